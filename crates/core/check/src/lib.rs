@@ -1,0 +1,1 @@
+//! Independent judges of the engine's invariants.

@@ -1,0 +1,1 @@
+//! Free capacity by cause and GPU-time in money.

@@ -1,0 +1,1 @@
+//! Vocabulary of dovetail: quantities, nodes, devices, jobs, queues, events and snapshots.

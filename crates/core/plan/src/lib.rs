@@ -1,0 +1,1 @@
+//! The decision engine: order, place, score, explain.

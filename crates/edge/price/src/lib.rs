@@ -1,0 +1,1 @@
+//! Price book of GPU-hours with sources and user overrides.

@@ -1,0 +1,1 @@
+//! Bounds and exact optima that no policy can exceed.

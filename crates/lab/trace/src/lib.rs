@@ -1,0 +1,1 @@
+//! Reads, writes, describes and generates cluster traces.
