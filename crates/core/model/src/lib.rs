@@ -1,1 +1,45 @@
-//! Vocabulary of dovetail: quantities, nodes, devices, jobs, queues, events and snapshots.
+//! Vocabulary of dovetail: plain data that every other crate speaks.
+//!
+//! Nothing here decides anything. The types are what a snapshot, an event or an action is made of; the
+//! engine (`dovetail-plan`) interns them into dense tables, the judges (`dovetail-check`) read them as
+//! they are.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`snapshot`] | the whole world at one moment, as plain data |
+//! | [`event`], [`action`] | what happens to the engine, what it answers |
+//! | [`node`], [`device`], [`topology`] | the supply |
+//! | [`job`], [`requirement`], [`queue`] | the demand |
+//! | [`holding`] | who holds what, in which phase |
+//! | [`resources`], [`quantity`], [`money`] | amounts |
+//! | [`ids`] | names of things |
+
+pub mod action;
+pub mod device;
+pub mod event;
+pub mod holding;
+pub mod ids;
+pub mod job;
+pub mod money;
+pub mod node;
+pub mod quantity;
+pub mod queue;
+pub mod requirement;
+pub mod resources;
+pub mod snapshot;
+pub mod topology;
+
+pub use action::{Action, PendingReason, Plan};
+pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
+pub use event::Event;
+pub use holding::{Holding, Phase};
+pub use ids::{HoldingId, JobId, NodeId, PodId, QueueName, ReservationId};
+pub use job::{Estimate, Job, PodSet, TopologyRequest};
+pub use money::Money;
+pub use node::{Knowledge, Node, Taint, TaintEffect};
+pub use quantity::Quantity;
+pub use queue::Queue;
+pub use requirement::{CounterRule, DeviceRequest, Requirement, SelectorTerm, Toleration};
+pub use resources::Resources;
+pub use snapshot::Snapshot;
+pub use topology::Topology;

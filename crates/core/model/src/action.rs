@@ -1,0 +1,51 @@
+//! Actions: what the engine decides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceAmount;
+use crate::ids::{JobId, PodId};
+
+/// The decisions of one step, in the order in which they were taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What to do.
+    pub actions: Vec<Action>,
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Run a pod on a node. All pods of a job are bound in one plan.
+    Bind {
+        /// The pod.
+        pod: PodId,
+        /// Name of the node.
+        node: String,
+        /// Devices by index with the amount of each; on a node with counted devices the kubelet
+        /// chooses which.
+        devices: Vec<(u16, DeviceAmount)>,
+    },
+    /// A job that cannot start, with the reason; said once until it changes.
+    Wait {
+        /// The job.
+        job: JobId,
+        /// Why.
+        reason: PendingReason,
+    },
+}
+
+/// Why a job does not start, as its pods' `PodScheduled` condition says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PendingReason {
+    /// Within quota and next in line, and no present node can take it: new nodes would help.
+    Unschedulable,
+    /// Its queue, or one above, is at its limit.
+    WaitingForQuota,
+    /// Others go first.
+    WaitingForTurn,
+    /// Capacity is kept for it from a later time on.
+    WaitingForReservation,
+    /// Not all of its pods exist yet.
+    WaitingForMembers,
+}

@@ -1,0 +1,59 @@
+//! Events: everything that can happen to the engine.
+
+use serde::{Deserialize, Serialize};
+
+use crate::holding::Holding;
+use crate::ids::{JobId, ReservationId};
+use crate::job::Job;
+use crate::node::{Condition, Node};
+use crate::queue::Queue;
+
+/// Something that happened outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A node appeared or any part of it changed; what it holds stays.
+    NodeChanged(Box<Node>),
+    /// A node's condition changed and nothing else.
+    NodeCondition {
+        /// Name of the node.
+        node: String,
+        /// Its condition now.
+        condition: Condition,
+    },
+    /// A node is gone, and with it everything it held: its jobs are over.
+    NodeRemoved {
+        /// Name of the node.
+        node: String,
+    },
+    /// A queue appeared or changed.
+    QueueChanged(Queue),
+    /// A job was submitted.
+    Submitted(Box<Job>),
+    /// A job left, finished, failed or cancelled; everything it held is free.
+    Ended {
+        /// The job.
+        job: JobId,
+    },
+    /// A job is ending: it holds what it holds until then.
+    Ending {
+        /// The job.
+        job: JobId,
+        /// When it is expected to be gone; `None` is unknown.
+        expected_end_ms: Option<u64>,
+    },
+    /// Somebody else holds capacity, or no longer holds the same.
+    ForeignHeld(Box<Holding>),
+    /// Somebody else's capacity is free again.
+    ForeignReleased {
+        /// Name in [`crate::holding::Owner::Foreign`].
+        name: String,
+    },
+    /// A reservation is over; what it kept is free.
+    ReservationEnded {
+        /// The reservation.
+        reservation: ReservationId,
+    },
+    /// Time passed and nothing else.
+    Tick,
+}

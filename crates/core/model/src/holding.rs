@@ -1,0 +1,73 @@
+//! Holdings: who holds what on which node.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::DeviceAmount;
+use crate::ids::{HoldingId, PodId, ReservationId};
+use crate::resources::Resources;
+
+/// One amount held on one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// Identity.
+    pub id: HoldingId,
+    /// Name of the node.
+    pub node: String,
+    /// Who holds it.
+    pub owner: Owner,
+    /// How firmly.
+    pub phase: Phase,
+    /// The reservation it belongs to, or was started under.
+    #[serde(default)]
+    pub reservation: Option<ReservationId>,
+    /// Amounts of the node.
+    pub resources: Resources,
+    /// Amounts of devices, by index into the node's devices, ascending. On a node with counted devices
+    /// the index stands for “one of them”.
+    pub devices: Vec<(u16, DeviceAmount)>,
+    /// Selectors that count the pod.
+    #[serde(default)]
+    pub counts_into: BTreeSet<String>,
+}
+
+/// Who holds something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// A pod of a job the engine knows.
+    Pod(PodId),
+    /// Nobody yet: capacity kept by [`Holding::reservation`].
+    Reservation,
+    /// A pod the engine did not place: static, daemon, or of another scheduler.
+    Foreign(String),
+}
+
+/// How firmly an amount is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Decided by the engine, not yet confirmed from outside.
+    Assumed,
+    /// Confirmed.
+    Held {
+        /// When it is expected to end; `None` is unknown.
+        expected_end_ms: Option<u64>,
+    },
+    /// Ending: still held, soon free.
+    Releasing {
+        /// When it is expected to be free; `None` is unknown.
+        expected_end_ms: Option<u64>,
+    },
+}
+
+impl Phase {
+    /// When the amount is expected to be free; `None` is unknown.
+    pub fn expected_end_ms(self) -> Option<u64> {
+        match self {
+            Self::Assumed => None,
+            Self::Held { expected_end_ms } | Self::Releasing { expected_end_ms } => expected_end_ms,
+        }
+    }
+}

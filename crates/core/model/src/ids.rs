@@ -1,0 +1,57 @@
+//! Names of things: dense integers inside one engine, never reused while the engine lives.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $repr:ty) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $repr);
+
+        impl $name {
+            /// The position of this thing in a dense table.
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// A node, in the order in which nodes were first seen.
+    NodeId,
+    u32
+);
+id!(
+    /// A job, in the order of submission: a smaller id was submitted earlier.
+    JobId,
+    u64
+);
+id!(
+    /// One amount held on one node.
+    HoldingId,
+    u64
+);
+id!(
+    /// Capacity kept for a job or a queue.
+    ReservationId,
+    u32
+);
+
+/// One pod of a job: the pod set it belongs to and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodId {
+    /// The job.
+    pub job: JobId,
+    /// Index into [`crate::Job::pod_sets`].
+    pub pod_set: u16,
+    /// Number of the pod within its set, from 0.
+    pub ordinal: u32,
+}
+
+/// Name of a queue, as users write it.
+pub type QueueName = String;

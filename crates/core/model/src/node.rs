@@ -1,0 +1,128 @@
+//! Nodes: what a cluster is made of.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Device;
+use crate::resources::Resources;
+
+/// One Kubernetes node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Name, unique in the cluster.
+    pub name: String,
+    /// What pods may hold. Devices are not counted here.
+    pub allocatable: Resources,
+    /// The devices, by index.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// Whether it is known which pod holds which device.
+    #[serde(default)]
+    pub knowledge: Knowledge,
+    /// Labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Taints.
+    #[serde(default)]
+    pub taints: Vec<Taint>,
+    /// Life-cycle state that decides whether the node takes pods.
+    #[serde(default)]
+    pub condition: Condition,
+    /// Price of the whole node in micro-USD per hour; `None` is unknown.
+    #[serde(default)]
+    pub price_usd_micros_per_hour: Option<i64>,
+    /// Chance of an interruption within an hour, in millionths; `None` is unknown, 0 is on-demand.
+    #[serde(default)]
+    pub interruption_ppm_per_hour: Option<u32>,
+    /// Planned maintenance.
+    #[serde(default)]
+    pub drain_window: Option<DrainWindow>,
+}
+
+impl Node {
+    /// A ready node with `gpu_count` plain devices of one model and 110 pod slots.
+    pub fn plain(
+        name: &str,
+        cpu_milli: i64,
+        memory_bytes: i64,
+        gpu_count: usize,
+        model: &str,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            allocatable: Resources {
+                cpu_milli,
+                memory_bytes,
+                pod_slots: 110,
+                ..Resources::default()
+            },
+            devices: vec![Device::plain(model, 0); gpu_count],
+            knowledge: Knowledge::Assigned,
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            condition: Condition::Ready,
+            price_usd_micros_per_hour: None,
+            interruption_ppm_per_hour: None,
+            drain_window: None,
+        }
+    }
+}
+
+/// What is known about the devices of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Knowledge {
+    /// It is known which pod holds which device (simulator, DRA claim, annotation).
+    #[default]
+    Assigned,
+    /// Only the number held is known; the kubelet chooses the device.
+    Counted,
+}
+
+/// Whether a node takes pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Ready and schedulable.
+    #[default]
+    Ready,
+    /// Coming up: billed, not yet usable.
+    Starting,
+    /// Cordoned or draining: keeps what it holds, takes nothing new.
+    Cordoned,
+    /// Not ready: what it holds may be lost.
+    NotReady,
+}
+
+/// A planned time without the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainWindow {
+    /// From this time on the node takes nothing new.
+    pub from_ms: u64,
+    /// From this time on it is back.
+    pub to_ms: u64,
+}
+
+/// A mark that keeps pods away unless they tolerate it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value; may be empty.
+    #[serde(default)]
+    pub value: String,
+    /// What it does.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaintEffect {
+    /// No new pods.
+    NoSchedule,
+    /// Rather no new pods.
+    PreferNoSchedule,
+    /// No new pods, and running ones must leave.
+    NoExecute,
+}

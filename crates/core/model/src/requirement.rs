@@ -1,0 +1,188 @@
+//! What one pod needs from its node.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::node::{Taint, TaintEffect};
+use crate::resources::Resources;
+
+/// Everything that decides where a pod can run. Equal requirements form one shape.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Requirement {
+    /// CPU, memory, storage, pod slots, extended resources.
+    pub resources: Resources,
+    /// What it needs of devices.
+    pub device: DeviceRequest,
+    /// GPU models it may use; empty is any.
+    pub gpu_models: BTreeSet<String>,
+    /// Least memory a device must have, in bytes; 0 is any.
+    pub min_device_memory_bytes: i64,
+    /// Labels the node must have: any of the outer list, all of the inner one; empty is any node.
+    pub node_selector: Vec<Vec<SelectorTerm>>,
+    /// Nodes it may use by name; empty is any.
+    pub node_names: BTreeSet<String>,
+    /// Taints it accepts.
+    pub tolerations: Vec<Toleration>,
+    /// Selectors that count this pod (see [`CounterRule`]).
+    pub counts_into: BTreeSet<String>,
+    /// Spread and affinity rules.
+    pub rules: Vec<CounterRule>,
+}
+
+impl Requirement {
+    /// Milli-GPU that one such pod holds in full-GPU equivalents; replicas, slices and counters are
+    /// weighed by their device and give 0 here.
+    pub fn gpu_milli(&self) -> i64 {
+        match self.device {
+            DeviceRequest::Whole { count, .. } => i64::from(count) * 1000,
+            DeviceRequest::Share { compute_milli, .. } => compute_milli,
+            _ => 0,
+        }
+    }
+}
+
+/// What a pod needs of the devices of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceRequest {
+    /// Nothing.
+    #[default]
+    None,
+    /// Whole devices.
+    Whole {
+        /// How many, at least 1.
+        count: u16,
+        /// All from one island.
+        #[serde(default)]
+        same_island: bool,
+    },
+    /// A share of one device.
+    Share {
+        /// Compute in thousandths, 1 to 999.
+        compute_milli: i64,
+        /// Device memory in bytes; 0 asks for none.
+        #[serde(default)]
+        memory_bytes: i64,
+    },
+    /// Replica slots of one device.
+    Replicas {
+        /// How many, at least 1.
+        count: u16,
+    },
+    /// One MIG slice.
+    Slice {
+        /// Profile name, for example `1g.5gb`.
+        profile: String,
+    },
+    /// Named counters of one device.
+    Counters {
+        /// Amount per counter name.
+        amounts: Vec<(String, i64)>,
+    },
+}
+
+/// One condition on a node label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SelectorTerm {
+    /// Label key.
+    pub key: String,
+    /// Comparison.
+    pub operator: Operator,
+    /// Values to compare with; one integer for `Gt` and `Lt`.
+    #[serde(default)]
+    pub values: Vec<String>,
+}
+
+/// Comparisons of node selectors, as in Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operator {
+    /// The label has one of the values.
+    In,
+    /// The label is absent or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
+    /// The label is an integer greater than the value.
+    Gt,
+    /// The label is an integer smaller than the value.
+    Lt,
+}
+
+impl SelectorTerm {
+    /// Whether a node with this value of [`SelectorTerm::key`] (`None`: without it) satisfies the term.
+    pub fn accepts(&self, label: Option<&str>) -> bool {
+        let listed = || label.is_some_and(|value| self.values.iter().any(|v| v == value));
+        let compare = |test: fn(&i64, &i64) -> bool| {
+            let have = label.and_then(|value| value.parse::<i64>().ok());
+            let want = self.values.first().and_then(|value| value.parse::<i64>().ok());
+            have.zip(want).is_some_and(|(have, want)| test(&have, &want))
+        };
+        match self.operator {
+            Operator::In => listed(),
+            Operator::NotIn => !listed(),
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+            Operator::Gt => compare(i64::gt),
+            Operator::Lt => compare(i64::lt),
+        }
+    }
+}
+
+/// Acceptance of a taint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Toleration {
+    /// Key; empty accepts every key (with `any_value`).
+    pub key: String,
+    /// Accept every value (`operator: Exists`).
+    pub any_value: bool,
+    /// Value, when not every value is accepted.
+    pub value: String,
+    /// Effect; `None` accepts every effect.
+    pub effect: Option<TaintEffect>,
+}
+
+impl Toleration {
+    /// Whether the taint is accepted, by Kubernetes' rules.
+    pub fn accepts(&self, taint: &Taint) -> bool {
+        let effect = self.effect.is_none_or(|effect| effect == taint.effect);
+        let key = if self.key.is_empty() { self.any_value } else { self.key == taint.key };
+        effect && key && (self.any_value || self.value == taint.value)
+    }
+}
+
+/// A rule over the number of counted pods in the domain of a node.
+///
+/// A counter is a selector (by name) × a node label: it holds, for each value of the label, how many
+/// pods that the selector counts run there. Anti-affinity of running pods against newcomers is the same
+/// rule with a selector that counts the pods which carry the term.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CounterRule {
+    /// Name of the selector.
+    pub selector: String,
+    /// Node label that names the domain; a node without it is not allowed.
+    pub label: String,
+    /// What is asked of the counter.
+    pub kind: RuleKind,
+}
+
+/// What a [`CounterRule`] asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// With the pod placed, the domain holds at most `max_skew` more than the emptiest domain that has
+    /// a node the pod's labels and names allow.
+    Spread {
+        /// Largest allowed difference.
+        max_skew: u32,
+    },
+    /// The domain holds at least one; the first of its kind goes anywhere if it counts itself.
+    Affinity,
+    /// The domain holds none.
+    AntiAffinity,
+}

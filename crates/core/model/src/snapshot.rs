@@ -1,0 +1,32 @@
+//! The whole world at one moment, as plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::MigTable;
+use crate::holding::Holding;
+use crate::job::Job;
+use crate::node::Node;
+use crate::queue::Queue;
+use crate::topology::Topology;
+
+/// Everything a decision may depend on, besides the policy and its version.
+///
+/// An engine built from a snapshot decides as the engine it was taken from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// Time of the snapshot.
+    pub now_ms: u64,
+    /// Levels above the node.
+    pub topology: Topology,
+    /// Tables that devices refer to.
+    pub mig_tables: Vec<MigTable>,
+    /// Nodes, best tie-break rank first.
+    pub nodes: Vec<Node>,
+    /// Queues.
+    pub queues: Vec<Queue>,
+    /// Jobs that wait or run, oldest first.
+    pub jobs: Vec<Job>,
+    /// Everything held.
+    pub holdings: Vec<Holding>,
+}
