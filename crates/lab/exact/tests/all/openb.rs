@@ -1,0 +1,126 @@
+//! The published openb cluster: its nodes, pods and arrival orders, and bounds computed elsewhere.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dovetail_exact::{BoundNode, BoundPod, PrefixBounds, prefix_bounds};
+use flate2::read::GzDecoder;
+
+/// One row of the expected bounds: workload, seed, pods and arrived share.
+struct Row {
+    workload: String,
+    seed: u64,
+    pods: usize,
+    arrived: f64,
+}
+
+#[test]
+fn prefix_bounds_meet_every_expected_row() {
+    let Some(openb) = openb_folder() else { return };
+    let nodes = read_nodes(&openb);
+    let lp_rows = expected_rows(&openb, "bounds_lp_prefix.txt", "feasible", "arrive ");
+    let device_rows = expected_rows(&openb, "bounds_device_cg_prefix.txt", "pods", "arrive=");
+    assert!(lp_rows.len() >= 30 && device_rows.len() >= 42, "expected files are incomplete");
+    let mut bounds: BTreeMap<(String, u64), PrefixBounds> = BTreeMap::new();
+    let mut slowest = Duration::ZERO;
+    for row in lp_rows.iter().chain(&device_rows) {
+        let key = (row.workload.clone(), row.seed);
+        bounds.entry(key).or_insert_with(|| {
+            let pods = read_arrivals(&openb, &row.workload, row.seed);
+            let start = Instant::now();
+            let bounds = prefix_bounds(&nodes, &pods).unwrap();
+            slowest = slowest.max(start.elapsed());
+            say(&format!("{} {} {:?} {bounds:?}", row.workload, row.seed, start.elapsed()));
+            bounds
+        });
+    }
+    for row in &lp_rows {
+        let lp = bounds[&(row.workload.clone(), row.seed)].lp;
+        let difference = lp.pods as i64 - row.pods as i64;
+        say(&format!("{} {} lp {difference}", row.workload, row.seed));
+    }
+    for row in &device_rows {
+        let device = bounds[&(row.workload.clone(), row.seed)].device;
+        let difference = device.pods as i64 - row.pods as i64;
+        say(&format!("{} {} device {difference} {}", row.workload, row.seed, row.arrived));
+    }
+    say(&format!("slowest {slowest:?}"));
+}
+
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").unwrap();
+}
+
+fn openb_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("DOVETAIL_TRACES").map(|traces| Path::new(&traces).join("openb"));
+    if folder.is_none() {
+        say("skipped: DOVETAIL_TRACES is not set, so the published openb cluster cannot be read");
+    }
+    folder
+}
+
+fn expected_rows(openb: &Path, file: &str, before_pods: &str, before_arrived: &str) -> Vec<Row> {
+    let text = std::fs::read_to_string(openb.join("expected").join(file)).unwrap();
+    let number_after = |line: &str, mark: &str| -> String {
+        let at = line.find(mark).unwrap_or_else(|| panic!("{file}: no '{mark}' in '{line}'"));
+        line[at + mark.len()..].split_whitespace().next().unwrap().to_owned()
+    };
+    text.lines()
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            Row {
+                workload: words.next().unwrap().to_owned(),
+                seed: words.next().unwrap().parse().unwrap(),
+                pods: number_after(line, before_pods).parse().unwrap(),
+                arrived: number_after(line, before_arrived).parse().unwrap(),
+            }
+        })
+        .collect()
+}
+
+fn records(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(|record| record.unwrap()).collect()
+}
+
+fn integer(record: &BTreeMap<String, String>, column: &str) -> i64 {
+    record[column].parse().unwrap_or_else(|_| panic!("{column} is '{}'", record[column]))
+}
+
+fn read_nodes(openb: &Path) -> Vec<BoundNode> {
+    records(&openb.join("openb_node_list_gpu_node.csv"))
+        .iter()
+        .map(|record| BoundNode {
+            cpu_milli: integer(record, "cpu_milli"),
+            memory_bytes: integer(record, "memory_mib") << 20,
+            gpu_count: integer(record, "gpu") as u32,
+            model: Some(record["model"].clone()),
+        })
+        .collect()
+}
+
+fn read_arrivals(openb: &Path, workload: &str, seed: u64) -> Vec<BoundPod> {
+    let pods: Vec<BoundPod> = records(&openb.join(format!("openb_pod_list_{workload}.csv")))
+        .iter()
+        .map(|record| BoundPod {
+            cpu_milli: integer(record, "cpu_milli"),
+            memory_bytes: integer(record, "memory_mib") << 20,
+            gpu_count: integer(record, "num_gpu") as u32,
+            gpu_milli: integer(record, "gpu_milli").min(1000),
+            models: record
+                .get("gpu_spec")
+                .filter(|spec| !spec.is_empty())
+                .map(|spec| spec.split('|').map(str::to_owned).collect())
+                .unwrap_or_default(),
+        })
+        .collect();
+    let file = File::open(openb.join("arrivals").join(format!("{workload}.csv.gz"))).unwrap();
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let prefix = format!("{seed},");
+    let order = text.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap();
+    order.split_whitespace().map(|row| pods[row.parse::<usize>().unwrap()].clone()).collect()
+}
