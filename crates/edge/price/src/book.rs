@@ -1,0 +1,170 @@
+//! The book: layers of prices, and the lookup.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use crate::error::PriceError;
+use crate::gpu_model::canonical_gpu_model;
+use crate::price::{KnownPrice, Origin, Price, Purchase};
+use crate::rank::{Question, best};
+use crate::table::{self, Row, Rows};
+use crate::usd::parse_usd_micros;
+
+/// The name that stands for nodes which state no GPU model.
+const WITHOUT_MODEL: &str = "*";
+
+/// Prices per GPU-hour: built in, overridden, assumed.
+#[derive(Clone, Debug, Default)]
+pub struct PriceBook {
+    assumed: BTreeMap<String, Assumed>,
+    overrides: Rows,
+    built_in: Rows,
+}
+
+#[derive(Clone, Debug)]
+struct Assumed {
+    written: String,
+    usd_micros_per_gpu_hour: i64,
+}
+
+impl PriceBook {
+    /// The list prices that ship with the program. See the crate documentation for their sources
+    /// and how they were reduced.
+    pub fn built_in() -> Self {
+        let built_in = embedded().expect("a test reads the embedded tables");
+        Self { built_in, ..Self::default() }
+    }
+
+    /// Puts the rows of a price file in front of the built-in ones. Columns: `gpu_model` (`*` for
+    /// nodes without one) and `usd_per_gpu_hour`; optional `provider`, `region`, `purchase`,
+    /// `instance_type`, `source`, `as_of`. An empty cell holds for everything. `file_name` is only
+    /// used in messages. A second file replaces the rows of a model that both name.
+    ///
+    /// # Errors
+    /// Names file, line and column of the first bad cell; then nothing is taken.
+    pub fn with_overrides_csv(
+        mut self,
+        reader: impl Read,
+        file_name: &str,
+    ) -> Result<Self, PriceError> {
+        self.overrides.extend(table::read(reader, file_name)?);
+        Ok(self)
+    }
+
+    /// Assumes a price for a model, whatever provider, region or purchase is asked for; `*` stands
+    /// for nodes without a model (not for models without a price). Beats every other layer.
+    ///
+    /// # Errors
+    /// If the model is empty or was given before under this or another of its names, or if the
+    /// amount is not one of USD per hour (see [`parse_usd_micros`]).
+    pub fn with_assumed(mut self, model: &str, usd_per_hour: &str) -> Result<Self, PriceError> {
+        let error = |problem| PriceError::Assumed { model: model.to_owned(), problem };
+        let name = canonical_gpu_model(model);
+        if name.is_empty() {
+            return Err(error("name a GPU model, or * for nodes without one".to_owned()));
+        }
+        let usd_micros_per_gpu_hour = parse_usd_micros(usd_per_hour).map_err(error)?;
+        let assumed = Assumed { written: model.to_owned(), usd_micros_per_gpu_hour };
+        if let Some(first) = self.assumed.insert(name.clone(), assumed) {
+            let problem = format!("`{}` already sets the price of {name}: keep one", first.written);
+            return Err(error(problem));
+        }
+        Ok(self)
+    }
+
+    /// The price of one GPU-hour. `model` is a node's own label or any of its other names; none
+    /// (or an empty one) is a node that states no model. `provider` and `region` are the names of
+    /// the book, such as `aws` and `us-east-1`; where they are none, the default place is taken
+    /// and named in the answer.
+    pub fn lookup(
+        &self,
+        model: Option<&str>,
+        provider: Option<&str>,
+        region: Option<&str>,
+        purchase: Purchase,
+    ) -> Price {
+        let model = canonical_gpu_model(model.unwrap_or_default());
+        let name = if model.is_empty() { WITHOUT_MODEL } else { &model };
+        if let Some(assumed) = self.assumed.get(name) {
+            return Price::Known(KnownPrice {
+                usd_micros_per_gpu_hour: assumed.usd_micros_per_gpu_hour,
+                origin: Origin::Assumed,
+                source: format!("assumed price for `{}`", assumed.written),
+                as_of: None,
+                provider: None,
+                region: None,
+                purchase,
+            });
+        }
+        let question = Question { provider, region, purchase };
+        [(&self.overrides, Origin::Override), (&self.built_in, Origin::BuiltIn)]
+            .into_iter()
+            .find_map(|(rows, origin)| Some((best(rows.get(name)?, question)?, origin)))
+            .map_or(Price::Unknown, |(row, origin)| Price::Known(known(row, origin, purchase)))
+    }
+
+    /// The canonical names of all models with a price in any layer, in alphabetical order.
+    pub fn gpu_models(&self) -> Vec<&str> {
+        let names = self.assumed.keys().chain(self.overrides.keys()).chain(self.built_in.keys());
+        let mut names: Vec<&str> =
+            names.map(String::as_str).filter(|name| *name != WITHOUT_MODEL).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+fn known(row: &Row, origin: Origin, purchase: Purchase) -> KnownPrice {
+    KnownPrice {
+        usd_micros_per_gpu_hour: row.usd_micros_per_gpu_hour,
+        origin,
+        source: row.source.clone(),
+        as_of: row.as_of.clone(),
+        provider: row.provider.clone(),
+        region: row.region.clone(),
+        purchase,
+    }
+}
+
+/// The embedded table, each row with the list and day of its provider.
+fn embedded() -> Result<Rows, PriceError> {
+    const BOOK: &str = include_str!("../data/price_book.csv");
+    const SOURCES: &str = include_str!("../data/price_sources.csv");
+    let mut sources: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for line in SOURCES.lines().skip(1) {
+        let mut cells = line.split(',');
+        if let (Some(provider), Some(source), Some(as_of)) =
+            (cells.next(), cells.next(), cells.next())
+        {
+            sources.insert(provider, (source, as_of));
+        }
+    }
+    let mut rows = table::read(BOOK.as_bytes(), "price_book.csv")?;
+    for row in rows.values_mut().flatten() {
+        let provider = row.provider.as_deref().unwrap_or_default();
+        if let Some((source, as_of)) = sources.get(provider) {
+            row.source = format!("{} in {source}", row.source);
+            row.as_of = Some((*as_of).to_owned());
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_row_says_place_purchase_source_and_day() {
+        let rows = embedded().unwrap();
+        for (model, row) in
+            rows.iter().flat_map(|(model, rows)| rows.iter().map(move |row| (model, row)))
+        {
+            assert_eq!(*model, canonical_gpu_model(model));
+            assert!(row.usd_micros_per_gpu_hour > 0, "{model} {row:?}");
+            assert!(row.provider.is_some() && row.region.is_some(), "{model} {row:?}");
+            assert!(row.purchase.is_some() && row.as_of.is_some(), "{model} {row:?}");
+            assert!(row.source.contains(" in "), "{model} {row:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a lookup answers.
+
+use std::fmt;
+
+/// The price of one GPU-hour, or that nobody gave one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Price {
+    /// A price with everything a report must say about it.
+    Known(KnownPrice),
+    /// No row agrees with the question. Report the GPU-seconds, not dollars: unknown is not zero.
+    Unknown,
+}
+
+impl Price {
+    /// The figure in micro-USD per GPU-hour, if there is one.
+    pub fn usd_micros_per_gpu_hour(&self) -> Option<i64> {
+        match self {
+            Self::Known(known) => Some(known.usd_micros_per_gpu_hour),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// A price and its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownPrice {
+    /// Micro-USD for one whole physical GPU during one hour, with the CPU and memory sold with it.
+    pub usd_micros_per_gpu_hour: i64,
+    /// Who said so.
+    pub origin: Origin,
+    /// Where the figure can be read: a public list, a file and line, or a command-line flag.
+    pub source: String,
+    /// Day of the figure as `YYYY-MM-DD`, where the source states one.
+    pub as_of: Option<String>,
+    /// Provider the figure belongs to; none where it holds for every provider.
+    pub provider: Option<String>,
+    /// Region the figure belongs to; none where it holds for every region.
+    pub region: Option<String>,
+    /// How the GPU is bought.
+    pub purchase: Purchase,
+}
+
+/// Which layer of the book answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A public list price that ships with the program.
+    BuiltIn,
+    /// A row of the user's price file.
+    Override,
+    /// A stand-in from the command line; reports call it assumed.
+    Assumed,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BuiltIn => "built in",
+            Self::Override => "override",
+            Self::Assumed => "assumed",
+        })
+    }
+}
+
+/// How a GPU is bought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purchase {
+    /// List price, by the hour, no commitment.
+    #[default]
+    OnDemand,
+    /// Capacity that the provider may take back.
+    Spot,
+    /// A rate agreed for a term. The built-in book has none: agreed rates are the user's.
+    Reserved,
+}
+
+impl Purchase {
+    /// Every kind, in the order in which messages list them.
+    pub const ALL: [Self; 3] = [Self::OnDemand, Self::Spot, Self::Reserved];
+
+    /// The word used in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on_demand",
+            Self::Spot => "spot",
+            Self::Reserved => "reserved",
+        }
+    }
+
+    /// The kind with that name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|purchase| purchase.name() == name)
+    }
+}
+
+impl fmt::Display for Purchase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,50 @@
+//! Which of several agreeing rows answers.
+
+use std::cmp::Reverse;
+
+use crate::price::Purchase;
+use crate::table::Row;
+
+/// Provider and region taken, in this order, where the caller names none. Reports print the place
+/// that was taken.
+pub const DEFAULT_PLACES: [(&str, &str); 3] =
+    [("aws", "us-east-1"), ("gcp", "us-central1"), ("azure", "eastus")];
+
+/// What the caller asked for; an open field asks for the default.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) provider: Option<&'a str>,
+    pub(crate) region: Option<&'a str>,
+    pub(crate) purchase: Purchase,
+}
+
+/// The row that answers the question, if any agrees with it.
+pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Row> {
+    rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
+        // A row for the very thing asked beats a row for everything; where nothing was asked, a
+        // row for everything beats one that happens to be about some place.
+        let fit = (
+            question.provider.is_some() != row.provider.is_some(),
+            question.region.is_some() != row.region.is_some(),
+            Reverse(row.purchase.is_some()),
+        );
+        (fit, default_rank(row), row.usd_micros_per_gpu_hour, &row.provider, &row.region)
+    })
+}
+
+fn agrees(row: &Row, question: Question<'_>) -> bool {
+    let same = |row: &Option<String>, asked: Option<&str>| match (row, asked) {
+        (Some(row), Some(asked)) => row == asked,
+        _ => true,
+    };
+    same(&row.provider, question.provider)
+        && same(&row.region, question.region)
+        && row.purchase.is_none_or(|purchase| purchase == question.purchase)
+}
+
+fn default_rank(row: &Row) -> usize {
+    let is_place = |(provider, region): &(&str, &str)| {
+        row.provider.as_deref() == Some(*provider) && row.region.as_deref() == Some(*region)
+    };
+    DEFAULT_PLACES.iter().position(is_place).unwrap_or(DEFAULT_PLACES.len())
+}

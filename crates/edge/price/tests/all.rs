@@ -1,0 +1,215 @@
+//! The price book as its users see it.
+
+use dovetail_price::{
+    KnownPrice, MAX_USD_MICROS_PER_GPU_HOUR, Origin, Price, PriceBook, Purchase, format_usd_micros,
+    parse_usd_micros,
+};
+use proptest::prelude::*;
+
+fn known(price: Price) -> KnownPrice {
+    match price {
+        Price::Known(known) => known,
+        Price::Unknown => panic!("no price"),
+    }
+}
+
+fn default_price(book: &PriceBook, model: &str) -> Price {
+    book.lookup(Some(model), None, None, Purchase::OnDemand)
+}
+
+fn overrides(csv: &str) -> Result<PriceBook, String> {
+    PriceBook::built_in()
+        .with_overrides_csv(csv.as_bytes(), "mine.csv")
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn list_prices_are_found_at_the_default_place_and_say_so() {
+    let book = PriceBook::built_in();
+    let cases = [
+        ("H100", 6_880_000, "aws", "us-east-1"),
+        ("NVIDIA-A100-SXM4-80GB", 3_430_888, "aws", "us-east-1"),
+        ("Tesla-T4", 526_000, "aws", "us-east-1"),
+        ("V100M16", 3_060_000, "aws", "us-east-1"),
+        ("V100M32", 3_060_000, "aws", "us-east-1"),
+        ("RTXPRO6000", 4_499_925, "gcp", "us-central1"),
+        ("A10", 3_200_000, "azure", "eastus"),
+    ];
+    for (model, usd_micros, provider, region) in cases {
+        let price = known(default_price(&book, model));
+        assert_eq!(price.usd_micros_per_gpu_hour, usd_micros, "{model}");
+        assert_eq!(price.provider.as_deref(), Some(provider), "{model}");
+        assert_eq!(price.region.as_deref(), Some(region), "{model}");
+        assert_eq!(price.origin, Origin::BuiltIn);
+        assert!(price.as_of.is_some_and(|day| day.starts_with("2026-")));
+    }
+}
+
+#[test]
+fn a_model_without_a_default_place_takes_its_cheapest_region() {
+    let book = PriceBook::built_in();
+    let cheapest = known(default_price(&book, "MI300X"));
+    assert_eq!(cheapest.provider.as_deref(), Some("azure"));
+    let regions = include_str!("../data/price_book.csv")
+        .lines()
+        .filter(|row| row.starts_with("MI300X,") && row.contains(",on_demand,"));
+    let listed = regions.map(|row| parse_usd_micros(row.split(',').nth(4).unwrap()).unwrap());
+    assert_eq!(Some(cheapest.usd_micros_per_gpu_hour), listed.min());
+}
+
+#[test]
+fn what_nobody_priced_is_unknown() {
+    let book = PriceBook::built_in();
+    assert_eq!(default_price(&book, "G2"), Price::Unknown);
+    assert_eq!(book.lookup(None, None, None, Purchase::OnDemand), Price::Unknown);
+    assert_eq!(book.lookup(Some(""), None, None, Purchase::OnDemand), Price::Unknown);
+    let aws_spot = book.lookup(Some("H100"), Some("aws"), None, Purchase::Spot);
+    assert_eq!(aws_spot, Price::Unknown);
+    let elsewhere = book.lookup(Some("H100"), Some("aws"), Some("mars-1"), Purchase::OnDemand);
+    assert_eq!(elsewhere, Price::Unknown);
+    assert_eq!(default_price(&book, "G2").usd_micros_per_gpu_hour(), None);
+}
+
+#[test]
+fn the_most_specific_override_wins() {
+    let book = overrides(
+        "gpu_model,provider,region,purchase,usd_per_gpu_hour,source,as_of\n\
+         H100,,,,2.5,contract,2026-02-28\n\
+         H100,aws,,,3,,\n\
+         H100,aws,us-east-1,spot,1.25,,\n\
+         *,,,,0.75,,\n",
+    )
+    .unwrap();
+    let price = |provider, region, purchase| {
+        known(book.lookup(Some("H100"), provider, region, purchase)).usd_micros_per_gpu_hour
+    };
+    assert_eq!(price(None, None, Purchase::OnDemand), 2_500_000);
+    assert_eq!(price(Some("gcp"), Some("us-central1"), Purchase::Spot), 2_500_000);
+    assert_eq!(price(Some("aws"), None, Purchase::Reserved), 3_000_000);
+    assert_eq!(price(Some("aws"), Some("eu-west-1"), Purchase::Spot), 3_000_000);
+    assert_eq!(price(Some("aws"), Some("us-east-1"), Purchase::Spot), 1_250_000);
+    assert_eq!(price(Some("aws"), Some("us-east-1"), Purchase::OnDemand), 3_000_000);
+
+    let everywhere = known(default_price(&book, "H100"));
+    assert_eq!(everywhere.origin, Origin::Override);
+    assert_eq!((everywhere.source.as_str(), everywhere.provider), ("contract", None));
+    let unsourced = known(book.lookup(None, None, None, Purchase::OnDemand));
+    assert_eq!(
+        (unsourced.source.as_str(), unsourced.usd_micros_per_gpu_hour),
+        ("mine.csv:5", 750_000)
+    );
+    assert_eq!(known(default_price(&book, "T4")).origin, Origin::BuiltIn);
+}
+
+#[test]
+fn errors_of_a_price_file_name_file_line_and_column() {
+    let cases = [
+        ("gpu_model,usd_per_gpu_hour\nH100,2\nT4,two\n", "mine.csv:3: column `usd_per_gpu_hour`"),
+        ("gpu_model,usd_per_gpu_hour\nH100,\n", "mine.csv:2: column `usd_per_gpu_hour`"),
+        ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "plain digits"),
+        ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
+        ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
+        ("gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n", "V100 has this place"),
+        ("gpu_model,usd_per_gpu_hour,purchase\nT4,1,cheap\n", "on_demand, spot, reserved"),
+        ("gpu_model,usd_per_gpu_hour,region\nT4,1,eastus\n", "column `region`: a region needs"),
+        ("gpu_model,usd_per_gpu_hour,as_of\nT4,1,2026-02-29\n", "column `as_of`: `2026-02-29`"),
+        ("gpu_model,price\nT4,1\n", "mine.csv:1: unknown column `price`"),
+        ("gpu_model\nT4\n", "mine.csv:1: column `usd_per_gpu_hour` is missing"),
+        ("gpu_model,gpu_model,usd_per_gpu_hour\nT4,T4,1\n", "stands twice"),
+        ("gpu_model,usd_per_gpu_hour\nT4,1,2\n", "mine.csv:2: "),
+        ("", "mine.csv:1: column `gpu_model` is missing"),
+    ];
+    for (csv, part) in cases {
+        let error = overrides(csv).unwrap_err();
+        assert!(error.contains(part), "{csv:?} says {error:?}, not {part:?}");
+    }
+    let not_text = PriceBook::built_in()
+        .with_overrides_csv(&b"gpu_model,usd_per_gpu_hour\n\xff\xfe,1\n"[..], "mine.csv");
+    assert!(not_text.unwrap_err().to_string().starts_with("mine.csv:2: "));
+}
+
+#[test]
+fn an_assumed_price_beats_the_others_and_is_called_assumed() {
+    let book = overrides("gpu_model,usd_per_gpu_hour\nH100,2.5\n").unwrap();
+    let book = book.with_assumed("nvidia-h100-80gb", "4").unwrap();
+    let book = book.with_assumed("*", "1.5").unwrap();
+    let price = known(book.lookup(Some("H100"), Some("aws"), None, Purchase::Spot));
+    assert_eq!((price.usd_micros_per_gpu_hour, price.origin), (4_000_000, Origin::Assumed));
+    assert_eq!(known(book.lookup(None, None, None, Purchase::OnDemand)).origin, Origin::Assumed);
+    assert_eq!(default_price(&book, "G2"), Price::Unknown, "* is not for models without a price");
+
+    let again = book.clone().with_assumed("H100", "5").unwrap_err().to_string();
+    assert!(again.contains("`nvidia-h100-80gb` already sets the price of H100"), "{again}");
+    assert!(book.clone().with_assumed("", "5").unwrap_err().to_string().contains("name a GPU"));
+    assert!(book.with_assumed("G2", "5 USD").unwrap_err().to_string().contains("plain digits"));
+}
+
+fn usd_micros() -> impl Strategy<Value = i64> {
+    prop_oneof![0..=20_000_000_i64, 0..=MAX_USD_MICROS_PER_GPU_HOUR]
+}
+
+/// Every place a question or a row can name, in a small world where clashes are common.
+fn place() -> impl Strategy<Value = (Option<&'static str>, Option<&'static str>)> {
+    let region = prop::sample::select(vec![None, Some("us-east-1"), Some("eu-west-1")]);
+    (prop::sample::select(vec![None, Some("aws"), Some("own")]), region)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn amounts_survive_printing_and_reading(usd_micros in usd_micros()) {
+        prop_assert_eq!(parse_usd_micros(&format_usd_micros(usd_micros)), Ok(usd_micros));
+    }
+
+    #[test]
+    fn no_text_makes_a_price_panic_or_change(text in "[0-9.]{0,12}|\\PC{0,8}") {
+        if let Ok(usd_micros) = parse_usd_micros(&text) {
+            let exact: f64 = text.parse().unwrap();
+            let read = usd_micros as f64 / 1e6;
+            prop_assert!((exact - read).abs() <= 1e-9 * exact.max(1.0), "{text} became {read}");
+        }
+    }
+
+    /// The oracle: of all rows that agree with the question, none may agree in more fields than
+    /// the answer, and where nothing agrees the built-in book answers as if the file were empty.
+    #[test]
+    fn a_written_override_wins_wherever_it_agrees(
+        rows in prop::collection::btree_map(place(), usd_micros(), 0..6),
+        (provider, region) in place(),
+    ) {
+        let rows: Vec<_> = rows
+            .into_iter()
+            .filter(|((provider, region), _)| region.is_none() || provider.is_some())
+            .collect();
+        let mut csv = "gpu_model,provider,region,usd_per_gpu_hour\n".to_owned();
+        for ((provider, region), usd_micros) in &rows {
+            let (provider, region) = (provider.unwrap_or(""), region.unwrap_or(""));
+            csv += &format!("H100,{provider},{region},{}\n", format_usd_micros(*usd_micros));
+        }
+        let book = overrides(&csv).unwrap();
+        let price = book.lookup(Some("H100"), provider, region, Purchase::OnDemand);
+
+        let agree = |row: &Option<&str>, asked: &Option<&str>| {
+            row.is_none() || asked.is_none() || row == asked
+        };
+        let agreeing: Vec<_> = rows
+            .iter()
+            .filter(|((p, r), _)| agree(p, &provider) && agree(r, &region))
+            .collect();
+        if agreeing.is_empty() {
+            let built_in =
+                PriceBook::built_in().lookup(Some("H100"), provider, region, Purchase::OnDemand);
+            prop_assert_eq!(price, built_in);
+        } else {
+            let price = known(price);
+            prop_assert_eq!(price.origin, Origin::Override);
+            let exact = agreeing.iter().find(|((p, r), _)| *p == provider && *r == region);
+            let candidates: Vec<i64> = match exact {
+                Some((_, usd_micros)) => vec![*usd_micros],
+                None => agreeing.iter().map(|(_, usd_micros)| *usd_micros).collect(),
+            };
+            prop_assert!(candidates.contains(&price.usd_micros_per_gpu_hour));
+        }
+    }
+}
