@@ -11,7 +11,7 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 
 use crate::certificate::{Prefix, affordable_prefix};
 use crate::input::DEVICE_MILLI;
-use crate::knapsack::dearest_filling;
+use crate::knapsack::{dearest_filling, greatest_common_divisor};
 use crate::world::World;
 
 /// The longest prefix whose device shares the cutting-stock relaxation packs into the cluster's GPUs.
@@ -156,8 +156,4 @@ fn relative_worth(pieces: &[i64], prices: &Prices) -> f64 {
 fn terms(variables: &[Variable], pattern: &[u32]) -> Vec<(Variable, f64)> {
     let used = variables.iter().zip(pattern).filter(|(_, count)| **count > 0);
     used.map(|(&variable, &count)| (variable, f64::from(count))).collect()
-}
-
-fn greatest_common_divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }

@@ -95,6 +95,14 @@ pub enum BoundError {
         /// The accepted range in words.
         expected: &'static str,
     },
+    /// The pool of GPUs is larger than the arithmetic is made for.
+    #[error("a pool of {capacity_gpus} GPUs is more than {limit}; correct the capacity")]
+    Capacity {
+        /// GPUs given.
+        capacity_gpus: u32,
+        /// The most accepted.
+        limit: u32,
+    },
     /// The cluster has no GPU, so that a share of its GPUs means nothing.
     #[error("the cluster has no GPU: arrived percent is undefined; give nodes with GPUs")]
     NoGpus,
