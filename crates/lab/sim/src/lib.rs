@@ -1,1 +1,3 @@
 //! Discrete-event simulator that drives the decision engine.
+
+pub mod baseline;

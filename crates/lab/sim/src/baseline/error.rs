@@ -1,0 +1,79 @@
+//! What can be wrong with the input of a baseline replay.
+
+use thiserror::Error;
+
+/// Why a baseline replay could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BaselineError {
+    /// There is nothing to replay.
+    #[error("the trace holds no jobs; give a trace with at least one job")]
+    NoJobs,
+    /// More jobs than the replay can number.
+    #[error("the trace holds {jobs} jobs, more than {limit}; split the trace")]
+    TooManyJobs {
+        /// Jobs in the input.
+        jobs: usize,
+        /// Largest number of jobs that can be replayed.
+        limit: u32,
+    },
+    /// The cluster holds no GPU, or more than can be counted.
+    #[error("the cluster's {nodes} nodes hold {gpus} GPUs; give between 1 and {} GPUs", u32::MAX)]
+    BadCluster {
+        /// Nodes given.
+        nodes: usize,
+        /// Sum of their GPUs.
+        gpus: u64,
+    },
+    /// A job asks for no GPU; these orders share out GPUs alone.
+    #[error("job {job} asks for 0 GPUs; remove it or correct its num_gpu")]
+    ZeroGpus {
+        /// Name of the job.
+        job: String,
+    },
+    /// A job could never start.
+    #[error(
+        "job {job} asks for {num_gpu} GPUs, the cluster has {cluster_gpus}; remove the job or enlarge the cluster"
+    )]
+    JobLargerThanCluster {
+        /// Name of the job.
+        job: String,
+        /// GPUs the job asks for.
+        num_gpu: u32,
+        /// GPUs of the whole cluster.
+        cluster_gpus: u32,
+    },
+    /// Start overheads are charged, but the job names no model to look up.
+    #[error(
+        "job {job} has no model, so its start overhead is unknown; give its model or run without start overheads"
+    )]
+    NoModel {
+        /// Name of the job.
+        job: String,
+    },
+    /// The start-overhead table has no row for the job.
+    #[error(
+        "job {job}: the start-overhead table has no row for {num_gpu} GPUs and model {model}; add the row or run without start overheads"
+    )]
+    NoOverhead {
+        /// Name of the job.
+        job: String,
+        /// GPUs the job asks for.
+        num_gpu: u32,
+        /// Model of the job.
+        model: String,
+    },
+    /// A time of the job does not fit the 64-bit microseconds used here.
+    #[error(
+        "job {job}: its times exceed what 64-bit microseconds can hold; correct submit_s and service_s"
+    )]
+    TimeTooLarge {
+        /// Name of the job.
+        job: String,
+    },
+    /// No preemptive baseline has this name.
+    #[error("unknown preemptive order {name}; choose srtf, srsf or las")]
+    UnknownOrder {
+        /// The name that was asked for.
+        name: String,
+    },
+}

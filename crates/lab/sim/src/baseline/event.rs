@@ -1,0 +1,39 @@
+//! The stream of what happened, from which a hash of the schedule can be made.
+
+/// One change of one job.
+///
+/// Events come in time order; at one instant all ends come first, then all stops, then all starts,
+/// each group in order of arrival (submit time, then position in the input). A job without any
+/// service has its start and its end at one instant, start first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BaselineEvent {
+    /// When, in microseconds on the trace's clock.
+    pub time_us: u64,
+    /// Position of the job in the input.
+    pub job: u32,
+    /// What happened to it.
+    pub kind: BaselineEventKind,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BaselineEventKind {
+    /// It started or resumed.
+    Start,
+    /// It was preempted and waits again.
+    Stop,
+    /// It is complete.
+    End,
+}
+
+impl BaselineEventKind {
+    /// Stable name used in logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::End => "end",
+        }
+    }
+}

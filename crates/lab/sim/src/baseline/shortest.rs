@@ -1,0 +1,70 @@
+//! Shortest remaining time and shortest remaining service first.
+
+use super::{BaselineCluster, BaselineError, replay::Replay, room::Room};
+
+/// What makes a job short.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shortness {
+    RemainingTime,
+    RemainingService,
+}
+
+/// A job that has arrived and not ended.
+struct Waiting {
+    key: u64,
+    job: u32,
+    num_gpu: u32,
+}
+
+/// At every event all jobs are sorted by shortness and placed first-fit from an empty cluster; what
+/// does not fit is skipped. The sort is stable over the previous event's order, and arrivals join
+/// at the end of it, so of two equally short jobs the one that stood ahead stays ahead.
+pub(super) fn run(
+    replay: &mut Replay<'_>,
+    cluster: &BaselineCluster,
+    shortness: Shortness,
+) -> Result<(), BaselineError> {
+    let mut room = Room::new(cluster);
+    let mut order: Vec<Waiting> = Vec::new();
+    while let Some(time_us) = replay.next_event_us() {
+        replay.advance_to(time_us);
+        order.retain(|waiting| !replay.has_ended(waiting.job));
+        for waiting in &mut order {
+            if replay.is_running(waiting.job) {
+                waiting.key = shortness.key(replay, waiting.job);
+            }
+        }
+        for job in replay.take_arrivals() {
+            let key = shortness.key(replay, job);
+            order.push(Waiting { key, job, num_gpu: replay.num_gpu(job) });
+        }
+        order.sort_by_key(|waiting| waiting.key);
+        replay.run_only(choose(&order, &mut room))?;
+    }
+    Ok(())
+}
+
+fn choose(order: &[Waiting], room: &mut Room<'_>) -> Vec<u32> {
+    room.clear();
+    let mut chosen = Vec::new();
+    for waiting in order {
+        if room.is_full() {
+            break;
+        }
+        if room.place(waiting.num_gpu) {
+            chosen.push(waiting.job);
+        }
+    }
+    chosen
+}
+
+impl Shortness {
+    fn key(self, replay: &Replay<'_>, job: u32) -> u64 {
+        let remaining_us = replay.remaining_us(job);
+        match self {
+            Self::RemainingTime => remaining_us,
+            // Cannot overflow: the product for the whole service was checked on entry.
+            Self::RemainingService => remaining_us * u64::from(replay.num_gpu(job)),
+        }
+    }
+}

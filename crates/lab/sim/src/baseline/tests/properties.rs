@@ -1,0 +1,106 @@
+//! Random worlds: equality with the naive replay, and what must hold of any event stream.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Few distinct times and sizes, so that ties, simultaneous events and full clusters are common.
+/// Services reach both demotion limits.
+fn worlds() -> impl Strategy<Value = (Vec<BaselineJob>, Vec<u32>, Vec<u64>)> {
+    let nodes = prop::collection::vec(prop_oneof![Just(0_u32), Just(2), Just(4), Just(5)], 1..4)
+        .prop_filter("a cluster has GPUs", |nodes| nodes.iter().sum::<u32>() > 0);
+    nodes.prop_flat_map(|nodes| {
+        let total: u32 = nodes.iter().sum();
+        let times = prop_oneof![0_u64..6, (0_u64..12).prop_map(|step| step * 500)];
+        let one = (times.clone(), times, 0_u64..1_000_000, 1..=total);
+        (prop::collection::vec(one, 1..14), prop::collection::vec(0_u64..400, 15), any::<bool>())
+            .prop_map(move |(mut rows, overheads_s, whole_seconds)| {
+                rows.sort_by_key(|row| row.0);
+                let jobs =
+                    rows.iter().enumerate().map(|(index, &(submit, service, odd_us, gpus))| {
+                        let mut job = job(&index.to_string(), submit, service, gpus);
+                        job.service_us += if whole_seconds { 0 } else { odd_us };
+                        job
+                    });
+                (jobs.collect(), nodes.clone(), overheads_s)
+            })
+    })
+}
+
+/// A table with the given overhead in seconds for each GPU count, and the overhead of each job.
+fn table_of(jobs: &[BaselineJob], overheads_s: &[u64]) -> (StartOverheads, Vec<u64>) {
+    let mut text = "num_gpu,model,overhead_s\n".to_owned();
+    for (num_gpu, overhead_s) in (1..).zip(overheads_s) {
+        text += &format!("{num_gpu},bert,{overhead_s}\n");
+    }
+    let of_job = |job: &BaselineJob| overheads_s[job.num_gpu as usize - 1] * MICROS_PER_SECOND;
+    let table = StartOverheads::read("table.csv", text.as_bytes()).expect("a table");
+    (table, jobs.iter().map(of_job).collect())
+}
+
+/// Replays the stream: never above capacity, legal changes only; returns each job's running time.
+fn running_times(events: &[BaselineEvent], jobs: &[BaselineJob], total_gpus: u32) -> Vec<u64> {
+    let mut since = vec![None; jobs.len()];
+    let mut ran_us = vec![0; jobs.len()];
+    let mut used_gpus = 0;
+    let mut last_us = 0;
+    for event in events {
+        assert!(event.time_us >= last_us);
+        last_us = event.time_us;
+        let job = event.job as usize;
+        if event.kind == BaselineEventKind::Start {
+            assert_eq!(since[job].replace(event.time_us), None);
+            used_gpus += jobs[job].num_gpu;
+            assert!(used_gpus <= total_gpus);
+        } else {
+            ran_us[job] += event.time_us - since[job].take().expect("was running");
+            used_gpus -= jobs[job].num_gpu;
+        }
+    }
+    assert_eq!(used_gpus, 0);
+    ran_us
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_order_agrees_with_the_naive_replay((jobs, nodes, overheads_s) in worlds()) {
+        let (table, overhead_us) = table_of(&jobs, &overheads_s);
+        let total_gpus = nodes.iter().sum();
+        for order in BaselineOrder::ALL {
+            for with_overhead in [false, true] {
+                let charged = if with_overhead { overhead_us.clone() } else { vec![0; jobs.len()] };
+                let expected = naive::replay(&jobs, &nodes, order, &charged);
+                let (run, events) =
+                    replay(&jobs, &nodes, order, with_overhead.then_some(&table));
+                let times: Vec<(u64, u64)> =
+                    run.outcomes.iter().map(|outcome| (outcome.start_us, outcome.end_us)).collect();
+                prop_assert_eq!(&times, &expected, "{:?} overhead {}", order, with_overhead);
+                let ran_us = running_times(&events, &jobs, total_gpus);
+                if !with_overhead {
+                    let service_us: Vec<u64> = jobs.iter().map(|job| job.service_us).collect();
+                    prop_assert_eq!(ran_us, service_us);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unsorted_input_gives_the_same_times((jobs, nodes, _) in worlds()) {
+        // Distinct submit times: only then is the order of arrival independent of the file.
+        let mut jobs = jobs;
+        for (index, job) in (0_u64..).zip(&mut jobs) {
+            job.submit_us += index;
+        }
+        let mut reversed = jobs.clone();
+        reversed.reverse();
+        for order in BaselineOrder::ALL {
+            let (run, _) = replay(&jobs, &nodes, order, None);
+            let (mut backwards, _) = replay(&reversed, &nodes, order, None);
+            backwards.outcomes.reverse();
+            prop_assert_eq!(&run.outcomes, &backwards.outcomes);
+            prop_assert_eq!(run.metrics, backwards.metrics);
+        }
+    }
+}
