@@ -1,1 +1,22 @@
-fn main() {}
+//! Chores of the project: `cargo xtask <task>`.
+
+mod codegen;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "usage: cargo xtask <task>
+  tidy [RULE]...   check the rules of the house; without a name, all of them
+  codegen cli      write docs/reference/cli.md from the command line's own definition";
+
+fn main() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["tidy", rules @ ..] => tidy::run(rules),
+        ["codegen", "cli"] => codegen::write_cli_reference(),
+        _ => bail!("{USAGE}"),
+    }
+}

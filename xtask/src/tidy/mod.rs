@@ -1,0 +1,84 @@
+//! The rules of the house, checked. One file per rule; each has a test that breaks it.
+
+mod direction;
+mod generated;
+mod licences;
+mod lints;
+mod machine;
+mod map_order;
+mod names;
+mod platform;
+mod purity;
+mod sizes;
+mod source;
+mod spdx;
+mod unused;
+mod workspace;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use workspace::Workspace;
+
+/// A rule: its name, and the function that looks for what breaks it.
+struct Rule {
+    name: &'static str,
+    check: fn(&Workspace) -> Result<Outcome>,
+}
+
+const RULES: [Rule; 11] = [
+    Rule { name: "direction", check: direction::check },
+    Rule { name: "purity", check: purity::check },
+    Rule { name: "platform", check: platform::check },
+    Rule { name: "map-order", check: map_order::check },
+    Rule { name: "licences", check: licences::check },
+    Rule { name: "lints", check: lints::check },
+    Rule { name: "sizes", check: sizes::check },
+    Rule { name: "unused", check: unused::check },
+    Rule { name: "names", check: names::check },
+    Rule { name: "machine", check: machine::check },
+    Rule { name: "generated", check: generated::check },
+];
+
+/// What a rule found.
+#[derive(Debug)]
+struct Outcome {
+    violations: Vec<Violation>,
+    /// What was looked at, with its count.
+    looked_at: String,
+}
+
+/// One place that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Violation {
+    path: String,
+    line: usize,
+    message: String,
+    mend: String,
+}
+
+/// Checks the named rules, or all where none is named, and prints every violation.
+pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {
+    if let Some(unknown) = names.iter().find(|name| RULES.iter().all(|rule| rule.name != **name)) {
+        let known: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+        bail!("no rule is named `{unknown}`: the rules are {}", known.join(", "));
+    }
+    let workspace = Workspace::load()?;
+    let mut out = std::io::stdout().lock();
+    let mut wrong = 0;
+    for rule in RULES.iter().filter(|rule| names.is_empty() || names.contains(&rule.name)) {
+        let outcome = (rule.check)(&workspace)?;
+        for Violation { path, line, message, mend } in &outcome.violations {
+            writeln!(out, "{path}:{line}: {}: {message}: {mend}", rule.name)?;
+        }
+        let verdict = match outcome.violations.len() {
+            0 => "ok".to_owned(),
+            count => format!("{count} wrong"),
+        };
+        writeln!(out, "{:<10} {verdict:<9} {}", rule.name, outcome.looked_at)?;
+        wrong += outcome.violations.len();
+    }
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
