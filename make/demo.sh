@@ -1,0 +1,15 @@
+#!/bin/sh
+# Builds dovetail and runs its demo. Writes only below the clone: downloads, toolchain and build go
+# to target/, unless CARGO_HOME or RUSTUP_HOME say otherwise.
+set -eu
+
+sh make/check.sh demo
+. ./make/house.sh
+fetch_toolchain
+keep_cargo_in_clone
+
+say "build (the first one takes some minutes)"
+cargo build --release --locked --package dovetail
+
+say "demo"
+cargo run --quiet --release --locked --package dovetail -- demo

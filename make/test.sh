@@ -1,0 +1,56 @@
+#!/bin/sh
+# Everything that is tested. Every step runs even where one before it failed, so that one run shows
+# all that is wrong; the last line counts steps and tests.
+set -eu
+
+sh make/check.sh test
+sh make/packages.sh
+. ./make/house.sh
+fetch_toolchain
+
+mkdir -p target
+log=target/make-test.log
+passed=0
+failed=0
+wrong=""
+
+# step NAME COMMAND...
+step() {
+    name=$1
+    shift
+    say "$name: $*"
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        wrong="$wrong $name"
+    fi
+}
+
+# Runs the tests with their output on the screen and in the log; a pipe would hide the status.
+tests() {
+    { "$@" 2>&1 && echo 0 >"$log.status" || echo 1 >"$log.status"; } | tee "$log"
+    counts=$(awk '/^test result: / { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
+    passed=$((passed + ${counts% *}))
+    failed=$((failed + ${counts#* }))
+    if [ "$(cat "$log.status")" != 0 ]; then
+        wrong="$wrong tests"
+        # A test program that did not build or was killed counts no failed test.
+        [ "${counts#* }" != 0 ] || failed=$((failed + 1))
+    fi
+}
+
+step format cargo fmt --all --check
+step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
+step tidy cargo xtask tidy
+say "tests: cargo test --workspace --locked --no-fail-fast"
+tests cargo test --workspace --locked --no-fail-fast
+
+skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
+say "result"
+[ -z "$skipped" ] || echo "$skipped"
+[ -n "${DOVETAIL_TRACES:-}" ] ||
+    echo "DOVETAIL_TRACES is not set: tests on real traces did not run"
+[ -z "$wrong" ] || echo "failed:$wrong"
+echo "$passed passed, $failed failed"
+[ -z "$wrong" ]
