@@ -1,1 +1,31 @@
 //! Reads, writes, describes and generates cluster traces.
+//!
+//! | what | where |
+//! |---|---|
+//! | jobs, machines, a whole trace | [`TraceJob`], [`TraceNode`], [`Cluster`], [`Trace`] |
+//! | reading files (plain or gzip, six formats) | [`read_trace`], [`read_cluster`], [`ReadOptions`] |
+//! | writing files | [`write_trace`], [`write_cluster`], [`write_job_table`] |
+//! | orders and typical pods of the FGD experiments | [`fgd`] |
+//! | what a person asks first, as figures and as text | [`stats`] |
+//!
+//! `docs/trace-formats.md` describes the files. Nothing here touches a clock or draws randomness
+//! of its own; every result follows from the input and the seed.
+
+mod error;
+pub mod fgd;
+mod format;
+mod job;
+pub mod limits;
+mod node;
+mod read;
+pub mod stats;
+mod trace;
+mod write;
+
+pub use error::{RowError, SkippedRow, TraceError};
+pub use format::{FORMATS, Format, ReadOptions, SwfProcessors};
+pub use job::{Outcome, PodSplit, TraceJob};
+pub use node::{Cluster, TraceNode};
+pub use read::{detect_format, read_cluster, read_cluster_from, read_trace, read_trace_from};
+pub use trace::{Known, Trace};
+pub use write::{write_cluster, write_job_table, write_trace};

@@ -1,0 +1,210 @@
+//! Everything that can go wrong, each with the place and the way out.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::format::Format;
+
+/// Why a file could not be read or written, or a trace not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// One row is bad, and bad rows are not to be left out.
+    #[error(transparent)]
+    Row(#[from] Box<RowError>),
+    /// The file could not be opened or created.
+    #[error("{file}: cannot open it: {source}. Check the path and its permissions.")]
+    Open {
+        /// Path as given.
+        file: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Reading stopped with an error; for gzip files also damaged or cut data.
+    #[error(
+        "{file} line {line}: cannot read on: {source}. The file may be cut or damaged; fetch it again."
+    )]
+    Read {
+        /// Path as given.
+        file: String,
+        /// Line that was being read, from 1.
+        line: u64,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Writing stopped with an error.
+    #[error("cannot write {what}: {source}")]
+    Write {
+        /// What was being written.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// There is no data row, or none was good.
+    #[error("{file}: no usable row ({skipped} bad rows left out{first}); expected {expected}")]
+    NoRows {
+        /// Path as given.
+        file: String,
+        /// Number of bad rows that were left out.
+        skipped: usize,
+        /// The first reason, preceded by `, first: `, or nothing.
+        first: String,
+        /// What the file should hold.
+        expected: String,
+    },
+    /// The header belongs to no known format.
+    #[error(
+        "{file} line 1: the header {header:?} belongs to no known format; expected one of: {known}. Name the format if you know it."
+    )]
+    UnknownFormat {
+        /// Path as given.
+        file: String,
+        /// First line, shortened.
+        header: String,
+        /// The known formats with their marking columns.
+        known: String,
+    },
+    /// Machines were found where jobs are wanted, or the reverse.
+    #[error("{file}: this is {found}, which holds {holds}; expected {wanted}")]
+    WrongKind {
+        /// Path as given.
+        file: String,
+        /// What was found.
+        found: Format,
+        /// `jobs` or `machines`.
+        holds: &'static str,
+        /// `jobs` or `machines`.
+        wanted: &'static str,
+    },
+    /// The header is of a known format but not usable.
+    #[error("{file} line {line}, column {column}: {problem}; expected {expected}")]
+    Header {
+        /// Path as given.
+        file: String,
+        /// Line of the header, from 1.
+        line: u64,
+        /// Column concerned.
+        column: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// A value cannot be expressed in the format that is being written.
+    #[error("{object}, column {column}: {text:?} {problem}; expected {expected}")]
+    Unwritable {
+        /// The job or machine, by name.
+        object: String,
+        /// Column concerned.
+        column: &'static str,
+        /// The value.
+        text: String,
+        /// Why it cannot be written.
+        problem: String,
+        /// What could be.
+        expected: String,
+    },
+    /// An order file has no row for the asked seed (and trace).
+    #[error("{file}: no row for {wanted}; it has {present}")]
+    NoOrder {
+        /// Path as given.
+        file: String,
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        present: String,
+    },
+    /// The arrivals-only protocol cannot be applied to these jobs and machines.
+    #[error("the fgd protocol needs {expected}; {problem}")]
+    Protocol {
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// A setting of the generator is out of its limits.
+    #[error("synth: {setting} = {value} {problem}; expected {expected}")]
+    Synth {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What would be right.
+        expected: String,
+    },
+}
+
+impl TraceError {
+    /// True when the input itself is at fault, as opposed to the file system or the settings.
+    ///
+    /// The command line ends with exit code 3 exactly for these.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(
+            self,
+            Self::Row(_)
+                | Self::Read { .. }
+                | Self::NoRows { .. }
+                | Self::UnknownFormat { .. }
+                | Self::WrongKind { .. }
+                | Self::Header { .. }
+                | Self::NoOrder { .. }
+                | Self::Protocol { .. }
+        )
+    }
+}
+
+/// A row that says something impossible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file} line {line}{}: {text:?} {problem}; expected {expected}. Correct the row, or leave bad rows out and have them listed.",
+    .column.as_ref().map(|column| format!(", column {column}")).unwrap_or_default()
+)]
+pub struct RowError {
+    /// Path as given.
+    pub file: String,
+    /// Line in the file, from 1, the header included.
+    pub line: u64,
+    /// Column by name; `None` when the whole row is concerned.
+    pub column: Option<String>,
+    /// The offending text, shortened to 80 characters.
+    pub text: String,
+    /// What is wrong, as the end of the sentence "the text ...".
+    pub problem: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+/// A bad row that was left out on request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SkippedRow {
+    /// Line in the file, from 1, the header included.
+    pub line: u64,
+    /// Column by name; `None` when the whole row is concerned.
+    pub column: Option<String>,
+    /// The offending text, shortened to 80 characters.
+    pub text: String,
+    /// Why the row was left out.
+    pub reason: String,
+}
+
+impl From<RowError> for SkippedRow {
+    fn from(error: RowError) -> Self {
+        Self {
+            line: error.line,
+            column: error.column,
+            text: error.text,
+            reason: format!("{}; expected {}", error.problem, error.expected),
+        }
+    }
+}
+
+/// The first 80 characters of a text, for messages.
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,218 @@
+//! One cell of a table, and strict ways to read it.
+
+use crate::job::Violation;
+use crate::limits::MAX_TIME_MS;
+
+/// What is wrong with a row, before its place is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowProblem {
+    pub(crate) column: Option<String>,
+    pub(crate) text: String,
+    pub(crate) problem: String,
+    pub(crate) expected: String,
+}
+
+impl RowProblem {
+    pub(crate) fn in_column(
+        column: &str,
+        text: &str,
+        problem: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self {
+            column: Some(column.to_owned()),
+            text: text.to_owned(),
+            problem: problem.into(),
+            expected: expected.into(),
+        }
+    }
+
+    pub(crate) fn whole_row(
+        text: impl Into<String>,
+        problem: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self { column: None, text: text.into(), problem: problem.into(), expected: expected.into() }
+    }
+}
+
+impl From<Violation> for RowProblem {
+    fn from(violation: Violation) -> Self {
+        Self::in_column(violation.field, &violation.text, violation.problem, violation.expected)
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cell<'a> {
+    pub(crate) column: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Cell<'a> {
+    pub(crate) fn is_empty(self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(crate) fn bad(self, problem: impl Into<String>, expected: impl Into<String>) -> RowProblem {
+        RowProblem::in_column(self.column, self.text, problem, expected)
+    }
+
+    /// Text as it stands; `None` when empty. Control characters are refused.
+    pub(crate) fn text(self) -> Result<Option<String>, RowProblem> {
+        if self.text.chars().any(char::is_control) {
+            return Err(self.bad("has a control character", "printable text"));
+        }
+        Ok((!self.is_empty()).then(|| self.text.to_owned()))
+    }
+
+    /// Text that must be there.
+    pub(crate) fn name(self) -> Result<String, RowProblem> {
+        self.text()?.ok_or_else(|| self.bad("is empty", "a name"))
+    }
+
+    /// A whole number from 0 to `highest`: digits alone.
+    pub(crate) fn whole(self, highest: u64) -> Result<u64, RowProblem> {
+        let expected = || format!("a whole number from 0 to {highest}");
+        match digits(self.text) {
+            Some(value) if value <= u128::from(highest) => Ok(value as u64),
+            Some(_) => Err(self.bad("is too large", expected())),
+            None => Err(self.bad(number_problem(self.text, highest), expected())),
+        }
+    }
+
+    /// As [`Cell::whole`], or `None` when the cell is empty.
+    pub(crate) fn optional_whole(self, highest: u64) -> Result<Option<u64>, RowProblem> {
+        if self.is_empty() { Ok(None) } else { self.whole(highest).map(Some) }
+    }
+
+    /// A whole number that may be negative.
+    pub(crate) fn signed(self) -> Result<i32, RowProblem> {
+        let (negative, magnitude) = match self.text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, self.text),
+        };
+        let value = digits(magnitude).and_then(|value| i128::try_from(value).ok());
+        value
+            .map(|value| if negative { -value } else { value })
+            .and_then(|value| i32::try_from(value).ok())
+            .ok_or_else(|| {
+                let expected = format!("a whole number from {} to {}", i32::MIN, i32::MAX);
+                self.bad("is not such a number", expected)
+            })
+    }
+
+    /// Seconds with or without decimals, as ms, half a millisecond rounded up.
+    ///
+    /// The decimals are read as digits, never through a binary fraction.
+    pub(crate) fn seconds_as_ms(self) -> Result<u64, RowProblem> {
+        let expected = || format!("seconds from 0 to {}, such as 12 or 12.5", MAX_TIME_MS / 1000);
+        let (whole, decimals) = match self.text.split_once('.') {
+            Some((whole, decimals)) if digits(decimals).is_some() => (whole, decimals),
+            Some(_) => return Err(self.bad(time_problem(self.text), expected())),
+            None => (self.text, ""),
+        };
+        let Some(seconds) = digits(whole) else {
+            return Err(self.bad(time_problem(self.text), expected()));
+        };
+        let digit = |index: usize| decimals.as_bytes().get(index).map_or(0, |byte| byte - b'0');
+        let fraction =
+            u128::from(digit(0)) * 100 + u128::from(digit(1)) * 10 + u128::from(digit(2));
+        let ms = seconds.saturating_mul(1000) + fraction + u128::from(digit(3) >= 5);
+        match u64::try_from(ms) {
+            Ok(ms) if ms <= MAX_TIME_MS => Ok(ms),
+            _ => Err(self.bad("is too large", expected())),
+        }
+    }
+
+    /// As [`Cell::seconds_as_ms`], or `None` when the cell is empty.
+    pub(crate) fn optional_seconds_as_ms(self) -> Result<Option<u64>, RowProblem> {
+        if self.is_empty() { Ok(None) } else { self.seconds_as_ms().map(Some) }
+    }
+}
+
+/// The value of a text of ASCII digits alone, capped far above every limit.
+fn digits(text: &str) -> Option<u128> {
+    const CAP: u128 = 1 << 100;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(text.bytes().fold(0, |value: u128, byte| (value * 10 + u128::from(byte - b'0')).min(CAP)))
+}
+
+fn number_problem(text: &str, highest: u64) -> &'static str {
+    match text.parse::<f64>() {
+        _ if text.is_empty() => "is empty",
+        Ok(value) if !value.is_finite() => "is not a finite number",
+        Ok(value) if value < 0.0 => "is negative",
+        Ok(value) if value > highest as f64 => "is too large",
+        Ok(value) if value.fract() != 0.0 => "is not whole",
+        Ok(_) => "is not written with digits alone",
+        Err(_) => "is not a number",
+    }
+}
+
+fn time_problem(text: &str) -> &'static str {
+    match number_problem(text, MAX_TIME_MS / 1000) {
+        "is not whole" => "is not written with digits and one point",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(text: &str) -> Cell<'_> {
+        Cell { column: "c", text }
+    }
+
+    #[test]
+    fn seconds() {
+        for (text, ms) in [
+            ("0", 0),
+            ("12", 12_000),
+            ("941386.66419", 941_386_664),
+            ("0.0005", 1),
+            ("0.00049", 0),
+            ("1.9996", 2_000),
+        ] {
+            assert_eq!(cell(text).seconds_as_ms(), Ok(ms), "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "nan",
+            "inf",
+            "1e3",
+            "1.",
+            ".5",
+            "1.2.3",
+            "+1",
+            " 1",
+            "1.-2",
+            "1000000000001",
+        ] {
+            assert!(cell(text).seconds_as_ms().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn problems_are_named() {
+        for (text, problem) in [
+            ("", "is empty"),
+            ("-3", "is negative"),
+            ("NaN", "is not a finite number"),
+            ("1.5", "is not whole"),
+            ("300", "is too large"),
+            ("99999999999999999999999999999999999999999999", "is too large"),
+            ("x", "is not a number"),
+            ("+7", "is not written with digits alone"),
+        ] {
+            assert_eq!(cell(text).whole(255).expect_err(text).problem, problem);
+        }
+        assert_eq!(cell("-2147483648").signed(), Ok(i32::MIN));
+        assert!(cell("2147483648").signed().is_err());
+        assert!(cell("--1").signed().is_err());
+    }
+}

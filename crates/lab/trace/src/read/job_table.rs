@@ -1,0 +1,143 @@
+//! Job tables: one row a job, times in seconds, GPUs counted over the whole job.
+//!
+//! The columns are described in `docs/trace-formats.md`.
+
+use super::cell::RowProblem;
+use super::{Cell, Column, RowView, Table, read_rows};
+use crate::error::TraceError;
+use crate::format::ReadOptions;
+use crate::job::{Outcome, TraceJob};
+use crate::limits::{MAX_GPUS, MAX_PODS};
+use crate::trace::{Known, Trace};
+
+/// Words for each way of ending, in lower case; those of Philly, Slurm and Kubernetes among them.
+const OUTCOMES: [(Outcome, &[&str]); 4] = [
+    (Outcome::Completed, &["pass", "passed", "completed", "succeeded", "success"]),
+    (Outcome::Failed, &["failed", "fail", "error", "timeout", "node_fail", "out_of_memory"]),
+    (Outcome::Killed, &["killed", "cancelled", "canceled", "preempted", "stopped"]),
+    (Outcome::Unknown, &["", "unknown", "running", "pending"]),
+];
+
+struct Columns {
+    job_id: Column,
+    submit: Column,
+    duration: Column,
+    num_gpu: Column,
+    gpu_milli: Option<Column>,
+    nodes: Option<Column>,
+    model: Option<Column>,
+    deadline: Option<Column>,
+    queue: Option<Column>,
+    status: Option<Column>,
+    user: Option<Column>,
+    estimate: Option<Column>,
+    priority: Option<Column>,
+}
+
+pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
+    let columns = Columns::of(&mut table)?;
+    let rows = read_rows(
+        &mut table,
+        options,
+        "job_id",
+        |job: &TraceJob| &job.id,
+        |row| columns.job(row).map(Some),
+    )?;
+    Ok(Trace {
+        jobs: rows.values,
+        source: table.file().to_owned(),
+        known: Known { submit_times: true, cpu: false, memory: false },
+        skipped: rows.skipped,
+        notes: table.notes(),
+    })
+}
+
+impl Columns {
+    fn of(table: &mut Table) -> Result<Self, TraceError> {
+        let duration = match (table.optional("duration_s"), table.optional("service_s")) {
+            (Some(_), Some(_)) => {
+                let expected = "one of duration_s and service_s";
+                return Err(table.header_error("service_s", "repeats duration_s", expected));
+            }
+            (Some(column), None) | (None, Some(column)) => column,
+            (None, None) => table.require("duration_s")?,
+        };
+        let queue = table.optional("queue");
+        Ok(Self {
+            job_id: table.require("job_id")?,
+            submit: table.require("submit_s")?,
+            duration,
+            num_gpu: table.require("num_gpu")?,
+            gpu_milli: table.optional("gpu_milli"),
+            nodes: table.optional("nodes"),
+            model: table.optional("model"),
+            deadline: table.optional("deadline_s"),
+            // Philly calls its queues virtual clusters.
+            queue: queue.or_else(|| table.optional("vc")),
+            status: table.optional("status"),
+            user: table.optional("user"),
+            estimate: table.optional("estimate_s"),
+            priority: table.optional("priority"),
+        })
+    }
+
+    fn job(&self, row: RowView<'_>) -> Result<TraceJob, RowProblem> {
+        let text = |column| row.maybe(column).map_or(Ok(None), Cell::text);
+        let seconds = |column| row.maybe(column).map_or(Ok(None), Cell::optional_seconds_as_ms);
+        let (pod_count, gpu_count) = self.pods(row)?;
+        let job = TraceJob {
+            id: row.cell(self.job_id).name()?,
+            submit_ms: row.cell(self.submit).seconds_as_ms()?,
+            duration_ms: Some(row.cell(self.duration).seconds_as_ms()?),
+            estimate_ms: seconds(self.estimate)?,
+            pod_count,
+            gpu_count,
+            gpu_milli: self.gpu_milli(row, gpu_count)?,
+            user: text(self.user)?,
+            queue: text(self.queue)?,
+            model: text(self.model)?,
+            priority: row.maybe(self.priority).map_or(Ok(0), Cell::signed)?,
+            deadline_ms: seconds(self.deadline)?,
+            outcome: row.maybe(self.status).map_or(Ok(Outcome::Unknown), outcome)?,
+            ..TraceJob::default()
+        };
+        Ok(job)
+    }
+
+    /// Number of pods and GPUs of each: one pod a node when `nodes` is given, one pod otherwise.
+    fn pods(&self, row: RowView<'_>) -> Result<(u32, u32), RowProblem> {
+        let gpu_cell = row.cell(self.num_gpu);
+        let gpus = gpu_cell.whole(MAX_GPUS.into())? as u32;
+        let Some(cell) = row.maybe(self.nodes).filter(|cell| !cell.is_empty()) else {
+            return Ok((1, gpus));
+        };
+        let nodes = cell.whole(MAX_PODS.into())? as u32;
+        if nodes == 0 || !gpus.is_multiple_of(nodes) {
+            let expected = format!("a number from 1 that divides num_gpu, which is {gpus}");
+            return Err(cell.bad("cannot share out the GPUs evenly", expected));
+        }
+        Ok((nodes, gpus / nodes))
+    }
+
+    fn gpu_milli(&self, row: RowView<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
+        let whole = if gpu_count == 0 { 0 } else { 1000 };
+        let Some(cell) = row.maybe(self.gpu_milli).filter(|cell| !cell.is_empty()) else {
+            return Ok(whole);
+        };
+        let milli = cell.whole(1000)? as i64;
+        if milli != whole && !(gpu_count == 1 && milli > 0) {
+            let expected = format!("{whole}, or 1 to 1000 for one GPU");
+            return Err(cell.bad("does not go with num_gpu", expected));
+        }
+        Ok(milli)
+    }
+}
+
+fn outcome(cell: Cell<'_>) -> Result<Outcome, RowProblem> {
+    let word = cell.text.to_ascii_lowercase();
+    let known = OUTCOMES.iter().find(|(_, words)| words.contains(&word.as_str()));
+    known.map(|(outcome, _)| *outcome).ok_or_else(|| {
+        let words: Vec<&str> = OUTCOMES.iter().flat_map(|(_, words)| *words).copied().collect();
+        cell.bad("is not a known status", words.join(" ").trim().replace("  ", " "))
+    })
+}

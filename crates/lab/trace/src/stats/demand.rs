@@ -1,0 +1,64 @@
+//! What would run at once if no job ever waited: the demand a cluster has to meet.
+
+use serde::Serialize;
+
+use crate::job::TraceJob;
+use crate::trace::Trace;
+
+/// Resources asked for at once, each job from its submission for its run time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DemandStats {
+    /// Most GPUs at once; a half GPU counts half.
+    pub peak_gpus: f64,
+    /// Mean number of GPUs from the first submission to the last end.
+    pub mean_gpus: Option<f64>,
+    /// Most CPU cores at once; `None` when the trace tells no CPU.
+    pub peak_cpu_cores: Option<f64>,
+    /// Most jobs at once.
+    pub peak_jobs: u64,
+}
+
+/// Running sum with its maximum.
+#[derive(Default)]
+struct Level {
+    now: i128,
+    peak: i128,
+}
+
+impl Level {
+    fn add(&mut self, change: i128) {
+        self.now += change;
+        self.peak = self.peak.max(self.now);
+    }
+}
+
+impl DemandStats {
+    /// `None` when no job has a run time.
+    pub(super) fn of(trace: &Trace) -> Option<Self> {
+        let mut changes: Vec<(u64, i8, &TraceJob)> = Vec::new();
+        for job in &trace.jobs {
+            if let Some(duration) = job.duration_ms.filter(|duration| *duration > 0) {
+                changes.push((job.submit_ms, 1, job));
+                changes.push((job.submit_ms + duration, -1, job));
+            }
+        }
+        // At the same instant ends come before starts.
+        changes.sort_by_key(|(time, sign, _)| (*time, *sign));
+        let (first, last) = (changes.first()?.0, changes.last()?.0);
+        let (mut gpus, mut cpu, mut jobs) = (Level::default(), Level::default(), Level::default());
+        for (_, sign, job) in changes {
+            let sign = i128::from(sign);
+            gpus.add(sign * job.total_gpu_milli() as i128);
+            cpu.add(sign * i128::from(job.cpu_milli) * i128::from(job.pod_count));
+            jobs.add(sign);
+        }
+        let hours = (last - first) as f64 / 3_600_000.0;
+        let gpu_hours = super::gpu_hours(&trace.jobs).unwrap_or(0.0);
+        Some(Self {
+            peak_gpus: gpus.peak as f64 / 1000.0,
+            mean_gpus: super::ratio(gpu_hours, hours),
+            peak_cpu_cores: trace.known.cpu.then_some(cpu.peak as f64 / 1000.0),
+            peak_jobs: jobs.peak as u64,
+        })
+    }
+}

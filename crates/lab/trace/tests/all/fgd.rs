@@ -1,0 +1,145 @@
+//! Orders and typical pods against the published files, and against what cannot be computed.
+
+use std::path::Path;
+
+use dovetail_trace::fgd::{
+    fgd_orders, read_arrival_order, read_node_order, trace_name, typical_pods,
+};
+use dovetail_trace::{
+    Cluster, ReadOptions, Trace, TraceError, TraceJob, TraceNode, read_cluster, read_trace,
+};
+
+use crate::shared::traces;
+
+const SEEDS: std::ops::RangeInclusive<i64> = 42..=46;
+
+fn pod_files(openb: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(openb).expect("the folder of openb files");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.to_string_lossy().contains("openb_pod_list_"))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 14);
+    files
+}
+
+fn read_both(openb: &Path, pods: &Path) -> (Trace, Cluster) {
+    let options = ReadOptions::default();
+    let nodes = openb.join("openb_node_list_gpu_node.csv");
+    let cluster = read_cluster(&nodes, &options).expect("nodes");
+    (read_trace(pods, &options).expect("pods"), cluster)
+}
+
+#[test]
+fn orders_equal_the_published_ones() {
+    let Some(folder) = traces("orders_equal_the_published_ones") else { return };
+    let openb = folder.join("openb");
+    for file in pod_files(&openb) {
+        let (trace, cluster) = read_both(&openb, &file);
+        let name = trace_name(&file);
+        let arrivals = openb.join("arrivals").join(format!("{name}.csv.gz"));
+        for seed in SEEDS {
+            let orders = fgd_orders(&trace.jobs, &cluster.nodes, seed).expect("orders");
+            let published = read_arrival_order(&arrivals, seed, trace.jobs.len());
+            assert_eq!(orders.arrivals, published.expect("arrivals"), "{name} {seed}");
+            let file = openb.join("node_order.csv.gz");
+            let published = read_node_order(&file, &name, seed, cluster.nodes.len());
+            assert_eq!(orders.nodes, published.expect("node order"), "{name} {seed}");
+        }
+    }
+}
+
+#[test]
+fn typical_pods_equal_the_published_ones() {
+    let Some(folder) = traces("typical_pods_equal_the_published_ones") else { return };
+    let openb = folder.join("openb");
+    for file in pod_files(&openb) {
+        let name = trace_name(&file);
+        let trace = read_trace(&file, &ReadOptions::default()).expect("pods");
+        let published = openb.join("typical_pods").join(format!("{name}.csv"));
+        let published = std::fs::read_to_string(published).expect("typical pods");
+        let computed: Vec<String> = typical_pods(&trace.jobs)
+            .iter()
+            .map(|pod| {
+                let models = pod.gpu_models.join("|");
+                format!("{},{},{},{models}", pod.cpu_milli, pod.gpu_count, pod.gpu_milli)
+            })
+            .collect();
+        let rows: Vec<(&str, &str)> =
+            published.lines().skip(1).map(|line| line.rsplit_once(',').expect("weight")).collect();
+        assert_eq!(computed, rows.iter().map(|row| row.0).collect::<Vec<_>>(), "{name}");
+        for (pod, (_, weight)) in typical_pods(&trace.jobs).iter().zip(&rows) {
+            let weight: f64 = weight.parse().expect("weight");
+            assert!((pod.weight / weight - 1.0).abs() < 1e-14, "{name}: {pod:?}");
+        }
+    }
+}
+
+fn pod(id: &str, gpu_count: u32) -> TraceJob {
+    TraceJob {
+        id: id.into(),
+        pod_count: 1,
+        cpu_milli: 1000,
+        gpu_count,
+        gpu_milli: if gpu_count == 0 { 0 } else { 1000 },
+        ..TraceJob::default()
+    }
+}
+
+fn node(name: &str, gpu_count: u32) -> TraceNode {
+    TraceNode { name: name.into(), gpu_count, ..TraceNode::default() }
+}
+
+#[test]
+fn demand_is_tuned_from_both_sides() {
+    let nodes = [node("b", 8), node("a", 2)];
+    for pod_count in [1, 5, 12, 14, 40] {
+        let pods: Vec<TraceJob> = (0..pod_count).map(|n| pod(&format!("p{n:02}"), 1)).collect();
+        let orders = fgd_orders(&pods, &nodes, 7).expect("orders");
+        // 1.3 times ten GPUs, with pods of one GPU each.
+        assert_eq!(orders.arrivals.len(), 13, "{pod_count} pods");
+    }
+}
+
+#[test]
+fn impossible_tasks_are_refused_not_tried_for_ever() {
+    let refused = |pods: &[TraceJob], nodes: &[TraceNode]| {
+        let result = fgd_orders(pods, nodes, 42);
+        assert!(matches!(result, Err(TraceError::Protocol { .. })), "{result:?}");
+    };
+    refused(&[], &[node("a", 1)]);
+    refused(&[pod("p", 0)], &[node("a", 1)]);
+    refused(&[pod("p", 1)], &[]);
+    refused(&[TraceJob { pod_count: 2, ..pod("p", 1) }], &[node("a", 1)]);
+}
+
+#[test]
+fn bad_order_files_are_named() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("order.csv");
+    let message = |text: &str, of_nodes: bool| {
+        std::fs::write(&file, text).expect("file");
+        let result = if of_nodes {
+            read_node_order(&file, "default", 42, 3)
+        } else {
+            read_arrival_order(&file, 42, 3)
+        };
+        result.expect_err(text).to_string()
+    };
+    let found = |text, of_nodes, parts: &[&str]| {
+        let message = message(text, of_nodes);
+        assert!(parts.iter().all(|part| message.contains(part)), "{text:?}: {message}");
+    };
+    found("41,0 1\n43,2\n", false, &["seed 42", "41, 43"]);
+    found("", false, &["seed 42", "none"]);
+    found("41,0\n42,0 3\n", false, &["line 2", "\"3\"", "0 to 2"]);
+    found("42,0 -1\n", false, &["line 1", "\"-1\"", "negative"]);
+    found("42,0  1\n", false, &["line 1", "empty"]);
+    found("nonsense\n", false, &["line 1", "seed,row row"]);
+    found("default,42,0 1 1\n", true, &["line 1", "\"1\"", "twice"]);
+    found("default,42,0 1\n", true, &["line 1", "2 rows", "3 rows"]);
+    found("cpu,42,0 1 2\n", true, &["trace default, seed 42"]);
+    std::fs::write(&file, "42,2 0 1 0\n").expect("file");
+    assert_eq!(read_arrival_order(&file, 42, 3).expect("good"), [2, 0, 1, 0]);
+}
