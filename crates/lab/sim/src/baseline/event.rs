@@ -3,8 +3,8 @@
 /// One change of one job.
 ///
 /// Events come in time order; at one instant all ends come first, then all stops, then all starts,
-/// each group in order of arrival (submit time, then position in the input). A job without any
-/// service has its start and its end at one instant, start first.
+/// each group in order of arrival (submit time, then position in the input). A job that starts with
+/// nothing left to run ends at the same instant, in a second such round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BaselineEvent {
     /// When, in microseconds on the trace's clock.

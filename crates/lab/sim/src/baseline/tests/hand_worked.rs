@@ -88,3 +88,14 @@ fn first_fit_uses_whole_idle_nodes_for_large_jobs_and_the_first_other_node_for_t
     assert_eq!(fills(&[8, 8, 8], &[5, 5, 5, 9, 4, 3]), [true, true, true, false, false, true]);
     assert_eq!(fills(&[4, 8], &[10, 3, 2]), [true, false, true]);
 }
+
+#[test]
+fn p99_is_the_entry_at_floor_of_99_percent_of_the_jobs() {
+    // Each job has a GPU of its own and a service of its position from 1, so entry k is k + 1 s.
+    let p99_s = |count: u32| {
+        let jobs: Vec<BaselineJob> =
+            (1..=count).map(|second| job("j", 7, u64::from(second), 1)).collect();
+        replay(&jobs, &[count], BaselineOrder::Srtf, None).0.metrics.p99_jct_s
+    };
+    assert_eq!([1, 99, 100, 101, 200, 201].map(p99_s), [1.0, 99.0, 100.0, 100.0, 199.0, 199.0]);
+}
