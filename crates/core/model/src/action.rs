@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::DeviceAmount;
-use crate::ids::{JobId, PodId};
+use crate::holding::HeldDevices;
+use crate::ids::{JobId, NodeName, PodId};
 
 /// The decisions of one step, in the order in which they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,10 +21,22 @@ pub enum Action {
         /// The pod.
         pod: PodId,
         /// Name of the node.
-        node: String,
+        node: NodeName,
         /// Devices by index with the amount of each; on a node with counted devices the kubelet
         /// chooses which.
-        devices: Vec<(u16, DeviceAmount)>,
+        devices: HeldDevices,
+    },
+    /// A job is over because a node it ran on is gone; everything it held elsewhere is free.
+    Lost {
+        /// The job.
+        job: JobId,
+    },
+    /// A learning policy published a new version; later decisions rest on it.
+    Publish {
+        /// Number of the version.
+        version: u64,
+        /// What was learnt, as the policy writes it.
+        learnt: String,
     },
     /// A job that cannot start, with the reason; said once until it changes.
     Wait {

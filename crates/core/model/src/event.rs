@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::holding::Holding;
-use crate::ids::{JobId, ReservationId};
+use crate::ids::{JobId, NodeName, ReservationId};
 use crate::job::Job;
 use crate::node::{Condition, Node};
 use crate::queue::Queue;
@@ -17,14 +17,14 @@ pub enum Event {
     /// A node's condition changed and nothing else.
     NodeCondition {
         /// Name of the node.
-        node: String,
+        node: NodeName,
         /// Its condition now.
         condition: Condition,
     },
     /// A node is gone, and with it everything it held: its jobs are over.
     NodeRemoved {
         /// Name of the node.
-        node: String,
+        node: NodeName,
     },
     /// A queue appeared or changed.
     QueueChanged(Queue),

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceAmount;
-use crate::ids::{HoldingId, PodId, ReservationId};
+use crate::ids::{HoldingId, NodeName, PodId, ReservationId};
 use crate::resources::Resources;
+
+/// Amounts of devices by index, ascending.
+pub type HeldDevices = Vec<(u16, DeviceAmount)>;
 
 /// One amount held on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +17,7 @@ pub struct Holding {
     /// Identity.
     pub id: HoldingId,
     /// Name of the node.
-    pub node: String,
+    pub node: NodeName,
     /// Who holds it.
     pub owner: Owner,
     /// How firmly.
@@ -26,7 +29,7 @@ pub struct Holding {
     pub resources: Resources,
     /// Amounts of devices, by index into the node's devices, ascending. On a node with counted devices
     /// the index stands for “one of them”.
-    pub devices: Vec<(u16, DeviceAmount)>,
+    pub devices: HeldDevices,
     /// Selectors that count the pod.
     #[serde(default)]
     pub counts_into: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Names of things: dense integers inside one engine, never reused while the engine lives.
+//! Names of things: dense integers inside one engine.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ macro_rules! id {
 }
 
 id!(
-    /// A node, in the order in which nodes were first seen.
+    /// A slot of the engine's node table. A slot is given to another node after its node is gone.
     NodeId,
     u32
 );
@@ -55,3 +55,6 @@ pub struct PodId {
 
 /// Name of a queue, as users write it.
 pub type QueueName = String;
+
+/// Name of a node, shared so that a decision costs no copy.
+pub type NodeName = std::sync::Arc<str>;

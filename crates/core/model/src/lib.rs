@@ -32,14 +32,16 @@ pub mod topology;
 pub use action::{Action, PendingReason, Plan};
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use event::Event;
-pub use holding::{Holding, Phase};
-pub use ids::{HoldingId, JobId, NodeId, PodId, QueueName, ReservationId};
+pub use holding::{HeldDevices, Holding, Owner, Phase};
+pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use money::Money;
-pub use node::{Knowledge, Node, Taint, TaintEffect};
+pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use quantity::Quantity;
 pub use queue::Queue;
-pub use requirement::{CounterRule, DeviceRequest, Requirement, SelectorTerm, Toleration};
+pub use requirement::{
+    CounterRule, DeviceRequest, Requirement, RuleKind, SelectorTerm, Toleration,
+};
 pub use resources::Resources;
 pub use snapshot::Snapshot;
 pub use topology::Topology;

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
+use crate::ids::NodeName;
 use crate::resources::Resources;
 
 /// One Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Name, unique in the cluster.
-    pub name: String,
+    pub name: NodeName,
     /// What pods may hold. Devices are not counted here.
     pub allocatable: Resources,
     /// The devices, by index.
@@ -50,7 +51,7 @@ impl Node {
         model: &str,
     ) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.into(),
             allocatable: Resources {
                 cpu_milli,
                 memory_bytes,

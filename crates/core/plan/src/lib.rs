@@ -1,1 +1,40 @@
-//! The decision engine: order, place, score, explain.
+//! The decision engine: order, place, score, explain. Pure: no clock, no I/O, no hidden randomness.
+//!
+//! [`Engine::step`] takes one event and the time and answers with a plan; the simulator and the live
+//! scheduler drive the same function.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`engine`] | `step`, the pending queue, the decision cycle |
+//! | `gang` | all-or-nothing placement of a job over the topology |
+//! | [`policy`] | which of the nodes that fit is best |
+//! | [`view`] | now, after releasing, at a time, without victims |
+//! | [`index`] | exact score trees and room per domain, refreshed from the change log |
+//! | [`naive`] | the same answers by exhaustive search, for tests |
+//! | [`explain`] | why here, why not, what would help |
+//! | [`state`] | nodes, devices, holdings, counters, with transactions |
+
+pub mod cause;
+mod device;
+pub mod engine;
+pub mod explain;
+mod finder;
+mod fit;
+mod gang;
+pub mod index;
+mod learn;
+pub mod naive;
+pub mod policy;
+mod queue;
+pub mod state;
+pub mod view;
+
+pub use cause::{Cause, CauseCounts};
+pub use engine::{Engine, EngineConfig, EngineError};
+pub use gang::PlacedPod;
+pub use policy::named::{PolicySpec, UnknownPolicy};
+pub use policy::target::TargetPod;
+pub use policy::{Policy, Term};
+pub use state::State;
+pub use state::shapes::ShapeId;
+pub use view::View;

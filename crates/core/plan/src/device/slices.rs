@@ -1,0 +1,65 @@
+//! MIG: where a slice may start, and which start breaks the fewest other slices.
+//!
+//! The state of a cut device is its mask of taken memory slices and its free compute slices. Among the
+//! legal starts of all devices, the one is chosen that loses the least room for the profiles of the
+//! device's own table, counted as Σ over profiles of compute slices × how many would still fit (the
+//! fragmentation-growth rule of arXiv 2511.18906, with the table itself as the target mix).
+
+use dovetail_model::{DeviceAmount, MigProfile, MigTable, Mode};
+
+use crate::device::cell::{Cell, Kind};
+
+/// A slice on a device in this state that keeps the most room, with the room it costs.
+pub(crate) fn best_slice(
+    profile: &str,
+    cell: &Cell,
+    kind: &Kind,
+    tables: &[MigTable],
+) -> Option<(i64, DeviceAmount)> {
+    if !matches!(cell.mode, Mode::Empty | Mode::Sliced) {
+        return None;
+    }
+    let table = &tables[usize::from(kind.mig_table?)];
+    let profile = table.profiles.iter().find(|p| p.name == profile)?;
+    if cell.compute_slices_left < i16::from(profile.compute_slices) {
+        return None;
+    }
+    let before = room(table, cell.slice_mask, cell.compute_slices_left);
+    let free_starts = profile.starts.iter().filter(|s| cell.slice_mask & profile.mask_at(**s) == 0);
+    free_starts
+        .map(|start| {
+            let mask = profile.mask_at(*start);
+            let left = cell.compute_slices_left - i16::from(profile.compute_slices);
+            let cost = before - room(table, cell.slice_mask | mask, left);
+            (cost, *start, amount(profile, mask))
+        })
+        .min_by_key(|(cost, start, _)| (*cost, *start))
+        .map(|(cost, _, amount)| (cost, amount))
+}
+
+fn amount(profile: &MigProfile, mask: u16) -> DeviceAmount {
+    DeviceAmount {
+        mode: Mode::Sliced,
+        slice_mask: mask,
+        compute_slices: profile.compute_slices,
+        ..DeviceAmount::default()
+    }
+}
+
+/// Σ over profiles of compute slices × how many fit one after another from the lowest start.
+fn room(table: &MigTable, mask: u16, compute_left: i16) -> i64 {
+    let fitting = |profile: &MigProfile| {
+        let by_compute = compute_left.max(0) / i16::from(profile.compute_slices.max(1));
+        let mut taken = mask;
+        let mut count = 0;
+        for start in &profile.starts {
+            let slice = profile.mask_at(*start);
+            if taken & slice == 0 && count < by_compute {
+                taken |= slice;
+                count += 1;
+            }
+        }
+        i64::from(count)
+    };
+    table.profiles.iter().map(|p| i64::from(p.compute_slices) * fitting(p)).sum()
+}

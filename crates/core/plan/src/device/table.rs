@@ -1,0 +1,197 @@
+//! Numbers for device states and for multisets of them, with what is computed once per number.
+
+use dovetail_model::{DeviceAmount, MigTable, Mode};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::device::cell::{Cell, Kind};
+use crate::device::choice;
+use crate::device::need::{DeviceNeed, Request};
+use crate::state::intern::Interner;
+
+/// Sorted cell numbers of the usable devices of one node.
+pub(crate) type CellSet = SmallVec<[u32; 8]>;
+
+/// Everything interned about devices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceTable {
+    pub(crate) mig_tables: Vec<MigTable>,
+    kinds: Interner<Kind>,
+    cells: Interner<Cell>,
+    sets: Interner<CellSet>,
+    set_facts: Vec<SetFacts>,
+    needs: Interner<DeviceNeed>,
+    /// Per need: how many fit, by set number; [`UNKNOWN`] where not computed yet.
+    capacity: Vec<Vec<u16>>,
+    /// (set, old cell, new cell) → set.
+    moves: FxHashMap<(u32, u32, u32), u32>,
+}
+
+/// What is worth knowing about a multiset of devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SetFacts {
+    /// Σ of free compute, negative amounts counted as 0, over devices held whole, by share or empty.
+    pub(crate) gpu_left_milli: i64,
+    /// Number of usable devices.
+    pub(crate) devices: u16,
+    /// How many of them are empty.
+    pub(crate) empty: u16,
+    /// A device is over-committed.
+    pub(crate) overcommitted: bool,
+}
+
+const UNKNOWN: u16 = u16::MAX;
+/// No device of the set is of a kind the need may use.
+const WRONG_KIND: u16 = UNKNOWN - 1;
+/// Stands for “any number”: the need asks for no device.
+const UNBOUNDED: u16 = UNKNOWN - 2;
+
+/// How the devices of a node meet a need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceFit {
+    /// So many pods fit one after another; 0: too little is free, or in too small pieces.
+    Pods(u16),
+    /// None is of a kind the need may use.
+    WrongKind,
+}
+
+impl DeviceTable {
+    pub(crate) fn kind(&self, number: u32) -> &Kind {
+        self.kinds.get(number)
+    }
+
+    pub(crate) fn cell(&self, number: u32) -> &Cell {
+        self.cells.get(number)
+    }
+
+    pub(crate) fn set(&self, number: u32) -> &CellSet {
+        self.sets.get(number)
+    }
+
+    #[inline]
+    pub(crate) fn facts(&self, set: u32) -> SetFacts {
+        self.set_facts[set as usize]
+    }
+
+    pub(crate) fn need(&self, number: u32) -> &DeviceNeed {
+        self.needs.get(number)
+    }
+
+    /// The number of an untouched device of this kind.
+    pub(crate) fn intern_empty(&mut self, kind: &Kind) -> u32 {
+        let (number, _) = self.kinds.intern(kind);
+        let cell = Cell::empty(number, kind, &self.mig_tables);
+        self.intern_cell(&cell)
+    }
+
+    pub(crate) fn intern_cell(&mut self, cell: &Cell) -> u32 {
+        self.cells.intern(cell).0
+    }
+
+    /// The empty state of the device that this cell is a state of.
+    pub(crate) fn emptied(&mut self, cell: u32) -> u32 {
+        let kind = self.cells.get(cell).kind;
+        let empty = Cell::empty(kind, self.kinds.get(kind), &self.mig_tables);
+        self.intern_cell(&empty)
+    }
+
+    pub(crate) fn intern_need(&mut self, need: &DeviceNeed) -> u32 {
+        let (number, new) = self.needs.intern(need);
+        if new {
+            self.capacity.push(Vec::new());
+        }
+        number
+    }
+
+    /// The number of a multiset; sorts it.
+    pub(crate) fn intern_set(&mut self, mut cells: CellSet) -> u32 {
+        cells.sort_unstable();
+        let (number, new) = self.sets.intern(&cells);
+        if new {
+            let facts = self.compute_facts(&cells);
+            self.set_facts.push(facts);
+        }
+        number
+    }
+
+    /// The multiset after one of its devices changed from `old` to `new`.
+    pub(crate) fn set_after(&mut self, set: u32, old: u32, new: u32) -> u32 {
+        if let Some(after) = self.moves.get(&(set, old, new)) {
+            return *after;
+        }
+        let mut cells = self.sets.get(set).clone();
+        let place = cells.iter().position(|cell| *cell == old).expect("the set has the old cell");
+        cells[place] = new;
+        let after = self.intern_set(cells);
+        self.moves.insert((set, old, new), after);
+        after
+    }
+
+    /// How many pods of the need the devices can take one after another.
+    #[inline]
+    pub(crate) fn fit(&mut self, need: u32, set: u32) -> DeviceFit {
+        let known = self.capacity[need as usize].get(set as usize).copied().unwrap_or(UNKNOWN);
+        match if known == UNKNOWN { self.compute_capacity(need, set) } else { known } {
+            WRONG_KIND => DeviceFit::WrongKind,
+            pods => DeviceFit::Pods(pods),
+        }
+    }
+
+    fn has_kind(&self, need: &DeviceNeed, cells: &[u32]) -> bool {
+        let kind_of = |cell: &u32| self.kinds.get(self.cells.get(*cell).kind);
+        cells.iter().map(kind_of).any(|kind| need.accepts_kind(kind))
+    }
+
+    #[cold]
+    fn compute_capacity(&mut self, need: u32, set: u32) -> u16 {
+        let (wanted, cells) = (self.needs.get(need).clone(), self.sets.get(set).clone());
+        let count = match wanted.request {
+            Request::None => UNBOUNDED,
+            _ if !self.has_kind(&wanted, &cells) => WRONG_KIND,
+            _ => self.count_by_placing(&wanted, cells),
+        };
+        let table = &mut self.capacity[need as usize];
+        if table.len() <= set as usize {
+            table.resize(self.sets.len().max(set as usize + 1), UNKNOWN);
+        }
+        table[set as usize] = count;
+        count
+    }
+
+    /// Places pods of the need until one fails, with the device choice that placement itself uses.
+    fn count_by_placing(&mut self, need: &DeviceNeed, mut cells: CellSet) -> u16 {
+        let mut count = 0;
+        while count < UNBOUNDED {
+            let Some(chosen) = choice::choose(need, &cells, self) else { break };
+            for (index, amount) in &chosen {
+                let place = usize::from(*index);
+                cells[place] = self.cell_after_hold(cells[place], amount);
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// The number of a cell after one more holding.
+    pub(crate) fn cell_after_hold(&mut self, cell: u32, amount: &DeviceAmount) -> u32 {
+        let next = self.cells.get(cell).hold(amount);
+        self.intern_cell(&next)
+    }
+
+    fn compute_facts(&self, cells: &CellSet) -> SetFacts {
+        let mut facts = SetFacts { devices: cells.len() as u16, ..SetFacts::default() };
+        for number in cells {
+            let cell = self.cells.get(*number);
+            if matches!(cell.mode, Mode::Empty | Mode::Shared) {
+                facts.gpu_left_milli += cell.compute_left_milli.max(0);
+            }
+            facts.empty += u16::from(cell.mode == Mode::Empty);
+            facts.overcommitted |= cell.compute_left_milli < 0
+                || cell.memory_left_bytes < 0
+                || cell.replicas_left < 0
+                || cell.compute_slices_left < 0
+                || cell.counters_left.iter().any(|left| *left < 0);
+        }
+        facts
+    }
+}

@@ -1,0 +1,192 @@
+//! What an event changes, before anything is decided.
+
+use dovetail_model::node::DrainWindow;
+use dovetail_model::{
+    Action, Condition, Event, Holding, Job, JobId, Node, NodeName, Owner, PendingReason, Phase,
+    Plan,
+};
+use std::sync::Arc;
+
+use super::{Engine, EngineError, JobRecord};
+use crate::cause::Help;
+use crate::gang::Gang;
+use crate::queue::ClassKey;
+
+impl Engine {
+    /// Takes an event into the state; [`Engine::cycle`] then decides.
+    pub fn apply(&mut self, event: Event, now_ms: u64) -> Result<Plan, EngineError> {
+        if now_ms < self.now_ms {
+            return Err(EngineError::TimeWentBack { now_ms, last_ms: self.now_ms });
+        }
+        self.now_ms = now_ms;
+        self.advance_drains();
+        let mut plan = Plan::default();
+        match event {
+            Event::NodeChanged(node) => self.change_node(*node),
+            Event::NodeCondition { node, condition } => {
+                if !self.state.set_condition(&node, condition) {
+                    return Err(EngineError::UnknownNode { node });
+                }
+            }
+            Event::NodeRemoved { node } => self.lose_node(node, &mut plan)?,
+            Event::QueueChanged(queue) => {
+                self.quota.set(queue);
+                let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
+                self.quota.recount(holds);
+                self.state.helped = Help::ALL;
+            }
+            Event::Submitted(job) => self.submit(*job, &mut plan)?,
+            Event::Ended { job } => self.end(job)?,
+            Event::Ending { job, expected_end_ms } => {
+                let record = self.jobs.get(&job).ok_or(EngineError::UnknownJob { job })?;
+                for id in &record.holdings {
+                    self.state.set_phase(*id, Phase::Releasing { expected_end_ms });
+                }
+            }
+            Event::ForeignHeld(holding) => self.hold_foreign(*holding),
+            Event::ForeignReleased { name } => {
+                self.unplaced_foreign.remove(&name);
+                if let Some(id) = self.foreign.remove(&name) {
+                    self.state.remove_holding(id);
+                }
+            }
+            Event::ReservationEnded { reservation } => {
+                for id in self.state.holdings.kept_by(reservation) {
+                    self.state.remove_holding(id);
+                }
+            }
+            Event::Tick => {}
+        }
+        Ok(plan)
+    }
+
+    fn change_node(&mut self, mut node: Node) {
+        if let Some(window) = node.drain_window {
+            self.drains.insert(node.name.clone(), window);
+            if is_open(window, self.now_ms) {
+                node.condition = Condition::Cordoned;
+            }
+        } else {
+            self.drains.remove(&node.name);
+        }
+        let name = node.name.clone();
+        self.state.upsert_node(Arc::new(node));
+        let here = |holding: &Holding| holding.node == name;
+        let names: Vec<String> =
+            self.unplaced_foreign.iter().filter(|(_, h)| here(h)).map(|(n, _)| n.clone()).collect();
+        for foreign in names {
+            let holding = self.unplaced_foreign.remove(&foreign).expect("just listed");
+            self.hold_foreign(holding);
+        }
+    }
+
+    /// Opens and closes drain windows whose time has come.
+    fn advance_drains(&mut self) {
+        if self.drains.is_empty() {
+            return;
+        }
+        let now_ms = self.now_ms;
+        let due: Vec<(NodeName, Condition)> = self
+            .drains
+            .iter()
+            .filter_map(|(name, window)| {
+                let slot = self.state.nodes.find(name)?;
+                let wanted = match is_open(*window, now_ms) {
+                    true => Condition::Cordoned,
+                    false if now_ms >= window.to_ms => Condition::Ready,
+                    false => return None,
+                };
+                let have = self.state.nodes.cold(slot).node.condition;
+                let ours = matches!(have, Condition::Ready | Condition::Cordoned);
+                (ours && have != wanted).then(|| (name.clone(), wanted))
+            })
+            .collect();
+        for (name, condition) in due {
+            self.state.set_condition(&name, condition);
+        }
+        self.drains.retain(|_, window| now_ms < window.to_ms);
+    }
+
+    fn lose_node(&mut self, node: NodeName, plan: &mut Plan) -> Result<(), EngineError> {
+        let unknown = || EngineError::UnknownNode { node: node.clone() };
+        let lost = self.state.remove_node(&node).ok_or_else(unknown)?;
+        self.drains.remove(&node);
+        let mut jobs: Vec<JobId> = lost.into_iter().map(|pod| pod.job).collect();
+        jobs.dedup();
+        self.foreign.retain(|_, id| self.state.holdings.contains(*id));
+        for job in jobs {
+            let Some(record) = self.jobs.get_mut(&job) else { continue };
+            record.holdings.retain(|id| self.state.holdings.contains(*id));
+            plan.actions.push(Action::Lost { job });
+            self.end(job)?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
+        if self.jobs.contains_key(&job.id) {
+            return Err(EngineError::DuplicateJob { job: job.id, name: job.name });
+        }
+        if !job.pod_sets.iter().any(|set| set.min > 0) {
+            return Err(EngineError::EmptyJob { name: job.name });
+        }
+        let gang = Gang::of(&mut self.state, &job)?;
+        for set in &gang.sets {
+            self.policy.observe_arrival(&self.state, set.shape, set.min);
+        }
+        if self.policy.publish(&mut self.state) {
+            let (version, learnt) = (self.policy.version(), self.policy.learnt());
+            plan.actions.push(Action::Publish { version, learnt: learnt.unwrap_or_default() });
+        }
+        let key = ClassKey { queue: job.queue.clone(), gang: gang.clone() };
+        let (place, class) = self.pending.push(&job, key);
+        let mut reason = None;
+        if self.pending.is_asleep(class) {
+            reason = Some(PendingReason::WaitingForTurn);
+            plan.actions.push(Action::Wait { job: job.id, reason: PendingReason::WaitingForTurn });
+        }
+        let id = job.id;
+        let record = JobRecord {
+            job,
+            gang,
+            holdings: Vec::new(),
+            counted_milli: 0,
+            place: Some((place, class)),
+            reason,
+        };
+        self.jobs.insert(id, record);
+        Ok(())
+    }
+
+    fn end(&mut self, job: JobId) -> Result<(), EngineError> {
+        let record = self.jobs.remove(&job).ok_or(EngineError::UnknownJob { job })?;
+        if let Some((place, class)) = record.place {
+            self.pending.remove(place, class);
+        }
+        for id in record.holdings {
+            self.state.remove_holding(id);
+        }
+        self.quota.add(&record.job.queue, -record.counted_milli);
+        Ok(())
+    }
+
+    fn hold_foreign(&mut self, holding: Holding) {
+        let Owner::Foreign(name) = &holding.owner else { return };
+        let name = name.clone();
+        if let Some(id) = self.foreign.remove(&name) {
+            self.state.remove_holding(id);
+        }
+        match self.state.add_holding(&holding) {
+            Some(id) => {
+                self.foreign.insert(name, id);
+            }
+            None => {
+                self.unplaced_foreign.insert(name, holding);
+            }
+        }
+    }
+}
+
+fn is_open(window: DrainWindow, now_ms: u64) -> bool {
+    (window.from_ms..window.to_ms).contains(&now_ms)
+}

@@ -1,0 +1,108 @@
+//! The decision cycle: every class that is awake is tried, best place first, until nothing more starts.
+
+use dovetail_model::{Action, JobId, PendingReason, Phase, Plan};
+
+use super::Engine;
+use crate::cause::Help;
+use crate::explain::DecisionRecord;
+use crate::gang::{Gang, PlacedPod, Placer};
+use crate::queue::OrderKey;
+use crate::view::View;
+
+impl Engine {
+    /// Starts whatever can start now; the decisions go to the plan.
+    pub fn cycle(&mut self, plan: &mut Plan) {
+        let helped = std::mem::take(&mut self.state.helped);
+        self.pending.wake(helped);
+        let mut after: Option<OrderKey> = None;
+        while let Some((job, class)) = self.pending.next(after) {
+            let place = self.jobs[&job].place.expect("a pending job has a place").0;
+            match self.try_start(job, plan) {
+                Ok(()) => after = None,
+                Err((reason, wants)) => {
+                    self.pending.sleep(class, wants);
+                    self.say(job, reason, plan);
+                    after = Some(place);
+                }
+            }
+        }
+    }
+
+    /// Starts a job, or says why not and what would help.
+    fn try_start(&mut self, job: JobId, plan: &mut Plan) -> Result<(), (PendingReason, Help)> {
+        let record = &self.jobs[&job];
+        let gpu_milli = record.job.min_gpu_milli();
+        if self.quota.blocked_by(&record.job.queue, gpu_milli).is_some() {
+            return Err((PendingReason::WaitingForQuota, Help::QUOTA));
+        }
+        let gang = record.gang.clone();
+        let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
+        let Some(placed) = self.place(job, &gang) else {
+            return Err((PendingReason::Unschedulable, self.wanted_by(&gang)));
+        };
+        if let Some(alternatives) = before {
+            let record = DecisionRecord::of(self, job, &placed, alternatives);
+            self.decisions.push(record);
+        }
+        self.commit(job, placed, plan);
+        Ok(())
+    }
+
+    fn place(&mut self, job: JobId, gang: &Gang) -> Option<Vec<PlacedPod>> {
+        let finder = self.finder.finder();
+        Placer::new(&mut self.state, &mut *self.policy, finder, job).place(gang)
+    }
+
+    /// Whether a gang could be placed under a view; nothing changes.
+    pub(crate) fn would_fit(&mut self, gang: &Gang, view: &View) -> bool {
+        self.what_if(gang, view).is_some()
+    }
+
+    /// Where a gang would be placed under a view; nothing changes.
+    pub(crate) fn what_if(&mut self, gang: &Gang, view: &View) -> Option<Vec<PlacedPod>> {
+        let helped = self.state.helped;
+        let mark = self.state.open_view(view);
+        let placed = self.place(JobId(u64::MAX), gang);
+        self.state.rollback(mark);
+        self.state.helped = helped;
+        placed
+    }
+
+    fn commit(&mut self, job: JobId, placed: Vec<PlacedPod>, plan: &mut Plan) {
+        let now_ms = self.now_ms;
+        let record = self.jobs.get_mut(&job).expect("a pending job is known");
+        let (place, class) = record.place.take().expect("a pending job has a place");
+        self.pending.remove(place, class);
+        record.job.start_ms = Some(now_ms);
+        record.reason = None;
+        let end_ms = record.job.estimate.map(|estimate| now_ms + estimate.p50_ms);
+        for pod in placed {
+            let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;
+            record.counted_milli += self.state.shapes.get(shape).gpu_milli;
+            record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
+            record.holdings.push(pod.holding);
+            if end_ms.is_some() {
+                self.state.set_phase(pod.holding, Phase::Held { expected_end_ms: end_ms });
+            }
+            let node = self.state.nodes.cold(pod.node).node.name.clone();
+            plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
+        }
+        self.quota.add(&record.job.queue, record.counted_milli);
+    }
+
+    /// What could help a gang that does not fit: for one pod the causes of refusal, else anything.
+    fn wanted_by(&mut self, gang: &Gang) -> Help {
+        let Some(set) = gang.only_pod() else { return Help::ALL };
+        let shape = set.shape;
+        let finder = self.finder.finder();
+        Help::wanted(&finder.obstacles(&mut self.state, &mut *self.policy, shape))
+    }
+
+    fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {
+        let record = self.jobs.get_mut(&job).expect("a pending job is known");
+        if record.reason != Some(reason) {
+            record.reason = Some(reason);
+            plan.actions.push(Action::Wait { job, reason });
+        }
+    }
+}

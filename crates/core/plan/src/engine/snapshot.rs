@@ -1,0 +1,123 @@
+//! An engine from plain data and back.
+
+use std::sync::Arc;
+
+use dovetail_model::{Holding, Owner, Snapshot};
+
+use super::{Engine, EngineError, JobRecord};
+use crate::gang::Gang;
+use crate::queue::ClassKey;
+use crate::state::State;
+
+impl State {
+    /// Takes over topology, tables and nodes of a snapshot.
+    pub(crate) fn load(&mut self, snapshot: &Snapshot) {
+        self.topology = snapshot.topology.clone();
+        self.devices.mig_tables = snapshot.mig_tables.clone();
+        for node in &snapshot.nodes {
+            self.upsert_node(Arc::new(node.clone()));
+        }
+    }
+
+    /// One holding as plain data.
+    pub(crate) fn export(&self, id: dovetail_model::HoldingId) -> Holding {
+        let record = self.holdings.get(id);
+        Holding {
+            id,
+            node: self.nodes.cold(record.node).node.name.clone(),
+            owner: record.owner.clone(),
+            phase: record.phase,
+            reservation: record.reservation,
+            resources: self.names.resources(&record.amounts),
+            devices: record.devices.clone(),
+            counts_into: record
+                .counts_into
+                .iter()
+                .map(|selector| self.counters.selector_name(*selector).to_owned())
+                .collect(),
+        }
+    }
+}
+
+impl Engine {
+    /// Takes over queues, jobs and holdings of a snapshot.
+    pub(super) fn adopt(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        for node in &snapshot.nodes {
+            if let Some(window) = node.drain_window {
+                self.drains.insert(node.name.clone(), window);
+            }
+        }
+        for queue in &snapshot.queues {
+            self.quota.set(queue.clone());
+        }
+        for job in &snapshot.jobs {
+            let mut unplaced = job.clone();
+            if job.start_ms.is_some() {
+                unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
+            }
+            let gang = Gang::of(&mut self.state, &unplaced)?;
+            let place = job.start_ms.is_none().then(|| {
+                let key = ClassKey { queue: job.queue.clone(), gang: gang.clone() };
+                self.pending.push(job, key)
+            });
+            let record = JobRecord {
+                job: job.clone(),
+                gang,
+                holdings: Vec::new(),
+                counted_milli: 0,
+                place,
+                reason: None,
+            };
+            self.jobs.insert(job.id, record);
+        }
+        for holding in &snapshot.holdings {
+            self.adopt_holding(holding);
+        }
+        let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
+        self.quota.recount(holds);
+        Ok(())
+    }
+
+    fn adopt_holding(&mut self, holding: &Holding) {
+        let Some(id) = self.state.add_holding(holding) else {
+            if let Owner::Foreign(name) = &holding.owner {
+                self.unplaced_foreign.insert(name.clone(), holding.clone());
+            }
+            return;
+        };
+        match &holding.owner {
+            Owner::Pod(pod) => {
+                if let Some(record) = self.jobs.get_mut(&pod.job) {
+                    record.holdings.push(id);
+                    let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
+                    record.counted_milli += self.state.shapes.get(shape).gpu_milli;
+                }
+            }
+            Owner::Foreign(name) => {
+                self.foreign.insert(name.clone(), id);
+            }
+            Owner::Reservation => {}
+        }
+    }
+
+    /// The world as plain data. An engine made from it, with the same policy and what that has learnt,
+    /// decides as this one.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut ranked: Vec<_> = self.state.nodes.present().collect();
+        ranked.sort_by_key(|(slot, _)| self.state.nodes.hot(*slot).rank);
+        let mut jobs: Vec<_> = self.jobs.values().map(|record| record.job.clone()).collect();
+        jobs.sort_by_key(|job| job.id);
+        let mut holdings: Vec<Holding> =
+            self.state.holdings.iter().map(|(id, _)| self.state.export(id)).collect();
+        holdings.extend(self.unplaced_foreign.values().cloned());
+        Snapshot {
+            now_ms: self.now_ms,
+            topology: self.state.topology.clone(),
+            mig_tables: self.state.devices.mig_tables.clone(),
+            nodes: ranked.into_iter().map(|(_, node)| node.clone()).collect(),
+            queues: self.quota.queues().cloned().collect(),
+            jobs,
+            holdings,
+        }
+    }
+}

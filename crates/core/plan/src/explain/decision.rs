@@ -1,0 +1,88 @@
+//! The record of a placement: chosen, runner-up, margin and every term.
+
+use dovetail_model::{HeldDevices, JobId, NodeId, NodeName, PodId};
+use serde::Serialize;
+
+use crate::engine::{Engine, Search};
+use crate::finder::Scope;
+use crate::gang::{Gang, PlacedPod};
+use crate::policy::Term;
+
+/// Why one pod went where it went, at the moment of the decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecisionRecord {
+    /// The job.
+    pub job: JobId,
+    /// The pod the scores speak of: the first of the job.
+    pub pod: PodId,
+    /// Its node.
+    pub node: NodeName,
+    /// Its devices.
+    pub devices: HeldDevices,
+    /// The kubelet chooses the devices: the indices above mean nothing.
+    pub devices_chosen_by_kubelet: bool,
+    /// Version of the policy.
+    pub policy_version: u64,
+    /// The best nodes for the pod in order, the chosen one first unless the topology wanted another.
+    pub alternatives: Vec<Alternative>,
+    /// Points by which the best is ahead of the second; 0 is a tie that rank decided.
+    pub margin: Option<i64>,
+}
+
+/// A node that could have taken the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alternative {
+    /// The node.
+    pub node: NodeName,
+    /// Sum of the terms.
+    pub score: i64,
+    /// The parts of the score.
+    pub terms: Vec<Term>,
+}
+
+impl Engine {
+    /// The best two nodes for the first pod of a gang, before anything is placed.
+    pub(crate) fn record_alternatives(&mut self, gang: &Gang) -> Vec<Alternative> {
+        let Some(set) = gang.sets.iter().find(|set| set.min > 0) else { return Vec::new() };
+        let (state, policy) = (&mut self.state, &mut *self.policy);
+        let finder = self.finder.finder();
+        let best = finder.best(state, policy, set.shape, Scope::Everywhere);
+        let second = match &mut self.finder {
+            Search::Indexed(index) => index.runner_up(state, policy, set.shape),
+            Search::Exhaustive(_) => None,
+        };
+        let nodes: Vec<NodeId> = best.into_iter().chain(second).collect();
+        nodes.into_iter().map(|node| self.alternative(set.shape, node)).collect()
+    }
+
+    fn alternative(&mut self, shape: crate::ShapeId, node: NodeId) -> Alternative {
+        let terms = self.policy.terms(&mut self.state, shape, node);
+        let score = i64::from(self.policy.score(&mut self.state, shape, node));
+        Alternative { node: self.state.nodes.cold(node).node.name.clone(), score, terms }
+    }
+}
+
+impl DecisionRecord {
+    pub(crate) fn of(
+        engine: &Engine,
+        job: JobId,
+        placed: &[PlacedPod],
+        alternatives: Vec<Alternative>,
+    ) -> Self {
+        let first = placed.first().expect("a placed job has a pod");
+        let node = &engine.state.nodes.cold(first.node).node;
+        Self {
+            job,
+            pod: first.pod,
+            node: node.name.clone(),
+            devices: first.devices.clone(),
+            devices_chosen_by_kubelet: node.knowledge == dovetail_model::Knowledge::Counted,
+            policy_version: engine.policy.version(),
+            margin: match alternatives.as_slice() {
+                [best, second, ..] => Some(best.score - second.score),
+                _ => None,
+            },
+            alternatives,
+        }
+    }
+}

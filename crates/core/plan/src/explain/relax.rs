@@ -1,0 +1,206 @@
+//! Why a job waits, and the smallest changes that would start it now.
+//!
+//! Every constraint that could be given up is tried alone, then in pairs of which neither helps alone:
+//! all minimal relaxations of size one and two. Each is verified by the placement that would be used, so
+//! applying one makes the job placeable.
+
+use std::sync::Arc;
+
+use dovetail_model::requirement::Toleration;
+use dovetail_model::{HoldingId, Job, JobId, Owner, PendingReason, Requirement};
+use serde::Serialize;
+
+use crate::cause::{CAUSES, CauseCounts};
+use crate::engine::Engine;
+use crate::gang::Gang;
+use crate::view::View;
+
+/// A constraint that could be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relaxation {
+    /// The limit of the queue or of one above it.
+    Quota,
+    /// GPU models and least device memory.
+    GpuModel,
+    /// Required topology levels.
+    Level,
+    /// CPU.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Ephemeral storage.
+    Ephemeral,
+    /// Extended resources.
+    Extended,
+    /// Taints: tolerate all.
+    Taint,
+    /// Node labels and names.
+    Selector,
+    /// Spread and affinity rules.
+    Rule,
+    /// Capacity kept for others.
+    Reservation,
+    /// All devices of a pod in one island.
+    Island,
+}
+
+impl Relaxation {
+    /// All of them, in the order in which they are tried and shown.
+    pub const ALL: [Self; 12] = [
+        Self::Quota,
+        Self::GpuModel,
+        Self::Level,
+        Self::Cpu,
+        Self::Memory,
+        Self::Ephemeral,
+        Self::Extended,
+        Self::Taint,
+        Self::Selector,
+        Self::Rule,
+        Self::Reservation,
+        Self::Island,
+    ];
+}
+
+/// Why a job waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// The job.
+    pub job: JobId,
+    /// The reason last given; `None` if it has not been tried yet.
+    pub reason: Option<PendingReason>,
+    /// Queue at its limit that keeps the job from starting.
+    pub quota: Option<String>,
+    /// Per pod set: nodes by the first thing that keeps a pod off them.
+    pub obstacles: Vec<CauseCounts>,
+    /// Minimal sets of constraints, of size one and two, without which the job would start now.
+    pub relaxations: Vec<Vec<Relaxation>>,
+}
+
+impl Engine {
+    /// Why a job waits; `None` if it does not.
+    pub fn why(&mut self, job: JobId) -> Option<Waiting> {
+        let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
+        let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
+        let quota = self.quota.blocked_by(&owned.queue, owned.min_gpu_milli());
+        let quota = quota.map(|queue| queue.name.clone());
+        let finder = self.finder.finder();
+        let obstacles = gang
+            .sets
+            .iter()
+            .map(|set| finder.obstacles(&mut self.state, &mut *self.policy, set.shape))
+            .collect();
+        let relaxations = self.minimal_relaxations(&owned);
+        Some(Waiting { job, reason, quota, obstacles, relaxations })
+    }
+
+    /// Whether a waiting job could start now if the constraints were given up.
+    pub fn fits_without(&mut self, job: &Job, given_up: &[Relaxation]) -> bool {
+        if !given_up.contains(&Relaxation::Quota)
+            && self.quota.blocked_by(&job.queue, job.min_gpu_milli()).is_some()
+        {
+            return false;
+        }
+        let relaxed = relax(job, given_up);
+        let Ok(gang) = Gang::of(&mut self.state, &relaxed) else { return false };
+        let view = match given_up.contains(&Relaxation::Reservation) {
+            true => View::Without(self.kept()),
+            false => View::Now,
+        };
+        self.would_fit(&gang, &view)
+    }
+
+    fn minimal_relaxations(&mut self, job: &Job) -> Vec<Vec<Relaxation>> {
+        if self.fits_without(job, &[]) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut open = Vec::new();
+        for relaxation in Relaxation::ALL {
+            if !self.binds(job, relaxation) {
+                continue;
+            }
+            match self.fits_without(job, &[relaxation]) {
+                true => found.push(vec![relaxation]),
+                false => open.push(relaxation),
+            }
+        }
+        for (index, first) in open.iter().enumerate() {
+            for second in &open[index + 1..] {
+                if self.fits_without(job, &[*first, *second]) {
+                    found.push(vec![*first, *second]);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether giving the constraint up changes anything about the job.
+    fn binds(&self, job: &Job, relaxation: Relaxation) -> bool {
+        match relaxation {
+            Relaxation::Quota => self.quota.headroom(&job.queue).is_some(),
+            Relaxation::Reservation => !self.kept().is_empty(),
+            _ => relax(job, &[relaxation]) != *job,
+        }
+    }
+
+    fn kept(&self) -> Vec<HoldingId> {
+        let kept = self.state.holdings.iter().filter(|(_, r)| r.owner == Owner::Reservation);
+        kept.map(|(id, _)| id).collect()
+    }
+}
+
+/// The job with constraints given up.
+pub fn relax(job: &Job, given_up: &[Relaxation]) -> Job {
+    let mut relaxed = job.clone();
+    if given_up.contains(&Relaxation::Level) {
+        relaxed.topology.required = None;
+        relaxed.pod_sets.iter_mut().for_each(|set| set.topology.required = None);
+    }
+    for set in &mut relaxed.pod_sets {
+        let mut requirement = Requirement::clone(&set.requirement);
+        for relaxation in given_up {
+            relax_pod(&mut requirement, *relaxation);
+        }
+        set.requirement = Arc::new(requirement);
+    }
+    relaxed
+}
+
+fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
+    match relaxation {
+        Relaxation::Quota | Relaxation::Level | Relaxation::Reservation => {}
+        Relaxation::GpuModel => {
+            pod.gpu_models.clear();
+            pod.min_device_memory_bytes = 0;
+        }
+        Relaxation::Cpu => pod.resources.cpu_milli = 0,
+        Relaxation::Memory => pod.resources.memory_bytes = 0,
+        Relaxation::Ephemeral => pod.resources.ephemeral_bytes = 0,
+        Relaxation::Extended => pod.resources.extended.clear(),
+        Relaxation::Taint => {
+            pod.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
+        }
+        Relaxation::Selector => {
+            pod.node_selector.clear();
+            pod.node_names.clear();
+        }
+        Relaxation::Rule => pod.rules.clear(),
+        Relaxation::Island => {
+            if let dovetail_model::DeviceRequest::Whole { same_island, .. } = &mut pod.device {
+                *same_island = false;
+            }
+        }
+    }
+}
+
+/// Nodes per cause as (name, number), the most frequent first, without those that fit.
+pub fn named_obstacles(counts: &CauseCounts) -> Vec<(crate::Cause, u32)> {
+    let mut named: Vec<_> = (1..CAUSES)
+        .map(|index| (crate::Cause::ALL[index], counts[index]))
+        .filter(|(_, nodes)| *nodes > 0)
+        .collect();
+    named.sort_by_key(|(cause, nodes)| (std::cmp::Reverse(*nodes), *cause));
+    named
+}

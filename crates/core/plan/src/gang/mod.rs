@@ -1,0 +1,172 @@
+//! Placing a whole job: all of its smallest size or nothing.
+//!
+//! Every attempt is a transaction; a failed one is rolled back at the cost of its own changes. Where a
+//! level of the topology is required, domains with enough room are tried from the smallest up. Where one
+//! is preferred, the job goes into one domain if one has room (the smallest such), else into as few as
+//! possible inside the narrowest wider domain with room: the largest first, and the smallest that
+//! suffices for the rest, which is optimal in number for identical pods.
+
+mod request;
+mod topology;
+
+pub use request::UnknownLevel;
+pub(crate) use request::{Gang, GangSet};
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{HeldDevices, HoldingId, JobId, NodeId, Owner, Phase, PodId, ReservationId};
+
+use crate::finder::{Finder, Scope};
+use crate::policy::Policy;
+use crate::state::State;
+use crate::state::holdings::HoldingRecord;
+use crate::state::shapes::ShapeId;
+
+/// One pod with the place it got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedPod {
+    /// The pod.
+    pub pod: PodId,
+    /// Its node.
+    pub node: NodeId,
+    /// Its devices; on a node with counted devices the kubelet chooses which.
+    pub devices: HeldDevices,
+    /// What it holds from now on.
+    pub holding: HoldingId,
+}
+
+/// The hands of a decision: the state it changes, who scores and who searches.
+pub(crate) struct Placer<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) policy: &'a mut dyn Policy,
+    pub(crate) finder: &'a mut dyn Finder,
+    pub(crate) job: JobId,
+    pub(crate) phase: Phase,
+    pub(crate) reservation: Option<ReservationId>,
+    placed: Vec<PlacedPod>,
+    /// Where the pods of each set went, so that it grows there.
+    scopes: BTreeMap<u16, Scope>,
+}
+
+/// Some pods of one set.
+#[derive(Clone, Copy, Debug)]
+struct Part<'g> {
+    set: &'g GangSet,
+    count: u32,
+}
+
+impl<'a> Placer<'a> {
+    pub(crate) fn new(
+        state: &'a mut State,
+        policy: &'a mut dyn Policy,
+        finder: &'a mut dyn Finder,
+        job: JobId,
+    ) -> Self {
+        Self {
+            state,
+            policy,
+            finder,
+            job,
+            phase: Phase::Assumed,
+            reservation: None,
+            placed: Vec::new(),
+            scopes: BTreeMap::new(),
+        }
+    }
+
+    /// Places the gang's smallest size, then as many more as it can use and the cluster can give.
+    /// `None`: it does not fit, and nothing has changed.
+    pub(crate) fn place(mut self, gang: &Gang) -> Option<Vec<PlacedPod>> {
+        if let Some(set) = gang.only_pod() {
+            let fits = self.place_pod(set, Scope::Everywhere);
+            return fits.then_some(self.placed);
+        }
+        let mut parts: Vec<Part<'_>> =
+            gang.sets.iter().map(|set| Part { set, count: set.min }).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.set.weight));
+        let placed = self.attempt(|placer| {
+            placer.place_at(Scope::Everywhere, gang.required, gang.preferred, &parts)
+        });
+        if !placed {
+            return None;
+        }
+        self.grow(gang);
+        Some(self.placed)
+    }
+
+    /// Runs an attempt; if it fails, everything it did is undone.
+    fn attempt(&mut self, action: impl FnOnce(&mut Self) -> bool) -> bool {
+        let mark = self.state.begin();
+        let (placed, scopes) = (self.placed.len(), self.scopes.clone());
+        if action(self) {
+            self.state.commit(mark);
+            return true;
+        }
+        self.state.rollback(mark);
+        self.placed.truncate(placed);
+        self.scopes = scopes;
+        false
+    }
+
+    /// Places each part by itself in the scope, the parts in their order.
+    fn place_flat(&mut self, scope: Scope, parts: &[Part<'_>]) -> bool {
+        parts.iter().all(|part| {
+            let set = part.set;
+            if set.has_topology() && self.scopes.get(&set.pod_set).is_none() {
+                self.scopes.insert(set.pod_set, scope);
+                return self.place_at(scope, set.required, set.preferred, &[*part]);
+            }
+            self.scopes.insert(set.pod_set, scope);
+            self.place_pods(set, scope, part.count) == part.count
+        })
+    }
+
+    /// Places up to `count` pods one after another; returns how many fitted.
+    fn place_pods(&mut self, set: &GangSet, scope: Scope, count: u32) -> u32 {
+        (0..count).take_while(|_| self.place_pod(set, scope)).count() as u32
+    }
+
+    #[inline]
+    fn place_pod(&mut self, set: &GangSet, scope: Scope) -> bool {
+        let best = self.finder.best(self.state, self.policy, set.shape, scope);
+        let Some(node) = best else { return false };
+        let before = self.placed.iter().filter(|placed| placed.pod.pod_set == set.pod_set).count();
+        let pod = PodId {
+            job: self.job,
+            pod_set: set.pod_set,
+            ordinal: set.first_ordinal + before as u32,
+        };
+        let devices = self.policy.devices(self.state, set.shape, node);
+        let holding = self.hold(set.shape, pod, node, devices.clone());
+        self.placed.push(PlacedPod { pod, node, devices, holding });
+        true
+    }
+
+    fn hold(
+        &mut self,
+        shape: ShapeId,
+        pod: PodId,
+        node: NodeId,
+        devices: HeldDevices,
+    ) -> HoldingId {
+        let shape = self.state.shapes.get(shape);
+        let record = HoldingRecord {
+            node,
+            owner: Owner::Pod(pod),
+            phase: self.phase,
+            reservation: self.reservation,
+            amounts: shape.demand.amounts.clone(),
+            devices,
+            counts_into: shape.counts_into.clone(),
+        };
+        self.state.hold(record)
+    }
+
+    /// Adds pods beyond the smallest size, set by set, where the set already is.
+    fn grow(&mut self, gang: &Gang) {
+        for set in &gang.sets {
+            let scope = self.scopes.get(&set.pod_set).copied().unwrap_or(Scope::Everywhere);
+            self.place_pods(set, scope, set.max.saturating_sub(set.min));
+        }
+    }
+}

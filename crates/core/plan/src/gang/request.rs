@@ -1,0 +1,113 @@
+//! A job as the search sees it: shapes, counts and levels as numbers.
+
+use dovetail_model::{Job, TopologyRequest};
+
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// What is to be placed together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Gang {
+    pub(crate) sets: Vec<GangSet>,
+    /// Depth of the level that all pods must share.
+    pub(crate) required: Option<usize>,
+    /// Depth of the level of which as few domains as possible are used.
+    pub(crate) preferred: Option<usize>,
+}
+
+/// One pod set of a gang.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GangSet {
+    pub(crate) pod_set: u16,
+    pub(crate) shape: ShapeId,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+    pub(crate) first_ordinal: u32,
+    pub(crate) required: Option<usize>,
+    pub(crate) preferred: Option<usize>,
+    /// The hardest pods are placed first: most GPU, then most CPU, then most memory.
+    pub(crate) weight: (i64, i64, i64),
+}
+
+/// A level that the topology does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "job {job} asks for the topology level `{level}`, which this cluster does not have: use one of {known}"
+)]
+pub struct UnknownLevel {
+    /// Name of the job.
+    pub job: String,
+    /// The level it asks for.
+    pub level: String,
+    /// The levels there are.
+    pub known: String,
+}
+
+impl Gang {
+    /// The gang of a job: what is missing to its smallest size, and what it could use beyond.
+    pub(crate) fn of(state: &mut State, job: &Job) -> Result<Self, UnknownLevel> {
+        let (required, preferred) = depths(state, job, &job.topology)?;
+        let mut sets = Vec::with_capacity(job.pod_sets.len());
+        for (index, set) in job.pod_sets.iter().enumerate() {
+            let (required, preferred) = depths(state, job, &set.topology)?;
+            let shape = state.intern_shape(&set.requirement);
+            let amounts = &state.shapes.get(shape).demand.amounts;
+            sets.push(GangSet {
+                pod_set: index as u16,
+                shape,
+                min: set.min.saturating_sub(set.present),
+                max: set.max.saturating_sub(set.present),
+                first_ordinal: set.present,
+                required,
+                preferred,
+                weight: (
+                    state.shapes.get(shape).gpu_milli,
+                    amounts.cpu_milli,
+                    amounts.memory_bytes,
+                ),
+            });
+        }
+        Ok(Self { sets, required, preferred })
+    }
+
+    /// The set, if the gang is one pod without a wish for a place.
+    pub(crate) fn only_pod(&self) -> Option<&GangSet> {
+        match self.sets.as_slice() {
+            [set] if set.min == 1 && set.max == 1 => {
+                let anywhere =
+                    self.required.is_none() && self.preferred.is_none() && !set.has_topology();
+                anywhere.then_some(set)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl GangSet {
+    pub(crate) fn has_topology(&self) -> bool {
+        self.required.is_some() || self.preferred.is_some()
+    }
+}
+
+fn depths(
+    state: &State,
+    job: &Job,
+    request: &TopologyRequest,
+) -> Result<(Option<usize>, Option<usize>), UnknownLevel> {
+    let depth = |level: &Option<String>| match level {
+        None => Ok(None),
+        Some(level) => state.topology.depth(level).map(Some).ok_or_else(|| UnknownLevel {
+            job: job.name.clone(),
+            level: level.clone(),
+            known: known_levels(state),
+        }),
+    };
+    Ok((depth(&request.required)?, depth(&request.preferred)?))
+}
+
+fn known_levels(state: &State) -> String {
+    let mut names: Vec<&str> =
+        state.topology.levels.iter().map(|level| level.name.as_str()).collect();
+    names.push(dovetail_model::topology::NODE_LEVEL);
+    names.join(", ")
+}

@@ -1,0 +1,172 @@
+//! The search over topology domains.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use dovetail_model::NodeId;
+
+use super::{Part, Placer};
+use crate::finder::Scope;
+use crate::state::State;
+use crate::state::domains::DomainId;
+
+impl Placer<'_> {
+    /// Places the parts inside the scope, at the levels asked for.
+    pub(super) fn place_at(
+        &mut self,
+        scope: Scope,
+        required: Option<usize>,
+        preferred: Option<usize>,
+        parts: &[Part<'_>],
+    ) -> bool {
+        let Some(depth) = required else {
+            return self.place_preferring(scope, preferred, parts);
+        };
+        let candidates = self.roomy(scope, depth, parts);
+        candidates
+            .into_iter()
+            .any(|domain| self.attempt(|p| p.place_preferring(domain, preferred, parts)))
+    }
+
+    /// Uses as few domains of the preferred level as possible, and any place if that fails.
+    fn place_preferring(
+        &mut self,
+        scope: Scope,
+        preferred: Option<usize>,
+        parts: &[Part<'_>],
+    ) -> bool {
+        let top = self.state.depth_of(scope).map_or(0, |depth| depth + 1);
+        let Some(depth) = preferred.filter(|depth| *depth >= top) else {
+            return self.place_flat(scope, parts);
+        };
+        for level in (top..=depth).rev() {
+            for domain in self.roomy(scope, level, parts) {
+                let placed = self.attempt(|placer| match level == depth {
+                    true => placer.place_flat(domain, parts),
+                    false => placer.place_over(domain, depth, parts),
+                });
+                if placed {
+                    return true;
+                }
+            }
+        }
+        self.attempt(|placer| placer.place_over(scope, depth, parts))
+            || self.attempt(|placer| placer.place_flat(scope, parts))
+    }
+
+    /// Spreads the parts over domains of a level inside the scope: the largest first, the smallest that
+    /// suffices for the rest; domains the gang already uses win ties.
+    fn place_over(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> bool {
+        let mut used: BTreeSet<Vec<String>> = BTreeSet::new();
+        parts.iter().all(|part| {
+            self.scopes.insert(part.set.pod_set, scope);
+            if part.set.has_topology() {
+                return self.place_at(scope, part.set.required, part.set.preferred, &[*part]);
+            }
+            self.spread_part(scope, depth, part, &mut used)
+        })
+    }
+
+    fn spread_part(
+        &mut self,
+        scope: Scope,
+        depth: usize,
+        part: &Part<'_>,
+        used: &mut BTreeSet<Vec<String>>,
+    ) -> bool {
+        let shape = part.set.shape;
+        let mut exhausted: BTreeSet<Vec<String>> = BTreeSet::new();
+        let mut remaining = part.count;
+        while remaining > 0 {
+            let mut rooms: Vec<(u64, Vec<String>, Scope)> = Vec::new();
+            for domain in self.state.domains_in(scope, depth) {
+                let name = self.state.scope_name(domain);
+                let room = self.finder.room(self.state, shape, domain);
+                if room > 0 && !exhausted.contains(&name) {
+                    rooms.push((room, name, domain));
+                }
+            }
+            let enough = rooms
+                .iter()
+                .filter(|(room, ..)| *room >= u64::from(remaining))
+                .min_by_key(|(room, name, _)| (!used.contains(name), *room, name));
+            let most = || {
+                let by_size = |room: &u64, name| (Reverse(*room), !used.contains(name));
+                rooms.iter().min_by_key(|(room, name, _)| (by_size(room, name), name))
+            };
+            let Some((room, name, domain)) = enough.or_else(most) else { return false };
+            let wanted = remaining.min(u32::try_from(*room).unwrap_or(u32::MAX));
+            let placed = self.place_pods(part.set, *domain, wanted);
+            remaining -= placed;
+            used.insert(name.clone());
+            if placed < wanted {
+                exhausted.insert(name.clone());
+            }
+        }
+        true
+    }
+
+    /// Domains of a level inside the scope with room for every part, the smallest first.
+    fn roomy(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> Vec<Scope> {
+        let mut found = Vec::new();
+        for domain in self.state.domains_in(scope, depth) {
+            let mut rooms = parts.iter().map(|part| {
+                let room = self.finder.room(self.state, part.set.shape, domain);
+                (room >= u64::from(part.count)).then_some(room)
+            });
+            let first = rooms.next().flatten();
+            if let Some(room) = first
+                && rooms.all(|room| room.is_some())
+            {
+                found.push((room, self.state.scope_name(domain), domain));
+            }
+        }
+        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        found.into_iter().map(|(_, _, domain)| domain).collect()
+    }
+}
+
+impl State {
+    /// Depth of a scope; `None` is the whole cluster.
+    pub(crate) fn depth_of(&self, scope: Scope) -> Option<usize> {
+        match scope {
+            Scope::Everywhere => None,
+            Scope::Domain(domain) => Some(self.domains.name(domain).len() - 1),
+            Scope::Node(_) => Some(self.topology.levels.len()),
+        }
+    }
+
+    /// Domains of a level inside a scope, in no order.
+    pub(crate) fn domains_in(&self, scope: Scope, depth: usize) -> Vec<Scope> {
+        if depth == self.topology.levels.len() {
+            return self.nodes_in(scope).into_iter().map(Scope::Node).collect();
+        }
+        let inside = |domain: &DomainId| match scope {
+            Scope::Everywhere => true,
+            Scope::Domain(outer) => {
+                self.domains.name(*domain).starts_with(self.domains.name(outer))
+            }
+            Scope::Node(_) => false,
+        };
+        let all = self.domains.at_depth(depth).iter().copied();
+        all.filter(inside).map(Scope::Domain).collect()
+    }
+
+    fn nodes_in(&self, scope: Scope) -> Vec<NodeId> {
+        match scope {
+            Scope::Everywhere => self.nodes.present().map(|(node, _)| node).collect(),
+            Scope::Domain(domain) => self.domains.nodes(domain).to_vec(),
+            Scope::Node(node) => vec![node],
+        }
+    }
+
+    /// Name of a scope, by which ties are broken whatever the order of history: label values, then for a
+    /// node its rank.
+    pub(crate) fn scope_name(&self, scope: Scope) -> Vec<String> {
+        match scope {
+            Scope::Everywhere => Vec::new(),
+            Scope::Domain(domain) => self.domains.name(domain).to_vec(),
+            Scope::Node(node) => vec![format!("{:010}", self.nodes.hot(node).rank)],
+        }
+    }
+}

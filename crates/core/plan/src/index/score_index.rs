@@ -1,0 +1,236 @@
+//! Scores of one demand on all nodes, or on those of one domain.
+
+use dovetail_model::NodeId;
+use rustc_hash::FxHashMap;
+
+use crate::cause::{CAUSES, Cause, CauseCounts};
+use crate::fit::{RuleVerdicts, eligible_values};
+use crate::index::wide_tree::WideTree;
+use crate::policy::Policy;
+use crate::state::State;
+use crate::state::domains::DomainId;
+use crate::state::log::Cursor;
+use crate::state::shapes::{Demand, ShapeId};
+
+/// A tree of (score, rank) with the obstacle of every node that does not fit.
+#[derive(Debug)]
+pub(crate) struct ScoreIndex {
+    shape: ShapeId,
+    demand: Demand,
+    domain: Option<DomainId>,
+    tree: WideTree,
+    /// First obstacle per leaf, as [`Cause`].
+    causes: Vec<u8>,
+    counts: CauseCounts,
+    /// Nodes by leaf; without a domain a leaf is a slot and this stays empty.
+    members: Vec<NodeId>,
+    leaf_of: FxHashMap<NodeId, usize>,
+    cursor: Cursor,
+    policy_version: u64,
+    static_versions: u64,
+    eligible: Vec<Vec<u32>>,
+    verdicts: RuleVerdicts,
+    built: bool,
+    touched: Vec<NodeId>,
+}
+
+/// A leaf that stands for no node.
+const NO_NODE: u8 = u8::MAX;
+
+impl ScoreIndex {
+    pub(crate) fn new(state: &State, shape: ShapeId, domain: Option<DomainId>) -> Self {
+        Self {
+            shape,
+            demand: state.shapes.get(shape).demand.clone(),
+            domain,
+            tree: WideTree::default(),
+            causes: Vec::new(),
+            counts: [0; CAUSES],
+            members: Vec::new(),
+            leaf_of: FxHashMap::default(),
+            cursor: Cursor::default(),
+            policy_version: 0,
+            static_versions: 0,
+            eligible: Vec::new(),
+            verdicts: RuleVerdicts::default(),
+            built: false,
+            touched: Vec::new(),
+        }
+    }
+
+    /// Brings the scores up to date.
+    #[inline]
+    pub(crate) fn refresh(&mut self, state: &mut State, policy: &mut dyn Policy) {
+        let end = state.log.end();
+        let static_changed = self.static_versions != state.nodes.static_versions();
+        let members_changed = static_changed && self.domain.is_some();
+        if !self.built || self.policy_version != policy.version() || members_changed {
+            return self.rebuild(state, policy);
+        }
+        if self.cursor == end {
+            return;
+        }
+        self.touched.clear();
+        let reaches_back = match state.log.touched_since(self.cursor) {
+            Some(nodes) => {
+                self.touched.extend(nodes);
+                true
+            }
+            None => false,
+        };
+        if !reaches_back {
+            return self.rebuild(state, policy);
+        }
+        if !self.demand.rules.is_empty() && !self.refresh_rules(state, static_changed) {
+            return self.rebuild(state, policy);
+        }
+        self.static_versions = state.nodes.static_versions();
+        self.cursor = end;
+        let touched = std::mem::take(&mut self.touched);
+        for node in &touched {
+            self.rescore(state, policy, *node);
+        }
+        self.touched = touched;
+    }
+
+    /// The best node.
+    #[inline]
+    pub(crate) fn best(&self) -> Option<NodeId> {
+        self.tree.best().map(|(_, leaf)| self.node(leaf))
+    }
+
+    /// The best node if the best one were not there.
+    pub(crate) fn runner_up(&mut self) -> Option<NodeId> {
+        let (key, leaf) = self.tree.best()?;
+        self.tree.set(leaf, 0);
+        let second = self.best();
+        self.tree.set(leaf, key);
+        second
+    }
+
+    /// All nodes that fit, lowest rank first.
+    pub(crate) fn fitting(&self, state: &State) -> Vec<NodeId> {
+        let fits = |(_, cause): &(usize, &u8)| **cause == Cause::None as u8;
+        let mut nodes: Vec<NodeId> =
+            self.causes.iter().enumerate().filter(fits).map(|(leaf, _)| self.node(leaf)).collect();
+        nodes.sort_unstable_by_key(|node| state.nodes.hot(*node).rank);
+        nodes
+    }
+
+    /// Nodes by obstacle.
+    pub(crate) fn obstacles(&self) -> CauseCounts {
+        self.counts
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tree.bytes() + self.causes.capacity() + self.members.capacity() * 32
+    }
+
+    fn node(&self, leaf: usize) -> NodeId {
+        if self.domain.is_some() { self.members[leaf] } else { NodeId(leaf as u32) }
+    }
+
+    fn rebuild(&mut self, state: &mut State, policy: &mut dyn Policy) {
+        self.built = true;
+        self.cursor = state.log.end();
+        self.policy_version = policy.version();
+        self.static_versions = state.nodes.static_versions();
+        if let Some(domain) = self.domain {
+            self.members = state.domains.nodes(domain).to_vec();
+            self.leaf_of = self.members.iter().enumerate().map(|(l, node)| (*node, l)).collect();
+        }
+        if !self.demand.rules.is_empty() {
+            self.eligible = eligible_values(state, &self.demand);
+            self.verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &self.eligible);
+        }
+        self.counts = [0; CAUSES];
+        self.causes.clear();
+        let leaves = match self.domain {
+            Some(_) => self.members.len(),
+            None => state.nodes.slots(),
+        };
+        let mut tree = std::mem::take(&mut self.tree);
+        tree.rebuild((0..leaves).map(|leaf| {
+            let (key, cause) = self.judge(state, policy, self.node(leaf));
+            self.causes.push(cause);
+            if cause != NO_NODE {
+                self.counts[usize::from(cause)] += 1;
+            }
+            key
+        }));
+        self.tree = tree;
+    }
+
+    /// Brings the rule verdicts up to date and adds the nodes of values that flipped to the touched ones;
+    /// false if the log no longer reaches back.
+    fn refresh_rules(&mut self, state: &State, static_changed: bool) -> bool {
+        let Some(moved) = state.log.moved_since(self.cursor) else { return false };
+        let reads = |counter: u32| self.demand.rules.iter().any(|rule| rule.counter == counter);
+        if !static_changed && !moved.iter().any(|(counter, _)| reads(*counter)) {
+            return true;
+        }
+        if static_changed {
+            self.eligible = eligible_values(state, &self.demand);
+        }
+        let verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &self.eligible);
+        let mut seen: rustc_hash::FxHashSet<NodeId> = self.touched.iter().copied().collect();
+        for (index, rule) in self.demand.rules.iter().enumerate() {
+            let table = state.counters.key_of(rule.counter);
+            for value in 0..table.values() as u32 {
+                if verdicts.allows(index, value) != self.verdicts.allows(index, value) {
+                    let nodes = table.nodes[value as usize].iter().copied();
+                    self.touched.extend(nodes.filter(|node| seen.insert(*node)));
+                }
+            }
+        }
+        self.verdicts = verdicts;
+        true
+    }
+
+    #[inline]
+    fn rescore(&mut self, state: &mut State, policy: &mut dyn Policy, node: NodeId) {
+        let leaf = match self.domain {
+            None => node.index(),
+            Some(_) => match self.leaf_of.get(&node) {
+                Some(leaf) => *leaf,
+                None => return,
+            },
+        };
+        let (key, cause) = self.judge(state, policy, node);
+        if self.causes.len() <= leaf {
+            self.causes.resize(leaf + 1, NO_NODE);
+        }
+        let old = std::mem::replace(&mut self.causes[leaf], cause);
+        if old != cause {
+            if old != NO_NODE {
+                self.counts[usize::from(old)] -= 1;
+            }
+            if cause != NO_NODE {
+                self.counts[usize::from(cause)] += 1;
+            }
+        }
+        self.tree.set(leaf, key);
+    }
+
+    #[inline]
+    fn judge(&self, state: &mut State, policy: &mut dyn Policy, node: NodeId) -> (u64, u8) {
+        if !state.nodes.hot(node).is_present() {
+            return (0, NO_NODE);
+        }
+        match state.obstacle(&self.demand, &self.verdicts, node) {
+            Cause::None => {
+                let score = policy.score(state, self.shape, node);
+                (key(score, state.nodes.hot(node).rank), Cause::None as u8)
+            }
+            cause => (0, cause as u8),
+        }
+    }
+}
+
+/// A key that orders by score, then by lowest rank; never 0.
+#[inline]
+fn key(score: i32, rank: u32) -> u64 {
+    let above_zero = (i64::from(score) - i64::from(i32::MIN)) as u64;
+    above_zero << 32 | u64::from(u32::MAX - rank)
+}

@@ -1,0 +1,133 @@
+//! A tournament tree with eight children per node: the best of many keys, kept while keys change.
+//!
+//! Keys are compared whole, so the tie-break is part of the key and the position of a leaf means nothing.
+//! Leaves are only ever appended; no growth rebuilds anything.
+
+const FAN_OUT: usize = 8;
+const FAN_OUT_BITS: usize = 3;
+
+/// Keys by leaf; 0 is “not there”.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WideTree {
+    /// `levels[0]` are the leaves; an entry above is the greatest of its eight children.
+    levels: Vec<Vec<u64>>,
+}
+
+impl WideTree {
+    /// Builds the tree over given leaves.
+    pub(crate) fn rebuild(&mut self, leaves: impl Iterator<Item = u64>) {
+        if self.levels.is_empty() {
+            self.levels.push(Vec::new());
+        }
+        self.levels[0].clear();
+        self.levels[0].extend(leaves);
+        let mut depth = 0;
+        while self.levels[depth].len() > 1 {
+            if self.levels.len() == depth + 1 {
+                self.levels.push(Vec::new());
+            }
+            let (below, above) = self.levels.split_at_mut(depth + 1);
+            above[0].clear();
+            above[0].extend(below[depth].chunks(FAN_OUT).map(greatest));
+            depth += 1;
+        }
+        self.levels.truncate(depth + 1);
+    }
+
+    /// Sets the key of a leaf, with new leaves of 0 before it where there are none yet.
+    #[inline]
+    pub(crate) fn set(&mut self, leaf: usize, key: u64) {
+        if leaf >= self.len() {
+            self.grow(leaf + 1);
+        }
+        let (mut place, mut key) = (leaf, key);
+        for depth in 0..self.levels.len() {
+            if self.levels[depth][place] == key {
+                return;
+            }
+            self.levels[depth][place] = key;
+            let first = place & !(FAN_OUT - 1);
+            let last = (first + FAN_OUT).min(self.levels[depth].len());
+            key = greatest(&self.levels[depth][first..last]);
+            place >>= FAN_OUT_BITS;
+        }
+    }
+
+    /// The greatest key and its leaf; `None` if all keys are 0.
+    #[inline]
+    pub(crate) fn best(&self) -> Option<(u64, usize)> {
+        let key = *self.levels.last()?.first()?;
+        if key == 0 {
+            return None;
+        }
+        let mut place = 0;
+        for depth in (0..self.levels.len() - 1).rev() {
+            let first = place << FAN_OUT_BITS;
+            let last = (first + FAN_OUT).min(self.levels[depth].len());
+            let offset = self.levels[depth][first..last].iter().position(|child| *child == key);
+            place = first + offset.expect("a parent is one of its children");
+        }
+        Some((key, place))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.levels.first().map_or(0, Vec::len)
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.capacity() * size_of::<u64>()).sum()
+    }
+
+    fn grow(&mut self, leaves: usize) {
+        if self.levels.is_empty() {
+            self.levels.push(Vec::new());
+        }
+        self.levels[0].resize(leaves, 0);
+        let mut depth = 0;
+        while self.levels[depth].len() > 1 {
+            let above = self.levels[depth].len().div_ceil(FAN_OUT);
+            if self.levels.len() == depth + 1 {
+                let top = greatest(&self.levels[depth]);
+                self.levels.push(vec![top]);
+            }
+            self.levels[depth + 1].resize(above, 0);
+            depth += 1;
+        }
+    }
+}
+
+#[inline]
+fn greatest(keys: &[u64]) -> u64 {
+    keys.iter().copied().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn best_is_the_greatest_leaf(
+            start in prop::collection::vec(0u64..50, 0..70),
+            changes in prop::collection::vec((0usize..700, 0u64..50), 0..200),
+        ) {
+            let mut tree = WideTree::default();
+            let mut keys = start;
+            tree.rebuild(keys.iter().copied());
+            for (leaf, key) in changes {
+                if leaf >= keys.len() {
+                    keys.resize(leaf + 1, 0);
+                }
+                keys[leaf] = key;
+                tree.set(leaf, key);
+                let greatest = keys.iter().copied().max().filter(|key| *key > 0);
+                prop_assert_eq!(tree.best().map(|(key, _)| key), greatest);
+                if let Some((key, leaf)) = tree.best() {
+                    prop_assert_eq!(keys[leaf], key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The naive judge: the same answers as the index, by looking at everything each time.
+//!
+//! It keeps nothing between questions. Free amounts are added up from the holdings, device states are
+//! replayed from an empty node, rules are counted pod by pod. It is slow on purpose and lives here so
+//! that a test can hold every decision of the index against it.
+
+mod room;
+mod rules;
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Condition, Node, NodeId, Requirement, TaintEffect};
+
+use crate::cause::{CAUSES, Cause, CauseCounts};
+use crate::device::cell::Cell;
+use crate::device::choice::{self, LOST};
+use crate::finder::{Finder, Scope};
+use crate::index::RandomSequence;
+use crate::policy::{Pick, Policy};
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// Answers by exhaustive search.
+#[derive(Debug, Default)]
+pub struct Naive {
+    random: RandomSequence,
+}
+
+/// A node with what is free on it, added up from its holdings.
+pub(crate) struct Free<'s> {
+    pub(crate) node: &'s Node,
+    pub(crate) cpu_milli: i64,
+    pub(crate) memory_bytes: i64,
+    pub(crate) ephemeral_bytes: i64,
+    pub(crate) pod_slots: i64,
+    pub(crate) extended: BTreeMap<u32, i64>,
+    /// Device cells by index.
+    pub(crate) cells: Vec<u32>,
+    pub(crate) overcommitted: bool,
+}
+
+impl Finder for Naive {
+    fn best(
+        &mut self,
+        state: &mut State,
+        policy: &mut dyn Policy,
+        shape: ShapeId,
+        scope: Scope,
+    ) -> Option<NodeId> {
+        let mut fitting: Vec<NodeId> = members(state, scope)
+            .into_iter()
+            .filter(|node| obstacle(state, shape, *node) == Cause::None)
+            .collect();
+        fitting.sort_by_key(|node| state.nodes.hot(*node).rank);
+        if fitting.is_empty() {
+            return None;
+        }
+        if let (Pick::Random { seed }, true) = (policy.pick(), !matches!(scope, Scope::Node(_))) {
+            return Some(fitting[self.random.below(seed, fitting.len())]);
+        }
+        let mut best = None;
+        for node in fitting {
+            let score = policy.score(state, shape, node);
+            if best.is_none_or(|(highest, _)| score > highest) {
+                best = Some((score, node));
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
+    fn room(&mut self, state: &mut State, shape: ShapeId, scope: Scope) -> u64 {
+        members(state, scope).into_iter().map(|node| room::of(state, shape, node)).sum()
+    }
+
+    fn obstacles(
+        &mut self,
+        state: &mut State,
+        _policy: &mut dyn Policy,
+        shape: ShapeId,
+    ) -> CauseCounts {
+        let mut counts = [0; CAUSES];
+        for node in members(state, Scope::Everywhere) {
+            counts[obstacle(state, shape, node) as usize] += 1;
+        }
+        counts
+    }
+}
+
+fn members(state: &State, scope: Scope) -> Vec<NodeId> {
+    let path_of = |node: &Node| -> Vec<String> {
+        let labels = state.topology.levels.iter().map(|level| node.labels.get(&level.label));
+        labels.take_while(Option::is_some).flatten().cloned().collect()
+    };
+    let inside = |slot: NodeId, node: &Node| match scope {
+        Scope::Everywhere => true,
+        Scope::Node(only) => only == slot,
+        Scope::Domain(domain) => path_of(node).starts_with(state.domains.name(domain)),
+    };
+    state.nodes.present().filter(|(slot, node)| inside(*slot, node)).map(|(slot, _)| slot).collect()
+}
+
+/// The first thing that keeps a pod off a node.
+pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
+    let requirement = &state.shapes.get(shape).requirement;
+    let free = Free::of(state, slot);
+    let by_labels = static_obstacle(requirement, free.node);
+    if by_labels != Cause::None {
+        return by_labels;
+    }
+    let by_amounts = free.obstacle(state, shape);
+    if by_amounts != Cause::None {
+        return by_amounts;
+    }
+    match rules::allow(state, requirement, slot) {
+        true => Cause::None,
+        false => Cause::Rule,
+    }
+}
+
+pub(crate) fn static_obstacle(requirement: &Requirement, node: &Node) -> Cause {
+    let condition = match node.condition {
+        Condition::NotReady => Cause::NotReady,
+        Condition::Starting => Cause::Starting,
+        Condition::Cordoned => Cause::Cordoned,
+        Condition::Ready => Cause::None,
+    };
+    if condition != Cause::None {
+        return condition;
+    }
+    for taint in &node.taints {
+        let tolerated = requirement.tolerations.iter().any(|t| t.accepts(taint));
+        if taint.effect != TaintEffect::PreferNoSchedule && !tolerated {
+            return Cause::Taint;
+        }
+    }
+    if selected(requirement, node) { Cause::None } else { Cause::Selector }
+}
+
+pub(crate) fn selected(requirement: &Requirement, node: &Node) -> bool {
+    if !requirement.node_names.is_empty() && !requirement.node_names.contains(&*node.name) {
+        return false;
+    }
+    if requirement.node_selector.is_empty() {
+        return true;
+    }
+    for terms in &requirement.node_selector {
+        let mut all = true;
+        for term in terms {
+            all &= term.accepts(node.labels.get(&term.key).map(String::as_str));
+        }
+        if all {
+            return true;
+        }
+    }
+    false
+}
+
+impl<'s> Free<'s> {
+    pub(crate) fn of(state: &'s State, slot: NodeId) -> Self {
+        let cold = state.nodes.cold(slot);
+        let node: &Node = &cold.node;
+        let mut free = Self {
+            node,
+            cpu_milli: node.allocatable.cpu_milli,
+            memory_bytes: node.allocatable.memory_bytes,
+            ephemeral_bytes: node.allocatable.ephemeral_bytes,
+            pod_slots: node.allocatable.pod_slots,
+            extended: BTreeMap::new(),
+            cells: cold.cells.clone(),
+            overcommitted: false,
+        };
+        for (name, amount) in &node.allocatable.extended {
+            if let Some(number) = state.names.extended.find(name) {
+                *free.extended.entry(number).or_default() += amount;
+            }
+        }
+        for (_, record) in state.holdings.iter().filter(|(_, record)| record.node == slot) {
+            free.cpu_milli -= record.amounts.cpu_milli;
+            free.memory_bytes -= record.amounts.memory_bytes;
+            free.ephemeral_bytes -= record.amounts.ephemeral_bytes;
+            free.pod_slots -= record.amounts.pod_slots;
+            for (name, amount) in &record.amounts.extended {
+                *free.extended.entry(*name).or_default() -= amount;
+            }
+        }
+        free.overcommitted = free.cpu_milli < 0
+            || free.memory_bytes < 0
+            || free.ephemeral_bytes < 0
+            || free.pod_slots < 0
+            || free.extended.values().any(|left| *left < 0)
+            || free.devices_overcommitted(state, slot);
+        free
+    }
+
+    /// Replays the holdings on empty devices and compares with the cells the state keeps.
+    fn devices_overcommitted(&self, state: &State, slot: NodeId) -> bool {
+        let mut cells: BTreeMap<u16, Cell> = BTreeMap::new();
+        for (index, number) in self.cells.iter().enumerate().filter(|(_, n)| **n != LOST) {
+            let kind = state.devices.cell(*number).kind;
+            let empty = Cell::empty(kind, state.devices.kind(kind), &state.devices.mig_tables);
+            cells.insert(index as u16, empty);
+        }
+        let mut lost = false;
+        let mut records: Vec<_> = state.holdings.iter().collect();
+        records.retain(|(_, record)| record.node == slot);
+        for (index, amount) in records.iter().flat_map(|(_, record)| &record.devices) {
+            match cells.get_mut(index) {
+                Some(cell) => *cell = cell.hold(amount),
+                None => lost = true,
+            }
+        }
+        for (index, cell) in &cells {
+            let kept = state.devices.cell(self.cells[usize::from(*index)]);
+            assert_eq!(kept, cell, "device {index} of node {}", self.node.name);
+        }
+        lost || cells.values().any(|cell| {
+            cell.compute_left_milli < 0
+                || cell.memory_left_bytes < 0
+                || cell.replicas_left < 0
+                || cell.compute_slices_left < 0
+                || cell.counters_left.iter().any(|left| *left < 0)
+        })
+    }
+
+    fn obstacle(&self, state: &State, shape: ShapeId) -> Cause {
+        let demand = &state.shapes.get(shape).demand;
+        let need = state.devices.need(demand.need);
+        let asked = &demand.amounts;
+        let wants_device = need.request != crate::device::need::Request::None;
+        let kinds = self.cells.iter().filter(|number| **number != LOST);
+        let right_kind = kinds
+            .map(|number| state.devices.kind(state.devices.cell(*number).kind))
+            .any(|kind| need.accepts_kind(kind));
+        let left = |name: &u32| self.extended.get(name).copied().unwrap_or(0);
+        let checks = [
+            (self.overcommitted, Cause::Overcommitted),
+            (wants_device && !right_kind, Cause::Model),
+            (self.cpu_milli < asked.cpu_milli, Cause::Cpu),
+            (self.memory_bytes < asked.memory_bytes, Cause::Memory),
+            (self.ephemeral_bytes < asked.ephemeral_bytes, Cause::Ephemeral),
+            (self.pod_slots < asked.pod_slots, Cause::PodSlots),
+            (asked.extended.iter().any(|(n, amount)| left(n) < *amount), Cause::Extended),
+            (choice::choose(need, &self.cells, &state.devices).is_none(), Cause::Device),
+        ];
+        checks.iter().find(|(fails, _)| *fails).map_or(Cause::None, |(_, cause)| *cause)
+    }
+}

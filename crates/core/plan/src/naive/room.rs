@@ -1,0 +1,42 @@
+//! How many pods of a shape one node could take, by giving them out one by one on paper.
+
+use dovetail_model::NodeId;
+
+use crate::cause::Cause;
+use crate::device::choice;
+use crate::naive::{Free, static_obstacle};
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// Pods that fit on the node one after another, rules aside.
+pub(super) fn of(state: &State, shape: ShapeId, slot: NodeId) -> u64 {
+    let info = state.shapes.get(shape);
+    let free = Free::of(state, slot);
+    if static_obstacle(&info.requirement, free.node) != Cause::None || free.overcommitted {
+        return 0;
+    }
+    let asked = &info.demand.amounts;
+    let need = state.devices.need(info.demand.need);
+    let mut table = state.devices.clone();
+    let mut cells = free.cells.clone();
+    let mut count: i64 = 0;
+    loop {
+        let next = count + 1;
+        let enough = asked.cpu_milli * next <= free.cpu_milli
+            && asked.memory_bytes * next <= free.memory_bytes
+            && asked.ephemeral_bytes * next <= free.ephemeral_bytes
+            && asked.pod_slots * next <= free.pod_slots
+            && asked.extended.iter().all(|(name, amount)| {
+                amount * next <= free.extended.get(name).copied().unwrap_or(0)
+            });
+        let Some(chosen) = choice::choose(need, &cells, &table).filter(|_| enough) else {
+            return count as u64;
+        };
+        for (index, amount) in &chosen {
+            let place = usize::from(*index);
+            cells[place] = table.cell_after_hold(cells[place], amount);
+        }
+        count = next;
+        assert!(count < 100_000, "a pod that takes nothing has no bound");
+    }
+}

@@ -1,0 +1,75 @@
+//! `first-fit`: the first node with room, in index order; and `random`: any node with room.
+
+use dovetail_model::{HeldDevices, NodeId};
+
+use crate::device::need::Request;
+use crate::index::RandomSequence;
+use crate::policy::{Pick, Policy, Term, default_devices};
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// The first node with room.
+#[derive(Debug, Default)]
+pub(crate) struct FirstFit;
+
+impl Policy for FirstFit {
+    fn name(&self) -> &'static str {
+        "first-fit"
+    }
+
+    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i32 {
+        0
+    }
+
+    fn terms(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> Vec<Term> {
+        Vec::new()
+    }
+}
+
+/// Any node with room, and any device with room for a share.
+#[derive(Debug)]
+pub(crate) struct Random {
+    seed: u64,
+    devices: RandomSequence,
+}
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, devices: RandomSequence::default() }
+    }
+}
+
+impl Policy for Random {
+    fn name(&self) -> &'static str {
+        "random"
+    }
+
+    fn pick(&self) -> Pick {
+        Pick::Random { seed: self.seed }
+    }
+
+    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i32 {
+        0
+    }
+
+    fn terms(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> Vec<Term> {
+        Vec::new()
+    }
+
+    fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {
+        let need = state.devices.need(state.shapes.get(shape).demand.need);
+        if !matches!(need.request, Request::Share { .. }) {
+            return default_devices(state, shape, node);
+        }
+        let usable = state.nodes.cold(node).cells.iter().enumerate().filter_map(|(index, cell)| {
+            let cell = (*cell != crate::device::choice::LOST).then(|| state.devices.cell(*cell))?;
+            let kind = state.devices.kind(cell.kind);
+            let fits = need.accepts_kind(kind) && need.fits_cell(cell, kind);
+            fits.then(|| (index as u16, need.amount(kind)))
+        });
+        let mut usable: Vec<_> = usable.collect();
+        // Another stream than the picks of nodes, or device and node would be correlated.
+        let place = self.devices.below(!self.seed, usable.len());
+        vec![usable.swap_remove(place)]
+    }
+}

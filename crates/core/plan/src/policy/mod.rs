@@ -1,0 +1,93 @@
+//! Policies: which of the nodes that fit is best.
+//!
+//! A policy is a sum of weighted terms. Its score reads the node's own state, the shape and an immutable
+//! policy version, never the clock and never another node; that is what lets an index keep scores between
+//! decisions. Higher is better; equal scores go to the node with the lowest rank.
+
+pub(crate) mod best_fit;
+pub(crate) mod dot_product;
+pub(crate) mod dovetail;
+pub(crate) mod fgd;
+pub(crate) mod fgd_learnt;
+pub(crate) mod first_fit;
+pub(crate) mod fragmentation;
+pub(crate) mod gpu_clustering;
+pub(crate) mod gpu_packing;
+pub(crate) mod kube_default;
+pub mod named;
+pub mod target;
+
+use dovetail_model::{HeldDevices, NodeId};
+use serde::Serialize;
+
+use crate::device::choice;
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// One weighted part of a score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Term {
+    /// Name, as the documentation explains it.
+    pub name: &'static str,
+    /// What it adds to the score, weight included.
+    pub points: i64,
+}
+
+/// How a node is picked among those that fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The highest score, then the lowest rank.
+    Best,
+    /// Any, with equal chances; the number makes the sequence.
+    Random {
+        /// Seed of the sequence.
+        seed: u64,
+    },
+}
+
+/// Chooses among nodes that fit.
+pub trait Policy: Send {
+    /// Name by which it is chosen.
+    fn name(&self) -> &'static str;
+
+    /// Version of what the scores read besides the state; a new version makes kept scores void.
+    fn version(&self) -> u64 {
+        0
+    }
+
+    /// How a node is picked.
+    fn pick(&self) -> Pick {
+        Pick::Best
+    }
+
+    /// Score of placing one pod of the shape on a node that can take it, with at most 31 bits.
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32;
+
+    /// The parts of [`Policy::score`], whose points add up to it.
+    fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term>;
+
+    /// The devices a pod gets on a node that can take it.
+    fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {
+        default_devices(state, shape, node)
+    }
+
+    /// Tells a learning policy that pods of this shape arrived, whether they start or not.
+    fn observe_arrival(&mut self, _state: &State, _shape: ShapeId, _pods: u32) {}
+
+    /// Publishes a new version if it is time to; true if one was published. Called between decisions.
+    fn publish(&mut self, _state: &mut State) -> bool {
+        false
+    }
+
+    /// What a learning policy has learnt, as text that [`named::build`] reads; `None` if it does not learn.
+    fn learnt(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Devices by the common rule: tightest fit for a share, lowest indices otherwise.
+pub(crate) fn default_devices(state: &State, shape: ShapeId, node: NodeId) -> HeldDevices {
+    let need = state.devices.need(state.shapes.get(shape).demand.need);
+    let cells = &state.nodes.cold(node).cells;
+    choice::choose(need, cells, &state.devices).expect("devices are chosen on a node that fits")
+}

@@ -1,0 +1,115 @@
+//! Policies by name.
+
+use dovetail_model::Snapshot;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::policy::Policy;
+use crate::policy::best_fit::BestFit;
+use crate::policy::dot_product::DotProduct;
+use crate::policy::dovetail::Dovetail;
+use crate::policy::fgd::Fgd;
+use crate::policy::fgd_learnt::FgdLearnt;
+use crate::policy::first_fit::{FirstFit, Random};
+use crate::policy::gpu_clustering::GpuClustering;
+use crate::policy::gpu_packing::GpuPacking;
+use crate::policy::kube_default::KubeDefault;
+use crate::policy::target::TargetPod;
+use crate::state::State;
+
+/// Names of all policies with what they do, the default first.
+pub const POLICIES: [(&str, &str); 10] = [
+    (
+        "dovetail",
+        "least expected fragmentation, scarcity and stranding under a learnt mix (default)",
+    ),
+    ("fgd", "least growth of fragmentation under a given mix (USENIX ATC 2023)"),
+    ("fgd-learnt", "fgd with the mix that dovetail learns"),
+    ("best-fit", "least CPU and GPU left on the node"),
+    ("dot-product", "least alignment of free and asked amounts"),
+    ("gpu-packing", "used devices, then used nodes, then idle nodes"),
+    ("gpu-clustering", "pods of one GPU size together"),
+    ("random", "any node with room, by seed"),
+    ("first-fit", "the first node with room"),
+    ("kube-default", "kube-scheduler's LeastAllocated and balanced allocation"),
+];
+
+/// A policy with everything it is told once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolicySpec {
+    /// One of [`POLICIES`].
+    pub name: String,
+    /// Seed of `random`.
+    pub seed: u64,
+    /// Target mix of `fgd`; empty makes every fragmentation 0.
+    pub target_mix: Vec<TargetPod>,
+    /// What an earlier run of a learning policy learnt ([`Policy::learnt`]); `None` starts knowing nothing.
+    pub learnt: Option<String>,
+}
+
+impl Default for PolicySpec {
+    fn default() -> Self {
+        Self::named(POLICIES[0].0)
+    }
+}
+
+impl PolicySpec {
+    /// A policy by name alone.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), seed: 0, target_mix: Vec::new(), learnt: None }
+    }
+
+    /// Whether the policy exists and what it was told makes sense.
+    pub fn check(&self) -> Result<(), UnknownPolicy> {
+        let mut state = State::default();
+        state.load(&Snapshot::default());
+        build(self, &mut state, true).map(|_| ())
+    }
+}
+
+/// A policy that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnknownPolicy {
+    /// No policy has the name.
+    #[error("there is no policy `{name}`: use one of {known}")]
+    Name {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// What was said to be learnt cannot be read.
+    #[error("what policy {policy} is said to have learnt cannot be read: {problem}")]
+    Learnt {
+        /// The policy.
+        policy: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// Builds a policy. `remember` false makes it compute everything anew each time.
+pub(crate) fn build(
+    spec: &PolicySpec,
+    state: &mut State,
+    remember: bool,
+) -> Result<Box<dyn Policy>, UnknownPolicy> {
+    let learnt = spec.learnt.as_deref();
+    Ok(match spec.name.as_str() {
+        "dovetail" => Box::new(Dovetail::new(state, learnt, remember)?),
+        "fgd" => Box::new(Fgd::new(state, &spec.target_mix, remember)),
+        "fgd-learnt" => Box::new(FgdLearnt::new(state, learnt, remember)?),
+        "best-fit" => Box::new(BestFit),
+        "dot-product" => Box::new(DotProduct),
+        "gpu-packing" => Box::new(GpuPacking),
+        "gpu-clustering" => Box::new(GpuClustering),
+        "random" => Box::new(Random::new(spec.seed)),
+        "first-fit" => Box::new(FirstFit),
+        "kube-default" => Box::new(KubeDefault),
+        name => {
+            let known: Vec<&str> = POLICIES.iter().map(|(name, _)| *name).collect();
+            return Err(UnknownPolicy::Name { name: name.to_owned(), known: known.join(", ") });
+        }
+    })
+}

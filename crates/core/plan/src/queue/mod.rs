@@ -1,0 +1,160 @@
+//! The pending queue: jobs by class, classes that sleep until an event can help.
+//!
+//! Jobs that ask for the same (queue, priority aside) form a class: if the first does not fit, none does.
+//! Such a class sleeps and names the causes that must go away; an event that touches none of them leaves
+//! it asleep.
+
+pub(crate) mod quota;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{Job, JobId};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::cause::Help;
+use crate::gang::Gang;
+
+/// In which order waiting jobs are tried. Priority always comes first, submission order breaks ties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Submission order; the first that does not fit holds up all others.
+    Fifo,
+    /// Submission order; whatever does not fit is passed over.
+    #[default]
+    FifoSkip,
+    /// Shortest expected run time (median) first, unknown last; whatever does not fit is passed over.
+    ShortestFirst,
+}
+
+/// Place of a job in the order; the smallest goes first.
+pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
+
+/// Jobs that are placeable together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClassKey {
+    pub(crate) queue: String,
+    pub(crate) gang: Gang,
+}
+
+#[derive(Debug)]
+struct Class {
+    jobs: BTreeSet<OrderKey>,
+    /// What must become better; `None` while awake.
+    asleep: Option<Help>,
+}
+
+/// All waiting jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    order: Order,
+    classes: Vec<Class>,
+    numbers: FxHashMap<ClassKey, usize>,
+    /// First job of every class that has one.
+    heads: BTreeMap<OrderKey, usize>,
+    /// First job of every class that is awake.
+    awake: BTreeMap<OrderKey, usize>,
+    waiting: usize,
+}
+
+impl Pending {
+    pub(crate) fn new(order: Order) -> Self {
+        Self { order, ..Self::default() }
+    }
+
+    /// How many jobs wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds a job; returns its place and its class.
+    pub(crate) fn push(&mut self, job: &Job, key: ClassKey) -> (OrderKey, usize) {
+        let value = match self.order {
+            Order::Fifo | Order::FifoSkip => 0,
+            Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
+        };
+        let place = (Reverse(job.priority), value, job.id);
+        let next = self.classes.len();
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.classes.push(Class { jobs: BTreeSet::new(), asleep: None });
+        }
+        self.change(number, |class| class.jobs.insert(place));
+        self.waiting += 1;
+        (place, number)
+    }
+
+    /// Takes a job out.
+    pub(crate) fn remove(&mut self, place: OrderKey, class: usize) {
+        self.change(class, |class| class.jobs.remove(&place));
+        self.waiting -= 1;
+    }
+
+    /// The job to try next among those behind `after`; `None` if nothing more can start.
+    pub(crate) fn next(&self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
+        if self.order == Order::Fifo {
+            let (place, class) = self.heads.first_key_value()?;
+            return self.classes[*class].asleep.is_none().then_some((place.2, *class));
+        }
+        let from = match after {
+            None => std::ops::Bound::Unbounded,
+            Some(place) => std::ops::Bound::Excluded(place),
+        };
+        let mut behind = self.awake.range((from, std::ops::Bound::Unbounded));
+        behind.next().map(|(place, class)| (place.2, *class))
+    }
+
+    /// Puts a class to sleep until something it wants becomes better.
+    pub(crate) fn sleep(&mut self, class: usize, wants: Help) {
+        self.change(class, |class| {
+            class.asleep = Some(wants);
+            true
+        });
+    }
+
+    pub(crate) fn is_asleep(&self, class: usize) -> bool {
+        self.classes[class].asleep.is_some()
+    }
+
+    /// Wakes the classes that an event may have helped.
+    pub(crate) fn wake(&mut self, helped: Help) {
+        if helped == Help::NONE {
+            return;
+        }
+        for number in 0..self.classes.len() {
+            if self.classes[number].asleep.is_some_and(|wants| wants.meets(helped)) {
+                self.change(number, |class| {
+                    class.asleep = None;
+                    true
+                });
+            }
+        }
+    }
+
+    /// First job of each class, best place first.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
+        self.heads.iter().map(|(place, class)| (place.2, *class))
+    }
+
+    /// How many jobs of a class wait.
+    pub(crate) fn class_len(&self, class: usize) -> usize {
+        self.classes[class].jobs.len()
+    }
+
+    fn change(&mut self, number: usize, action: impl FnOnce(&mut Class) -> bool) {
+        let class = &mut self.classes[number];
+        if let Some(head) = class.jobs.first() {
+            self.heads.remove(head);
+            self.awake.remove(head);
+        }
+        action(class);
+        if let Some(head) = class.jobs.first() {
+            self.heads.insert(*head, number);
+            if class.asleep.is_none() {
+                self.awake.insert(*head, number);
+            }
+        }
+    }
+}

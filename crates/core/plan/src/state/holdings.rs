@@ -1,0 +1,143 @@
+//! The table of holdings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{HeldDevices, HoldingId, NodeId, Owner, Phase, ReservationId};
+use smallvec::SmallVec;
+
+/// Amounts of a node besides devices, with names interned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Amounts {
+    pub(crate) cpu_milli: i64,
+    pub(crate) memory_bytes: i64,
+    pub(crate) ephemeral_bytes: i64,
+    pub(crate) pod_slots: i64,
+    /// Interned name and amount, ascending by name.
+    pub(crate) extended: SmallVec<[(u32, i64); 1]>,
+}
+
+/// One holding with names interned.
+#[derive(Clone, Debug)]
+pub(crate) struct HoldingRecord {
+    pub(crate) node: NodeId,
+    pub(crate) owner: Owner,
+    pub(crate) phase: Phase,
+    pub(crate) reservation: Option<ReservationId>,
+    pub(crate) amounts: Amounts,
+    pub(crate) devices: HeldDevices,
+    /// Interned selectors that count the pod.
+    pub(crate) counts_into: SmallVec<[u32; 2]>,
+}
+
+/// Records by identity. An identity is used again after its holding is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings {
+    records: Vec<Option<HoldingRecord>>,
+    free: Vec<u32>,
+    by_end: BTreeSet<(u64, HoldingId)>,
+    reserved: BTreeMap<ReservationId, BTreeSet<HoldingId>>,
+}
+
+impl Holdings {
+    pub(crate) fn get(&self, id: HoldingId) -> &HoldingRecord {
+        self.records[id.index()].as_ref().expect("a holding that is there")
+    }
+
+    /// Whether there is such a holding.
+    pub(crate) fn contains(&self, id: HoldingId) -> bool {
+        self.records.get(id.index()).is_some_and(Option::is_some)
+    }
+
+    /// All holdings, by identity.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (HoldingId, &HoldingRecord)> {
+        self.records
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, record)| Some((HoldingId(slot as u64), record.as_ref()?)))
+    }
+
+    /// Holdings expected to have ended by `time_ms`, earliest first.
+    pub(crate) fn ending_by(&self, time_ms: u64) -> impl Iterator<Item = HoldingId> {
+        self.by_end.range(..=(time_ms, HoldingId(u64::MAX))).map(|(_, id)| *id)
+    }
+
+    /// Times at which holdings are expected to end, ascending, each once.
+    pub(crate) fn end_times(&self) -> impl Iterator<Item = u64> {
+        let mut last = None;
+        self.by_end.iter().filter_map(move |(end_ms, _)| {
+            (last.replace(*end_ms) != Some(*end_ms)).then_some(*end_ms)
+        })
+    }
+
+    /// What a reservation keeps.
+    pub(crate) fn kept_by(&self, reservation: ReservationId) -> Vec<HoldingId> {
+        self.reserved.get(&reservation).into_iter().flatten().copied().collect()
+    }
+
+    /// The identity that the next [`Holdings::insert`] gives.
+    pub(crate) fn next_id(&self) -> HoldingId {
+        HoldingId(self.free.last().map_or(self.records.len() as u64, |slot| u64::from(*slot)))
+    }
+
+    pub(crate) fn insert(&mut self, record: HoldingRecord) -> HoldingId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.records.push(None);
+            self.records.len() as u32 - 1
+        });
+        let id = HoldingId(u64::from(slot));
+        self.link(id, &record);
+        self.records[slot as usize] = Some(record);
+        id
+    }
+
+    /// Puts a record back under the identity that [`Holdings::remove`] freed last.
+    pub(crate) fn restore(&mut self, id: HoldingId, record: HoldingRecord) {
+        let slot = self.free.pop();
+        assert_eq!(slot.map(u64::from), Some(id.0), "holdings are restored in reverse order");
+        self.link(id, &record);
+        self.records[id.index()] = Some(record);
+    }
+
+    pub(crate) fn remove(&mut self, id: HoldingId) -> HoldingRecord {
+        let record = self.records[id.index()].take().expect("a holding is released once");
+        if let Some(end_ms) = record.phase.expected_end_ms() {
+            self.by_end.remove(&(end_ms, id));
+        }
+        if let (Owner::Reservation, Some(reservation)) = (&record.owner, record.reservation)
+            && let Some(kept) = self.reserved.get_mut(&reservation)
+        {
+            kept.remove(&id);
+            if kept.is_empty() {
+                self.reserved.remove(&reservation);
+            }
+        }
+        self.free.push(id.0 as u32);
+        record
+    }
+
+    /// Changes the phase of a holding.
+    pub(crate) fn set_phase(&mut self, id: HoldingId, phase: Phase) {
+        let record = self.records[id.index()].as_mut().expect("a holding that is there");
+        if let Some(end_ms) = record.phase.expected_end_ms() {
+            self.by_end.remove(&(end_ms, id));
+        }
+        record.phase = phase;
+        if let Some(end_ms) = phase.expected_end_ms() {
+            self.by_end.insert((end_ms, id));
+        }
+    }
+
+    /// Moves a holding's devices to other indices of the same node (counted devices only).
+    pub(crate) fn set_devices(&mut self, id: HoldingId, devices: HeldDevices) {
+        self.records[id.index()].as_mut().expect("a holding that is there").devices = devices;
+    }
+
+    fn link(&mut self, id: HoldingId, record: &HoldingRecord) {
+        if let Some(end_ms) = record.phase.expected_end_ms() {
+            self.by_end.insert((end_ms, id));
+        }
+        if let (Owner::Reservation, Some(reservation)) = (&record.owner, record.reservation) {
+            self.reserved.entry(reservation).or_default().insert(id);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Nodes coming, changing and going; building a state from plain data and back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{
+    Condition, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId, Resources,
+};
+
+use crate::cause::Help;
+use crate::device::cell::kind_of;
+use crate::device::choice::LOST;
+use crate::state::holdings::{Amounts, HoldingRecord};
+use crate::state::{Names, State};
+
+impl State {
+    /// Takes over a node, new or changed. What it holds stays, also what no longer fits.
+    pub fn upsert_node(&mut self, node: Arc<Node>) -> NodeId {
+        let slot = match self.nodes.find(&node.name) {
+            Some(slot) => slot,
+            None => self.nodes.add(Arc::clone(&node)),
+        };
+        let held = self.nodes.cold(slot).holdings.clone();
+        for id in &held {
+            let record = self.holdings.get(*id).clone();
+            self.counters.apply(&record, -1, &mut self.log);
+        }
+        let old_path = std::mem::take(&mut self.nodes.cold_mut(slot).path);
+        self.domains.leave(slot, &old_path);
+        self.counters.relabel(slot, Some(&node));
+        let path = self.domains.enter(slot, &node, &self.topology);
+        let cold = self.nodes.cold_mut(slot);
+        cold.path = path;
+        cold.node = node;
+        for id in &held {
+            let record = self.holdings.get(*id).clone();
+            self.counters.apply(&record, 1, &mut self.log);
+        }
+        self.nodes.bump_version(slot);
+        self.rebuild_amounts(slot);
+        self.rebuild_devices(slot);
+        self.helped = Help::ALL;
+        slot
+    }
+
+    /// Changes only the condition of a node; false if there is no such node.
+    pub fn set_condition(&mut self, name: &str, condition: Condition) -> bool {
+        let Some(slot) = self.nodes.find(name) else { return false };
+        let cold = self.nodes.cold_mut(slot);
+        Arc::make_mut(&mut cold.node).condition = condition;
+        self.nodes.bump_version(slot);
+        self.log.touch(slot);
+        self.helped = Help::ALL;
+        true
+    }
+
+    /// Removes a node and everything it holds; returns the pods that were lost with it.
+    pub fn remove_node(&mut self, name: &str) -> Option<BTreeSet<PodId>> {
+        let slot = self.nodes.find(name)?;
+        let mut lost = BTreeSet::new();
+        for id in self.nodes.cold(slot).holdings.clone() {
+            if let Owner::Pod(pod) = self.remove_holding(id).owner {
+                lost.insert(pod);
+            }
+        }
+        let path = std::mem::take(&mut self.nodes.cold_mut(slot).path);
+        self.domains.leave(slot, &path);
+        self.counters.relabel(slot, None);
+        self.nodes.remove(slot);
+        self.log.touch(slot);
+        self.helped = Help::ALL;
+        Some(lost)
+    }
+
+    /// Holds something for good (outside transactions), and notes it at its node.
+    pub fn add_holding(&mut self, holding: &Holding) -> Option<HoldingId> {
+        let node = self.nodes.find(&holding.node)?;
+        let record = HoldingRecord {
+            node,
+            owner: holding.owner.clone(),
+            phase: holding.phase,
+            reservation: holding.reservation,
+            amounts: self.names.amounts(&holding.resources),
+            devices: holding.devices.clone(),
+            counts_into: holding.counts_into.iter().map(|s| self.counters.selector(s)).collect(),
+        };
+        let id = self.hold(record);
+        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
+            self.rebuild_devices(node);
+        }
+        Some(id)
+    }
+
+    /// Frees a committed holding.
+    pub fn remove_holding(&mut self, id: HoldingId) -> HoldingRecord {
+        let record = self.release(id);
+        if self.nodes.cold(record.node).missing_devices > 0 {
+            self.rebuild_devices(record.node);
+        }
+        record
+    }
+
+    /// Changes the phase of a holding.
+    pub fn set_phase(&mut self, id: HoldingId, phase: Phase) {
+        self.holdings.set_phase(id, phase);
+    }
+
+    fn rebuild_amounts(&mut self, slot: NodeId) {
+        let node = Arc::clone(&self.nodes.cold(slot).node);
+        let mut left = self.names.amounts(&node.allocatable);
+        for id in self.nodes.cold(slot).holdings.clone() {
+            let held = &self.holdings.get(id).amounts;
+            left.cpu_milli -= held.cpu_milli;
+            left.memory_bytes -= held.memory_bytes;
+            left.ephemeral_bytes -= held.ephemeral_bytes;
+            left.pod_slots -= held.pod_slots;
+            for (name, amount) in &held.extended {
+                match left.extended.iter_mut().find(|(have, _)| have == name) {
+                    Some((_, left)) => *left -= amount,
+                    None => left.extended.push((*name, -amount)),
+                }
+            }
+        }
+        left.extended.sort_unstable();
+        let hot = &mut self.nodes.hot[slot.index()];
+        hot.cpu_left_milli = left.cpu_milli;
+        hot.memory_left_bytes = left.memory_bytes;
+        hot.slots_left = left.pod_slots.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        let cold = self.nodes.cold_mut(slot);
+        cold.ephemeral_left_bytes = left.ephemeral_bytes;
+        cold.extended_left = left.extended.into_iter().collect();
+    }
+
+    /// Computes the device cells of a node anew from its devices and what it holds.
+    pub(crate) fn rebuild_devices(&mut self, slot: NodeId) {
+        let node = Arc::clone(&self.nodes.cold(slot).node);
+        let counted = node.knowledge == Knowledge::Counted;
+        let mut cells: Vec<u32> =
+            node.devices.iter().map(|device| self.empty_cell(device, counted)).collect();
+        let mut holders = vec![0u16; cells.len()];
+        let mut missing_devices = 0;
+        let mut held = self.nodes.cold(slot).holdings.clone();
+        held.sort_unstable();
+        for id in held {
+            let mut devices = self.holdings.get(id).devices.clone();
+            if counted {
+                renumber(&mut devices, &cells, &holders);
+                self.holdings.set_devices(id, devices.clone());
+            }
+            for (index, amount) in &devices {
+                let place = usize::from(*index);
+                match cells.get(place).copied().filter(|cell| *cell != LOST) {
+                    Some(cell) => {
+                        cells[place] = self.devices.cell_after_hold(cell, amount);
+                        holders[place] += 1;
+                    }
+                    None => missing_devices += 1,
+                }
+            }
+        }
+        let cold = self.nodes.cold_mut(slot);
+        cold.cells = cells;
+        cold.holders = holders;
+        cold.missing_devices = missing_devices;
+        let set = self.devices.intern_set(self.nodes.cold(slot).usable());
+        let hot = &mut self.nodes.hot[slot.index()];
+        hot.set = set;
+        let cold = self.nodes.cold[slot.index()].as_ref().expect("a node that is there");
+        hot.overcommitted = cold.is_overcommitted(hot, &self.devices);
+        self.log.touch(slot);
+    }
+
+    fn empty_cell(&mut self, device: &dovetail_model::Device, counted: bool) -> u32 {
+        if !device.healthy {
+            return LOST;
+        }
+        let model = self.names.models.intern(&device.model).0;
+        let table = device
+            .mig_table
+            .as_ref()
+            .and_then(|name| self.devices.mig_tables.iter().position(|table| table.name == *name));
+        for (name, _) in &device.counters {
+            self.names.counters.intern(name);
+        }
+        let counters = &self.names.counters;
+        let number = |name: &str| counters.find(name).expect("interned above");
+        let kind = kind_of(device, model, table.map(|t| t as u16), number, counted);
+        self.devices.intern_empty(&kind)
+    }
+}
+
+/// On a node with counted devices an index stands for “one of them”: put the holding on free ones first.
+fn renumber(devices: &mut dovetail_model::HeldDevices, cells: &[u32], holders: &[u16]) {
+    let mut free = (0..cells.len()).filter(|i| cells[*i] != LOST && holders[*i] == 0);
+    let mut beyond = u16::MAX;
+    for (index, _) in devices.iter_mut() {
+        *index = free.next().map_or_else(
+            || {
+                beyond -= 1;
+                beyond + 1
+            },
+            |place| place as u16,
+        );
+    }
+    devices.sort_by_key(|(index, _)| *index);
+}
+
+impl Names {
+    /// Amounts with their names again.
+    pub(crate) fn resources(&self, amounts: &Amounts) -> Resources {
+        Resources {
+            cpu_milli: amounts.cpu_milli,
+            memory_bytes: amounts.memory_bytes,
+            ephemeral_bytes: amounts.ephemeral_bytes,
+            pod_slots: amounts.pod_slots,
+            extended: amounts
+                .extended
+                .iter()
+                .map(|(name, amount)| (self.extended.get(*name).clone(), *amount))
+                .collect(),
+        }
+    }
+
+    /// Amounts with names interned; amounts of 0 are left out.
+    pub(crate) fn amounts(&mut self, resources: &Resources) -> Amounts {
+        let mut amounts = Amounts {
+            cpu_milli: resources.cpu_milli,
+            memory_bytes: resources.memory_bytes,
+            ephemeral_bytes: resources.ephemeral_bytes,
+            pod_slots: resources.pod_slots,
+            extended: resources
+                .extended
+                .iter()
+                .filter(|(_, amount)| **amount != 0)
+                .map(|(name, amount)| (self.extended.intern(name).0, *amount))
+                .collect(),
+        };
+        amounts.extended.sort_unstable();
+        amounts
+    }
+}

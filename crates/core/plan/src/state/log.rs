@@ -1,0 +1,92 @@
+//! The change log: what an index has to look at again.
+
+use dovetail_model::NodeId;
+
+/// Entries kept for indices that lag behind; an index that lags further is rebuilt.
+const KEPT_MIN: usize = 1 << 16;
+
+/// Two append-only lists with a start that moves: touched nodes, and moved counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeLog {
+    nodes: Tail<u32>,
+    /// Position of the newest entry of each node: older ones need no look.
+    newest: Vec<u64>,
+    counters: Tail<(u32, u32)>,
+}
+
+/// The tail of an endless list.
+#[derive(Clone, Debug)]
+struct Tail<T> {
+    start: u64,
+    entries: Vec<T>,
+}
+
+impl<T> Default for Tail<T> {
+    fn default() -> Self {
+        Self { start: 0, entries: Vec::new() }
+    }
+}
+
+impl<T> Tail<T> {
+    fn end(&self) -> u64 {
+        self.start + self.entries.len() as u64
+    }
+
+    fn push(&mut self, entry: T, kept: usize) {
+        if self.entries.len() >= 2 * kept {
+            self.entries.drain(..kept);
+            self.start += kept as u64;
+        }
+        self.entries.push(entry);
+    }
+
+    fn since(&self, cursor: u64) -> Option<&[T]> {
+        self.entries.get(usize::try_from(cursor.checked_sub(self.start)?).ok()?..)
+    }
+}
+
+/// Up to where an index has read the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) nodes: u64,
+    pub(crate) counters: u64,
+}
+
+impl ChangeLog {
+    /// Notes that anything about the node changed.
+    #[inline]
+    pub(crate) fn touch(&mut self, node: NodeId) {
+        if self.newest.len() <= node.index() {
+            self.newest.resize(node.index() + 1, 0);
+        }
+        self.newest[node.index()] = self.nodes.end();
+        let kept = KEPT_MIN.max(self.newest.len());
+        self.nodes.push(node.0, kept);
+    }
+
+    /// Notes that a counter moved for one value of its label.
+    pub(crate) fn move_counter(&mut self, counter: u32, value: u32) {
+        let kept = KEPT_MIN.max(self.newest.len());
+        self.counters.push((counter, value), kept);
+    }
+
+    /// The position behind the newest entries.
+    pub(crate) fn end(&self) -> Cursor {
+        Cursor { nodes: self.nodes.end(), counters: self.counters.end() }
+    }
+
+    /// Nodes touched since the cursor, each once, in the order of their newest entry; `None` if the log
+    /// no longer reaches back so far.
+    #[inline]
+    pub(crate) fn touched_since(&self, cursor: Cursor) -> Option<impl Iterator<Item = NodeId>> {
+        let entries = self.nodes.since(cursor.nodes)?;
+        Some(entries.iter().zip(cursor.nodes..).filter_map(|(node, position)| {
+            (self.newest[*node as usize] == position).then_some(NodeId(*node))
+        }))
+    }
+
+    /// (counter, value) pairs moved since the cursor; `None` if the log no longer reaches back.
+    pub(crate) fn moved_since(&self, cursor: Cursor) -> Option<&[(u32, u32)]> {
+        self.counters.since(cursor.counters)
+    }
+}

@@ -1,0 +1,145 @@
+//! One mutable state of the cluster, with transactions.
+//!
+//! Whatever happens is a [`State::hold`], a [`State::release`] or a change of a node. Inside a transaction
+//! ([`State::begin`]) holds and releases are journalled; [`State::rollback`] undoes them in reverse, so that
+//! every what-if costs only its own changes and nothing is ever copied. Every touched node and every
+//! moved counter goes to the change log ([`log::ChangeLog`]), also when a rollback touches it again: that
+//! is how the indices stay exact.
+
+pub(crate) mod counters;
+pub(crate) mod domains;
+pub(crate) mod holdings;
+pub(crate) mod intern;
+pub(crate) mod load;
+pub(crate) mod log;
+pub(crate) mod masks;
+pub(crate) mod nodes;
+pub(crate) mod shapes;
+
+use dovetail_model::{HoldingId, Topology};
+
+use self::counters::Counters;
+use self::domains::Domains;
+use self::holdings::{HoldingRecord, Holdings};
+use self::intern::Interner;
+use self::log::ChangeLog;
+use self::masks::Masks;
+use self::nodes::Nodes;
+use self::shapes::Shapes;
+use crate::cause::Help;
+use crate::device::table::DeviceTable;
+
+/// Names that are compared as numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) models: Interner<String>,
+    pub(crate) extended: Interner<String>,
+    pub(crate) counters: Interner<String>,
+}
+
+/// The cluster as the engine sees it.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    pub(crate) names: Names,
+    pub(crate) devices: DeviceTable,
+    pub(crate) shapes: Shapes,
+    pub(crate) masks: Masks,
+    pub(crate) nodes: Nodes,
+    pub(crate) domains: Domains,
+    pub(crate) counters: Counters,
+    pub(crate) holdings: Holdings,
+    pub(crate) log: ChangeLog,
+    /// What has become free or otherwise better since the engine last asked.
+    pub(crate) helped: Help,
+    pub(crate) topology: Topology,
+    journal: Vec<Undo>,
+    depth: u32,
+}
+
+/// A place in the journal to roll back to.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Mark(usize);
+
+/// How to undo one change.
+#[derive(Clone, Debug)]
+enum Undo {
+    Held(HoldingId),
+    Released(HoldingId, Box<HoldingRecord>),
+}
+
+impl State {
+    /// Opens a transaction; transactions nest.
+    pub(crate) fn begin(&mut self) -> Mark {
+        self.depth += 1;
+        Mark(self.journal.len())
+    }
+
+    /// Keeps what was done since the mark.
+    pub(crate) fn commit(&mut self, mark: Mark) {
+        self.depth -= 1;
+        if self.depth == 0 {
+            if self.journal[mark.0..].iter().any(|undo| matches!(undo, Undo::Released(..))) {
+                self.helped = Help::ALL;
+            }
+            self.journal.clear();
+        }
+    }
+
+    /// Undoes what was done since the mark, newest first.
+    pub(crate) fn rollback(&mut self, mark: Mark) {
+        while self.journal.len() > mark.0 {
+            match self.journal.pop().expect("the journal is longer than the mark") {
+                Undo::Held(id) => {
+                    let record = self.holdings.remove(id);
+                    self.unapply(id, &record);
+                }
+                Undo::Released(id, record) => {
+                    self.apply(id, &record);
+                    self.holdings.restore(id, *record);
+                }
+            }
+        }
+        self.depth -= 1;
+    }
+
+    /// Holds what the record says, whether it fits or not, and returns its identity.
+    pub(crate) fn hold(&mut self, record: HoldingRecord) -> HoldingId {
+        let id = self.holdings.next_id();
+        self.apply(id, &record);
+        self.holdings.insert(record);
+        if self.depth > 0 {
+            self.journal.push(Undo::Held(id));
+        }
+        id
+    }
+
+    /// Frees a holding.
+    pub(crate) fn release(&mut self, id: HoldingId) -> HoldingRecord {
+        let record = self.holdings.remove(id);
+        self.unapply(id, &record);
+        if self.depth > 0 {
+            self.journal.push(Undo::Released(id, Box::new(record.clone())));
+        } else {
+            self.helped |= Help::of_release(&record);
+        }
+        record
+    }
+
+    fn apply(&mut self, id: HoldingId, record: &HoldingRecord) {
+        self.nodes.cold_mut(record.node).holdings.push(id);
+        self.nodes.apply(record, 1, &mut self.devices);
+        self.counters.apply(record, 1, &mut self.log);
+        self.log.touch(record.node);
+    }
+
+    fn unapply(&mut self, id: HoldingId, record: &HoldingRecord) {
+        self.nodes.cold_mut(record.node).forget(id);
+        let overlapped = self.nodes.apply(record, -1, &mut self.devices);
+        self.counters.apply(record, -1, &mut self.log);
+        self.log.touch(record.node);
+        if overlapped {
+            self.rebuild_devices(record.node);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Shapes: equal requirements, known by number.
+
+use std::sync::Arc;
+
+use dovetail_model::{DeviceRequest, Requirement, RuleKind};
+use smallvec::SmallVec;
+
+use crate::device::need::{DeviceNeed, Request};
+use crate::state::State;
+use crate::state::holdings::Amounts;
+use crate::state::intern::Interner;
+
+/// Number of a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShapeId(pub(crate) u32);
+
+impl ShapeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A requirement with everything interned.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) requirement: Arc<Requirement>,
+    /// What decides where it fits; shapes that agree in it share an index.
+    pub(crate) demand: Demand,
+    /// Number of the demand.
+    pub(crate) demand_id: u32,
+    pub(crate) gpu_milli: i64,
+    pub(crate) counts_into: SmallVec<[u32; 2]>,
+}
+
+/// What decides on which nodes a pod fits, and how well.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Demand {
+    pub(crate) amounts: Amounts,
+    pub(crate) need: u32,
+    pub(crate) mask: u32,
+    pub(crate) rules: SmallVec<[Rule; 1]>,
+}
+
+/// A [`dovetail_model::CounterRule`] with its counter interned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rule {
+    pub(crate) counter: u32,
+    pub(crate) kind: RuleKind,
+    /// The pod is itself counted by the counter.
+    pub(crate) counts_itself: bool,
+}
+
+/// All shapes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shapes {
+    numbers: Interner<Arc<Requirement>>,
+    shapes: Vec<Shape>,
+    demands: Interner<Demand>,
+}
+
+impl Shapes {
+    #[inline]
+    pub(crate) fn get(&self, shape: ShapeId) -> &Shape {
+        &self.shapes[shape.index()]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shapes.len()
+    }
+}
+
+impl State {
+    /// The number of a requirement.
+    pub fn intern_shape(&mut self, requirement: &Arc<Requirement>) -> ShapeId {
+        if let Some(number) = self.shapes.numbers.find(requirement) {
+            return ShapeId(number);
+        }
+        let demand = self.demand_of(requirement);
+        let (demand_id, _) = self.shapes.demands.intern(&demand);
+        let counts_into =
+            requirement.counts_into.iter().map(|name| self.counters.selector(name)).collect();
+        self.shapes.shapes.push(Shape {
+            requirement: Arc::clone(requirement),
+            gpu_milli: self.devices.need(demand.need).gpu_milli(),
+            demand,
+            demand_id,
+            counts_into,
+        });
+        ShapeId(self.shapes.numbers.intern(requirement).0)
+    }
+
+    fn demand_of(&mut self, requirement: &Requirement) -> Demand {
+        let rules = requirement.rules.iter().map(|rule| Rule {
+            counter: self.intern_counter(&rule.selector, &rule.label),
+            kind: rule.kind,
+            counts_itself: requirement.counts_into.contains(&rule.selector),
+        });
+        let rules = rules.collect();
+        let need = self.device_need_of(requirement);
+        Demand {
+            amounts: self.names.amounts(&requirement.resources),
+            need: self.devices.intern_need(&need),
+            mask: self.masks.intern(requirement),
+            rules,
+        }
+    }
+
+    fn device_need_of(&mut self, requirement: &Requirement) -> DeviceNeed {
+        let mut models: SmallVec<[u32; 4]> =
+            requirement.gpu_models.iter().map(|m| self.names.models.intern(m).0).collect();
+        models.sort_unstable();
+        let request = match &requirement.device {
+            DeviceRequest::None => Request::None,
+            DeviceRequest::Whole { count, same_island } => {
+                Request::Whole { count: *count, same_island: *same_island }
+            }
+            DeviceRequest::Share { compute_milli, memory_bytes } => {
+                Request::Share { compute_milli: *compute_milli, memory_bytes: *memory_bytes }
+            }
+            DeviceRequest::Replicas { count } => Request::Replicas { count: *count },
+            DeviceRequest::Slice { profile } => Request::Slice { profile: profile.clone() },
+            DeviceRequest::Counters { amounts } => Request::Counters {
+                amounts: amounts
+                    .iter()
+                    .map(|(name, amount)| (self.names.counters.intern(name).0, *amount))
+                    .collect(),
+            },
+        };
+        if request == Request::None {
+            models.clear();
+        }
+        let min_memory_bytes =
+            if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
+        DeviceNeed { request, models, min_memory_bytes }
+    }
+}

@@ -1,0 +1,46 @@
+//! Views: the cluster as it would be. Each is a set of holdings taken away inside a transaction.
+
+use dovetail_model::{HoldingId, Phase, ReservationId};
+
+use crate::state::{Mark, State};
+
+/// The moment or the condition under which a placement is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// As it is.
+    Now,
+    /// As it will be when everything that is releasing is gone.
+    AfterReleasing,
+    /// As it is expected to be at a time: every holding expected to have ended by then is gone.
+    At {
+        /// The time.
+        time_ms: u64,
+    },
+    /// As if these holdings were gone.
+    Without(Vec<HoldingId>),
+    /// As the holder of a reservation sees it: what is kept for it is free.
+    Holding(ReservationId),
+}
+
+impl State {
+    /// Opens a transaction that shows the view; roll it back to return, or commit to make it true.
+    pub(crate) fn open_view(&mut self, view: &View) -> Mark {
+        let gone: Vec<HoldingId> = match view {
+            View::Now => Vec::new(),
+            View::AfterReleasing => self
+                .holdings
+                .iter()
+                .filter(|(_, record)| matches!(record.phase, Phase::Releasing { .. }))
+                .map(|(id, _)| id)
+                .collect(),
+            View::At { time_ms } => self.holdings.ending_by(*time_ms).collect(),
+            View::Without(victims) => victims.clone(),
+            View::Holding(reservation) => self.holdings.kept_by(*reservation),
+        };
+        let mark = self.begin();
+        for id in gone {
+            self.release(id);
+        }
+        mark
+    }
+}
