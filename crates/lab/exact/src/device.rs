@@ -15,8 +15,7 @@ use crate::knapsack::{dearest_filling, greatest_common_divisor};
 use crate::world::World;
 
 /// The longest prefix whose device shares the cutting-stock relaxation packs into the cluster's GPUs.
-pub(crate) fn device_prefix(world: &World) -> Prefix {
-    let mut stock = CuttingStock::new(world);
+pub(crate) fn device_prefix(world: &World, stock: &mut CuttingStock) -> Prefix {
     let mut pods = world.arrivals.len();
     loop {
         let (prices, complete) = stock.prices(&stock.pieces(world, pods));
@@ -47,16 +46,16 @@ pub(crate) struct Prices {
 }
 
 /// The piece sizes of a world and the ways to cut a roll met so far.
-struct CuttingStock {
+pub(crate) struct CuttingStock {
     /// Distinct shares in milli, ascending, and as units of their greatest common divisor.
     milli: Vec<i64>,
     size: Vec<usize>,
     capacity: usize,
-    patterns: Vec<Vec<u32>>,
+    pub(crate) patterns: Vec<Vec<u32>>,
 }
 
 impl CuttingStock {
-    fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &World) -> Self {
         let counts: BTreeMap<i64, ()> = world
             .shapes
             .iter()
@@ -77,8 +76,18 @@ impl CuttingStock {
         Self { milli, size, capacity, patterns }
     }
 
-    fn piece_of(&self, share_milli: i64) -> Option<usize> {
+    /// Which piece size a share is; `None` for no share.
+    pub(crate) fn piece_of(&self, share_milli: i64) -> Option<usize> {
         self.milli.binary_search(&share_milli).ok()
+    }
+
+    pub(crate) fn piece_sizes(&self) -> usize {
+        self.size.len()
+    }
+
+    /// The worth of the dearest way to cut a roll, exact, and that way.
+    pub(crate) fn dearest_roll(&self, piece: &[i128]) -> (i128, Vec<u32>) {
+        dearest_filling(self.capacity, &self.size, piece)
     }
 
     /// Pieces of each size that the first `pods` arrivals ask for.
@@ -119,7 +128,7 @@ impl CuttingStock {
         while let Some(solution) = outcome.ok().and_then(|outcome| outcome.into_solution().ok()) {
             let piece: Vec<i128> =
                 variables.iter().map(|&variable| to_price(solution.var_value(variable))).collect();
-            let (roll, pattern) = dearest_filling(self.capacity, &self.size, &piece);
+            let (roll, pattern) = self.dearest_roll(&piece);
             let excess = roll - PRICE_ONE;
             let prices = Prices { piece, roll: roll.max(1) };
             let value = relative_worth(pieces, &prices);
@@ -153,7 +162,7 @@ fn relative_worth(pieces: &[i64], prices: &Prices) -> f64 {
     total / prices.roll as f64
 }
 
-fn terms(variables: &[Variable], pattern: &[u32]) -> Vec<(Variable, f64)> {
+pub(crate) fn terms(variables: &[Variable], pattern: &[u32]) -> Vec<(Variable, f64)> {
     let used = variables.iter().zip(pattern).filter(|(_, count)| **count > 0);
     used.map(|(&variable, &count)| (variable, f64::from(count))).collect()
 }

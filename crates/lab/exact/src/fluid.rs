@@ -1,4 +1,4 @@
-//! The fluid bound: pods divided freely over the nodes of a class, under sums and counts that every packing obeys.
+//! The linear-programming bounds: pods divided freely over the nodes of a class, under limits every packing obeys.
 //!
 //! The primal has one variable per shape and class. What is solved is its dual, the dearest prices: each
 //! limit of each class has a price, a pod pays the least it can in any class it fits, and all limits together
@@ -7,24 +7,19 @@
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
 
 use crate::certificate::{Prefix, affordable_prefix};
-use crate::input::DEVICE_MILLI;
-use crate::world::{Class, Shape, World};
+use crate::device::{CuttingStock, terms};
+use crate::limit::LimitKind;
+use crate::world::{Shape, World};
 
-/// The longest prefix that the fluid relaxation holds.
-pub(crate) fn fluid_prefix(world: &World) -> Prefix {
-    let model = Fluid::new(world);
-    let mut pods = placeable_prefix(world);
-    loop {
-        let Some(weights) = model.weights(&world.demand(pods)) else {
-            return Prefix { pods, tight: false };
-        };
-        let (prices, budget) = model.certificate(&weights);
-        let longest = affordable_prefix(&world.arrivals[..pods], &prices, budget);
-        if longest == pods {
-            return Prefix { pods, tight: true };
-        }
-        pods = longest;
-    }
+/// The longest prefix that the limits of the classes allow.
+pub(crate) fn limits_prefix(world: &World) -> Prefix {
+    Fluid::new(world, &LimitKind::ALL, None).prefix(world.arrivals.len())
+}
+
+/// The longest prefix of the first `pods` for which each class also cuts its devices into the shares it gets:
+/// cutting stock per class instead of counts of shares, together with CPU and memory.
+pub(crate) fn class_devices_prefix(world: &World, stock: &CuttingStock, pods: usize) -> Prefix {
+    Fluid::new(world, &LimitKind::WITHOUT_SHARES, Some(stock)).prefix(pods)
 }
 
 /// Pods before the first one that fits no empty node.
@@ -39,110 +34,134 @@ struct Limit {
     limit: i128,
 }
 
-/// What a limit counts. All are valid for whole pods on whole nodes.
-#[derive(Debug, Clone, Copy)]
-enum LimitKind {
-    Cpu,
-    Memory,
-    GpuMilli,
-    /// Shares above a half: one per GPU.
-    AboveHalf,
-    /// Shares above a third: two per GPU, where one above two thirds counts as two (the dual-feasible
-    /// function u^(2) of Fekete and Schepers, "New classes of fast lower bounds for bin packing problems",
-    /// Mathematical Programming 91, 2001).
-    AboveThird,
-    /// Pods on more than 1/(q+1) of the node's GPUs, no two on one GPU: q per node.
-    Wide(u32),
-    /// Pods with more than half of the node's CPU: one per node.
-    MostOfCpu,
+/// A class as the linear program sees it.
+struct ClassLimits {
+    /// Limits that some fitting shape counts in.
+    limits: Vec<Limit>,
+    /// GPUs of the class that are cut into shares; 0 if shares are only counted by the limits.
+    rolls: i128,
+    /// Ways to cut one of them that the prices must respect; more are found while solving.
+    patterns: Vec<Vec<u32>>,
 }
 
-const LIMIT_KINDS: [LimitKind; 10] = [
-    LimitKind::Cpu,
-    LimitKind::Memory,
-    LimitKind::GpuMilli,
-    LimitKind::AboveHalf,
-    LimitKind::AboveThird,
-    LimitKind::Wide(1),
-    LimitKind::Wide(2),
-    LimitKind::Wide(4),
-    LimitKind::Wide(8),
-    LimitKind::MostOfCpu,
-];
+/// What the solver decides for one class.
+struct ClassVariables {
+    /// Part of the budget of 1 that each limit costs.
+    limits: Vec<Variable>,
+    /// Part of the budget that all rolls cost, and the price of a piece, for as many pieces as there are rolls.
+    roll: Option<Variable>,
+    pieces: Vec<Variable>,
+}
 
-impl LimitKind {
-    /// How much one pod of the shape counts on a node of the class.
-    fn amount(self, shape: &Shape, class: &Class) -> i64 {
-        let count = i64::from(shape.gpu_count);
-        match self {
-            Self::Cpu => shape.cpu_milli,
-            Self::Memory => shape.memory_bytes,
-            Self::GpuMilli => count * shape.gpu_milli,
-            Self::AboveHalf if 2 * shape.gpu_milli > DEVICE_MILLI => count,
-            Self::AboveThird if 3 * shape.gpu_milli > 2 * DEVICE_MILLI => 2 * count,
-            Self::AboveThird if 3 * shape.gpu_milli > DEVICE_MILLI => count,
-            Self::Wide(q) => {
-                let exclusive = count >= 2 && 2 * shape.gpu_milli > DEVICE_MILLI;
-                i64::from(exclusive && count * i64::from(q + 1) > i64::from(class.gpu_count))
-            }
-            Self::MostOfCpu => i64::from(2 * shape.cpu_milli > class.cpu_milli),
-            Self::AboveHalf | Self::AboveThird => 0,
-        }
-    }
-
-    /// What all nodes of the class take in together.
-    fn limit(self, class: &Class) -> i128 {
-        let gpus = i128::from(class.gpu_count);
-        let per_node = match self {
-            Self::Cpu => i128::from(class.cpu_milli),
-            Self::Memory => i128::from(class.memory_bytes),
-            Self::GpuMilli => gpus * i128::from(DEVICE_MILLI),
-            Self::AboveHalf => gpus,
-            Self::AboveThird => 2 * gpus,
-            Self::Wide(q) => i128::from(q),
-            Self::MostOfCpu => 1,
-        };
-        per_node * i128::from(class.nodes)
-    }
+/// The values it found.
+struct ClassPrices {
+    limits: Vec<f64>,
+    roll: f64,
+    pieces: Vec<f64>,
 }
 
 struct Fluid<'a> {
     world: &'a World,
-    /// Limits of each class that some shape counts in.
-    limits: Vec<Vec<Limit>>,
+    stock: Option<&'a CuttingStock>,
+    classes: Vec<ClassLimits>,
 }
 
 impl<'a> Fluid<'a> {
-    fn new(world: &'a World) -> Self {
-        let limits = world
-            .classes
-            .iter()
-            .enumerate()
-            .map(|(index, class)| {
-                let counted = |kind: LimitKind| {
-                    let mut fitting =
-                        world.shapes.iter().filter(|shape| shape.classes.contains(&index));
-                    fitting.any(|shape| kind.amount(shape, class) > 0)
-                };
-                let kinds = LIMIT_KINDS.into_iter().filter(|&kind| counted(kind));
-                kinds.map(|kind| Limit { kind, limit: kind.limit(class) }).collect()
-            })
-            .collect();
-        Self { world, limits }
+    fn new(world: &'a World, kinds: &[LimitKind], stock: Option<&'a CuttingStock>) -> Self {
+        let limits_of = |index: usize| {
+            let class = &world.classes[index];
+            let counted = |kind: LimitKind| {
+                let mut fitting = world.shapes.iter().filter(|s| s.classes.contains(&index));
+                fitting.any(|shape| kind.amount(shape, class) > 0)
+            };
+            let limits = kinds.iter().filter(|&&kind| counted(kind));
+            let limits = limits.map(|&kind| Limit { kind, limit: kind.limit(class) }).collect();
+            let rolls = i128::from(class.gpu_count) * i128::from(class.nodes);
+            match stock {
+                Some(stock) if rolls > 0 => {
+                    ClassLimits { limits, rolls, patterns: stock.patterns.clone() }
+                }
+                _ => ClassLimits { limits, rolls: 0, patterns: Vec::new() },
+            }
+        };
+        Self { world, stock, classes: (0..world.classes.len()).map(limits_of).collect() }
     }
 
-    /// For each class and limit the part of the budget of 1 that the limit costs, such that the demand pays
-    /// most; `None` if the solver gave up.
-    fn weights(&self, demand: &[i64]) -> Option<Vec<Vec<f64>>> {
+    fn prefix(mut self, longest: usize) -> Prefix {
+        let mut pods = longest.min(placeable_prefix(self.world));
+        loop {
+            let Some((prices, complete)) = self.prices(&self.world.demand(pods)) else {
+                return Prefix { pods, tight: false };
+            };
+            let (pod_prices, budget) = self.certificate(&prices);
+            let affordable = affordable_prefix(&self.world.arrivals[..pods], &pod_prices, budget);
+            if affordable == pods {
+                return Prefix { pods, tight: complete };
+            }
+            pods = affordable;
+        }
+    }
+
+    /// Prices under which the demand pays most, and whether they are proven to be; `None` if the solver gave
+    /// up before it had any.
+    fn prices(&mut self, demand: &[i64]) -> Option<(Vec<ClassPrices>, bool)> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
-        let weights: Vec<Vec<Variable>> = self
-            .limits
-            .iter()
-            .map(|limits| limits.iter().map(|_| problem.add_var(0.0, (0.0, 1.0))).collect())
-            .collect();
-        let all: Vec<(Variable, f64)> =
-            weights.iter().flatten().map(|&weight| (weight, 1.0)).collect();
-        problem.add_constraint(all, ComparisonOp::Le, 1.0);
+        let variables = self.price_variables(&mut problem);
+        self.pods_pay_the_least(&mut problem, &variables, demand);
+        let mut solution = problem.solve().ok()?.into_solution().ok()?;
+        loop {
+            let prices: Vec<ClassPrices> =
+                variables.iter().map(|class| class.values(&solution)).collect();
+            let cuts = self.overpriced_rolls(&prices);
+            if cuts.is_empty() {
+                return Some((prices, true));
+            }
+            for (class, pattern) in cuts {
+                if self.classes[class].patterns.contains(&pattern) {
+                    return Some((prices, false));
+                }
+                let row = roll_row(&variables[class], &pattern);
+                let added = solution.add_constraint(row, ComparisonOp::Ge, 0.0);
+                let Some(next) = added.ok().and_then(|outcome| outcome.into_solution().ok()) else {
+                    return Some((prices, false));
+                };
+                solution = next;
+                self.classes[class].patterns.push(pattern);
+            }
+        }
+    }
+
+    /// All limits and rolls cost 1 together, and no known way to cut a roll is worth more than the roll.
+    fn price_variables(&self, problem: &mut Problem) -> Vec<ClassVariables> {
+        let mut budget = Vec::new();
+        let mut all = Vec::new();
+        for class in &self.classes {
+            let mut part = || {
+                let variable = problem.add_var(0.0, (0.0, 1.0));
+                budget.push((variable, 1.0));
+                variable
+            };
+            let limits = class.limits.iter().map(|_| part()).collect();
+            let roll = (class.rolls > 0).then(part);
+            let piece_sizes = self.stock.filter(|_| roll.is_some()).map_or(0, |s| s.piece_sizes());
+            let pieces = (0..piece_sizes).map(|_| problem.add_var(0.0, (0.0, 1.0))).collect();
+            let variables = ClassVariables { limits, roll, pieces };
+            for pattern in &class.patterns {
+                problem.add_constraint(roll_row(&variables, pattern), ComparisonOp::Ge, 0.0);
+            }
+            all.push(variables);
+        }
+        problem.add_constraint(budget, ComparisonOp::Le, 1.0);
+        all
+    }
+
+    /// The pods of a shape together pay at most their cost in each class they fit.
+    fn pods_pay_the_least(
+        &self,
+        problem: &mut Problem,
+        variables: &[ClassVariables],
+        demand: &[i64],
+    ) {
         for (shape, &count) in self.world.shapes.iter().zip(demand) {
             if count == 0 {
                 continue;
@@ -150,48 +169,103 @@ impl<'a> Fluid<'a> {
             let pays = problem.add_var(1.0, (0.0, f64::INFINITY));
             for &class in &shape.classes {
                 let mut row = vec![(pays, -1.0)];
-                for (limit, &weight) in self.limits[class].iter().zip(&weights[class]) {
+                let limits = self.classes[class].limits.iter();
+                for (limit, &variable) in limits.zip(&variables[class].limits) {
                     let amount = limit.kind.amount(shape, &self.world.classes[class]);
                     if amount > 0 {
-                        row.push((weight, count as f64 * amount as f64 / limit.limit as f64));
+                        row.push((variable, count as f64 * amount as f64 / limit.limit as f64));
                     }
+                }
+                if let Some(&piece) = self.piece_of(shape, &variables[class].pieces) {
+                    let pieces = count as f64 * f64::from(shape.gpu_count);
+                    row.push((piece, pieces / self.classes[class].rolls as f64));
                 }
                 problem.add_constraint(row, ComparisonOp::Ge, 0.0);
             }
         }
-        let solution = problem.solve().ok()?.into_solution().ok()?;
-        let value =
-            |solution: &Solution, weight: Variable| solution.var_value(weight).clamp(0.0, 1.0);
-        Some(
-            weights
-                .iter()
-                .map(|limits| limits.iter().map(|&weight| value(&solution, weight)).collect())
-                .collect(),
-        )
+    }
+
+    fn piece_of<'p, T>(&self, shape: &Shape, pieces: &'p [T]) -> Option<&'p T> {
+        pieces.get(self.stock?.piece_of(shape.gpu_milli)?)
+    }
+
+    /// The classes and ways to cut a roll that are worth more than the roll costs.
+    fn overpriced_rolls(&self, prices: &[ClassPrices]) -> Vec<(usize, Vec<u32>)> {
+        let mut cuts = Vec::new();
+        let Some(stock) = self.stock else { return cuts };
+        for (index, class) in prices.iter().enumerate() {
+            if self.classes[index].rolls > 0 {
+                let pieces: Vec<i128> = class.pieces.iter().map(|&p| scaled(p)).collect();
+                let (worth, pattern) = stock.dearest_roll(&pieces);
+                if worth > scaled(class.roll + ROLL_TOLERANCE) {
+                    cuts.push((index, pattern));
+                }
+            }
+        }
+        cuts
     }
 
     /// Integer prices of pods and the budget of the cluster.
-    fn certificate(&self, weights: &[Vec<f64>]) -> (Vec<Option<i128>>, i128) {
-        let unit_price = |class: usize, index: usize| {
-            (weights[class][index] * BUDGET_SCALE / self.limits[class][index].limit as f64) as i128
-        };
-        let unit_prices: Vec<Vec<i128>> = (0..self.limits.len())
-            .map(|class| {
-                (0..self.limits[class].len()).map(|index| unit_price(class, index)).collect()
+    fn certificate(&self, prices: &[ClassPrices]) -> (Vec<Option<i128>>, i128) {
+        let mut budget = 0;
+        let unit_prices: Vec<(Vec<i128>, Vec<i128>)> = self
+            .classes
+            .iter()
+            .zip(prices)
+            .map(|(class, prices)| {
+                let unit = |price: f64, limit: i128| scaled(price) / limit;
+                let limits = class.limits.iter().zip(&prices.limits);
+                let limits: Vec<i128> =
+                    limits.map(|(limit, &price)| unit(price, limit.limit)).collect();
+                let pieces: Vec<i128> =
+                    prices.pieces.iter().map(|&price| unit(price, class.rolls)).collect();
+                let limited = class.limits.iter().zip(&limits);
+                budget += limited.map(|(limit, price)| limit.limit * price).sum::<i128>();
+                let stock = self.stock.filter(|_| class.rolls > 0);
+                budget += stock.map_or(0, |s| s.dearest_roll(&pieces).0 * class.rolls);
+                (limits, pieces)
             })
             .collect();
-        let budget = self.limits.iter().flatten().zip(unit_prices.iter().flatten());
-        let budget = budget.map(|(limit, price)| limit.limit * price).sum();
         let cost = |shape: &Shape, class: usize| -> i128 {
-            let priced = self.limits[class].iter().zip(&unit_prices[class]);
+            let (limits, pieces) = &unit_prices[class];
+            let priced = self.classes[class].limits.iter().zip(limits);
             let amount =
                 |limit: &Limit| i128::from(limit.kind.amount(shape, &self.world.classes[class]));
-            priced.map(|(limit, price)| amount(limit) * price).sum()
+            let piece = self.piece_of(shape, pieces).map_or(0, |&price| price);
+            priced.map(|(limit, price)| amount(limit) * price).sum::<i128>()
+                + piece * i128::from(shape.gpu_count)
         };
         let cheapest = |shape: &Shape| shape.classes.iter().map(|&class| cost(shape, class)).min();
         (self.world.shapes.iter().map(cheapest).collect(), budget)
     }
 }
 
-/// The whole budget in integers, 2^90: far below the range of `i128`, far finer than `f64`.
-const BUDGET_SCALE: f64 = (1_u128 << 90) as f64;
+impl ClassVariables {
+    fn values(&self, solution: &Solution) -> ClassPrices {
+        // Rounding may leave a value just outside its bounds; prices must not be negative.
+        let value = |variable: &Variable| solution.var_value(*variable).clamp(0.0, 1.0);
+        ClassPrices {
+            limits: self.limits.iter().map(value).collect(),
+            roll: self.roll.as_ref().map_or(0.0, value),
+            pieces: self.pieces.iter().map(value).collect(),
+        }
+    }
+}
+
+/// The roll costs at least the pieces of the pattern.
+fn roll_row(variables: &ClassVariables, pattern: &[u32]) -> Vec<(Variable, f64)> {
+    let mut row: Vec<(Variable, f64)> = terms(&variables.pieces, pattern);
+    row.iter_mut().for_each(|term| term.1 = -term.1);
+    row.extend(variables.roll.map(|roll| (roll, 1.0)));
+    row
+}
+
+/// A roll may be overpriced by a billionth of the budget: less than a thousandth of a GPU in the largest
+/// clusters.
+const ROLL_TOLERANCE: f64 = 1e-9;
+
+/// A part of the budget in integers, where all of it is 2^90: far below the range of `i128`, far finer than
+/// `f64`.
+fn scaled(part: f64) -> i128 {
+    (part * (1_u128 << 90) as f64) as i128
+}

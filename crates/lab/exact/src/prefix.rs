@@ -1,8 +1,8 @@
 //! How many of the arriving pods any packer could hold before it must reject one.
 
 use crate::certificate::Prefix;
-use crate::device::{device_prefix, fewest_devices};
-use crate::fluid::fluid_prefix;
+use crate::device::{CuttingStock, device_prefix, fewest_devices};
+use crate::fluid::{class_devices_prefix, limits_prefix};
 use crate::input::{BoundError, BoundNode, BoundPod, DEVICE_MILLI, validate};
 use crate::world::World;
 
@@ -25,10 +25,13 @@ pub struct PrefixBounds {
     pub device: PrefixBound,
     /// By the linear program over shapes and node classes.
     pub lp: PrefixBound,
+    /// By the linear program in which each node class also cuts its GPUs into the shares it gets; only from
+    /// [`combined_prefix_bounds`], and never above the other two.
+    pub combined: Option<PrefixBound>,
 }
 
 impl PrefixBounds {
-    /// The smaller of the bounds: the limit.
+    /// The smaller of the device and the LP bound: the limit.
     #[must_use]
     pub fn limit(&self) -> PrefixBound {
         if self.device.pods <= self.lp.pods { self.device } else { self.lp }
@@ -41,17 +44,38 @@ impl PrefixBounds {
 /// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::NoGpus`] for a cluster
 /// without GPUs.
 pub fn prefix_bounds(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<PrefixBounds, BoundError> {
+    let world = checked_world(nodes, pods)?;
+    Ok(limits_of(&world, &mut CuttingStock::new(&world)))
+}
+
+/// As [`prefix_bounds`], with the third bound. It takes several times as long and can only differ where device
+/// shares compete for some kinds of node alone, as they do when pods name GPU models.
+///
+/// # Errors
+/// As [`prefix_bounds`].
+pub fn combined_prefix_bounds(
+    nodes: &[BoundNode],
+    pods: &[BoundPod],
+) -> Result<PrefixBounds, BoundError> {
+    let world = checked_world(nodes, pods)?;
+    let mut stock = CuttingStock::new(&world);
+    let bounds = limits_of(&world, &mut stock);
+    let combined = class_devices_prefix(&world, &stock, bounds.limit().pods);
+    Ok(PrefixBounds { combined: Some(PrefixBound::new(&world, combined)), ..bounds })
+}
+
+fn checked_world(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<World, BoundError> {
     validate(nodes, pods)?;
     let world = World::new(nodes, pods);
-    if world.gpus == 0 {
-        return Err(BoundError::NoGpus);
+    if world.gpus == 0 { Err(BoundError::NoGpus) } else { Ok(world) }
+}
+
+fn limits_of(world: &World, stock: &mut CuttingStock) -> PrefixBounds {
+    PrefixBounds {
+        device: PrefixBound::new(world, device_prefix(world, stock)),
+        lp: PrefixBound::new(world, limits_prefix(world)),
+        combined: None,
     }
-    let bound = |prefix: Prefix| PrefixBound {
-        pods: prefix.pods,
-        arrived_percent: arrived_percent(&world, &pods[..prefix.pods]),
-        tight: prefix.tight,
-    };
-    Ok(PrefixBounds { device: bound(device_prefix(&world)), lp: bound(fluid_prefix(&world)) })
 }
 
 /// The fewest GPUs that can hold the shares of all `pods`, by the cutting-stock relaxation rounded up.
@@ -65,7 +89,12 @@ pub fn fewest_gpus(pods: &[BoundPod]) -> Result<u64, BoundError> {
     Ok(fewest_devices(&World::new(&[], pods)) as u64)
 }
 
-fn arrived_percent(world: &World, pods: &[BoundPod]) -> f64 {
-    let requested: i128 = pods.iter().map(|pod| i128::from(pod.requested_milli())).sum();
-    requested as f64 * 100.0 / (world.gpus as f64 * DEVICE_MILLI as f64)
+impl PrefixBound {
+    fn new(world: &World, prefix: Prefix) -> Self {
+        let milli_of = |&shape: &usize| world.shapes[shape].requested_milli();
+        let requested: i128 = world.arrivals[..prefix.pods].iter().map(milli_of).sum();
+        let cluster = world.gpus as f64 * DEVICE_MILLI as f64;
+        let arrived_percent = requested as f64 * 100.0 / cluster;
+        Self { pods: prefix.pods, arrived_percent, tight: prefix.tight }
+    }
 }

@@ -15,6 +15,12 @@ pub(crate) struct Shape {
     pub(crate) classes: Vec<usize>,
 }
 
+impl Shape {
+    pub(crate) fn requested_milli(&self) -> i128 {
+        i128::from(self.gpu_count) * i128::from(self.gpu_milli)
+    }
+}
+
 /// Nodes that no bound can tell apart.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {

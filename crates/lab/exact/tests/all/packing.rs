@@ -1,6 +1,9 @@
 //! Prefix bounds and the exact optimum against trying every packing of tiny worlds.
 
-use dovetail_exact::{BoundNode, BoundPod, fewest_gpus, max_allocation, prefix_bounds};
+use dovetail_exact::{
+    BoundError, BoundNode, BoundPod, combined_prefix_bounds, fewest_gpus, max_allocation,
+    prefix_bounds,
+};
 use proptest::prelude::*;
 
 /// What is free on a node: CPU, memory and each device.
@@ -12,12 +15,18 @@ fn empty(nodes: &[BoundNode]) -> Vec<Free> {
     nodes.iter().map(free).collect()
 }
 
-/// Every way to put one pod on one node, as the set of devices it takes.
+/// Every way to put one pod on one node, as the set of devices it takes; of devices equally free, the first.
 fn device_sets(pod: &BoundPod, free: &[i64]) -> Vec<usize> {
-    let count = if pod.gpu_count == 0 { 0 } else { pod.gpu_count };
+    let takes = |set: usize, device: usize| set >> device & 1 == 1;
+    let devices = 0..free.len();
     (0..1_usize << free.len())
-        .filter(|set| set.count_ones() == count)
-        .filter(|set| (0..free.len()).all(|d| set >> d & 1 == 0 || free[d] >= pod.gpu_milli))
+        .filter(|set| set.count_ones() == pod.gpu_count)
+        .filter(|&set| devices.clone().all(|d| !takes(set, d) || free[d] >= pod.gpu_milli))
+        .filter(|&set| {
+            devices.clone().all(|d| {
+                !takes(set, d) || (0..d).all(|other| free[other] != free[d] || takes(set, other))
+            })
+        })
         .collect()
 }
 
@@ -68,6 +77,36 @@ fn most_milli(nodes: &[BoundNode], pods: &[BoundPod], free: &mut Vec<Free>) -> i
     best
 }
 
+/// The optimum by dynamic programming over sets of pods: for each node, every set that fits it.
+fn most_milli_by_sets(nodes: &[BoundNode], pods: &[BoundPod]) -> i64 {
+    let sets = 1_usize << pods.len();
+    let chosen = |set: usize| (0..pods.len()).filter(move |pod| set >> pod & 1 == 1);
+    let milli: Vec<i64> =
+        (0..sets).map(|set| chosen(set).map(|pod| pods[pod].requested_milli()).sum()).collect();
+    let mut best = vec![0; sets];
+    for node in nodes {
+        let node = std::slice::from_ref(node);
+        let mut fits = vec![true; sets];
+        for set in 1..sets {
+            let members: Vec<BoundPod> = chosen(set).map(|pod| pods[pod].clone()).collect();
+            fits[set] = chosen(set).all(|pod| fits[set ^ (1 << pod)])
+                && milli[set] <= i64::from(node[0].gpu_count) * 1000
+                && all_fit(node, &members, &mut empty(node));
+        }
+        let without_node = best.clone();
+        for set in 0..sets {
+            let mut part = set;
+            while part > 0 {
+                if fits[part] {
+                    best[set] = best[set].max(without_node[set ^ part] + milli[part]);
+                }
+                part = (part - 1) & set;
+            }
+        }
+    }
+    best[sets - 1]
+}
+
 fn model() -> impl Strategy<Value = Option<String>> {
     prop::sample::select(vec![None, Some("A".to_owned()), Some("B".to_owned())])
 }
@@ -102,6 +141,28 @@ fn pod() -> impl Strategy<Value = BoundPod> {
         gpu_count: gpu.0,
         gpu_milli: gpu.1,
         models: models.into_iter().map(str::to_owned).collect(),
+    })
+}
+
+fn real_node() -> impl Strategy<Value = BoundNode> {
+    let size = (8..97_i64, 64..400_i64, 1..9_u32);
+    size.prop_map(|(cores, memory, gpu_count)| BoundNode {
+        cpu_milli: cores * 1000,
+        memory_bytes: memory << 30,
+        gpu_count,
+        model: None,
+    })
+}
+
+fn real_pod() -> impl Strategy<Value = BoundPod> {
+    let shares = vec![(1, 1000), (2, 1000), (4, 1000), (8, 1000), (1, 460), (1, 670), (2, 500)];
+    let size = (1..33_i64, 1..200_i64, prop::sample::select(shares));
+    size.prop_map(|(cores, memory, gpu)| BoundPod {
+        cpu_milli: cores * 1000,
+        memory_bytes: memory << 30,
+        gpu_count: gpu.0,
+        gpu_milli: gpu.1,
+        models: Vec::new(),
     })
 }
 
@@ -141,8 +202,12 @@ proptest! {
             .rev()
             .find(|&count| all_fit(&nodes, &pods[..count], &mut empty(&nodes)))
             .unwrap();
-        let bounds = prefix_bounds(&nodes, &pods).unwrap();
+        let bounds = combined_prefix_bounds(&nodes, &pods).unwrap();
+        let combined = bounds.combined.unwrap();
         prop_assert!(bounds.limit().pods >= held, "{bounds:?} {held}");
+        prop_assert!(combined.pods >= held && combined.tight, "{bounds:?} {held}");
+        prop_assert!(combined.pods <= bounds.limit().pods);
+        prop_assert_eq!(prefix_bounds(&nodes, &pods).unwrap().limit(), bounds.limit());
         prop_assert!(bounds.device.tight && bounds.lp.tight);
         prop_assert!(bounds.limit().pods <= pods.len());
     }
@@ -170,4 +235,39 @@ proptest! {
         let bound = fewest_gpus(&pods).unwrap();
         prop_assert!(bound <= u64::from(used.unwrap_or(18)), "{bound} {used:?}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_exact_optimum_holds_at_the_size_it_is_made_for(
+        nodes in prop::collection::vec(real_node(), 6),
+        pods in prop::collection::vec(real_pod(), 10),
+    ) {
+        let found = assert_is_packing(&nodes, &pods);
+        prop_assert_eq!(found, most_milli_by_sets(&nodes, &pods));
+    }
+}
+
+#[test]
+fn bad_input_is_named_and_large_worlds_are_refused() {
+    let node = BoundNode { cpu_milli: 1000, memory_bytes: 1, gpu_count: 8, model: None };
+    let pod = BoundPod {
+        cpu_milli: 0,
+        memory_bytes: 0,
+        gpu_count: 1,
+        gpu_milli: 500,
+        models: Vec::new(),
+    };
+    let wrong = BoundPod { gpu_milli: 1001, ..pod.clone() };
+    let error = prefix_bounds(std::slice::from_ref(&node), &[pod.clone(), wrong]).unwrap_err();
+    assert!(error.to_string().starts_with("pod 1: gpu_milli is 1001"), "{error}");
+    let negative = BoundNode { memory_bytes: -1, ..node.clone() };
+    let error = max_allocation(&[negative], &[]).unwrap_err();
+    assert!(error.to_string().starts_with("node 0: memory_bytes is -1"), "{error}");
+    let bare = BoundNode { gpu_count: 0, ..node.clone() };
+    assert_eq!(prefix_bounds(&[bare], &[]).unwrap_err(), BoundError::NoGpus);
+    let error = max_allocation(&vec![node; 20], &vec![pod; 20]).unwrap_err();
+    assert!(matches!(error, BoundError::TooLarge { variables: 3600, .. }), "{error}");
 }
