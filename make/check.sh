@@ -24,11 +24,20 @@ at_least() {
 # Whether make/packages.sh, the next step of make test, can install Debian packages.
 apt_can() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
+# install PACKAGE: the line that installs a Debian package, or what macOS has in its place.
+install() {
+    case $(uname)-$(id -u) in
+        Darwin-*) echo "xcode-select --install" ;;
+        *-0) echo "apt-get install -y $1" ;;
+        *) echo "sudo apt-get install -y $1" ;;
+    esac
+}
+
 # need COMMAND MINIMUM MEND: a program whose `--version` names a version with a dot in it.
 need() {
     if ! command -v "$1" >/dev/null 2>&1; then
         case $purpose-$3 in
-            test-apt-get*) apt_can && note "$1 is missing: apt will be asked for it" && return ;;
+            test-*apt-get*) apt_can && note "$1 is missing: apt will be asked for it" && return ;;
         esac
         bad "$1 $2 or newer" "$3"
         return
@@ -95,14 +104,14 @@ free_disk_kb() { df -Pk . | awk 'NR == 2 { print $4 }'; }
 
 say "check for make $purpose"
 need_rust
-need cc 4.0 "apt-get install build-essential (Debian), or xcode-select --install (macOS)"
+need cc 4.0 "$(install build-essential)"
 case $purpose in
     demo)
         need_gb disk "$(free_disk_kb)" 3 "free some space, or clone onto a larger disk"
         need_gb memory "$(free_memory_kb)" 2 "close other programs, then try again"
         ;;
     test)
-        need git 2.20 "apt-get install git (Debian), or xcode-select --install (macOS)"
+        need git 2.20 "$(install git)"
         need_gb disk "$(free_disk_kb)" 6 "free some space, or clone onto a larger disk"
         need_gb memory "$(free_memory_kb)" 3 "close other programs, then try again"
         ;;
