@@ -7,6 +7,7 @@
 //! | writing files | [`write_trace`], [`write_cluster`], [`write_job_table`] |
 //! | orders and typical pods of the FGD experiments | [`fgd`] |
 //! | what a person asks first, as figures and as text | [`stats`] |
+//! | seeded clusters and job streams | [`synth`] |
 //!
 //! `docs/trace-formats.md` describes the files. Nothing here touches a clock or draws randomness
 //! of its own; every result follows from the input and the seed.
@@ -19,6 +20,7 @@ pub mod limits;
 mod node;
 mod read;
 pub mod stats;
+pub mod synth;
 mod trace;
 mod write;
 

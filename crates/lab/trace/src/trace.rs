@@ -31,10 +31,12 @@ pub struct Known {
     pub cpu: bool,
     /// `memory_bytes` is known.
     pub memory: bool,
+    /// `gpu_models` is known; where it is not, an empty list does not mean "any".
+    pub gpu_models: bool,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { submit_times: true, cpu: true, memory: true }
+        Self { submit_times: true, cpu: true, memory: true, gpu_models: true }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        known: Known { submit_times: true, cpu: false, memory: false },
+        known: Known { submit_times: true, cpu: false, memory: false, gpu_models: false },
         skipped: rows.skipped,
         notes: table.notes(),
     })

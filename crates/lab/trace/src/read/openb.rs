@@ -47,7 +47,11 @@ pub(crate) fn read_pods(mut table: Table, options: &ReadOptions) -> Result<Trace
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        known: Known { submit_times: columns.times.is_some(), ..Known::default() },
+        known: Known {
+            submit_times: columns.times.is_some(),
+            gpu_models: columns.gpu_spec.is_some(),
+            ..Known::default()
+        },
         skipped: rows.skipped,
         notes: table.notes(),
     })

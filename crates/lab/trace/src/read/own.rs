@@ -113,6 +113,7 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
             submit_times: present.has("submit_ms"),
             cpu: present.has("cpu_milli"),
             memory: present.has("memory_bytes"),
+            gpu_models: present.has("gpu_models"),
         },
         skipped: rows.skipped,
         notes: Vec::new(),

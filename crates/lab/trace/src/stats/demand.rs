@@ -10,7 +10,7 @@ use crate::trace::Trace;
 pub struct DemandStats {
     /// Most GPUs at once; a half GPU counts half.
     pub peak_gpus: f64,
-    /// Mean number of GPUs from the first submission to the last end.
+    /// Mean number of GPUs from the first to the last submission; `None` when all come at once.
     pub mean_gpus: Option<f64>,
     /// Most CPU cores at once; `None` when the trace tells no CPU.
     pub peak_cpu_cores: Option<f64>,
@@ -44,19 +44,24 @@ impl DemandStats {
         }
         // At the same instant ends come before starts.
         changes.sort_by_key(|(time, sign, _)| (*time, *sign));
-        let (first, last) = (changes.first()?.0, changes.last()?.0);
+        changes.first()?;
+        let submissions = || trace.jobs.iter().map(|job| job.submit_ms);
+        let (first, last) = (submissions().min()?, submissions().max()?);
+        let (mut before, mut gpu_milli_ms) = (first, 0);
         let (mut gpus, mut cpu, mut jobs) = (Level::default(), Level::default(), Level::default());
-        for (_, sign, job) in changes {
+        for (time, sign, job) in changes {
+            // What still runs after the last submission would only dilute the mean.
+            let time = time.min(last);
+            gpu_milli_ms += gpus.now * i128::from(time - before);
+            before = time;
             let sign = i128::from(sign);
             gpus.add(sign * job.total_gpu_milli() as i128);
             cpu.add(sign * i128::from(job.cpu_milli) * i128::from(job.pod_count));
             jobs.add(sign);
         }
-        let hours = (last - first) as f64 / 3_600_000.0;
-        let gpu_hours = super::gpu_hours(&trace.jobs).unwrap_or(0.0);
         Some(Self {
             peak_gpus: gpus.peak as f64 / 1000.0,
-            mean_gpus: super::ratio(gpu_hours, hours),
+            mean_gpus: super::ratio(gpu_milli_ms as f64 / 1000.0, (last - first) as f64),
             peak_cpu_cores: trace.known.cpu.then_some(cpu.peak as f64 / 1000.0),
             peak_jobs: jobs.peak as u64,
         })

@@ -83,7 +83,8 @@ pub fn describe(trace: &Trace, cluster: Option<&Cluster>) -> TraceStats {
         jobs_without_run_time: jobs.iter().filter(|job| job.duration_ms.is_none()).count() as u64,
         gpu_hours,
         sizes: breakdown::sizes(jobs),
-        gpu_model_constrained_share: ratio(constrained as f64, gpu_jobs as f64),
+        gpu_model_constrained_share: ratio(constrained as f64, gpu_jobs as f64)
+            .filter(|_| trace.known.gpu_models),
         run_time_s: times(|job| job.duration_ms),
         waiting_s: times(|job| job.start_ms.map(|start| start.saturating_sub(job.submit_ms))),
         demand: arrivals.as_ref().and_then(|_| DemandStats::of(trace)),

@@ -57,6 +57,7 @@ fn is_known(known: Known, column: &str) -> bool {
         "submit_ms" => known.submit_times,
         "cpu_milli" => known.cpu,
         "memory_bytes" => known.memory,
+        "gpu_models" => known.gpu_models,
         _ => true,
     }
 }

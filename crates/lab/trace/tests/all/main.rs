@@ -7,3 +7,4 @@ mod real;
 mod round_trip;
 mod shared;
 mod stats;
+mod synth;

@@ -69,13 +69,21 @@ prop_compose! {
 }
 
 fn trace() -> impl Strategy<Value = Trace> {
-    (proptest::collection::vec((job(), text()), 1..8), any::<[bool; 3]>()).prop_map(
+    (proptest::collection::vec((job(), text()), 1..8), any::<[bool; 4]>()).prop_map(
         |(rows, known)| {
-            let known = Known { submit_times: known[0], cpu: known[1], memory: known[2] };
+            let known = Known {
+                submit_times: known[0],
+                cpu: known[1],
+                memory: known[2],
+                gpu_models: known[3],
+            };
             let jobs = rows.into_iter().enumerate().map(|(index, (mut job, name))| {
                 job.id = format!("{}{index}", name.unwrap_or_default());
                 if !known.submit_times {
                     (job.submit_ms, job.start_ms) = (0, None);
+                }
+                if !known.gpu_models {
+                    job.gpu_models.clear();
                 }
                 job.cpu_milli *= i64::from(known.cpu);
                 job.memory_bytes *= i64::from(known.memory);
@@ -125,7 +133,7 @@ proptest! {
 
     #[test]
     fn job_tables_keep_what_they_promise(mut trace in trace()) {
-        trace.known.submit_times = true;
+        trace.known = Known::default();
         for job in &mut trace.jobs {
             job.duration_ms = job.duration_ms.or(Some(1));
             // The table counts GPUs over the whole job, within the limit of one count.

@@ -43,7 +43,17 @@ proptest! {
         let gpu_hours = (0..300).map(at).sum::<u128>() as f64 / 1000.0 / 3600.0;
         let runs = trace.jobs.iter().any(|job| job.duration_ms.is_some_and(|ms| ms > 0));
         match stats.demand {
-            Some(demand) => prop_assert_eq!(demand.peak_gpus, peak),
+            Some(demand) => {
+                prop_assert_eq!(demand.peak_gpus, peak);
+                let submits = || trace.jobs.iter().map(|job| job.submit_ms / 1000);
+                let window = submits().min().expect("jobs")..submits().max().expect("jobs");
+                let seconds = window.clone().count() as f64;
+                let sum = window.map(at).sum::<u128>() as f64 / 1000.0;
+                match demand.mean_gpus {
+                    Some(mean) => prop_assert!((mean - sum / seconds).abs() < 1e-9),
+                    None => prop_assert_eq!(seconds, 0.0),
+                }
+            }
             None => prop_assert!(!runs),
         }
         let known = stats.gpu_hours.unwrap_or(0.0);
@@ -114,6 +124,7 @@ fn published_totals() {
         describe(&trace, None)
     };
     let philly = read("jobs/philly_pass_82k.csv");
+    assert_eq!(philly.gpu_model_constrained_share, None, "the table has no such column");
     assert_eq!(philly.demand.expect("demand").peak_gpus, 1243.0);
     assert_eq!(philly.run_time_s.expect("times").p50, 1144.0);
     assert_eq!(philly.queues.expect("virtual clusters").largest[0].jobs, 41_226);
