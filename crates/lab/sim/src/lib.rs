@@ -1,3 +1,15 @@
 //! Discrete-event simulator that drives the decision engine.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`world`] | machines and jobs of a trace as the engine's nodes and jobs |
+//! | [`fgd`] | the `fgd` protocol: pods arrive, none leaves, rejected ones are dropped |
+//! | [`baseline`] | published preemptive orders, apart from the engine |
+//! | [`event_log`] | what happened and what was decided, as a hash |
+//!
+//! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the clock.
 
 pub mod baseline;
+pub mod event_log;
+pub mod fgd;
+pub mod world;

@@ -14,6 +14,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod gpu_clustering;
 pub(crate) mod gpu_packing;
 pub(crate) mod kube_default;
+pub mod meter;
 pub mod named;
 pub mod target;
 
