@@ -3,6 +3,7 @@
 mod apply;
 mod cycle;
 mod snapshot;
+pub mod supply;
 
 use std::collections::BTreeMap;
 

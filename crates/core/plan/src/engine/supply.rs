@@ -1,0 +1,291 @@
+//! Read access for whoever accounts for capacity: what nodes and devices have free, what waits, and what
+//! keeps one from the other. What fits is the engine's own placement check, asked shape by shape.
+
+use std::sync::Arc;
+
+use dovetail_model::{
+    HeldDevices, HoldingId, Job, JobId, MigTable, Mode, Node, NodeId, Owner, Requirement,
+};
+
+use super::Engine;
+use crate::cause::Cause;
+use crate::device::choice::LOST;
+use crate::device::need::Request;
+use crate::device::slices;
+use crate::device::table::DeviceFit;
+use crate::fit::{RuleVerdicts, eligible_values};
+use crate::gang::{Gang, Placer};
+use crate::index::Index;
+use crate::policy::Pick;
+use crate::policy::first_fit::FirstFit;
+use crate::state::log::Cursor;
+use crate::state::shapes::{Demand, ShapeId};
+
+/// Up to where a reader has followed the changes of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCursor(Cursor);
+
+/// What one usable device has free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceState<'e> {
+    /// Model; empty when unknown.
+    pub model: &'e str,
+    /// What it is used as.
+    pub mode: Mode,
+    /// Free compute in thousandths ([`Mode::Shared`]); negative when over-committed.
+    pub compute_left_milli: i64,
+    /// Free and all compute slices ([`Mode::Sliced`]).
+    pub compute_slices: (i64, i64),
+    /// Free and all replicas ([`Mode::Replicated`]).
+    pub replicas: (i64, i64),
+    /// Free and total amount of each counter ([`Mode::Counted`]).
+    pub counters: Vec<(i64, i64)>,
+}
+
+/// Jobs that ask for the same and wait.
+#[derive(Clone, Debug)]
+pub struct WaitingClass<'e> {
+    /// The first of them in the order of the queue.
+    pub first: &'e Job,
+    /// How many there are.
+    pub jobs: u64,
+    /// They were tried and could not start, and nothing that could help has happened since.
+    pub tried: bool,
+    /// A queue at its limit keeps the first from starting.
+    pub blocked_by_quota: bool,
+    /// What one such job lacks to its smallest size, in the order of [`Job::pod_sets`].
+    pub sets: Vec<WaitingSet>,
+}
+
+/// Pods of one set of a waiting job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingSet {
+    /// Their shape.
+    pub shape: ShapeId,
+    /// How many are missing to the smallest size.
+    pub pods: u32,
+    /// Depth of the narrowest topology level that they must share.
+    pub level: Option<usize>,
+}
+
+/// Whether required topology levels count in [`Engine::gang_fits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Levels {
+    /// As the job asks.
+    Required,
+    /// As if it required none.
+    Ignored,
+}
+
+/// A shape made ready for many questions of the same moment.
+#[derive(Clone, Debug)]
+pub struct PodProbe {
+    demand: Demand,
+    without_rules: Demand,
+    verdicts: RuleVerdicts,
+    seen: Option<(u64, u64)>,
+}
+
+impl PodProbe {
+    /// Questions about a shape.
+    pub fn new(engine: &Engine, shape: ShapeId) -> Self {
+        let demand = engine.state.shapes.get(shape).demand.clone();
+        let without_rules = Demand { rules: Default::default(), ..demand.clone() };
+        Self { demand, without_rules, verdicts: RuleVerdicts::default(), seen: None }
+    }
+
+    /// Brings spread and affinity up to date; true if earlier answers may be void on any node. Answers
+    /// otherwise change only on nodes that [`Engine::changed_nodes`] names.
+    pub fn refresh(&mut self, engine: &Engine) -> bool {
+        let state = &engine.state;
+        let here = (state.log.end().counters, state.nodes.static_versions());
+        if self.demand.rules.is_empty() || self.seen == Some(here) {
+            return false;
+        }
+        self.seen = Some(here);
+        let eligible = eligible_values(state, &self.demand);
+        let verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &eligible);
+        let moved = verdicts != self.verdicts;
+        self.verdicts = verdicts;
+        moved
+    }
+
+    /// The first thing that keeps a pod off a node in the order of an account: condition, taint, labels,
+    /// model, rules, CPU, memory, other amounts and over-commitment, devices.
+    ///
+    /// Placement looks at the same things in another order, which only matters where several are short.
+    pub fn obstacle(&self, engine: &mut Engine, node: NodeId) -> Cause {
+        let state = &mut engine.state;
+        let cause = state.obstacle(&self.without_rules, &RuleVerdicts::default(), node);
+        let by_node = matches!(cause, Cause::NotReady | Cause::Starting | Cause::Cordoned);
+        if by_node || matches!(cause, Cause::Taint | Cause::Selector | Cause::Model) {
+            return cause;
+        }
+        let hot = *state.nodes.hot(node);
+        if state.devices.fit(self.demand.need, hot.set) == DeviceFit::WrongKind {
+            return Cause::Model;
+        }
+        let allowed = self.demand.rules.iter().enumerate().all(|(index, rule)| {
+            let value = state.counters.key_of(rule.counter).value(node);
+            value.is_some_and(|value| self.verdicts.allows(index, value))
+        });
+        if !allowed {
+            return Cause::Rule;
+        }
+        match cause {
+            Cause::Overcommitted if hot.cpu_left_milli < self.demand.amounts.cpu_milli => {
+                Cause::Cpu
+            }
+            Cause::Overcommitted if hot.memory_left_bytes < self.demand.amounts.memory_bytes => {
+                Cause::Memory
+            }
+            cause => cause,
+        }
+    }
+
+    /// Whether a device in this state could give (part of) what a pod asks of devices: [`Cause::Model`] if
+    /// it is of the wrong kind, [`Cause::Device`] if too little is free, else [`Cause::None`].
+    pub fn device_obstacle(&self, engine: &Engine, device: u32) -> Cause {
+        let table = &engine.state.devices;
+        let need = table.need(self.demand.need);
+        let cell = table.cell(device);
+        let kind = table.kind(cell.kind);
+        if !need.accepts_kind(kind) {
+            return Cause::Model;
+        }
+        let gives = match &need.request {
+            Request::Slice { profile } => {
+                slices::best_slice(profile, cell, kind, &table.mig_tables).is_some()
+            }
+            _ => need.fits_cell(cell, kind),
+        };
+        if gives { Cause::None } else { Cause::Device }
+    }
+}
+
+impl Engine {
+    /// Collects the nodes that changed since the cursor, each once, and moves it to the present; false if
+    /// that is no longer known, so that every node may have changed.
+    pub fn changed_nodes(&self, cursor: &mut ChangeCursor, changed: &mut Vec<NodeId>) -> bool {
+        let log = &self.state.log;
+        let known = log.touched_since(cursor.0).map(|nodes| changed.extend(nodes)).is_some();
+        cursor.0 = log.end();
+        known
+    }
+
+    /// Slots of nodes, in use or once used: every [`NodeId`] is below this.
+    pub fn node_slots(&self) -> usize {
+        self.state.nodes.slots()
+    }
+
+    /// The node of a slot; `None` if the slot is not in use.
+    pub fn node(&self, node: NodeId) -> Option<&Node> {
+        self.state.nodes.cold.get(node.index())?.as_ref().map(|cold| &*cold.node)
+    }
+
+    /// Tie-break rank of a node, unique among those there are; an earlier node has a lower one.
+    pub fn node_rank(&self, node: NodeId) -> u32 {
+        self.state.nodes.hot(node).rank
+    }
+
+    /// Whether a node is in a domain of the level of this depth.
+    pub fn is_in_level(&self, node: NodeId, depth: usize) -> bool {
+        let path = &self.state.nodes.cold(node).path;
+        depth == self.state.topology.levels.len() || path.len() > depth
+    }
+
+    /// Changes whenever a node comes, goes, or changes in more than what it holds.
+    pub fn fleet_version(&self) -> u64 {
+        self.state.nodes.static_versions()
+    }
+
+    /// Numbers of the device states of a node by device index; `None` where the device is lost. Equal
+    /// numbers are equal states, now and later.
+    pub fn device_numbers(&self, node: NodeId) -> impl Iterator<Item = Option<u32>> {
+        let cells = &self.state.nodes.cold(node).cells;
+        cells.iter().map(|cell| (*cell != LOST).then_some(*cell))
+    }
+
+    /// The device state behind a number.
+    pub fn device_state(&self, number: u32) -> DeviceState<'_> {
+        let table = &self.state.devices;
+        let cell = table.cell(number);
+        let kind = table.kind(cell.kind);
+        let slices = kind.mig_table.map_or(0, |t| table.mig_tables[usize::from(t)].compute_slices);
+        let totals = kind.counters.iter().map(|(_, total)| *total);
+        DeviceState {
+            model: self.state.names.models.get(kind.model),
+            mode: cell.mode,
+            compute_left_milli: cell.compute_left_milli,
+            compute_slices: (i64::from(cell.compute_slices_left), i64::from(slices)),
+            replicas: (i64::from(cell.replicas_left), i64::from(kind.replicas)),
+            counters: cell.counters_left.iter().copied().zip(totals).collect(),
+        }
+    }
+
+    /// Everything held on a node, in no order.
+    pub fn node_holdings(
+        &self,
+        node: NodeId,
+    ) -> impl Iterator<Item = (HoldingId, &Owner, &HeldDevices)> {
+        self.state.nodes.cold(node).holdings.iter().map(|id| {
+            let record = self.state.holdings.get(*id);
+            (*id, &record.owner, &record.devices)
+        })
+    }
+
+    /// The tables that MIG profiles come from.
+    pub fn mig_tables(&self) -> &[MigTable] {
+        &self.state.devices.mig_tables
+    }
+
+    /// The number of a requirement that is asked for elsewhere; numbering it changes no decision.
+    pub fn shape_of(&mut self, requirement: &Arc<Requirement>) -> ShapeId {
+        self.state.intern_shape(requirement)
+    }
+
+    /// What waits, by class, best place first.
+    pub fn waiting(&self) -> impl Iterator<Item = WaitingClass<'_>> {
+        self.pending.heads().map(|(job, class)| {
+            let record = &self.jobs[&job];
+            let quota = self.quota.blocked_by(&record.job.queue, record.job.min_gpu_milli());
+            let set = |set: &crate::gang::GangSet| WaitingSet {
+                shape: set.shape,
+                pods: set.min,
+                level: record.gang.required.max(set.required),
+            };
+            WaitingClass {
+                first: &record.job,
+                jobs: self.pending.class_len(class) as u64,
+                tried: self.pending.is_asleep(class),
+                blocked_by_quota: quota.is_some(),
+                sets: record.gang.sets.iter().map(set).collect(),
+            }
+        })
+    }
+
+    /// Whether a waiting job would fit as a whole at this moment, quota aside; false if it does not wait.
+    ///
+    /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking must not
+    /// move the sequence that later decisions rest on.
+    pub fn gang_fits(&mut self, job: JobId, levels: Levels) -> bool {
+        let Some(record) = self.jobs.get(&job).filter(|record| record.place.is_some()) else {
+            return false;
+        };
+        let mut gang: Gang = record.gang.clone();
+        if levels == Levels::Ignored {
+            gang.required = None;
+            gang.sets.iter_mut().for_each(|set| set.required = None);
+        }
+        if self.policy.pick() == Pick::Best {
+            return self.would_fit(&gang, &crate::view::View::Now);
+        }
+        let helped = self.state.helped;
+        let mark = self.state.begin();
+        let (mut policy, mut finder) = (FirstFit, Index::default());
+        let placed = Placer::new(&mut self.state, &mut policy, &mut finder, job).place(&gang);
+        self.state.rollback(mark);
+        self.state.helped = helped;
+        placed.is_some()
+    }
+}
