@@ -1,1 +1,27 @@
-//! Independent judges of the engine's invariants.
+//! Independent judges of the engine's invariants. They share no code with the engine and decide nothing.
+//!
+//! | what | where |
+//! |---|---|
+//! | [`Judge`] | keeps books of its own, is told every event and judges every plan on what it touches |
+//! | [`check_plan`] | one plan between two snapshots, everything from scratch |
+//! | [`Violation`] | what an action of ours did that it must not do |
+//!
+//! What came from outside is never a violation: a node may hold more than it has after its allocatable
+//! fell, a device was lost or a foreign pod came. A violation is what a decision made worse: putting a pod
+//! where it does not fit, starting half a gang, losing or inventing a holding.
+
+mod audit;
+mod devices;
+#[cfg(test)]
+mod faults;
+mod gang;
+mod judge;
+mod limits;
+mod node_books;
+mod placing;
+mod rules;
+mod violation;
+mod world;
+
+pub use judge::{Judge, check_plan};
+pub use violation::Violation;

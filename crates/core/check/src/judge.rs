@@ -1,0 +1,141 @@
+//! The judge: told every event and every plan, it keeps books of its own and says what is wrong.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Action, Event, HeldDevices, JobId, NodeName, Plan, PodId, Snapshot};
+
+use crate::node_books::{Held, Holder};
+use crate::placing::Placing;
+use crate::violation::Violation;
+use crate::world::World;
+
+/// A judge with books of its own.
+///
+/// An action costs what it touches: the devices of one node, the pods of one job; for pods with spread or
+/// affinity rules also the nodes that hold counted pods.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    world: World,
+}
+
+/// Judges one plan between two snapshots, everything from scratch. The event that led to the plan must
+/// already be in `before`, and jobs that a removed node took with it must still be there.
+pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Violation> {
+    let mut judge = Judge::new(before);
+    let mut found = judge.world.audit();
+    found.extend(judge.plan(plan));
+    found.extend(judge.world.audit());
+    found.extend(judge.compare(after));
+    found
+}
+
+impl Judge {
+    /// Opens the books from a snapshot.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        Self { world: World::of(snapshot) }
+    }
+
+    /// Takes over what happened outside. Call it before the plan that answers the event; do not call it for
+    /// an event that the engine refused.
+    pub fn event(&mut self, event: &Event, now_ms: u64) {
+        self.world.take_event(event, now_ms);
+    }
+
+    /// Judges a plan action by action, each against the world just before it, and takes it over.
+    pub fn plan(&mut self, plan: &Plan) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut started: BTreeSet<JobId> = BTreeSet::new();
+        for action in &plan.actions {
+            match action {
+                Action::Bind { pod, node, devices } => {
+                    if self.bind(*pod, node, devices, &mut found) {
+                        started.insert(pod.job);
+                    }
+                }
+                Action::Lost { job } => self.lose(*job, &mut found),
+                Action::Wait { job, .. } => match self.world.jobs.get(job) {
+                    None => found.push(Violation::UnknownJob { job: *job }),
+                    Some(booked) if booked.runs() || !booked.pods.is_empty() => {
+                        found.push(Violation::NotWaiting { job: *job });
+                    }
+                    Some(_) => {}
+                },
+                Action::Publish { .. } => {}
+            }
+        }
+        for job in std::mem::take(&mut self.world.must_be_lost) {
+            found.push(Violation::NotGivenUp { job });
+        }
+        for job in started {
+            self.world.judge_gang(job, &mut found);
+            self.world.judge_limits(job, &mut found);
+            self.start(job);
+        }
+        found
+    }
+
+    /// Adds everything up again and compares it with the running sums.
+    pub fn recheck_all(&self) -> Vec<Violation> {
+        self.world.audit()
+    }
+
+    /// Compares the books with another account of the same world.
+    pub fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
+        self.world.compare(snapshot)
+    }
+
+    /// Judges one pod and puts it into the books; false if it cannot be booked at all.
+    fn bind(
+        &mut self,
+        pod: PodId,
+        node: &NodeName,
+        devices: &HeldDevices,
+        found: &mut Vec<Violation>,
+    ) -> bool {
+        if let Some(violation) = self.world.judge_pod(pod) {
+            found.push(violation);
+            return false;
+        }
+        let Some(books) = self.world.nodes.get(node) else {
+            found.push(Violation::UnknownNode { pod, node: node.clone() });
+            return false;
+        };
+        let booked = &self.world.jobs[&pod.job];
+        let requirement = &*booked.job.pod_sets[usize::from(pod.pod_set)].requirement;
+        let placing = Placing { world: &self.world, pod, requirement, name: node, books, devices };
+        found.extend(placing.violations());
+        let held = Held {
+            resources: requirement.resources.clone(),
+            devices: devices.clone(),
+            counts_into: requirement.counts_into.clone(),
+        };
+        let gpu_milli = requirement.gpu_milli();
+        self.world.hold(node, Holder::Pod(pod), held);
+        let booked = self.world.jobs.get_mut(&pod.job).expect("judged above");
+        booked.pods.insert((pod.pod_set, pod.ordinal), node.clone());
+        let queue = booked.job.queue.clone();
+        *self.world.used_milli.entry(queue).or_default() += gpu_milli;
+        true
+    }
+
+    fn lose(&mut self, job: JobId, found: &mut Vec<Violation>) {
+        if !self.world.must_be_lost.remove(&job) {
+            found.push(match self.world.jobs.contains_key(&job) {
+                true => Violation::GivenUpWrongly { job },
+                false => Violation::UnknownJob { job },
+            });
+        }
+        self.world.end_job(job);
+    }
+
+    /// From here on the job runs.
+    fn start(&mut self, job: JobId) {
+        let now_ms = self.world.now_ms;
+        let booked = self.world.jobs.get_mut(&job).expect("it started in this plan");
+        booked.job.start_ms = Some(now_ms);
+        for (index, set) in booked.job.pod_sets.iter_mut().enumerate() {
+            let pods = booked.pods.keys().filter(|(set, _)| usize::from(*set) == index);
+            set.present = pods.count() as u32;
+        }
+    }
+}

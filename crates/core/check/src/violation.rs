@@ -1,0 +1,279 @@
+//! What can be wrong with a plan, with everything needed to see it by hand.
+
+use dovetail_model::{Condition, JobId, NodeName, PodId, QueueName};
+use thiserror::Error;
+
+/// One broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// An action speaks of a job that was never submitted or is over.
+    #[error("job {job:?} is not known")]
+    UnknownJob {
+        /// The job.
+        job: JobId,
+    },
+    /// A pod of a job that already runs, or was told to wait after it started.
+    #[error("job {job:?} does not wait: its pods start in one plan")]
+    NotWaiting {
+        /// The job.
+        job: JobId,
+    },
+    /// The job has no such pod set.
+    #[error("pod {pod:?}: its job has only {pod_sets} pod sets")]
+    UnknownPodSet {
+        /// The pod.
+        pod: PodId,
+        /// Pod sets of the job.
+        pod_sets: usize,
+    },
+    /// The same pod twice.
+    #[error("pod {pod:?} is bound or held twice, last on node {node}")]
+    HeldTwice {
+        /// The pod.
+        pod: PodId,
+        /// The second node.
+        node: NodeName,
+    },
+    /// The node is not there.
+    #[error("pod {pod:?} is bound to node {node}, which is not there")]
+    UnknownNode {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+    },
+    /// The node takes nothing new.
+    #[error("pod {pod:?} is bound to node {node}, which is {condition:?} or in its drain window")]
+    Closed {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Its condition.
+        condition: Condition,
+    },
+    /// A taint the pod does not tolerate.
+    #[error("pod {pod:?} is bound to node {node} and does not tolerate its taint {taint}")]
+    Taint {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Key of the taint.
+        taint: String,
+    },
+    /// Labels or name do not match.
+    #[error("pod {pod:?} is bound to node {node}, which its node names or its selector exclude")]
+    Selector {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+    },
+    /// The node already held more than it has: it takes nothing until that has healed.
+    #[error(
+        "pod {pod:?} is bound to node {node}, which is over-committed in {axis}: {free} is free"
+    )]
+    Overcommitted {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// What it has too little of.
+        axis: String,
+        /// What is free, in the unit of the axis.
+        free: i64,
+    },
+    /// Too little is free on the node.
+    #[error("pod {pod:?} asks node {node} for {asked} of {axis}, and {free} is free")]
+    Amount {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Of what.
+        axis: String,
+        /// Asked, in the unit of the axis.
+        asked: i64,
+        /// Free before.
+        free: i64,
+    },
+    /// Too little is free on a device.
+    #[error(
+        "pod {pod:?} asks device {index} of node {node} for {asked} of {axis}, and {free} is free"
+    )]
+    DeviceAmount {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// The device, 0 for the pool of a node with counted devices.
+        index: u16,
+        /// Of what.
+        axis: String,
+        /// Asked, in the unit of the axis.
+        asked: i64,
+        /// Free before.
+        free: i64,
+    },
+    /// A device that the pod cannot have, or in a way it cannot be had.
+    #[error("pod {pod:?} gets device {index} of node {node}: {problem}")]
+    Device {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// The device.
+        index: u16,
+        /// What is wrong.
+        problem: DeviceProblem,
+    },
+    /// Not as many devices as asked for.
+    #[error("pod {pod:?} gets {got} devices of node {node} and asks for {asked}")]
+    DeviceCount {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Devices in the action.
+        got: usize,
+        /// Devices asked for.
+        asked: usize,
+    },
+    /// A spread or affinity rule.
+    #[error("pod {pod:?} on node {node} breaks rule {rule}: {counts}")]
+    Rule {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// The rule.
+        rule: String,
+        /// The counts it was judged by.
+        counts: String,
+    },
+    /// A job started with too few or too many pods.
+    #[error("job {job:?} starts with {pods} pods in set {pod_set}, which takes {min} to {max}")]
+    GangSize {
+        /// The job.
+        job: JobId,
+        /// Index of the pod set.
+        pod_set: usize,
+        /// Pods started.
+        pods: usize,
+        /// Fewest.
+        min: u32,
+        /// Most.
+        max: u32,
+    },
+    /// Pods of a set are not numbered from 0 without gaps.
+    #[error("job {job:?} starts pod set {pod_set} with the ordinals {ordinals:?}")]
+    Ordinals {
+        /// The job.
+        job: JobId,
+        /// Index of the pod set.
+        pod_set: usize,
+        /// The numbers.
+        ordinals: Vec<u32>,
+    },
+    /// Pods that must share a domain do not.
+    #[error("job {job:?} must be in one domain of level {level} and is in {domains:?}")]
+    Level {
+        /// The job.
+        job: JobId,
+        /// The level.
+        level: String,
+        /// Domains its pods are in; a node without the labels has an empty name.
+        domains: Vec<Vec<String>>,
+    },
+    /// A queue holds more than its limit.
+    #[error(
+        "job {job:?} brings queue {queue} to {used_milli} milli-GPU, and its limit is {limit_milli}"
+    )]
+    Quota {
+        /// The job.
+        job: JobId,
+        /// The queue at fault: the job's own or one above.
+        queue: QueueName,
+        /// Held with the job.
+        used_milli: i64,
+        /// The limit.
+        limit_milli: i64,
+    },
+    /// A node is gone and a job that ran there was not given up.
+    #[error("job {job:?} ran on a node that is gone and is not given up")]
+    NotGivenUp {
+        /// The job.
+        job: JobId,
+    },
+    /// A job was given up without a reason.
+    #[error("job {job:?} is given up and lost no node")]
+    GivenUpWrongly {
+        /// The job.
+        job: JobId,
+    },
+    /// Something is held that nobody can hold.
+    #[error("{holder} holds something on node {node}: {problem}")]
+    Stray {
+        /// The holder.
+        holder: String,
+        /// The node.
+        node: NodeName,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A job says it has other pods than it holds.
+    #[error("job {job:?} has {present} pods in set {pod_set} and holds {held}")]
+    Present {
+        /// The job.
+        job: JobId,
+        /// Index of the pod set.
+        pod_set: usize,
+        /// Pods it says it has.
+        present: u32,
+        /// Pods that hold something.
+        held: usize,
+    },
+    /// Two accounts of the same thing differ.
+    #[error("{what} differs: by the books {books}, found {found}")]
+    Differs {
+        /// What.
+        what: String,
+        /// By the judge's books.
+        books: String,
+        /// By the other account.
+        found: String,
+    },
+}
+
+/// What is wrong with a device for a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DeviceProblem {
+    /// The node has no device of this index.
+    #[error("there is no such device")]
+    Missing,
+    /// The device is lost.
+    #[error("the device is lost")]
+    Lost,
+    /// The pod got it twice.
+    #[error("the pod has it already")]
+    Twice,
+    /// Another model, or too little memory.
+    #[error("its model or its memory is not one the pod may use")]
+    Kind,
+    /// The amount is not what the pod asks for.
+    #[error("the amount is not what the pod asks of such a device")]
+    Amount,
+    /// The device is in use in another way, or not empty where it must be.
+    #[error("it is in use in a way that excludes this one")]
+    Mode,
+    /// No start of the profile on this device.
+    #[error("the slice starts where its profile cannot")]
+    SliceStart,
+    /// A slice lies over another.
+    #[error("the slice lies over another one")]
+    SliceOverlap,
+    /// Not all devices of the pod are in one island.
+    #[error("it is in another island than the pod's first device")]
+    Island,
+}

@@ -1,0 +1,259 @@
+//! The judge's books: the world as plain maps, changed by events and by plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::node::DrainWindow;
+use dovetail_model::{
+    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, Queue, QueueName,
+    ReservationId, Snapshot, Topology,
+};
+
+use crate::node_books::{Held, Holder, NodeBooks};
+use crate::violation::Violation;
+
+/// Everything the judge knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    pub(crate) now_ms: u64,
+    pub(crate) topology: Topology,
+    pub(crate) mig_tables: Vec<MigTable>,
+    pub(crate) nodes: BTreeMap<NodeName, NodeBooks>,
+    pub(crate) queues: BTreeMap<QueueName, Queue>,
+    /// Milli-GPU held by the jobs of each queue itself.
+    pub(crate) used_milli: BTreeMap<QueueName, i64>,
+    pub(crate) jobs: BTreeMap<JobId, BookedJob>,
+    /// Where foreign pods are; `None` while their node is not there.
+    pub(crate) foreign: BTreeMap<String, Option<NodeName>>,
+    pub(crate) absent_foreign: BTreeMap<String, Holding>,
+    reserved: BTreeMap<ReservationId, Vec<(NodeName, Holder)>>,
+    /// Selector → node → pods it counts there.
+    pub(crate) counts: BTreeMap<String, BTreeMap<NodeName, i64>>,
+    /// Jobs that lost a node and must be given up by the next plan.
+    pub(crate) must_be_lost: BTreeSet<JobId>,
+    /// What was wrong in the snapshot the books were opened from.
+    pub(crate) faults: Vec<Violation>,
+}
+
+/// A job with where its pods are.
+#[derive(Clone, Debug)]
+pub(crate) struct BookedJob {
+    pub(crate) job: Job,
+    /// Node by (pod set, ordinal).
+    pub(crate) pods: BTreeMap<(u16, u32), NodeName>,
+}
+
+impl BookedJob {
+    pub(crate) fn runs(&self) -> bool {
+        self.job.start_ms.is_some()
+    }
+}
+
+impl World {
+    /// Opens the books.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let mut world = Self {
+            now_ms: snapshot.now_ms,
+            topology: snapshot.topology.clone(),
+            mig_tables: snapshot.mig_tables.clone(),
+            queues: snapshot.queues.iter().map(|q| (q.name.clone(), q.clone())).collect(),
+            ..Self::default()
+        };
+        for node in &snapshot.nodes {
+            world.change_node(node.clone());
+        }
+        for job in &snapshot.jobs {
+            world.jobs.insert(job.id, BookedJob { job: job.clone(), pods: BTreeMap::new() });
+        }
+        for holding in &snapshot.holdings {
+            world.adopt(holding);
+        }
+        world
+    }
+
+    fn adopt(&mut self, holding: &Holding) {
+        let stray = |problem| Violation::Stray {
+            holder: format!("{:?}", holding.owner),
+            node: holding.node.clone(),
+            problem,
+        };
+        if let Owner::Foreign(_) = &holding.owner {
+            return self.hold_foreign(holding);
+        }
+        if !self.nodes.contains_key(&holding.node) {
+            return self.faults.push(stray("there is no such node"));
+        }
+        let held = held_of(holding);
+        match &holding.owner {
+            Owner::Pod(pod) => {
+                let Some(booked) = self.jobs.get_mut(&pod.job) else {
+                    return self.faults.push(stray("its job is not known"));
+                };
+                let Some(set) = booked.job.pod_sets.get(usize::from(pod.pod_set)) else {
+                    let pod_sets = booked.job.pod_sets.len();
+                    return self.faults.push(Violation::UnknownPodSet { pod: *pod, pod_sets });
+                };
+                let (queue, gpu_milli) = (booked.job.queue.clone(), set.requirement.gpu_milli());
+                let at = (pod.pod_set, pod.ordinal);
+                if booked.pods.insert(at, holding.node.clone()).is_some() {
+                    let node = holding.node.clone();
+                    return self.faults.push(Violation::HeldTwice { pod: *pod, node });
+                }
+                *self.used_milli.entry(queue).or_default() += gpu_milli;
+                self.hold(&holding.node, Holder::Pod(*pod), held);
+            }
+            Owner::Reservation => match holding.reservation {
+                Some(reservation) => self.hold_reserved(reservation, &holding.node, held),
+                None => self.faults.push(stray("it belongs to no reservation")),
+            },
+            Owner::Foreign(_) => {}
+        }
+    }
+
+    /// Takes over what came from outside.
+    pub(crate) fn take_event(&mut self, event: &Event, now_ms: u64) {
+        self.now_ms = now_ms;
+        match event {
+            Event::NodeChanged(node) => self.change_node(Node::clone(node)),
+            Event::NodeCondition { node, condition } => {
+                if let Some(books) = self.nodes.get_mut(node) {
+                    books.node.condition = *condition;
+                }
+            }
+            Event::NodeRemoved { node } => self.remove_node(node),
+            Event::QueueChanged(queue) => {
+                self.queues.insert(queue.name.clone(), queue.clone());
+            }
+            Event::Submitted(job) => {
+                let booked = BookedJob { job: Job::clone(job), pods: BTreeMap::new() };
+                self.jobs.insert(job.id, booked);
+            }
+            Event::Ended { job } => self.end_job(*job),
+            Event::Ending { .. } | Event::Tick => {}
+            Event::ForeignHeld(holding) => self.hold_foreign(holding),
+            Event::ForeignReleased { name } => self.release_foreign(name),
+            Event::ReservationEnded { reservation } => {
+                for (node, holder) in self.reserved.remove(reservation).unwrap_or_default() {
+                    self.release(&node, &holder);
+                }
+            }
+        }
+    }
+
+    fn change_node(&mut self, node: Node) {
+        let held = self.nodes.remove(&node.name).map(|books| books.held).unwrap_or_default();
+        let name = node.name.clone();
+        self.nodes.insert(name.clone(), NodeBooks::new(node, held));
+        let arrived: Vec<Holding> =
+            self.absent_foreign.values().filter(|holding| holding.node == name).cloned().collect();
+        arrived.iter().for_each(|holding| self.hold_foreign(holding));
+    }
+
+    fn remove_node(&mut self, name: &NodeName) {
+        let Some(books) = self.nodes.get(name) else { return };
+        for holder in books.held.keys().cloned().collect::<Vec<_>>() {
+            self.release(name, &holder);
+            match holder {
+                Holder::Pod(pod) => {
+                    if let Some(booked) = self.jobs.get_mut(&pod.job) {
+                        booked.pods.remove(&(pod.pod_set, pod.ordinal));
+                        let set = booked.job.pod_sets.get(usize::from(pod.pod_set));
+                        let gpu_milli = set.map_or(0, |set| set.requirement.gpu_milli());
+                        *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
+                        self.must_be_lost.insert(pod.job);
+                    }
+                }
+                Holder::Foreign(foreign) => {
+                    self.foreign.remove(&foreign);
+                }
+                Holder::Reserved(reservation, _) => {
+                    if let Some(kept) = self.reserved.get_mut(&reservation) {
+                        kept.retain(|(node, _)| node != name);
+                    }
+                }
+            }
+        }
+        self.nodes.remove(name);
+    }
+
+    /// Forgets a job and frees what it holds.
+    pub(crate) fn end_job(&mut self, job: JobId) {
+        let Some(booked) = self.jobs.remove(&job) else { return };
+        for ((pod_set, ordinal), node) in &booked.pods {
+            let pod = dovetail_model::PodId { job, pod_set: *pod_set, ordinal: *ordinal };
+            self.release(node, &Holder::Pod(pod));
+            let gpu_milli = booked.job.pod_sets[usize::from(*pod_set)].requirement.gpu_milli();
+            *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
+        }
+    }
+
+    fn hold_foreign(&mut self, holding: &Holding) {
+        let Owner::Foreign(name) = &holding.owner else { return };
+        self.release_foreign(name);
+        if !self.nodes.contains_key(&holding.node) {
+            self.foreign.insert(name.clone(), None);
+            self.absent_foreign.insert(name.clone(), holding.clone());
+            return;
+        }
+        self.foreign.insert(name.clone(), Some(holding.node.clone()));
+        self.hold(&holding.node, Holder::Foreign(name.clone()), held_of(holding));
+    }
+
+    fn release_foreign(&mut self, name: &str) {
+        self.absent_foreign.remove(name);
+        if let Some(Some(node)) = self.foreign.remove(name) {
+            self.release(&node, &Holder::Foreign(name.to_owned()));
+        }
+    }
+
+    fn hold_reserved(&mut self, reservation: ReservationId, node: &NodeName, held: Held) {
+        let kept = self.reserved.entry(reservation).or_default();
+        let holder = Holder::Reserved(reservation, kept.len() as u32);
+        kept.push((node.clone(), holder.clone()));
+        self.hold(node, holder, held);
+    }
+
+    /// Holds something on a node that is there.
+    pub(crate) fn hold(&mut self, node: &NodeName, holder: Holder, held: Held) {
+        for selector in &held.counts_into {
+            let counts = self.counts.entry(selector.clone()).or_default();
+            *counts.entry(node.clone()).or_default() += 1;
+        }
+        self.nodes.get_mut(node).expect("held on a node that is there").hold(holder, held);
+    }
+
+    fn release(&mut self, node: &NodeName, holder: &Holder) {
+        let held = self.nodes.get_mut(node).and_then(|books| books.release(holder));
+        for selector in held.map(|held| held.counts_into).unwrap_or_default() {
+            let counts = self.counts.entry(selector).or_default();
+            let left = counts.entry(node.clone()).or_default();
+            *left -= 1;
+            if *left == 0 {
+                counts.remove(node);
+            }
+        }
+    }
+
+    /// Whether the node takes anything new now.
+    pub(crate) fn is_open(&self, node: &Node) -> bool {
+        let drains = |window: DrainWindow| (window.from_ms..window.to_ms).contains(&self.now_ms);
+        node.condition == Condition::Ready && !node.drain_window.is_some_and(drains)
+    }
+
+    /// Labels of the node at the levels of the topology, the widest first, up to `depth` levels; `None` if
+    /// it lacks one of them. Below the last level is the node itself.
+    pub(crate) fn domain_of(&self, node: &Node, depth: usize) -> Option<Vec<String>> {
+        let levels = self.topology.levels.iter().take(depth + 1);
+        if depth >= self.topology.levels.len() {
+            return Some(vec![node.name.to_string()]);
+        }
+        levels.map(|level| node.labels.get(&level.label).cloned()).collect()
+    }
+}
+
+fn held_of(holding: &Holding) -> Held {
+    Held {
+        resources: holding.resources.clone(),
+        devices: holding.devices.clone(),
+        counts_into: holding.counts_into.clone(),
+    }
+}
