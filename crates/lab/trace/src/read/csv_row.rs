@@ -90,7 +90,7 @@ mod tests {
         let mut fields = Fields::default();
         fields.split_csv(r#"a,,"b,""c""","",d"#).expect("good line");
         assert_eq!(fields.iter().collect::<Vec<_>>(), ["a", "", r#"b,"c""#, "", "d"]);
-        for bad in [r#"a"b"#, r#""a"b"#, r#""a"#, r#"a,"b"c"#] {
+        for bad in [r#"a"b"#, r#""a"b"#, r#""a"#, r#"a,"b"c"d""#] {
             assert!(fields.split_csv(bad).is_err(), "{bad}");
         }
     }

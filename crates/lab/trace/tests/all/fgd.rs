@@ -92,6 +92,18 @@ fn node(name: &str, gpu_count: u32) -> TraceNode {
 }
 
 #[test]
+fn typical_pods_stop_as_soon_as_95_percent_are_covered() {
+    let kinds = |many: u32, few: u32| {
+        let pods: Vec<TraceJob> =
+            (0..many + few).map(|n| pod(&n.to_string(), 1 + u32::from(n < few))).collect();
+        typical_pods(&pods).iter().map(|kind| (kind.gpu_count, kind.weight)).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(95, 5), [(1, 1.0)]);
+    assert_eq!(kinds(94, 6), [(1, 0.94), (2, 0.06)]);
+    assert_eq!(kinds(0, 0), []);
+}
+
+#[test]
 fn demand_is_tuned_from_both_sides() {
     let nodes = [node("b", 8), node("a", 2)];
     for pod_count in [1, 5, 12, 14, 40] {

@@ -59,6 +59,7 @@ fn refusals_name_line_column_text_and_expectation() {
         ("a,4,5,1,1,,,Running,1,2,1", "line 3, column name: \"a\" was already used on line 2"),
         (",4,5,1,1,,,Running,1,2,1", "line 3, column name: \"\" is empty"),
         ("b,4,5,1,1", "line 3: \"b,4,5,1,1\" has 5 fields; expected 11"),
+        ("b,4,5,1,1,,,Running,1,2,1,9", "has 12 fields; expected 11"),
         ("b\"c,4,5,1,1,,,Running,1,2,1", "has a quote inside a field"),
         ("\"b,4,5,1,1,,,Running,1,2,1", "has a quote that is not closed"),
     ];
@@ -145,6 +146,14 @@ fn bad_rows_are_left_out_and_listed_only_on_request() {
 }
 
 #[test]
+fn every_repeated_name_points_at_the_row_that_counts() {
+    let text = "job_id,submit_s,duration_s,num_gpu\na,1,1,1\na,2,1,1\na,3,1,1\n";
+    let trace = jobs(text.as_bytes(), &skipping()).expect("one job");
+    assert_eq!((trace.jobs.len(), trace.jobs[0].submit_ms, trace.skipped.len()), (1, 1000, 2));
+    assert!(trace.skipped.iter().all(|row| row.reason.contains("line 2")), "{:?}", trace.skipped);
+}
+
+#[test]
 fn gzip_line_ends_and_byte_order_mark() {
     let text = "\u{feff}job_id,submit_s,duration_s,num_gpu\r\na,0.5,2,1\r\nb,1,2,1";
     let plain = jobs(text.as_bytes(), &ReadOptions::default()).expect("plain");
@@ -160,7 +169,7 @@ fn gzip_line_ends_and_byte_order_mark() {
 }
 
 const SWF: &str = "; Version: 2.2\n\
-    1 0 5 60 16 -1 -1 16 120 2048 1 3 1 -1 2 -1 -1 -1\n\
+    1 0 5 60 16 -1 -1 32 120 2048 1 3 1 -1 2 -1 -1 -1\n\
     ; a comment between\n\
     2  10 -1 -1 -1 -1 -1 4 -1 -1 5 -1 -1 -1 -1 -1 -1 -1\n\
     1 0 5 30 16 -1 -1 16 120 2048 2 3 1 -1 2 -1 -1 -1\n";
