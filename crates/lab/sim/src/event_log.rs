@@ -1,26 +1,30 @@
 //! The event log: what happened and what was decided, line by line, and its hash.
 //!
-//! Equal inputs give equal logs. The hash is SHA-256 over the lines, so that two runs can be compared
-//! without keeping either.
+//! Equal inputs give equal logs. Each line is hashed together with the hash before it (SHA-256), so that
+//! two runs can be compared without keeping either, and a paused run goes on where it stopped.
 
 use std::fmt::Write as _;
 
-use dovetail_model::Action;
+use dovetail_model::{Action, Event};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A log of which only the hash is kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct EventLog {
-    hasher: Sha256,
+    chain: [u8; 32],
+    #[serde(skip)]
     line: String,
 }
 
 impl EventLog {
     /// Adds something that happened: its time, what it is, and whom it concerns.
-    pub fn happened(&mut self, now_ms: u64, what: &str, whom: &str) {
+    pub fn happened(&mut self, now_ms: u64, event: &Event) {
+        let (what, whom) = described(event);
         self.line.clear();
         writeln!(self.line, "{now_ms} {what} {whom}").expect("writing to a string");
-        self.hasher.update(self.line.as_bytes());
+        self.chain();
     }
 
     /// Adds a decision.
@@ -48,16 +52,39 @@ impl EventLog {
             Action::Publish { version, learnt } => write!(line, "publish {version} {learnt}"),
         };
         written.expect("writing to a string");
-        line.push('\n');
-        self.hasher.update(self.line.as_bytes());
+        self.chain();
     }
 
     /// The hash so far, in hexadecimal.
     pub fn hash(&self) -> String {
-        let digest = self.hasher.clone().finalize();
-        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+        self.chain.iter().fold(String::with_capacity(64), |mut text, byte| {
             write!(text, "{byte:02x}").expect("writing to a string");
             text
         })
+    }
+
+    fn chain(&mut self) {
+        let mut hasher = Sha256::new();
+        hasher.update(self.chain);
+        hasher.update(self.line.as_bytes());
+        self.chain = hasher.finalize().into();
+    }
+}
+
+fn described(event: &Event) -> (&'static str, String) {
+    match event {
+        Event::NodeChanged(node) => ("node_changed", node.name.to_string()),
+        Event::NodeCondition { node, condition } => {
+            ("node_condition", format!("{node} {condition:?}"))
+        }
+        Event::NodeRemoved { node } => ("node_removed", node.to_string()),
+        Event::QueueChanged(queue) => ("queue_changed", queue.name.clone()),
+        Event::Submitted(job) => ("submitted", format!("{} {}", job.id.0, job.name)),
+        Event::Ended { job } => ("ended", job.0.to_string()),
+        Event::Ending { job, .. } => ("ending", job.0.to_string()),
+        Event::ForeignHeld(holding) => ("foreign_held", holding.node.to_string()),
+        Event::ForeignReleased { name } => ("foreign_released", name.clone()),
+        Event::ReservationEnded { reservation } => ("reservation_ended", reservation.0.to_string()),
+        Event::Tick => ("tick", String::new()),
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`world`] | machines and jobs of a trace as the engine's nodes and jobs |
 //! | [`fgd`] | the `fgd` protocol: pods arrive, none leaves, rejected ones are dropped |
+//! | [`timed`] | the `timed` protocol: submit, queue, run, end; failures, cordons, nodes coming and going |
 //! | [`baseline`] | published preemptive orders, apart from the engine |
 //! | [`event_log`] | what happened and what was decided, as a hash |
 //!
@@ -12,4 +13,5 @@
 pub mod baseline;
 pub mod event_log;
 pub mod fgd;
+pub mod timed;
 pub mod world;

@@ -44,6 +44,11 @@ pub fn node(trace: &TraceNode) -> Node {
     node
 }
 
+/// An estimate that is the truth.
+pub fn exact_estimate(run_time_ms: u64) -> Estimate {
+    Estimate { p50_ms: run_time_ms, p90_ms: run_time_ms, source: EstimateSource::User }
+}
+
 /// Turns jobs of a trace into jobs of the engine; equal requirements become one object.
 #[derive(Debug, Default)]
 pub struct JobFactory {
@@ -64,7 +69,6 @@ impl JobFactory {
 
     /// One job of a trace.
     pub fn job(&mut self, id: JobId, trace: &TraceJob) -> Job {
-        let estimate_ms = trace.estimate_ms;
         Job {
             id,
             name: trace.id.clone(),
@@ -73,11 +77,7 @@ impl JobFactory {
             submit_ms: trace.submit_ms,
             pod_sets: self.pod_sets(trace),
             topology: Default::default(),
-            estimate: estimate_ms.map(|ms| Estimate {
-                p50_ms: ms,
-                p90_ms: ms,
-                source: EstimateSource::User,
-            }),
+            estimate: trace.estimate_ms.map(exact_estimate),
             start_ms: None,
             deadline_ms: trace.deadline_ms,
             interruption: Default::default(),

@@ -207,6 +207,17 @@ impl Engine {
         self.jobs.get(&job).map(|record| &record.job)
     }
 
+    /// Whether a node of this name is there.
+    pub fn has_node(&self, name: &str) -> bool {
+        self.state.nodes.find(name).is_some()
+    }
+
+    /// Nodes of a running job's pods, one per pod.
+    pub fn nodes_of(&self, job: JobId) -> Vec<NodeName> {
+        let holdings = self.holdings_of(job).into_iter();
+        holdings.map(|(node, _)| self.state.nodes.cold(node).node.name.clone()).collect()
+    }
+
     /// Where a running job's pods are, as (node, holding).
     pub fn holdings_of(&self, job: JobId) -> Vec<(NodeId, HoldingId)> {
         let ids = self.jobs.get(&job).map(|record| record.holdings.as_slice()).unwrap_or(&[]);

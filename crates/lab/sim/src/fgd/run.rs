@@ -89,8 +89,8 @@ pub fn run_fgd(
         let id = JobId(number as u64);
         let mut job = factory.job(id, pod);
         job.submit_ms = 0;
-        tally.log.happened(0, "submitted", &job.name);
         let event = Event::Submitted(Box::new(job));
+        tally.log.happened(0, &event);
         let mut plan = engine.apply(event.clone(), 0)?;
         let started_ns = clock_ns();
         engine.cycle(&mut plan);

@@ -1,0 +1,94 @@
+//! The `timed` protocol: jobs are submitted, queue, run and end on a virtual clock.
+//!
+//! Everything of one instant is taken in first (ends, then what happens to the cluster, then arrivals),
+//! then the engine decides once. A job with run time 0 ends in a second round of the same instant.
+
+pub mod cluster_events;
+mod faults;
+mod metrics;
+mod progress;
+mod run;
+
+use dovetail_plan::{EngineConfig, EngineError};
+use dovetail_trace::{TraceJob, TraceNode};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use faults::FaultModel;
+pub use metrics::{JobOutcome, TimedMetrics};
+pub use progress::Progress;
+pub use run::{Observer, Simulation};
+
+use crate::timed::cluster_events::ClusterEvent;
+
+/// What the protocol runs on.
+#[derive(Clone, Debug, Default)]
+pub struct TimedWorld {
+    /// Machines in tie-break order.
+    pub nodes: Vec<TraceNode>,
+    /// Jobs in any order; those submitted at one instant keep theirs.
+    pub jobs: Vec<TraceJob>,
+    /// What happens to machines, in order of time.
+    pub cluster_events: Vec<ClusterEvent>,
+}
+
+/// How it runs.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct TimedConfig {
+    /// The engine.
+    pub engine: EngineConfig,
+    /// What the engine is told about run times.
+    pub estimates: Estimates,
+    /// Random failures of machines; `None` has none.
+    pub faults: Option<FaultModel>,
+}
+
+/// What the engine is told about run times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimates {
+    /// What the trace says its users expected; nothing where it says nothing.
+    #[default]
+    Trace,
+    /// The true run time, as published experiments with `sjf` assume.
+    Truth,
+}
+
+/// Why a simulation cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimedError {
+    /// There is nothing to run.
+    #[error("the trace has no jobs: there is nothing to simulate")]
+    NoJobs,
+    /// A run time is not known.
+    #[error("job {job} has no run time: the timed protocol needs one for every job")]
+    NoDuration {
+        /// Name of the job.
+        job: String,
+    },
+    /// A job needs more GPUs than there are.
+    #[error(
+        "job {job} asks for {asked_gpus} GPUs and the cluster has {cluster_gpus}: it could never start"
+    )]
+    LargerThanCluster {
+        /// Name of the job.
+        job: String,
+        /// GPUs it asks for.
+        asked_gpus: u64,
+        /// GPUs there are.
+        cluster_gpus: u64,
+    },
+    /// An event names a machine that does not exist.
+    #[error("{action} at {at_ms} ms names the node `{node}`, which is not in the node list")]
+    UnknownNode {
+        /// Name of the machine.
+        node: String,
+        /// What was to happen.
+        action: &'static str,
+        /// When.
+        at_ms: u64,
+    },
+    /// The engine refused an event.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

@@ -1,0 +1,379 @@
+//! The event loop.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use dovetail_model::{Action, Condition, Event, JobId, NodeName, Plan, Snapshot};
+use dovetail_plan::{Engine, TargetPod};
+use dovetail_trace::TraceJob;
+
+use crate::timed::cluster_events::{ClusterEvent, NodeAction};
+use crate::timed::faults::FaultDraws;
+use crate::timed::metrics::TimedMetrics;
+use crate::timed::progress::{Due, JobProgress, Progress};
+use crate::timed::{Estimates, TimedConfig, TimedError, TimedWorld};
+use crate::world::{self, JobFactory};
+
+/// Sees a simulation go by.
+pub trait Observer {
+    /// Nothing changed from one time to another.
+    fn advanced(&mut self, _engine: &mut Engine, _from_ms: u64, _to_ms: u64) {}
+
+    /// Events were taken in and a plan was made.
+    fn stepped(&mut self, _engine: &mut Engine, _now_ms: u64, _events: &[Event], _plan: &Plan) {}
+}
+
+/// An observer that does not look.
+impl Observer for () {}
+
+/// A simulation that can be run, paused and looked at.
+pub struct Simulation {
+    /// The engine under test.
+    pub engine: Engine,
+    progress: Progress,
+    world: TimedWorld,
+    config: TimedConfig,
+    factory: JobFactory,
+    /// Jobs in order of submission, as indices into the world.
+    order: Vec<u32>,
+}
+
+impl Simulation {
+    /// A simulation at its beginning.
+    pub fn new(world: TimedWorld, config: TimedConfig) -> Result<Self, TimedError> {
+        let absent = absent_at_first(&world)?;
+        let present = world.nodes.iter().filter(|node| !absent.contains(&node.name));
+        let engine = Engine::new(config.engine.clone(), &world::snapshot(present))?;
+        let order = check_and_sort(&world)?;
+        let jobs = order.iter().map(|row| fresh(&world.jobs[*row as usize])).collect();
+        let mut progress = Progress {
+            unfinished: order.len(),
+            faults: config.faults.map(FaultDraws::new),
+            jobs,
+            ..Progress::default()
+        };
+        if let Some(draws) = &mut progress.faults {
+            for node in 0..world.nodes.len() as u32 {
+                let at_ms = draws.until_failure_ms();
+                progress.due.push(Reverse((at_ms, Due::Failure(node))));
+            }
+        }
+        let factory = JobFactory::for_nodes(&world.nodes);
+        Ok(Self { engine, progress, world, config, factory, order })
+    }
+
+    /// A simulation that was paused: the same world and configuration, the engine's snapshot (with what
+    /// its policy had learnt in the configuration) and where it stood.
+    pub fn resume(
+        world: TimedWorld,
+        config: TimedConfig,
+        snapshot: &Snapshot,
+        progress: Progress,
+    ) -> Result<Self, TimedError> {
+        let order = check_and_sort(&world)?;
+        let engine = Engine::new(config.engine.clone(), snapshot)?;
+        let factory = JobFactory::for_nodes(&world.nodes);
+        Ok(Self { engine, progress, world, config, factory, order })
+    }
+
+    /// Where it stands.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Hash of everything that happened so far.
+    pub fn event_log_hash(&self) -> String {
+        self.progress.log.hash()
+    }
+
+    /// Runs until all jobs have ended or nothing more can happen, or up to `until_ms`; true if it is over.
+    pub fn run(
+        &mut self,
+        until_ms: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, TimedError> {
+        while self.progress.unfinished > 0 {
+            let Some(now_ms) = self.next_ms() else { return Ok(true) };
+            if until_ms.is_some_and(|until_ms| now_ms > until_ms) {
+                return Ok(false);
+            }
+            if now_ms > self.progress.now_ms {
+                observer.advanced(&mut self.engine, self.progress.now_ms, now_ms);
+            }
+            self.progress.now_ms = now_ms;
+            self.instant(now_ms, observer)?;
+        }
+        Ok(true)
+    }
+
+    /// Figures over the jobs.
+    pub fn metrics(&self) -> TimedMetrics {
+        let outcomes: Vec<_> = self.progress.jobs.iter().map(|job| job.outcome).collect();
+        let ended = self.order.iter().zip(&outcomes).filter(|(_, o)| o.end_ms.is_some());
+        let work: u128 =
+            ended.filter_map(|(row, _)| self.world.jobs[*row as usize].gpu_milli_ms()).sum();
+        let gpus: u128 = self.world.nodes.iter().map(|node| u128::from(node.gpu_count)).sum();
+        TimedMetrics::of(&outcomes, work, gpus * 1000)
+    }
+
+    /// The common pods of the trace, for the policy `fgd`, which is told the future.
+    pub fn target_mix(jobs: &[TraceJob]) -> Vec<TargetPod> {
+        let pods = dovetail_trace::fgd::typical_pods(jobs).into_iter();
+        pods.map(|pod| TargetPod {
+            cpu_milli: pod.cpu_milli,
+            gpu_count: pod.gpu_count as u16,
+            gpu_milli: pod.gpu_milli,
+            gpu_models: pod.gpu_models.into_iter().collect(),
+            weight: pod.weight,
+        })
+        .collect()
+    }
+
+    fn next_ms(&self) -> Option<u64> {
+        let arrival = self.progress.jobs.get(self.progress.submitted);
+        let change = self.world.cluster_events.get(self.progress.cluster_events);
+        let due = self.progress.due.peek().map(|Reverse((at_ms, _))| *at_ms);
+        let next = known_min([arrival.map(|job| job.outcome.submit_ms), change.map(|c| c.at_ms)]);
+        if next.is_none() && self.is_stuck() {
+            return None;
+        }
+        known_min([next, due])
+    }
+
+    /// Nothing runs, nothing is to be repaired: only random failures are left, which help nobody.
+    fn is_stuck(&self) -> bool {
+        let mut left = self.progress.due.iter();
+        !left.any(|Reverse((_, due))| match due {
+            Due::End { job, attempt } => self.progress.jobs[job.index()].attempt == *attempt,
+            Due::Repair(_) => true,
+            Due::Failure(_) => false,
+        })
+    }
+
+    /// Takes in everything of one instant and lets the engine decide.
+    fn instant(&mut self, now_ms: u64, observer: &mut dyn Observer) -> Result<(), TimedError> {
+        let mut events = Vec::new();
+        self.take_due(now_ms, &mut events);
+        self.take_cluster_events(now_ms, &mut events)?;
+        self.take_arrivals(now_ms, &mut events);
+        let mut plan = Plan::default();
+        for event in &events {
+            self.progress.log.happened(now_ms, event);
+            plan.actions.extend(self.engine.apply(event.clone(), now_ms)?.actions);
+        }
+        self.engine.cycle(&mut plan);
+        for action in &plan.actions {
+            self.progress.log.decided(action);
+        }
+        self.start(&plan, now_ms);
+        self.progress.steps += 1;
+        observer.stepped(&mut self.engine, now_ms, &events, &plan);
+        Ok(())
+    }
+
+    fn take_due(&mut self, now_ms: u64, events: &mut Vec<Event>) {
+        while let Some(Reverse((at_ms, due))) = self.progress.due.peek().copied()
+            && at_ms == now_ms
+        {
+            self.progress.due.pop();
+            match due {
+                Due::End { job, attempt } => {
+                    if self.progress.jobs[job.index()].attempt == attempt {
+                        self.end(job, now_ms);
+                        events.push(Event::Ended { job });
+                    }
+                }
+                Due::Failure(node) => {
+                    let name = self.world.nodes[node as usize].name.clone();
+                    self.lose_jobs(&name, now_ms, events);
+                    self.condition(&name, Condition::NotReady, events);
+                    if let Some(draws) = &mut self.progress.faults {
+                        let repaired_ms = now_ms + draws.until_repair_ms();
+                        self.progress.due.push(Reverse((repaired_ms, Due::Repair(node))));
+                    }
+                }
+                Due::Repair(node) => {
+                    let name = self.world.nodes[node as usize].name.clone();
+                    self.condition(&name, Condition::Ready, events);
+                    if let Some(draws) = &mut self.progress.faults {
+                        let failed_ms = now_ms + draws.until_failure_ms();
+                        self.progress.due.push(Reverse((failed_ms, Due::Failure(node))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_cluster_events(
+        &mut self,
+        now_ms: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), TimedError> {
+        while let Some(change) = self.world.cluster_events.get(self.progress.cluster_events)
+            && change.at_ms == now_ms
+        {
+            self.progress.cluster_events += 1;
+            let change = change.clone();
+            match change.action {
+                NodeAction::Cordon => self.condition(&change.node, Condition::Cordoned, events),
+                NodeAction::Uncordon | NodeAction::Repair => {
+                    self.condition(&change.node, Condition::Ready, events);
+                }
+                NodeAction::Fail => {
+                    self.lose_jobs(&change.node, now_ms, events);
+                    self.condition(&change.node, Condition::NotReady, events);
+                }
+                NodeAction::Remove => {
+                    self.lose_jobs(&change.node, now_ms, events);
+                    if self.engine.has_node(&change.node) {
+                        events.push(Event::NodeRemoved { node: change.node.as_str().into() });
+                    }
+                }
+                NodeAction::Add => {
+                    let node = self.world.nodes.iter().find(|node| node.name == change.node);
+                    let node = node.ok_or_else(|| unknown_node(&change))?;
+                    events.push(Event::NodeChanged(Box::new(world::node(node))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_arrivals(&mut self, now_ms: u64, events: &mut Vec<Event>) {
+        while let Some(job) = self.progress.jobs.get(self.progress.submitted)
+            && job.outcome.submit_ms == now_ms
+        {
+            let id = JobId(self.progress.submitted as u64);
+            self.progress.submitted += 1;
+            self.submit(id, events);
+        }
+    }
+
+    fn submit(&mut self, id: JobId, events: &mut Vec<Event>) {
+        let row = self.order[id.index()] as usize;
+        let mut job = self.factory.job(id, &self.world.jobs[row]);
+        if self.config.estimates == Estimates::Truth {
+            job.estimate = Some(world::exact_estimate(self.progress.jobs[id.index()].remaining_ms));
+        }
+        events.push(Event::Submitted(Box::new(job)));
+    }
+
+    fn condition(&self, node: &str, condition: Condition, events: &mut Vec<Event>) {
+        if self.engine.has_node(node) {
+            events.push(Event::NodeCondition { node: node.into(), condition });
+        }
+    }
+
+    fn start(&mut self, plan: &Plan, now_ms: u64) {
+        for action in &plan.actions {
+            let Action::Bind { pod, node, .. } = action else { continue };
+            let on_node = self.progress.running_on.entry(node.clone()).or_default();
+            if on_node.last() != Some(&pod.job) {
+                on_node.push(pod.job);
+            }
+            let job = &mut self.progress.jobs[pod.job.index()];
+            if job.running_since_ms.is_none() {
+                job.running_since_ms = Some(now_ms);
+                job.outcome.start_ms.get_or_insert(now_ms);
+                let due = Due::End { job: pod.job, attempt: job.attempt };
+                self.progress.due.push(Reverse((now_ms + job.remaining_ms, due)));
+            }
+        }
+    }
+
+    fn end(&mut self, id: JobId, now_ms: u64) {
+        self.stop(id);
+        let job = &mut self.progress.jobs[id.index()];
+        job.remaining_ms = 0;
+        job.outcome.end_ms = Some(now_ms);
+        self.progress.unfinished -= 1;
+    }
+
+    /// Takes a job off its machines.
+    fn stop(&mut self, id: JobId) {
+        let mut nodes: Vec<NodeName> = self.engine.nodes_of(id);
+        nodes.dedup();
+        for node in nodes {
+            if let Some(jobs) = self.progress.running_on.get_mut(&node) {
+                jobs.retain(|job| *job != id);
+            }
+        }
+        let job = &mut self.progress.jobs[id.index()];
+        job.running_since_ms = None;
+        job.attempt += 1;
+    }
+
+    /// Everything that runs on a machine is lost and waits again, with the work since its last
+    /// checkpoint to be done again. Traces know no checkpoints: that is all of it.
+    fn lose_jobs(&mut self, node: &str, now_ms: u64, events: &mut Vec<Event>) {
+        let lost = self.progress.running_on.get(node).cloned().unwrap_or_default();
+        for id in lost {
+            let since_ms = self.progress.jobs[id.index()].running_since_ms.unwrap_or(now_ms);
+            self.stop(id);
+            let row = self.order[id.index()] as usize;
+            let milli = self.world.jobs[row].total_gpu_milli() as u64;
+            let outcome = &mut self.progress.jobs[id.index()].outcome;
+            outcome.restarts += 1;
+            outcome.repeated_gpu_milli_ms += milli * (now_ms - since_ms);
+            events.push(Event::Ended { job: id });
+            self.submit(id, events);
+        }
+    }
+}
+
+fn known_min(times: [Option<u64>; 2]) -> Option<u64> {
+    times.into_iter().flatten().min()
+}
+
+fn fresh(job: &TraceJob) -> JobProgress {
+    let mut progress =
+        JobProgress { remaining_ms: job.duration_ms.unwrap_or(0), ..JobProgress::default() };
+    progress.outcome.submit_ms = job.submit_ms;
+    progress
+}
+
+/// Checks that every job can run at all, and sorts them by submission.
+fn check_and_sort(world: &TimedWorld) -> Result<Vec<u32>, TimedError> {
+    if world.jobs.is_empty() {
+        return Err(TimedError::NoJobs);
+    }
+    let cluster_gpus: u64 = world.nodes.iter().map(|node| u64::from(node.gpu_count)).sum();
+    for job in &world.jobs {
+        if job.duration_ms.is_none() {
+            return Err(TimedError::NoDuration { job: job.id.clone() });
+        }
+        if job.total_gpus() > cluster_gpus {
+            return Err(TimedError::LargerThanCluster {
+                job: job.id.clone(),
+                asked_gpus: job.total_gpus(),
+                cluster_gpus,
+            });
+        }
+    }
+    let mut order: Vec<u32> = (0..world.jobs.len() as u32).collect();
+    order.sort_by_key(|row| world.jobs[*row as usize].submit_ms);
+    Ok(order)
+}
+
+/// Machines that are not there at the beginning: their first event adds them.
+fn absent_at_first(world: &TimedWorld) -> Result<BTreeSet<String>, TimedError> {
+    let mut seen = BTreeSet::new();
+    let mut absent = BTreeSet::new();
+    for event in &world.cluster_events {
+        if !world.nodes.iter().any(|node| node.name == event.node) {
+            return Err(unknown_node(event));
+        }
+        if seen.insert(event.node.clone()) && event.action == NodeAction::Add {
+            absent.insert(event.node.clone());
+        }
+    }
+    Ok(absent)
+}
+
+fn unknown_node(event: &ClusterEvent) -> TimedError {
+    TimedError::UnknownNode {
+        node: event.node.clone(),
+        action: event.action.name(),
+        at_ms: event.at_ms,
+    }
+}

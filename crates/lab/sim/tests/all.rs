@@ -1,0 +1,9 @@
+//! Published and reference results, and what every simulation must keep.
+#![allow(missing_docs)]
+
+#[path = "all/fgd_published.rs"]
+mod fgd_published;
+#[path = "all/timed_reference.rs"]
+mod timed_reference;
+#[path = "all/traces.rs"]
+mod traces;
