@@ -1,0 +1,64 @@
+//! What every command is given: the settings, and where to write.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::exit::UsageError;
+use crate::output::style::{Stream, Style};
+use crate::output::{Output, to_stderr};
+use crate::settings::Settings;
+
+/// Settings and the two streams.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) settings: Settings,
+}
+
+impl App {
+    /// Commands under these settings.
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings }
+    }
+
+    /// The form of output asked for, if the command has it.
+    pub(crate) fn output(&self, command: &str, known: &[Output]) -> Result<Output> {
+        let wanted = self.settings.output.value;
+        if known.contains(&wanted) {
+            return Ok(wanted);
+        }
+        let known: Vec<&str> = known.iter().map(|output| output.name()).collect();
+        let text = format!(
+            "`dovetail {command}` has no {} output: use --output {}",
+            wanted.name(),
+            known.join(" or ")
+        );
+        Err(UsageError(text).into())
+    }
+
+    /// Writes a result.
+    pub(crate) fn print(&self, text: &str) -> Result<()> {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        written.context("cannot write to standard output")
+    }
+
+    /// Writes a result as one JSON object on one line.
+    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_string(value).context("cannot express the result as JSON")?;
+        text.push('\n');
+        self.print(&text)
+    }
+
+    /// Tells something beside the result.
+    pub(crate) fn note(&self, text: &str) {
+        let style = self.style(Stream::Error);
+        to_stderr(&format!("{} {text}", style.strong("note:")));
+    }
+
+    /// Whether text on a stream is styled.
+    pub(crate) fn style(&self, stream: Stream) -> Style {
+        Style::new(self.settings.color.value, stream)
+    }
+}

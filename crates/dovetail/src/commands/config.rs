@@ -1,0 +1,37 @@
+//! `dovetail config`.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::output::{Output, table::table};
+
+/// One setting, as printed.
+#[derive(Debug, Serialize)]
+struct Line {
+    setting: &'static str,
+    value: String,
+    origin: String,
+}
+
+/// Prints the settings.
+pub(crate) fn run(app: &App) -> Result<()> {
+    let output = app.output("config", &[Output::Table, Output::Json])?;
+    let settings = &app.settings;
+    let line = |setting, value: String, origin: &dyn ToString| Line {
+        setting,
+        value,
+        origin: origin.to_string(),
+    };
+    let lines = [
+        line("output", settings.output.value.name().to_owned(), &settings.output.origin),
+        line("seed", settings.seed.value.to_string(), &settings.seed.origin),
+        line("threads", settings.threads.value.to_string(), &settings.threads.origin),
+        line("color", settings.color.value.name().to_owned(), &settings.color.origin),
+    ];
+    if output == Output::Json {
+        return app.print_json(&serde_json::json!({ "settings": lines }));
+    }
+    let rows = lines.map(|line| vec![line.setting.to_owned(), line.value, line.origin]);
+    app.print(&table(&["setting", "value", "origin"], rows.to_vec()))
+}

@@ -1,0 +1,6 @@
+//! One file for each command.
+
+pub(crate) mod config;
+pub(crate) mod markdown_help;
+pub(crate) mod sim;
+pub(crate) mod trace;

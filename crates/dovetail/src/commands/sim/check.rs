@@ -1,0 +1,73 @@
+//! The judge beside a replay: every action on what it touches, everything now and then.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use dovetail_check::{Judge, Violation};
+use dovetail_model::{Event, Plan, Snapshot};
+
+use crate::exit::Violated;
+
+/// Steps between two full checks, unless every step is one.
+const FULL_CHECK_EVERY: u64 = 1_000;
+/// Violations told; the first ones say what went wrong, the others follow from them.
+const TOLD: usize = 5;
+
+/// When everything is added up again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Check {
+    /// Every 1,000 steps and at the end
+    #[default]
+    Sampled,
+    /// After every step: slow
+    EveryStep,
+}
+
+/// Watches a replay.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    judge: Judge,
+    check: Check,
+    steps: u64,
+    violations: Vec<String>,
+}
+
+impl Watch {
+    /// A judge over the world as it is before the first event.
+    pub(crate) fn new(check: Check, world: &Snapshot) -> Self {
+        Self { judge: Judge::new(world), check, steps: 0, violations: Vec::new() }
+    }
+
+    /// One event and what was decided.
+    pub(crate) fn step(&mut self, event: &Event, plan: &Plan, now_ms: u64) {
+        self.steps += 1;
+        self.judge.event(event, now_ms);
+        let found = self.judge.plan(plan);
+        self.note(found);
+        if self.check == Check::EveryStep || self.steps.is_multiple_of(FULL_CHECK_EVERY) {
+            let found = self.judge.recheck_all();
+            self.note(found);
+        }
+    }
+
+    /// The last full check, and the verdict.
+    pub(crate) fn verdict(mut self) -> Result<()> {
+        let found = self.judge.recheck_all();
+        self.note(found);
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        let told = self.violations.iter().take(TOLD).map(|text| format!("\n  {text}"));
+        let text = format!(
+            "{} violations; this is a bug, report it with the command line{}",
+            self.violations.len(),
+            told.collect::<String>()
+        );
+        Err(Violated(text).into())
+    }
+
+    fn note(&mut self, found: Vec<Violation>) {
+        let steps = self.steps;
+        let text = |violation: Violation| format!("step {steps}: {violation}");
+        self.violations.extend(found.into_iter().map(text));
+    }
+}

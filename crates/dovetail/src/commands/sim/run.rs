@@ -1,0 +1,94 @@
+//! `dovetail sim run`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::app::App;
+use crate::commands::sim::check::Check;
+use crate::commands::sim::{run_fgd, run_timed};
+use crate::exit::UsageError;
+use crate::input::cluster::NodesFlag;
+use crate::input::fgd_world::OrderFlags;
+use crate::input::policy::{self, LearningFlags};
+use crate::input::trace_file::RowFlags;
+
+/// How a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// Pods arrive one by one, none leaves, what does not fit is dropped (USENIX ATC 2023)
+    Fgd,
+    /// Jobs are submitted, wait, run and end
+    Timed,
+}
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct RunFlags {
+    /// How the trace is replayed
+    #[arg(long, value_enum)]
+    pub(crate) protocol: Protocol,
+    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    #[arg(long, value_name = "FILE|SIZES")]
+    pub(crate) nodes: NodesFlag,
+    /// fgd: file with the pods
+    #[arg(long, value_name = "FILE", required_if_eq("protocol", "fgd"))]
+    pub(crate) pods: Option<PathBuf>,
+    /// timed: file with the jobs
+    #[arg(long, value_name = "FILE", required_if_eq("protocol", "timed"))]
+    pub(crate) jobs: Option<PathBuf>,
+    /// How nodes are chosen [default: dovetail for fgd, first-fit for timed]
+    #[arg(long, value_name = "NAME", value_parser = policy::names())]
+    pub(crate) policy: Option<String>,
+    /// timed: in which order waiting jobs start
+    #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
+    pub(crate) order: Option<run_timed::OrderName>,
+    /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) start_overhead: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) orders: OrderFlags,
+    #[command(flatten)]
+    pub(crate) learning: LearningFlags,
+    /// How often everything is added up again, beside the check of every action
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) check: Check,
+    #[command(flatten)]
+    pub(crate) rows: RowFlags,
+}
+
+/// Replays one trace.
+pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
+    match flags.protocol {
+        Protocol::Fgd => {
+            flags.refuse("timed", &[
+                ("--jobs", flags.jobs.is_some()),
+                ("--order", flags.order.is_some()),
+                ("--start-overhead", flags.start_overhead.is_some()),
+            ])?;
+            run_fgd::run(app, flags)
+        }
+        Protocol::Timed => {
+            flags.refuse("fgd", &[
+                ("--pods", flags.pods.is_some()),
+                ("--arrivals", flags.orders.arrivals.is_some()),
+                ("--node-order", flags.orders.node_order.is_some()),
+            ])?;
+            run_timed::run(app, flags)
+        }
+    }
+}
+
+impl RunFlags {
+    /// Refuses flags that mean something in the other protocol alone.
+    fn refuse(&self, other: &str, given: &[(&str, bool)]) -> Result<()> {
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let text = format!("{flag} belongs to --protocol {other}: leave it out");
+                Err(UsageError(text).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `dovetail sim run --protocol fgd`.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use dovetail_plan::{EngineConfig, PolicySpec};
+use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
+use dovetail_sim::world::snapshot;
+use dovetail_trace::Cluster;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::commands::sim::check::{Check, Watch};
+use crate::commands::sim::run::RunFlags;
+use crate::input::fgd_world::FgdTrace;
+use crate::output::table::{facts, percent, table, whole};
+use crate::output::{Output, style::Stream};
+use crate::progress::Progress;
+
+/// Arrived percents that the table shows.
+const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    protocol: &'static str,
+    policy: String,
+    trace: String,
+    seed: u64,
+    nodes: usize,
+    gpus: u64,
+    allocation_percent: Vec<Option<f64>>,
+    fragmentation_percent: Vec<Option<f64>>,
+    failed_pods: u64,
+    first_rejection_percent: Option<f64>,
+    decisions: u64,
+    decisions_per_second: Option<f64>,
+    decision_p50_ns: Option<u32>,
+    decision_p99_ns: Option<u32>,
+    learning_started_from: Option<String>,
+    event_log_hash: String,
+}
+
+/// Replays the pods of one file.
+pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
+    let output = app.output("sim run", &[Output::Table, Output::Json])?;
+    let name = flags.policy.as_deref().unwrap_or("dovetail");
+    let seed = app.settings.seed.value;
+    let policy = flags.learning.policy(name, seed)?;
+    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let path = flags.pods.as_deref().context("the command line asks for --pods")?;
+    let trace = FgdTrace::read(app, path, flags.rows)?;
+    let orders = trace.orders(&cluster, seed, &flags.orders)?;
+    let progress = Progress::new("pods", orders.arrivals.len() as u64);
+    let run = replay(&trace.world(&cluster, &orders), policy, flags.check, &progress)?;
+    drop(progress);
+    flags.learning.save(run.learnt.as_deref())?;
+    let report = report(&trace, &cluster, name, seed, flags.learning.started_from(name), run);
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text(app)),
+    }
+}
+
+/// One replay under the eyes of the judge.
+pub(crate) fn replay(
+    world: &FgdWorld<'_>,
+    policy: PolicySpec,
+    check: Check,
+    progress: &Progress,
+) -> Result<FgdRun> {
+    let started = Instant::now();
+    let mut clock_ns = || started.elapsed().as_nanos() as u64;
+    let config = EngineConfig { policy, ..EngineConfig::default() };
+    let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
+    let mut judge = Watch::new(check, &snapshot(ranked));
+    let run = run_fgd(world, config, &mut clock_ns, &mut |_, event, plan| {
+        judge.step(event, plan, 0);
+        progress.advance(1);
+    })?;
+    judge.verdict()?;
+    Ok(run)
+}
+
+fn report(
+    trace: &FgdTrace,
+    cluster: &Cluster,
+    policy: &str,
+    seed: u64,
+    learning_started_from: Option<String>,
+    mut run: FgdRun,
+) -> Report {
+    run.latencies_ns.sort_unstable();
+    let quantile = |hundredths: usize| {
+        let place = run.latencies_ns.len() * hundredths / 100;
+        run.latencies_ns.get(place).copied()
+    };
+    let speed = run.decisions as f64 * 1e9 / run.decision_ns as f64;
+    Report {
+        protocol: "fgd",
+        policy: policy.to_owned(),
+        trace: trace.name.clone(),
+        seed,
+        nodes: cluster.nodes.len(),
+        gpus: cluster.total_gpus(),
+        decision_p50_ns: quantile(50),
+        decision_p99_ns: quantile(99),
+        allocation_percent: run.curves.allocation_percent,
+        fragmentation_percent: run.curves.fragmentation_percent,
+        failed_pods: run.failed_pods,
+        first_rejection_percent: run.first_rejection_percent,
+        decisions: run.decisions,
+        decisions_per_second: (run.decision_ns > 0).then(|| speed.round()),
+        learning_started_from,
+        event_log_hash: run.event_log_hash,
+    }
+}
+
+impl Report {
+    /// What a person wants to see.
+    fn text(&self, app: &App) -> String {
+        let style = app.style(Stream::Result);
+        let title = format!("{} on {}, seed {}", self.policy, self.trace, self.seed);
+        let title = style.strong(&title);
+        let row = |at: usize| {
+            let of = |curve: &[Option<f64>]| percent(curve.get(at).copied().flatten());
+            vec![
+                format!("{at} %"),
+                of(&self.allocation_percent),
+                of(&self.fragmentation_percent),
+            ]
+        };
+        let header = ["GPU requested", "allocated", "fragmented"];
+        let curves = table(&header, SHOWN.map(row).to_vec());
+        let micros = |ns: Option<u32>| {
+            ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} us", f64::from(ns) / 1e3))
+        };
+        let first = self.first_rejection_percent;
+        let first = first.map_or_else(|| "none".to_owned(), |at| format!("at {at:.2} % requested"));
+        let learning = self.learning_started_from.clone();
+        let mut rows = vec![
+            ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            ("pods arrived", whole(self.decisions)),
+            ("pods rejected", whole(self.failed_pods)),
+            ("first rejection", first),
+            (
+                "decisions per second",
+                self.decisions_per_second.map_or_else(|| "-".to_owned(), |s| whole(s as u64)),
+            ),
+            (
+                "time of a decision",
+                format!("p50 {}, p99 {}", micros(self.decision_p50_ns), micros(self.decision_p99_ns)),
+            ),
+        ];
+        rows.extend(learning.map(|from| ("learning started from", from)));
+        rows.push(("event log", self.event_log_hash.clone()));
+        format!("{title}\n\n{curves}\n{}", facts(rows))
+    }
+}

@@ -1,0 +1,142 @@
+//! Exit codes, and how an error is told.
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Error;
+use dovetail_exact::BoundError;
+use dovetail_plan::{EngineError, UnknownPolicy};
+use dovetail_sim::baseline::{BaselineError, OverheadTableError};
+use dovetail_trace::TraceError;
+
+use crate::output::style::{Stream, Style};
+
+/// The promise of the help texts.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  another failure, such as a file that cannot be opened
+  2  wrong usage: an unknown flag, a value that does not exist, a bad setting
+  3  bad input data: the message names file, line and column
+  4  an invariant was violated: a bug, which the check found";
+
+const FAILURE: u8 = 1;
+const USAGE: u8 = 2;
+const BAD_INPUT: u8 = 3;
+const VIOLATED: u8 = 4;
+
+/// The command line or a setting asks for something that does not exist.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+/// Input data that no reader of a library has refused.
+#[derive(Debug)]
+pub(crate) struct BadInput(pub(crate) String);
+
+/// A decision broke what must always hold.
+#[derive(Debug)]
+pub(crate) struct Violated(pub(crate) String);
+
+macro_rules! plain_error {
+    ($($name:ident),*) => {$(
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl std::error::Error for $name {}
+    )*};
+}
+plain_error!(UsageError, BadInput, Violated);
+
+/// Tells an error, if there is one, and turns the outcome into the exit code.
+pub(crate) fn of(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    // Who closes the pipe has read enough.
+    if is_closed_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    let style = Style::of_environment(Stream::Error);
+    crate::output::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
+    ExitCode::from(code(&error))
+}
+
+/// The error with its causes, outermost first; a cause that the text above has quoted is left out.
+fn told(error: &Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text += &format!("\n  caused by: {cause}");
+        }
+    }
+    text
+}
+
+fn is_closed_pipe(error: &Error) -> bool {
+    let closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(closed)
+}
+
+fn code(error: &Error) -> u8 {
+    error.chain().find_map(code_of_cause).unwrap_or(FAILURE)
+}
+
+fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if cause.is::<UsageError>() {
+        return Some(USAGE);
+    }
+    if cause.is::<BadInput>() || cause.is::<BaselineError>() {
+        return Some(BAD_INPUT);
+    }
+    if cause.is::<Violated>() {
+        return Some(VIOLATED);
+    }
+    if let Some(error) = cause.downcast_ref::<TraceError>() {
+        return match error {
+            TraceError::Synth { .. } => Some(USAGE),
+            error if error.is_bad_input() => Some(BAD_INPUT),
+            _ => None,
+        };
+    }
+    if let Some(error) = cause.downcast_ref::<OverheadTableError>() {
+        let is_missing = matches!(error, OverheadTableError::Open { .. });
+        return (!is_missing).then_some(BAD_INPUT);
+    }
+    if let Some(error) = cause.downcast_ref::<BoundError>() {
+        let is_ours = matches!(error, BoundError::Solver { .. });
+        return (!is_ours).then_some(BAD_INPUT);
+    }
+    match cause.downcast_ref::<EngineError>() {
+        Some(EngineError::UnknownPolicy(UnknownPolicy::Name { .. })) => Some(USAGE),
+        Some(EngineError::UnknownPolicy(UnknownPolicy::Learnt { .. })) => Some(BAD_INPUT),
+        Some(EngineError::EmptyJob { .. }) => Some(BAD_INPUT),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_its_code_also_under_a_context() {
+        let usage = Error::from(UsageError("x".into()));
+        let violated = Error::from(Violated("x".into()));
+        let job = Err::<(), _>(BaselineError::NoJobs).context("replay").unwrap_err();
+        let missing = Error::from(io::Error::from(io::ErrorKind::NotFound));
+        let codes = [&usage, &violated, &job, &missing].map(code);
+        assert_eq!(codes, [USAGE, VIOLATED, BAD_INPUT, FAILURE]);
+    }
+
+    #[test]
+    fn a_cause_that_is_quoted_already_is_not_told_twice() {
+        let inner = io::Error::other("disk on fire");
+        let outer = Error::from(inner).context("cannot write: disk on fire").context("report");
+        assert_eq!(told(&outer), "report\n  caused by: cannot write: disk on fire");
+    }
+}

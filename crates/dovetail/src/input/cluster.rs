@@ -1,0 +1,102 @@
+//! The machines of a simulation: a file, or numbers of GPUs such as `4x8,2x4`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Result;
+use dovetail_trace::{Cluster, TraceNode};
+
+use crate::app::App;
+use crate::input::trace_file::{self, RowFlags};
+
+/// CPU of a machine given by its GPUs alone: more than any job asks for.
+const AMPLE_CPU_MILLI: i64 = 100_000_000;
+/// Memory of such a machine, 128 TiB.
+const AMPLE_MEMORY_BYTES: i64 = 1 << 47;
+/// Most machines given by numbers.
+const MAX_NODES: u64 = 1_000_000;
+
+/// What `--nodes` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NodesFlag {
+    /// Machines and the GPUs of each.
+    Sizes(Vec<(u32, u32)>),
+    /// A file with machines.
+    File(PathBuf),
+}
+
+impl FromStr for NodesFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Whatever has other characters can only be a file.
+        let looks_like_sizes =
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "xX*,".contains(c));
+        if !looks_like_sizes || Path::new(text).exists() {
+            return Ok(Self::File(text.into()));
+        }
+        let sizes: Option<Vec<(u32, u32)>> = text.split(',').map(size).collect();
+        let sizes = sizes.ok_or(
+            "expected a CSV file with machines, or COUNTxGPUS such as 8x8, several joined with \
+             commas such as 4x8,2x4",
+        )?;
+        let nodes: u64 = sizes.iter().map(|(count, _)| u64::from(*count)).sum();
+        match nodes {
+            0 => Err("no machine: the counts before x sum up to 0".to_owned()),
+            nodes if nodes > MAX_NODES => Err(format!("more than {MAX_NODES} machines")),
+            _ => Ok(Self::Sizes(sizes)),
+        }
+    }
+}
+
+fn size(text: &str) -> Option<(u32, u32)> {
+    let (count, gpus) = text.split_once('x')?;
+    Some((count.parse().ok()?, gpus.parse().ok().filter(|gpus| *gpus <= 1024)?))
+}
+
+impl NodesFlag {
+    /// The machines.
+    pub(crate) fn cluster(&self, app: &App, rows: RowFlags) -> Result<Cluster> {
+        match self {
+            Self::File(path) => trace_file::machines(app, path, rows),
+            Self::Sizes(sizes) => Ok(cluster_of(sizes)),
+        }
+    }
+}
+
+fn cluster_of(sizes: &[(u32, u32)]) -> Cluster {
+    let gpus = sizes.iter().flat_map(|(count, gpus)| std::iter::repeat_n(*gpus, *count as usize));
+    let node = |(number, gpu_count): (usize, u32)| TraceNode {
+        name: format!("node-{number:06}"),
+        cpu_milli: AMPLE_CPU_MILLI,
+        memory_bytes: AMPLE_MEMORY_BYTES,
+        gpu_count,
+        ..TraceNode::default()
+    };
+    let text: Vec<String> = sizes.iter().map(|(count, gpus)| format!("{count}x{gpus}")).collect();
+    Cluster {
+        nodes: gpus.enumerate().map(node).collect(),
+        source: text.join(","),
+        ..Cluster::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_become_machines_in_the_order_given() {
+        let NodesFlag::Sizes(sizes) = "2x8,1x4".parse().unwrap() else { panic!("sizes") };
+        let gpus: Vec<u32> = cluster_of(&sizes).nodes.iter().map(|node| node.gpu_count).collect();
+        assert_eq!(gpus, [8, 8, 4]);
+    }
+
+    #[test]
+    fn what_looks_like_a_size_but_is_none_is_refused() {
+        for text in ["8x", "x8", "8*8", "8x8,", "8x8,3", "0x8", "8x5000", "4294967296x1"] {
+            assert!(text.parse::<NodesFlag>().is_err(), "{text}");
+        }
+        assert_eq!("nodes.csv".parse(), Ok(NodesFlag::File("nodes.csv".into())));
+    }
+}

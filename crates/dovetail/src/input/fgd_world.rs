@@ -1,0 +1,72 @@
+//! What the `fgd` protocol runs on, from files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_sim::fgd::FgdWorld;
+use dovetail_trace::fgd::{
+    FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name,
+};
+use dovetail_trace::{Cluster, Trace};
+
+use crate::app::App;
+use crate::input::trace_file::{self, RowFlags};
+
+/// Files with published orders; without them the same orders follow from the seed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct OrderFlags {
+    /// fgd: file with orders of arrival, one line per seed [default: computed from the seed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) arrivals: Option<PathBuf>,
+    /// fgd: file with tie-break orders of the machines, one line per trace and seed
+    /// [default: computed from the seed]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) node_order: Option<PathBuf>,
+}
+
+/// Pods of one trace on the machines of one cluster.
+#[derive(Debug)]
+pub(crate) struct FgdTrace {
+    /// Name of the trace: its file without folder and endings.
+    pub(crate) name: String,
+    pub(crate) pods: Trace,
+}
+
+impl FgdTrace {
+    /// Reads the pods of a file.
+    pub(crate) fn read(app: &App, path: &Path, rows: RowFlags) -> Result<Self> {
+        let pods = trace_file::jobs(app, path, rows)?;
+        Ok(Self { name: trace_name(path), pods })
+    }
+
+    /// The orders of a seed, from the files given or computed.
+    pub(crate) fn orders(
+        &self,
+        cluster: &Cluster,
+        seed: u64,
+        files: &OrderFlags,
+    ) -> Result<FgdOrders> {
+        // Settings bound seeds to what fits.
+        let seed = seed as i64;
+        let pods = &self.pods.jobs;
+        let mut orders = fgd_orders(pods, &cluster.nodes, seed)?;
+        if let Some(path) = &files.arrivals {
+            orders.arrivals = read_arrival_order(path, seed, pods.len())?;
+        }
+        if let Some(path) = &files.node_order {
+            orders.nodes = read_node_order(path, &self.name, seed, cluster.nodes.len())?;
+        }
+        Ok(orders)
+    }
+
+    /// The world of these orders.
+    pub(crate) fn world<'w>(&'w self, cluster: &'w Cluster, orders: &'w FgdOrders) -> FgdWorld<'w> {
+        FgdWorld {
+            nodes: &cluster.nodes,
+            pods: &self.pods.jobs,
+            arrivals: &orders.arrivals,
+            node_order: &orders.nodes,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! From the command line to worlds: files, cluster sizes, orders, policies.
+
+pub(crate) mod baseline;
+pub(crate) mod cluster;
+pub(crate) mod fgd_world;
+pub(crate) mod policy;
+pub(crate) mod trace_file;

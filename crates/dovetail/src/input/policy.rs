@@ -1,0 +1,72 @@
+//! Policies by name, and what they learnt before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use dovetail_plan::PolicySpec;
+use dovetail_plan::policy::named::POLICIES;
+
+use crate::exit::UsageError;
+
+/// Policies that learn, and so can start from what was learnt and save it.
+const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
+
+/// Accepts the names of policies, with what they do.
+pub(crate) fn names() -> PossibleValuesParser {
+    let value = |(name, about): (&'static str, &'static str)| PossibleValue::new(name).help(about);
+    PossibleValuesParser::new(POLICIES.map(value))
+}
+
+/// Files of learning policies.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct LearningFlags {
+    /// Start a learning policy with what --save-learnt wrote [default: it starts knowing nothing]
+    #[arg(long, value_name = "FILE")]
+    learnt: Option<PathBuf>,
+    /// Write what a learning policy has learnt at the end
+    #[arg(long, value_name = "FILE")]
+    save_learnt: Option<PathBuf>,
+}
+
+impl LearningFlags {
+    /// The policy as it starts.
+    pub(crate) fn policy(&self, name: &str, seed: u64) -> Result<PolicySpec> {
+        let given = [("--learnt", &self.learnt), ("--save-learnt", &self.save_learnt)];
+        if let Some((flag, _)) = given.iter().find(|(_, path)| path.is_some())
+            && !LEARNING.contains(&name)
+        {
+            let learning = LEARNING.join(", ");
+            let text = format!("{flag}: policy {name} does not learn; the ones that do: {learning}");
+            return Err(UsageError(text).into());
+        }
+        let mut spec = seeded(name, seed);
+        if let Some(path) = &self.learnt {
+            let what = || format!("{}: cannot read what was learnt", path.display());
+            spec.learnt = Some(fs::read_to_string(path).with_context(what)?);
+            let bad = || format!("{}: this is not what --save-learnt writes", path.display());
+            spec.check().map_err(dovetail_plan::EngineError::from).with_context(bad)?;
+        }
+        Ok(spec)
+    }
+
+    /// What a policy starts with: `nothing` or a file; nothing to say of one that does not learn.
+    pub(crate) fn started_from(&self, name: &str) -> Option<String> {
+        let file = self.learnt.as_deref().map(Path::display).map(|path| path.to_string());
+        LEARNING.contains(&name).then(|| file.unwrap_or_else(|| "nothing".to_owned()))
+    }
+
+    /// Writes what was learnt, if asked to.
+    pub(crate) fn save(&self, learnt: Option<&str>) -> Result<()> {
+        let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
+        let what = || format!("{}: cannot write what was learnt", path.display());
+        fs::write(path, format!("{learnt}\n")).with_context(what)
+    }
+}
+
+/// A policy that starts knowing nothing.
+pub(crate) fn seeded(name: &str, seed: u64) -> PolicySpec {
+    PolicySpec { seed, ..PolicySpec::named(name) }
+}

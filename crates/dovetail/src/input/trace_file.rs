@@ -1,0 +1,65 @@
+//! Reads trace files and tells on standard error what was left out.
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_trace::{Cluster, ReadOptions, SkippedRow, Trace, read_cluster, read_trace};
+
+use crate::app::App;
+
+/// How bad rows are met.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct RowFlags {
+    /// Leave bad rows out and list them on standard error, instead of stopping at the first
+    #[arg(long)]
+    pub(crate) skip_bad_rows: bool,
+}
+
+impl RowFlags {
+    fn options(self) -> ReadOptions {
+        ReadOptions { skip_bad_rows: self.skip_bad_rows, ..ReadOptions::default() }
+    }
+}
+
+/// The jobs of a file.
+pub(crate) fn jobs(app: &App, path: &Path, rows: RowFlags) -> Result<Trace> {
+    jobs_with(app, path, &rows.options())
+}
+
+/// The jobs of a file, read as told.
+pub(crate) fn jobs_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Trace> {
+    let trace = read_trace(path, options)?;
+    tell(app, path, &trace.notes, &trace.skipped);
+    Ok(trace)
+}
+
+/// The machines of a file.
+pub(crate) fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<Cluster> {
+    machines_with(app, path, &rows.options())
+}
+
+/// The machines of a file, read as told.
+pub(crate) fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cluster> {
+    let cluster = read_cluster(path, options)?;
+    tell(app, path, &cluster.notes, &cluster.skipped);
+    Ok(cluster)
+}
+
+fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {
+    let file = path.display();
+    for note in notes {
+        app.note(&format!("{file}: {note}"));
+    }
+    for row in skipped {
+        let column = row.column.as_ref().map(|column| format!(", column {column}"));
+        let column = column.unwrap_or_default();
+        app.note(&format!(
+            "left out {file} line {}{column}: {:?} {}",
+            row.line, row.text, row.reason
+        ));
+    }
+    if !skipped.is_empty() {
+        app.note(&format!("{file}: {} bad rows left out", skipped.len()));
+    }
+}

@@ -1,0 +1,38 @@
+//! Forms of output.
+
+pub(crate) mod style;
+pub(crate) mod table;
+
+use std::io::Write;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Output {
+    /// For people, at most 100 columns wide
+    #[default]
+    Table,
+    /// One object; the keys are a promise (docs/json.md)
+    Json,
+    /// Rows with a header, where the result has rows
+    Csv,
+}
+
+impl Output {
+    /// The name for the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+}
+
+/// Writes a line to standard error; there is nobody to tell if that fails.
+pub(crate) fn to_stderr(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

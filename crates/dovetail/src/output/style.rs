@@ -1,0 +1,81 @@
+//! Colour, where somebody looks and did not forbid it. Meaning is never in colour alone.
+
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl Color {
+    /// The name for the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// Where a text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Result,
+    /// Standard error.
+    Error,
+}
+
+/// Whether texts are styled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    is_on: bool,
+}
+
+impl Style {
+    /// The style of a stream under a setting.
+    pub(crate) fn new(color: Color, stream: Stream) -> Self {
+        let is_terminal = || match stream {
+            Stream::Result => std::io::stdout().is_terminal(),
+            Stream::Error => std::io::stderr().is_terminal(),
+        };
+        let forbidden = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_on = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => is_terminal() && !forbidden(),
+        };
+        Self { is_on }
+    }
+
+    /// The style where the settings are not known.
+    pub(crate) fn of_environment(stream: Stream) -> Self {
+        Self::new(Color::Auto, stream)
+    }
+
+    /// A heading.
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.wrapped("1", text)
+    }
+
+    /// Something that is wrong.
+    pub(crate) fn alarm(self, text: &str) -> String {
+        self.wrapped("1;31", text)
+    }
+
+    fn wrapped(self, code: &str, text: &str) -> String {
+        if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,69 @@
+//! Tables of at most 100 columns, and numbers as people read them.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+const WIDTH: u16 = 100;
+
+/// Lines of a table whose first column is text and whose others are numbers.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    if header.iter().any(|title| !title.is_empty()) {
+        table.set_header(header);
+    }
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.to_string();
+    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Two columns: what, and its value.
+pub(crate) fn facts(rows: Vec<(&str, String)>) -> String {
+    let width = rows.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
+    let line = |(what, value): (&str, String)| format!("{what:width$}  {value}\n");
+    rows.into_iter().map(line).collect()
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Two decimals and the sign of percent; a dash for what is not known.
+pub(crate) fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} %"))
+}
+
+/// Seconds in the unit in which a person would say them.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7_200.0 => format!("{:.1} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
+        s => format!("{:.1} d", s / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in cases {
+            assert_eq!(whole(number), text);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
+
+mod file;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::exit::UsageError;
+use crate::output::Output;
+use crate::output::style::Color;
+use file::{FileSettings, read_file};
+
+/// The largest seed: seeds of the published runs are signed 64-bit numbers.
+const MAX_SEED: u64 = i64::MAX as u64;
+/// The seed of the first published run.
+const DEFAULT_SEED: u64 = 42;
+/// More threads than any machine has.
+const MAX_THREADS: u64 = 4096;
+
+/// Flags that every command takes; also settings of the file and the environment.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct SettingFlags {
+    /// Form of the result [default: table]
+    #[arg(long, global = true, value_enum, value_name = "FORM")]
+    pub(crate) output: Option<Output>,
+    /// Seed of everything that is drawn by chance [default: 42]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_SEED))]
+    pub(crate) seed: Option<u64>,
+    /// Threads for work that is divided; results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THREADS))]
+    pub(crate) threads: Option<u64>,
+    /// When to colour messages and headings [default: auto]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", alias = "colour")]
+    pub(crate) color: Option<Color>,
+    /// File with settings; without it, dovetail.toml of the current folder if there is one
+    #[arg(long, global = true, value_name = "FILE", env = "DOVETAIL_CONFIG", hide_env = true)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// A file.
+    File(PathBuf),
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A value and its origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// What holds for this call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Form of the result.
+    pub(crate) output: Setting<Output>,
+    /// Seed of everything drawn by chance.
+    pub(crate) seed: Setting<u64>,
+    /// Threads for divided work.
+    pub(crate) threads: Setting<u64>,
+    /// When to colour.
+    pub(crate) color: Setting<Color>,
+}
+
+impl Settings {
+    /// Puts the four sources on top of each other.
+    ///
+    /// # Errors
+    /// A file that cannot be read or holds something unknown, or a variable with a bad value.
+    pub(crate) fn resolve(flags: &SettingFlags) -> Result<Self> {
+        let (path, file) = read_file(flags.config.as_deref())?;
+        Self::stacked(flags, path, &file, &|name| std::env::var(name).ok())
+    }
+
+    fn stacked(
+        flags: &SettingFlags,
+        path: PathBuf,
+        file: &FileSettings,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let sources = Sources { path, variable };
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let output = ("DOVETAIL_OUTPUT", "--output", named::<Output> as Read<Output>);
+        let seed = ("DOVETAIL_SEED", "--seed", whole_up_to::<0, MAX_SEED> as Read<u64>);
+        let threads = ("DOVETAIL_THREADS", "--threads", whole_up_to::<1, MAX_THREADS> as Read<u64>);
+        let color = ("DOVETAIL_COLOR", "--color", named::<Color> as Read<Color>);
+        Ok(Self {
+            output: sources.pick(output, Output::default(), file.output, flags.output)?,
+            seed: sources.pick(seed, DEFAULT_SEED, file.seed, flags.seed)?,
+            threads: sources.pick(threads, cores, file.threads, flags.threads)?,
+            color: sources.pick(color, Color::default(), file.color, flags.color)?,
+        })
+    }
+}
+
+/// Reads the text of a variable; the error says what would be right.
+type Read<T> = fn(&str) -> Result<T, String>;
+
+struct Sources<'v> {
+    path: PathBuf,
+    variable: &'v dyn Fn(&str) -> Option<String>,
+}
+
+impl Sources<'_> {
+    /// The value of the strongest source that says something.
+    fn pick<T>(
+        &self,
+        (variable, flag, read): (&'static str, &'static str, Read<T>),
+        default: T,
+        in_file: Option<T>,
+        from_flag: Option<T>,
+    ) -> Result<Setting<T>> {
+        if let Some(value) = from_flag {
+            return Ok(Setting { value, origin: Origin::Flag(flag) });
+        }
+        if let Some(text) = (self.variable)(variable).filter(|text| !text.is_empty()) {
+            let wrong = |expected| UsageError(format!("{variable}={text}: expected {expected}"));
+            let value = read(&text).map_err(wrong)?;
+            return Ok(Setting { value, origin: Origin::Environment(variable) });
+        }
+        Ok(match in_file {
+            Some(value) => Setting { value, origin: Origin::File(self.path.clone()) },
+            None => Setting { value: default, origin: Origin::Default },
+        })
+    }
+}
+
+fn named<T: ValueEnum>(text: &str) -> Result<T, String> {
+    let names = || {
+        let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        values.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    T::from_str(text, false).map_err(|_| format!("one of {}", names()))
+}
+
+fn whole_up_to<const LEAST: u64, const MOST: u64>(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    number.ok_or_else(|| format!("a whole number from {LEAST} to {MOST}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags() -> SettingFlags {
+        SettingFlags { output: None, seed: None, threads: None, color: None, config: None }
+    }
+
+    #[test]
+    fn flags_beat_the_environment_which_beats_the_file() {
+        let file = FileSettings { seed: Some(1), threads: Some(2), ..FileSettings::default() };
+        let variable = |name: &str| (name == "DOVETAIL_THREADS").then(|| "3".to_owned());
+        let given = SettingFlags { output: Some(Output::Json), ..flags() };
+        let settings = Settings::stacked(&given, "x.toml".into(), &file, &variable).unwrap();
+        assert_eq!(settings.seed, Setting { value: 1, origin: Origin::File("x.toml".into()) });
+        let environment = Origin::Environment("DOVETAIL_THREADS");
+        assert_eq!(settings.threads, Setting { value: 3, origin: environment });
+        let flag = Origin::Flag("--output");
+        assert_eq!(settings.output, Setting { value: Output::Json, origin: flag });
+        assert_eq!(settings.color, Setting { value: Color::Auto, origin: Origin::Default });
+    }
+
+    #[test]
+    fn a_bad_variable_is_named_with_what_would_be_right() {
+        let variable = |name: &str| (name == "DOVETAIL_OUTPUT").then(|| "xml".to_owned());
+        let file = FileSettings::default();
+        let error = Settings::stacked(&flags(), PathBuf::new(), &file, &variable).unwrap_err();
+        assert_eq!(error.to_string(), "DOVETAIL_OUTPUT=xml: expected one of table, json, csv");
+    }
+}
