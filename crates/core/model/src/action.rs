@@ -35,8 +35,8 @@ pub enum Action {
     Publish {
         /// Number of the version.
         version: u64,
-        /// What was learnt, as the policy writes it.
-        learnt: String,
+        /// What scores read from now on, as named fixed-point integers.
+        values: Vec<(String, i64)>,
     },
     /// A job that cannot start, with the reason; said once until it changes.
     Wait {

@@ -79,6 +79,10 @@ impl Help {
     pub const ALL: Self = Self(u32::MAX);
     /// Quota was given back.
     pub const QUOTA: Self = Self(1 << 31);
+    /// Something was placed: a search that does not try everything may choose otherwise and succeed.
+    pub const HELD: Self = Self(1 << 30);
+    /// Anything that frees something.
+    pub const FREED: Self = Self(u32::MAX & !(1 << 30));
 
     /// What helps against one cause.
     pub fn against(cause: Cause) -> Self {
@@ -99,6 +103,14 @@ impl Help {
             }
         }
         help
+    }
+
+    /// What a new holding can help against: rules that want counted pods, if it is counted.
+    pub(crate) fn of_hold(record: &HoldingRecord) -> Self {
+        match record.counts_into.is_empty() {
+            true => Self::HELD,
+            false => Self::HELD | Self::against(Cause::Rule),
+        }
     }
 
     /// What a freed holding can help against: any amount it held, over-commitment, and rules if counted.

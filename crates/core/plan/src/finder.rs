@@ -41,6 +41,12 @@ pub(crate) trait Finder {
         policy: &mut dyn Policy,
         shape: ShapeId,
     ) -> CauseCounts;
+
+    /// How many random picks were made.
+    fn draws(&self) -> u64;
+
+    /// Forgets random picks beyond so many.
+    fn set_draws(&mut self, draws: u64);
 }
 
 impl State {

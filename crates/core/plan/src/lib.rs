@@ -31,10 +31,12 @@ pub mod view;
 
 pub use cause::{Cause, CauseCounts};
 pub use engine::{Engine, EngineConfig, EngineError};
-pub use gang::PlacedPod;
+pub use gang::{PlacedPod, UnknownLevel};
+pub use learn::{Learnt, PodKind};
 pub use policy::named::{PolicySpec, UnknownPolicy};
 pub use policy::target::TargetPod;
 pub use policy::{Policy, Term};
+pub use queue::Order;
 pub use state::State;
 pub use state::shapes::ShapeId;
 pub use view::View;

@@ -49,7 +49,7 @@ impl EventLog {
             }
             Action::Wait { job, reason } => write!(line, "wait {} {reason:?}", job.0),
             Action::Lost { job } => write!(line, "lost {}", job.0),
-            Action::Publish { version, learnt } => write!(line, "publish {version} {learnt}"),
+            Action::Publish { version, values } => write!(line, "publish {version} {values:?}"),
         };
         written.expect("writing to a string");
         self.chain();

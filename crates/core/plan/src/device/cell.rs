@@ -61,6 +61,23 @@ impl Cell {
         next
     }
 
+    /// Whether the amount fits without taking anything twice.
+    pub(crate) fn can_give(&self, amount: &DeviceAmount) -> bool {
+        let after = self.hold(amount);
+        (self.mode == Mode::Empty || self.mode == amount.mode)
+            && self.slice_mask & amount.slice_mask == 0
+            && !after.is_overcommitted()
+    }
+
+    /// Whether more is held than the device has.
+    pub(crate) fn is_overcommitted(&self) -> bool {
+        self.compute_left_milli < 0
+            || self.memory_left_bytes < 0
+            || self.replicas_left < 0
+            || self.compute_slices_left < 0
+            || self.counters_left.iter().any(|left| *left < 0)
+    }
+
     /// The cell after a holding left that was not the last one (then the device is empty again).
     pub(crate) fn release(&self, amount: &DeviceAmount) -> Self {
         self.applied(amount, -1)

@@ -25,6 +25,8 @@ pub(crate) struct DeviceTable {
     capacity: Vec<Vec<u16>>,
     /// (set, old cell, new cell) → set.
     moves: FxHashMap<(u32, u32, u32), u32>,
+    /// (need of a share, cell) → the cell with one more such share; [`NO_CELL`] where it does not fit.
+    shares: FxHashMap<(u32, u32), u32>,
 }
 
 /// What is worth knowing about a multiset of devices.
@@ -45,6 +47,8 @@ const UNKNOWN: u16 = u16::MAX;
 const WRONG_KIND: u16 = UNKNOWN - 1;
 /// Stands for “any number”: the need asks for no device.
 const UNBOUNDED: u16 = UNKNOWN - 2;
+
+const NO_CELL: u32 = u32::MAX;
 
 /// How the devices of a node meet a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +176,41 @@ impl DeviceTable {
         count
     }
 
+    /// The cell after one more share of the need was taken; `None` if it does not fit there.
+    #[inline]
+    pub(crate) fn cell_after_share(&mut self, need: u32, cell: u32) -> Option<u32> {
+        let after = match self.shares.get(&(need, cell)) {
+            Some(after) => *after,
+            None => self.compute_share(need, cell),
+        };
+        (after != NO_CELL).then_some(after)
+    }
+
+    #[cold]
+    fn compute_share(&mut self, need: u32, cell: u32) -> u32 {
+        let wanted = self.needs.get(need);
+        let state = self.cells.get(cell);
+        let kind = self.kinds.get(state.kind);
+        let after = match wanted.accepts_kind(kind) && wanted.fits_cell(state, kind) {
+            true => {
+                let amount = wanted.amount(kind);
+                self.cell_after_hold(cell, &amount)
+            }
+            false => NO_CELL,
+        };
+        self.shares.insert((need, cell), after);
+        after
+    }
+
+    /// Model and free compute of the devices that can be held whole or by share.
+    pub(crate) fn shared_lefts(&self, set: u32) -> impl Iterator<Item = (u32, i64)> {
+        self.sets.get(set).iter().filter_map(|number| {
+            let cell = self.cells.get(*number);
+            let shared = matches!(cell.mode, Mode::Empty | Mode::Shared);
+            shared.then(|| (self.kinds.get(cell.kind).model, cell.compute_left_milli.max(0)))
+        })
+    }
+
     /// The number of a cell after one more holding.
     pub(crate) fn cell_after_hold(&mut self, cell: u32, amount: &DeviceAmount) -> u32 {
         let next = self.cells.get(cell).hold(amount);
@@ -186,11 +225,7 @@ impl DeviceTable {
                 facts.gpu_left_milli += cell.compute_left_milli.max(0);
             }
             facts.empty += u16::from(cell.mode == Mode::Empty);
-            facts.overcommitted |= cell.compute_left_milli < 0
-                || cell.memory_left_bytes < 0
-                || cell.replicas_left < 0
-                || cell.compute_slices_left < 0
-                || cell.counters_left.iter().any(|left| *left < 0);
+            facts.overcommitted |= cell.is_overcommitted();
         }
         facts
     }

@@ -23,11 +23,7 @@ impl Engine {
         let mut plan = Plan::default();
         match event {
             Event::NodeChanged(node) => self.change_node(*node),
-            Event::NodeCondition { node, condition } => {
-                if !self.state.set_condition(&node, condition) {
-                    return Err(EngineError::UnknownNode { node });
-                }
-            }
+            Event::NodeCondition { node, condition } => self.change_condition(node, condition)?,
             Event::NodeRemoved { node } => self.lose_node(node, &mut plan)?,
             Event::QueueChanged(queue) => {
                 self.quota.set(queue);
@@ -61,15 +57,17 @@ impl Engine {
     }
 
     fn change_node(&mut self, mut node: Node) {
-        if let Some(window) = node.drain_window {
-            self.drains.insert(node.name.clone(), window);
-            if is_open(window, self.now_ms) {
-                node.condition = Condition::Cordoned;
-            }
-        } else {
-            self.drains.remove(&node.name);
-        }
         let name = node.name.clone();
+        match node.drain_window.filter(|window| self.now_ms < window.to_ms) {
+            Some(window) => {
+                let drain = Drain { window, told: node.condition };
+                node.condition = drain.condition(self.now_ms);
+                self.drains.insert(name.clone(), drain);
+            }
+            None => {
+                self.drains.remove(&name);
+            }
+        }
         self.state.upsert_node(Arc::new(node));
         let here = |holding: &Holding| holding.node == name;
         let names: Vec<String> =
@@ -80,8 +78,20 @@ impl Engine {
         }
     }
 
+    fn change_condition(&mut self, node: NodeName, told: Condition) -> Result<(), EngineError> {
+        let mut condition = told;
+        if let Some(drain) = self.drains.get_mut(&node) {
+            drain.told = told;
+            condition = drain.condition(self.now_ms);
+        }
+        match self.state.set_condition(&node, condition) {
+            true => Ok(()),
+            false => Err(EngineError::UnknownNode { node }),
+        }
+    }
+
     /// Opens and closes drain windows whose time has come.
-    fn advance_drains(&mut self) {
+    pub(super) fn advance_drains(&mut self) {
         if self.drains.is_empty() {
             return;
         }
@@ -89,22 +99,17 @@ impl Engine {
         let due: Vec<(NodeName, Condition)> = self
             .drains
             .iter()
-            .filter_map(|(name, window)| {
+            .filter_map(|(name, drain)| {
                 let slot = self.state.nodes.find(name)?;
-                let wanted = match is_open(*window, now_ms) {
-                    true => Condition::Cordoned,
-                    false if now_ms >= window.to_ms => Condition::Ready,
-                    false => return None,
-                };
+                let wanted = drain.condition(now_ms);
                 let have = self.state.nodes.cold(slot).node.condition;
-                let ours = matches!(have, Condition::Ready | Condition::Cordoned);
-                (ours && have != wanted).then(|| (name.clone(), wanted))
+                (have != wanted).then(|| (name.clone(), wanted))
             })
             .collect();
         for (name, condition) in due {
             self.state.set_condition(&name, condition);
         }
-        self.drains.retain(|_, window| now_ms < window.to_ms);
+        self.drains.retain(|_, drain| now_ms < drain.window.to_ms);
     }
 
     fn lose_node(&mut self, node: NodeName, plan: &mut Plan) -> Result<(), EngineError> {
@@ -135,8 +140,8 @@ impl Engine {
             self.policy.observe_arrival(&self.state, set.shape, set.min);
         }
         if self.policy.publish(&mut self.state) {
-            let (version, learnt) = (self.policy.version(), self.policy.learnt());
-            plan.actions.push(Action::Publish { version, learnt: learnt.unwrap_or_default() });
+            let (version, values) = (self.policy.version(), self.policy.published_values());
+            plan.actions.push(Action::Publish { version, values });
         }
         let key = ClassKey { queue: job.queue.clone(), gang: gang.clone() };
         let (place, class) = self.pending.push(&job, key);
@@ -173,6 +178,7 @@ impl Engine {
     fn hold_foreign(&mut self, holding: Holding) {
         let Owner::Foreign(name) = &holding.owner else { return };
         let name = name.clone();
+        self.unplaced_foreign.remove(&name);
         if let Some(id) = self.foreign.remove(&name) {
             self.state.remove_holding(id);
         }
@@ -187,6 +193,19 @@ impl Engine {
     }
 }
 
-fn is_open(window: DrainWindow, now_ms: u64) -> bool {
-    (window.from_ms..window.to_ms).contains(&now_ms)
+/// A drain window that is open or still to come, with the condition the node has apart from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drain {
+    pub(super) window: DrainWindow,
+    pub(super) told: Condition,
+}
+
+impl Drain {
+    fn condition(&self, now_ms: u64) -> Condition {
+        let open = (self.window.from_ms..self.window.to_ms).contains(&now_ms);
+        match self.told {
+            Condition::Ready if open => Condition::Cordoned,
+            told => told,
+        }
+    }
 }

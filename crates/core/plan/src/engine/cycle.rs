@@ -5,6 +5,7 @@ use dovetail_model::{Action, JobId, PendingReason, Phase, Plan};
 use super::Engine;
 use crate::cause::Help;
 use crate::explain::DecisionRecord;
+use crate::finder::Scope;
 use crate::gang::{Gang, PlacedPod, Placer};
 use crate::queue::OrderKey;
 use crate::view::View;
@@ -18,7 +19,11 @@ impl Engine {
         while let Some((job, class)) = self.pending.next(after) {
             let place = self.jobs[&job].place.expect("a pending job has a place").0;
             match self.try_start(job, plan) {
-                Ok(()) => after = None,
+                Ok(()) => {
+                    let helped = std::mem::take(&mut self.state.helped);
+                    self.pending.wake(helped);
+                    after = None;
+                }
                 Err((reason, wants)) => {
                     self.pending.sleep(class, wants);
                     self.say(job, reason, plan);
@@ -37,7 +42,9 @@ impl Engine {
         }
         let gang = record.gang.clone();
         let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
-        let Some(placed) = self.place(job, &gang) else {
+        let headroom = self.quota.headroom(&self.jobs[&job].job.queue);
+        let growth_limit_milli = headroom.map(|headroom| headroom - gpu_milli);
+        let Some(placed) = self.place(job, &gang, growth_limit_milli) else {
             return Err((PendingReason::Unschedulable, self.wanted_by(&gang)));
         };
         if let Some(alternatives) = before {
@@ -48,9 +55,16 @@ impl Engine {
         Ok(())
     }
 
-    fn place(&mut self, job: JobId, gang: &Gang) -> Option<Vec<PlacedPod>> {
+    fn place(
+        &mut self,
+        job: JobId,
+        gang: &Gang,
+        growth_limit_milli: Option<i64>,
+    ) -> Option<Vec<PlacedPod>> {
         let finder = self.finder.finder();
-        Placer::new(&mut self.state, &mut *self.policy, finder, job).place(gang)
+        let mut placer = Placer::new(&mut self.state, &mut *self.policy, finder, job);
+        placer.growth_limit_milli = growth_limit_milli;
+        placer.place(gang)
     }
 
     /// Whether a gang could be placed under a view; nothing changes.
@@ -61,10 +75,13 @@ impl Engine {
     /// Where a gang would be placed under a view; nothing changes.
     pub(crate) fn what_if(&mut self, gang: &Gang, view: &View) -> Option<Vec<PlacedPod>> {
         let helped = self.state.helped;
+        let draws = (self.finder.finder().draws(), self.policy.draws());
         let mark = self.state.open_view(view);
-        let placed = self.place(JobId(u64::MAX), gang);
+        let placed = self.place(JobId(u64::MAX), gang, None);
         self.state.rollback(mark);
         self.state.helped = helped;
+        self.finder.finder().set_draws(draws.0);
+        self.policy.set_draws(draws.1);
         placed
     }
 
@@ -90,12 +107,25 @@ impl Engine {
         self.quota.add(&record.job.queue, record.counted_milli);
     }
 
-    /// What could help a gang that does not fit: for one pod the causes of refusal, else anything.
+    /// What could help a gang that does not fit: for one pod the causes of refusal, else anything that
+    /// frees something. Where the search is not exhaustive (several sets, or rules) and there is room for
+    /// each set by itself, also anything that makes it choose otherwise.
     fn wanted_by(&mut self, gang: &Gang) -> Help {
-        let Some(set) = gang.only_pod() else { return Help::ALL };
-        let shape = set.shape;
         let finder = self.finder.finder();
-        Help::wanted(&finder.obstacles(&mut self.state, &mut *self.policy, shape))
+        if let Some(set) = gang.only_pod() {
+            let counts = finder.obstacles(&mut self.state, &mut *self.policy, set.shape);
+            return Help::wanted(&counts);
+        }
+        let sets = || gang.sets.iter().filter(|set| set.min > 0);
+        let has_rules = |shape| !self.state.shapes.get(shape).demand.rules.is_empty();
+        if sets().count() == 1 && !sets().any(|set| has_rules(set.shape)) {
+            return Help::FREED;
+        }
+        let hopeless = sets().any(|set| {
+            let room = finder.room(&mut self.state, set.shape, Scope::Everywhere);
+            room < u64::from(set.min)
+        });
+        if hopeless { Help::FREED } else { Help::ALL }
     }
 
     fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {

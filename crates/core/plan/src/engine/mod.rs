@@ -7,7 +7,6 @@ pub mod supply;
 
 use std::collections::BTreeMap;
 
-use dovetail_model::node::DrainWindow;
 use dovetail_model::{
     Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, PendingReason, Plan, Snapshot,
 };
@@ -63,7 +62,7 @@ pub struct Engine {
     pub(crate) now_ms: u64,
     pub(crate) decisions: Vec<crate::explain::DecisionRecord>,
     config: EngineConfig,
-    drains: BTreeMap<NodeName, DrainWindow>,
+    drains: BTreeMap<NodeName, apply::Drain>,
     foreign: BTreeMap<String, HoldingId>,
     /// Held by others on nodes that are not there yet.
     unplaced_foreign: BTreeMap<String, Holding>,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Holding, Owner, Snapshot};
+use dovetail_model::{Holding, Node, Owner, Snapshot};
 
+use super::apply::Drain;
 use super::{Engine, EngineError, JobRecord};
 use crate::gang::Gang;
 use crate::queue::ClassKey;
@@ -43,10 +44,12 @@ impl Engine {
     /// Takes over queues, jobs and holdings of a snapshot.
     pub(super) fn adopt(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
         for node in &snapshot.nodes {
-            if let Some(window) = node.drain_window {
-                self.drains.insert(node.name.clone(), window);
+            if let Some(window) = node.drain_window.filter(|window| self.now_ms < window.to_ms) {
+                let drain = Drain { window, told: node.condition };
+                self.drains.insert(node.name.clone(), drain);
             }
         }
+        self.advance_drains();
         for queue in &snapshot.queues {
             self.quota.set(queue.clone());
         }
@@ -100,6 +103,15 @@ impl Engine {
         }
     }
 
+    /// The node with the condition it has apart from its drain window.
+    fn as_told(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        if let Some(drain) = self.drains.get(&node.name) {
+            node.condition = drain.told;
+        }
+        node
+    }
+
     /// The world as plain data. An engine made from it, with the same policy and what that has learnt,
     /// decides as this one.
     pub fn snapshot(&self) -> Snapshot {
@@ -114,7 +126,7 @@ impl Engine {
             now_ms: self.now_ms,
             topology: self.state.topology.clone(),
             mig_tables: self.state.devices.mig_tables.clone(),
-            nodes: ranked.into_iter().map(|(_, node)| node.clone()).collect(),
+            nodes: ranked.into_iter().map(|(_, node)| self.as_told(node)).collect(),
             queues: self.quota.queues().cloned().collect(),
             jobs,
             holdings,

@@ -69,7 +69,7 @@ pub struct WaitingSet {
 }
 
 /// Whether required topology levels count in [`Engine::gang_fits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Levels {
     /// As the job asks.
     Required,

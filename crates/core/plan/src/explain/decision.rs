@@ -57,7 +57,7 @@ impl Engine {
 
     fn alternative(&mut self, shape: crate::ShapeId, node: NodeId) -> Alternative {
         let terms = self.policy.terms(&mut self.state, shape, node);
-        let score = i64::from(self.policy.score(&mut self.state, shape, node));
+        let score = self.policy.score(&mut self.state, shape, node);
         Alternative { node: self.state.nodes.cold(node).node.name.clone(), score, terms }
     }
 }

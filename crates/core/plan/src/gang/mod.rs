@@ -43,6 +43,8 @@ pub(crate) struct Placer<'a> {
     pub(crate) job: JobId,
     pub(crate) phase: Phase,
     pub(crate) reservation: Option<ReservationId>,
+    /// Most milli-GPU to add beyond the smallest size; `None` is no limit.
+    pub(crate) growth_limit_milli: Option<i64>,
     placed: Vec<PlacedPod>,
     /// Where the pods of each set went, so that it grows there.
     scopes: BTreeMap<u16, Scope>,
@@ -53,6 +55,16 @@ pub(crate) struct Placer<'a> {
 struct Part<'g> {
     set: &'g GangSet,
     count: u32,
+    /// The search is already inside the levels that the set itself asks for.
+    at_own_levels: bool,
+}
+
+impl Part<'_> {
+    /// The part as it is searched at the set's own levels; `None` if it has none or is there already.
+    fn own_levels(&self) -> Option<Self> {
+        let own = self.set.has_topology() && !self.at_own_levels;
+        own.then_some(Self { at_own_levels: true, ..*self })
+    }
 }
 
 impl<'a> Placer<'a> {
@@ -69,6 +81,7 @@ impl<'a> Placer<'a> {
             job,
             phase: Phase::Assumed,
             reservation: None,
+            growth_limit_milli: None,
             placed: Vec::new(),
             scopes: BTreeMap::new(),
         }
@@ -81,8 +94,11 @@ impl<'a> Placer<'a> {
             let fits = self.place_pod(set, Scope::Everywhere);
             return fits.then_some(self.placed);
         }
-        let mut parts: Vec<Part<'_>> =
-            gang.sets.iter().map(|set| Part { set, count: set.min }).collect();
+        let mut parts: Vec<Part<'_>> = gang
+            .sets
+            .iter()
+            .map(|set| Part { set, count: set.min, at_own_levels: false })
+            .collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.set.weight));
         let placed = self.attempt(|placer| {
             placer.place_at(Scope::Everywhere, gang.required, gang.preferred, &parts)
@@ -111,13 +127,11 @@ impl<'a> Placer<'a> {
     /// Places each part by itself in the scope, the parts in their order.
     fn place_flat(&mut self, scope: Scope, parts: &[Part<'_>]) -> bool {
         parts.iter().all(|part| {
-            let set = part.set;
-            if set.has_topology() && self.scopes.get(&set.pod_set).is_none() {
-                self.scopes.insert(set.pod_set, scope);
-                return self.place_at(scope, set.required, set.preferred, &[*part]);
+            if let Some(own) = part.own_levels() {
+                return self.place_at(scope, part.set.required, part.set.preferred, &[own]);
             }
-            self.scopes.insert(set.pod_set, scope);
-            self.place_pods(set, scope, part.count) == part.count
+            self.scopes.insert(part.set.pod_set, scope);
+            self.place_pods(part.set, scope, part.count) == part.count
         })
     }
 
@@ -162,11 +176,19 @@ impl<'a> Placer<'a> {
         self.state.hold(record)
     }
 
-    /// Adds pods beyond the smallest size, set by set, where the set already is.
+    /// Adds pods beyond the smallest size, set by set, where the set already is and within the limit.
     fn grow(&mut self, gang: &Gang) {
+        let mut left_milli = self.growth_limit_milli;
         for set in &gang.sets {
             let scope = self.scopes.get(&set.pod_set).copied().unwrap_or(Scope::Everywhere);
-            self.place_pods(set, scope, set.max.saturating_sub(set.min));
+            let gpu_milli = self.state.shapes.get(set.shape).gpu_milli;
+            let mut more = set.max.saturating_sub(set.min);
+            if let Some(left) = left_milli.filter(|_| gpu_milli > 0) {
+                let affordable = left.max(0) / gpu_milli;
+                more = more.min(u32::try_from(affordable).unwrap_or(u32::MAX));
+            }
+            let placed = self.place_pods(set, scope, more);
+            left_milli = left_milli.map(|left| left - gpu_milli * i64::from(placed));
         }
     }
 }

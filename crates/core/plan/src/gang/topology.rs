@@ -19,7 +19,8 @@ impl Placer<'_> {
         preferred: Option<usize>,
         parts: &[Part<'_>],
     ) -> bool {
-        let Some(depth) = required else {
+        let inside = |depth: &usize| self.state.depth_of(scope).is_none_or(|at| *depth > at);
+        let Some(depth) = required.filter(inside) else {
             return self.place_preferring(scope, preferred, parts);
         };
         let candidates = self.roomy(scope, depth, parts);
@@ -59,10 +60,10 @@ impl Placer<'_> {
     fn place_over(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> bool {
         let mut used: BTreeSet<Vec<String>> = BTreeSet::new();
         parts.iter().all(|part| {
-            self.scopes.insert(part.set.pod_set, scope);
-            if part.set.has_topology() {
-                return self.place_at(scope, part.set.required, part.set.preferred, &[*part]);
+            if let Some(own) = part.own_levels() {
+                return self.place_at(scope, part.set.required, part.set.preferred, &[own]);
             }
+            self.scopes.insert(part.set.pod_set, scope);
             self.spread_part(scope, depth, part, &mut used)
         })
     }

@@ -45,7 +45,7 @@ struct Entry {
 /// How often a random pick was made; part of the sequence, so that replays agree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RandomSequence {
-    drawn: u64,
+    pub(crate) drawn: u64,
 }
 
 impl RandomSequence {
@@ -160,5 +160,13 @@ impl Finder for Index {
         shape: ShapeId,
     ) -> CauseCounts {
         self.tree(state, policy, shape, None).obstacles()
+    }
+
+    fn draws(&self) -> u64 {
+        self.random.drawn
+    }
+
+    fn set_draws(&mut self, draws: u64) {
+        self.random.drawn = draws;
     }
 }

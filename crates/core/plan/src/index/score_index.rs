@@ -228,9 +228,15 @@ impl ScoreIndex {
     }
 }
 
+/// Bits of a key that hold the rank; the rest holds the score.
+const RANK_BITS: u32 = 24;
+const HIGHEST: i64 = 1 << 39;
+
 /// A key that orders by score, then by lowest rank; never 0.
 #[inline]
-fn key(score: i32, rank: u32) -> u64 {
-    let above_zero = (i64::from(score) - i64::from(i32::MIN)) as u64;
-    above_zero << 32 | u64::from(u32::MAX - rank)
+fn key(score: i64, rank: u32) -> u64 {
+    debug_assert!((-HIGHEST..HIGHEST).contains(&score), "score {score} has more than 40 bits");
+    debug_assert!(rank < (1 << RANK_BITS) - 1, "rank {rank} has more than 24 bits");
+    let above_zero = (score.clamp(-HIGHEST, HIGHEST - 1) + HIGHEST) as u64;
+    above_zero << RANK_BITS | u64::from((1 << RANK_BITS) - 1 - rank)
 }

@@ -84,6 +84,14 @@ impl Finder for Naive {
         }
         counts
     }
+
+    fn draws(&self) -> u64 {
+        self.random.drawn
+    }
+
+    fn set_draws(&mut self, draws: u64) {
+        self.random.drawn = draws;
+    }
 }
 
 fn members(state: &State, scope: Scope) -> Vec<NodeId> {

@@ -19,17 +19,17 @@ impl Policy for DotProduct {
     }
 
     #[inline]
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let shape = state.shapes.get(shape);
         let hot = state.nodes.hot(node);
         let gpu_left = state.devices.facts(hot.set).gpu_left_milli as f64 / GPU_SCALE_MILLI;
         let cpu_left = hot.cpu_left_milli as f64 / CPU_SCALE_MILLI;
         let cpu = cpu_left * (shape.demand.amounts.cpu_milli as f64 / CPU_SCALE_MILLI);
         let gpu = gpu_left * (shape.gpu_milli as f64 / GPU_SCALE_MILLI);
-        (100.0 * (1.0 - (cpu + gpu) / 2.0)) as i32
+        (100.0 * (1.0 - (cpu + gpu) / 2.0)) as i64
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
-        vec![Term { name: "alignment", points: i64::from(self.score(state, shape, node)) }]
+        vec![Term { name: "alignment", points: self.score(state, shape, node) }]
     }
 }

@@ -1,46 +1,251 @@
-//! `dovetail`, the default.
-use dovetail_model::{HeldDevices, NodeId};
+//! `dovetail`, the default: least expected waste under a learnt mix.
+//!
+//! score = waste(node now) − waste(node with the pod) − opening − scarcity, where waste is a potential of the
+//! node's own state: depth fragmentation ([`super::depth`]) plus imbalance, the GPU that the free CPU cannot
+//! carry and the CPU that the free GPU does not need, at the learnt CPU per GPU. Opening is charged where a
+//! pod would be the first of ours on a node with all devices free: dear for the largest nodes, next to
+//! nothing for others. Scarcity is the learnt price of the model ([`super::scarcity`]).
+//!
+//! All terms are integers in milli-GPU · 2^20. Weights were chosen on the openb traces (Apache-2.0, Alibaba
+//! 2023), seeds 42–46, one set for all; docs/benchmarks.md has the figures for other seeds.
 
-use crate::policy::fgd_learnt::FgdLearnt;
-use crate::policy::named::UnknownPolicy;
-use crate::policy::{Policy, Term};
+use std::collections::BTreeMap;
+
+use dovetail_model::{HeldDevices, NodeId};
+use rustc_hash::FxHashMap;
+
+use crate::learn::{Learnt, ONE};
+use crate::policy::depth::DepthFragmentation;
+use crate::policy::share_choice::{options_after, share_on_best};
+use crate::policy::{Policy, Term, scarcity};
 use crate::state::State;
+use crate::state::nodes::Hot;
 use crate::state::shapes::ShapeId;
+
+/// Weight of a milli-GPU without CPU, in eighths.
+const STRANDED_EIGHTHS: i64 = 16;
+/// Weight of CPU without GPU, as the milli-GPU it could carry, in eighths.
+const SURPLUS_EIGHTHS: i64 = 4;
+/// CPU is surplus above this multiple, in eighths, of the learnt CPU per GPU.
+const SURPLUS_FROM_EIGHTHS: i64 = 12;
+/// Price of opening a node with the most CPU and GPUs, in milli-GPU.
+const OPENING_MILLI: i64 = 2000;
+/// How steeply the price of opening falls with the node's CPU.
+const OPENING_POWER: u32 = 12;
 
 /// The policy.
 #[derive(Debug)]
 pub(crate) struct Dovetail {
-    inner: FgdLearnt,
+    learnt: Learnt,
+    published: Version,
+    remember: bool,
+}
+
+/// What scores read besides the state.
+#[derive(Debug)]
+struct Version {
+    depth: DepthFragmentation,
+    /// Learnt CPU milli per GPU milli, 10 fractional bits; 0 is unknown.
+    cpu_per_gpu: i64,
+    /// Price of a whole GPU by interned model.
+    prices: FxHashMap<u32, i64>,
+    largest: (i64, i64),
+    /// (need, devices, CPU step before, after) → gain in depth fragmentation less scarcity.
+    gains: FxHashMap<(u64, u32), i64>,
+    openings: FxHashMap<(i64, u16), i64>,
+}
+
+/// The parts of a score.
+struct Parts {
+    gain: i64,
+    imbalance: i64,
+    opening: i64,
 }
 
 impl Dovetail {
-    pub(crate) fn new(s: &mut State, l: Option<&str>, r: bool) -> Result<Self, UnknownPolicy> {
-        Ok(Self { inner: FgdLearnt::new(s, l, r)? })
+    pub(crate) fn new(state: &mut State, learnt: Option<&Learnt>, remember: bool) -> Self {
+        let learnt = learnt.cloned().unwrap_or_default();
+        let published = Version::of(state, &learnt, remember);
+        Self { learnt, published, remember }
+    }
+
+    fn parts(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Parts {
+        let hot = *state.nodes.hot(node);
+        let info = state.shapes.get(shape);
+        let (need, cpu_milli, gpu_milli) =
+            (info.demand.need, info.demand.amounts.cpu_milli, info.gpu_milli);
+        let version = &mut self.published;
+        let idle = state.devices.facts(hot.set).gpu_left_milli;
+        let cpu_after = hot.cpu_left_milli - cpu_milli;
+        let imbalance = version.imbalance(idle, hot.cpu_left_milli)
+            - version.imbalance(idle - gpu_milli, cpu_after);
+        Parts {
+            gain: version.gain(state, need, &hot, cpu_after, self.remember),
+            imbalance,
+            opening: version.opening(state, &hot),
+        }
     }
 }
+
 impl Policy for Dovetail {
     fn name(&self) -> &'static str {
         "dovetail"
     }
+
     fn version(&self) -> u64 {
-        self.inner.version()
+        self.learnt.version
     }
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
-        self.inner.score(state, shape, node)
+
+    #[inline]
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
+        let parts = self.parts(state, shape, node);
+        parts.gain + parts.imbalance - parts.opening
     }
+
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
-        self.inner.terms(state, shape, node)
+        let parts = self.parts(state, shape, node);
+        let scarcity = self.published.scarcity_of_best(state, shape, node);
+        vec![
+            Term { name: "fragmentation", points: parts.gain + scarcity },
+            Term { name: "cpu_gpu_balance", points: parts.imbalance },
+            Term { name: "opening", points: -parts.opening },
+            Term { name: "scarcity", points: -scarcity },
+        ]
     }
+
     fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {
-        self.inner.devices(state, shape, node)
+        let after =
+            state.nodes.hot(node).cpu_left_milli - state.shapes.get(shape).demand.amounts.cpu_milli;
+        let version = &mut self.published;
+        let step = version.depth.cpu_step(after);
+        share_on_best(state, shape, node, |state, option| {
+            -version.depth.of(state, option.set, step) - version.price(state, &option)
+        })
     }
+
     fn observe_arrival(&mut self, state: &State, shape: ShapeId, pods: u32) {
-        self.inner.observe_arrival(state, shape, pods);
+        self.learnt.observe(state, shape, pods);
     }
+
     fn publish(&mut self, state: &mut State) -> bool {
-        self.inner.publish(state)
+        let published = self.learnt.publish(state);
+        if published {
+            self.published = Version::of(state, &self.learnt, self.remember);
+        }
+        published
     }
-    fn learnt(&self) -> Option<String> {
-        self.inner.learnt()
+
+    fn published_values(&self) -> Vec<(String, i64)> {
+        self.learnt.published_values()
     }
+
+    fn learnt(&self) -> Option<&Learnt> {
+        Some(&self.learnt)
+    }
+}
+
+impl Version {
+    fn of(state: &mut State, learnt: &Learnt, remember: bool) -> Self {
+        let prices: BTreeMap<String, i64> = scarcity::prices(learnt);
+        let prices = prices.iter().map(|(m, price)| (state.names.models.intern(m).0, *price));
+        Self {
+            prices: prices.collect(),
+            depth: DepthFragmentation::new(state, &learnt.mix(), remember),
+            cpu_per_gpu: cpu_per_gpu(learnt),
+            largest: (learnt.supply.largest_cpu_milli, learnt.supply.largest_gpu_count),
+            gains: FxHashMap::default(),
+            openings: FxHashMap::default(),
+        }
+    }
+
+    /// Fall in depth fragmentation less scarcity, for the best choice of devices.
+    #[inline]
+    fn gain(
+        &mut self,
+        state: &mut State,
+        need: u32,
+        hot: &Hot,
+        cpu_after: i64,
+        remember: bool,
+    ) -> i64 {
+        let before = self.depth.cpu_step(hot.cpu_left_milli);
+        let after = self.depth.cpu_step(cpu_after);
+        let steps = u32::from(before) << 16 | u32::from(after);
+        let key = (u64::from(need) << 32 | u64::from(hot.set), steps);
+        if remember && let Some(known) = self.gains.get(&key) {
+            return *known;
+        }
+        let now = self.depth.of(state, hot.set, before);
+        let options = options_after(state, need, hot.set);
+        let gain = options
+            .into_iter()
+            .map(|option| {
+                now - self.depth.of(state, option.set, after) - self.price(state, &option)
+            })
+            .max()
+            .unwrap_or(0);
+        if remember {
+            self.gains.insert(key, gain);
+        }
+        gain
+    }
+
+    /// Scarcity of the devices that an option takes.
+    fn price(&self, state: &State, option: &super::share_choice::After) -> i64 {
+        let of = |(cell, milli): &(u32, i64)| {
+            let model = state.devices.kind(state.devices.cell(*cell).kind).model;
+            self.prices.get(&model).copied().unwrap_or(0) * milli / 1000
+        };
+        option.taken.iter().map(of).sum()
+    }
+
+    fn scarcity_of_best(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
+        let hot = *state.nodes.hot(node);
+        let demand = state.shapes.get(shape).demand.clone();
+        let after = self.depth.cpu_step(hot.cpu_left_milli - demand.amounts.cpu_milli);
+        let options = options_after(state, demand.need, hot.set);
+        let best = options.into_iter().max_by_key(|option| {
+            -self.depth.of(state, option.set, after) - self.price(state, option)
+        });
+        best.map_or(0, |option| self.price(state, &option))
+    }
+
+    /// GPU without CPU and CPU without GPU, weighed.
+    #[inline]
+    fn imbalance(&self, idle_milli: i64, cpu_milli: i64) -> i64 {
+        let rate = self.cpu_per_gpu;
+        if rate == 0 {
+            return 0;
+        }
+        let stranded = (idle_milli - cpu_milli * 1024 / rate).max(0);
+        let carried = cpu_milli * (1024 * 8) / (rate * SURPLUS_FROM_EIGHTHS);
+        let surplus = (carried - idle_milli).max(0);
+        (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)
+    }
+
+    /// Price of being the first of ours on a node with all devices free.
+    #[inline]
+    fn opening(&mut self, state: &State, hot: &Hot) -> i64 {
+        let facts = state.devices.facts(hot.set);
+        if hot.pods_of_jobs > 0 || facts.empty != facts.devices || self.largest.1 == 0 {
+            return 0;
+        }
+        let (largest_cpu, largest_gpus) = self.largest;
+        let key = (hot.cpu_allocatable_milli, facts.devices);
+        *self.openings.entry(key).or_insert_with(|| {
+            let fall = |part: i64, _| part * hot.cpu_allocatable_milli / largest_cpu.max(1);
+            let cpu_part = (0..OPENING_POWER).fold(1024, fall);
+            OPENING_MILLI * cpu_part * i64::from(facts.devices) / largest_gpus * (ONE / 1024)
+        })
+    }
+}
+
+/// CPU milli per GPU milli of the pods that ask for GPUs, 10 fractional bits.
+fn cpu_per_gpu(learnt: &Learnt) -> i64 {
+    let (mut cpu, mut gpu) = (0i128, 0i128);
+    for (kind, share) in learnt.shares.iter().filter(|(kind, _)| kind.gpu_count > 0) {
+        cpu += i128::from(kind.cpu_milli) * i128::from(*share);
+        gpu += i128::from(kind.total_milli()) * i128::from(*share);
+    }
+    if gpu == 0 { 0 } else { (cpu * 1024 / gpu) as i64 }
 }

@@ -2,10 +2,10 @@
 
 use dovetail_model::{HeldDevices, NodeId};
 
-use crate::learn::ArrivalMix;
+use crate::learn::{Learnt, ONE};
 use crate::policy::fgd::FgdScorer;
 use crate::policy::fragmentation::Fragmentation;
-use crate::policy::named::UnknownPolicy;
+use crate::policy::target::TargetPod;
 use crate::policy::{Policy, Term};
 use crate::state::State;
 use crate::state::shapes::ShapeId;
@@ -13,25 +13,29 @@ use crate::state::shapes::ShapeId;
 /// The policy.
 #[derive(Debug)]
 pub(crate) struct FgdLearnt {
-    mix: ArrivalMix,
+    learnt: Learnt,
     scorer: FgdScorer,
     remember: bool,
 }
 
 impl FgdLearnt {
-    pub(crate) fn new(
-        state: &mut State,
-        learnt: Option<&str>,
-        remember: bool,
-    ) -> Result<Self, UnknownPolicy> {
-        let mix = ArrivalMix::from_learnt("fgd-learnt", learnt)?;
-        let scorer = scorer(state, &mix, remember);
-        Ok(Self { mix, scorer, remember })
+    pub(crate) fn new(state: &mut State, learnt: Option<&Learnt>, remember: bool) -> Self {
+        let learnt = learnt.cloned().unwrap_or_default();
+        let scorer = scorer(state, &learnt, remember);
+        Self { learnt, scorer, remember }
     }
 }
 
-fn scorer(state: &mut State, mix: &ArrivalMix, remember: bool) -> FgdScorer {
-    FgdScorer::new(Fragmentation::new(state, &mix.target(), remember), remember)
+fn scorer(state: &mut State, learnt: &Learnt, remember: bool) -> FgdScorer {
+    let target = |(kind, weight): (crate::learn::PodKind, i64)| TargetPod {
+        cpu_milli: kind.cpu_milli,
+        gpu_count: kind.gpu_count,
+        gpu_milli: kind.gpu_milli,
+        gpu_models: kind.gpu_models.into_iter().collect(),
+        weight: weight as f64 / ONE as f64,
+    };
+    let mix: Vec<TargetPod> = learnt.mix().into_iter().map(target).collect();
+    FgdScorer::new(Fragmentation::new(state, &mix, remember), remember)
 }
 
 impl Policy for FgdLearnt {
@@ -40,16 +44,16 @@ impl Policy for FgdLearnt {
     }
 
     fn version(&self) -> u64 {
-        self.mix.version()
+        self.learnt.version
     }
 
     #[inline]
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         self.scorer.score(state, shape, node)
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
-        let points = i64::from(self.score(state, shape, node));
+        let points = self.score(state, shape, node);
         vec![Term { name: "fragmentation", points }]
     }
 
@@ -58,18 +62,22 @@ impl Policy for FgdLearnt {
     }
 
     fn observe_arrival(&mut self, state: &State, shape: ShapeId, pods: u32) {
-        self.mix.observe(state, shape, pods);
+        self.learnt.observe(state, shape, pods);
     }
 
     fn publish(&mut self, state: &mut State) -> bool {
-        let published = self.mix.publish();
+        let published = self.learnt.publish(state);
         if published {
-            self.scorer = scorer(state, &self.mix, self.remember);
+            self.scorer = scorer(state, &self.learnt, self.remember);
         }
         published
     }
 
-    fn learnt(&self) -> Option<String> {
-        Some(self.mix.to_learnt())
+    fn published_values(&self) -> Vec<(String, i64)> {
+        self.learnt.published_values()
+    }
+
+    fn learnt(&self) -> Option<&Learnt> {
+        Some(&self.learnt)
     }
 }

@@ -17,7 +17,7 @@ impl Policy for FirstFit {
         "first-fit"
     }
 
-    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i32 {
+    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i64 {
         0
     }
 
@@ -48,12 +48,20 @@ impl Policy for Random {
         Pick::Random { seed: self.seed }
     }
 
-    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i32 {
+    fn score(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> i64 {
         0
     }
 
     fn terms(&mut self, _: &mut State, _: ShapeId, _: NodeId) -> Vec<Term> {
         Vec::new()
+    }
+
+    fn draws(&self) -> u64 {
+        self.devices.drawn
+    }
+
+    fn set_draws(&mut self, draws: u64) {
+        self.devices.drawn = draws;
     }
 
     fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {

@@ -78,9 +78,10 @@ impl Fragmentation {
             rank => self.cpu_thresholds[usize::from(rank) - 1],
         };
         let idle = state.devices.facts(set).gpu_left_milli;
+        let devices: SmallVec<[(u32, i64); 8]> = state.devices.shared_lefts(set).collect();
         let mut sums = [0.0; 6];
         for pod in &self.mix {
-            let (class, amount) = pod.fragmented(state, set, cpu_left, idle);
+            let (class, amount) = pod.fragmented(&devices, cpu_left, idle);
             sums[class as usize] += pod.weight * amount as f64;
         }
         sums.iter().sum()
@@ -101,24 +102,22 @@ impl Expected {
         }
     }
 
-    fn fragmented(&self, state: &State, set: u32, cpu_left: i64, idle: i64) -> (Class, i64) {
+    fn fragmented(&self, devices: &[(u32, i64)], cpu_left: i64, idle: i64) -> (Class, i64) {
         let enough_cpu = cpu_left >= self.cpu_milli;
         if self.gpu_count == 0 {
             let class = if enough_cpu { Class::NoGpuWanted } else { Class::NoGpuWantedLackCpu };
             return (class, idle);
         }
         let (mut accessible, mut fitting, mut too_small_milli) = (0, 0, 0);
-        for number in state.devices.set(set) {
-            let cell = state.devices.cell(*number);
-            let model = state.devices.kind(cell.kind).model;
-            if !self.models.is_empty() && self.models.binary_search(&model).is_err() {
+        for (model, left) in devices {
+            if !self.models.is_empty() && self.models.binary_search(model).is_err() {
                 continue;
             }
             accessible += 1;
-            if cell.compute_left_milli >= self.gpu_milli {
+            if *left >= self.gpu_milli {
                 fitting += 1;
             } else {
-                too_small_milli += cell.compute_left_milli.max(0);
+                too_small_milli += left;
             }
         }
         let enough_gpu = fitting >= self.gpu_count;

@@ -19,7 +19,7 @@ impl Policy for GpuClustering {
         "gpu-clustering"
     }
 
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let need = state.devices.need(state.shapes.get(shape).demand.need);
         let size: Size = match need.request {
             Request::Whole { count, .. } => usize::from(count),
@@ -27,7 +27,7 @@ impl Policy for GpuClustering {
             _ => return 0,
         };
         let gpu_left = state.devices.facts(state.nodes.hot(node).set).gpu_left_milli;
-        let fullness = (25 * (8000 - gpu_left) / 8000) as i32;
+        let fullness = 25 * (8000 - gpu_left) / 8000;
         let (mut same, mut other) = (false, false);
         for id in &state.nodes.cold(node).holdings {
             match state.holdings.get(*id).devices.as_slice() {
@@ -52,6 +52,6 @@ impl Policy for GpuClustering {
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
-        vec![Term { name: "clustering", points: i64::from(self.score(state, shape, node)) }]
+        vec![Term { name: "clustering", points: self.score(state, shape, node) }]
     }
 }

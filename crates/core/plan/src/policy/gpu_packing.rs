@@ -16,7 +16,7 @@ impl Policy for GpuPacking {
         "gpu-packing"
     }
 
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let need = state.devices.need(state.shapes.get(shape).demand.need);
         let share = match need.request {
             Request::Whole { .. } => false,
@@ -24,7 +24,7 @@ impl Policy for GpuPacking {
             _ => return 0,
         };
         let facts = state.devices.facts(state.nodes.hot(node).set);
-        let devices = i32::from(facts.devices);
+        let devices = i64::from(facts.devices);
         if facts.gpu_left_milli == i64::from(facts.devices) * 1000 {
             return (33 - devices).max(devices);
         }
@@ -34,8 +34,8 @@ impl Policy for GpuPacking {
         let mut percent_left = 0;
         for (index, _) in &chosen {
             let cell = state.devices.cell(cells[usize::from(*index)]);
-            free_used += i32::from(cell.mode == Mode::Empty);
-            percent_left += (cell.compute_left_milli * 100 / 1000) as i32;
+            free_used += i64::from(cell.mode == Mode::Empty);
+            percent_left += cell.compute_left_milli * 100 / 1000;
         }
         match share && free_used == 0 {
             true => (100 - percent_left / 10).max(50),
@@ -44,6 +44,6 @@ impl Policy for GpuPacking {
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
-        vec![Term { name: "packing", points: i64::from(self.score(state, shape, node)) }]
+        vec![Term { name: "packing", points: self.score(state, shape, node) }]
     }
 }

@@ -34,9 +34,9 @@ impl Policy for KubeDefault {
         "kube-default"
     }
 
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32 {
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
         let load = Load::of(state, shape, node);
-        (load.least_allocated() + load.balanced()) as i32
+        load.least_allocated() + load.balanced()
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {

@@ -5,6 +5,7 @@
 //! decisions. Higher is better; equal scores go to the node with the lowest rank.
 
 pub(crate) mod best_fit;
+pub(crate) mod depth;
 pub(crate) mod dot_product;
 pub(crate) mod dovetail;
 pub(crate) mod fgd;
@@ -16,12 +17,15 @@ pub(crate) mod gpu_packing;
 pub(crate) mod kube_default;
 pub mod meter;
 pub mod named;
+pub(crate) mod scarcity;
+pub(crate) mod share_choice;
 pub mod target;
 
 use dovetail_model::{HeldDevices, NodeId};
 use serde::Serialize;
 
 use crate::device::choice;
+use crate::learn::Learnt;
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
@@ -61,8 +65,8 @@ pub trait Policy: Send {
         Pick::Best
     }
 
-    /// Score of placing one pod of the shape on a node that can take it, with at most 31 bits.
-    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i32;
+    /// Score of placing one pod of the shape on a node that can take it, between −2^39 and 2^39.
+    fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64;
 
     /// The parts of [`Policy::score`], whose points add up to it.
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term>;
@@ -80,8 +84,21 @@ pub trait Policy: Send {
         false
     }
 
-    /// What a learning policy has learnt, as text that [`named::build`] reads; `None` if it does not learn.
-    fn learnt(&self) -> Option<String> {
+    /// The published version as named integers; empty if the policy does not learn.
+    fn published_values(&self) -> Vec<(String, i64)> {
+        Vec::new()
+    }
+
+    /// How many random numbers were drawn, so that a question can be taken back.
+    fn draws(&self) -> u64 {
+        0
+    }
+
+    /// Forgets random numbers beyond so many.
+    fn set_draws(&mut self, _draws: u64) {}
+
+    /// What a learning policy has learnt; `None` if it does not learn.
+    fn learnt(&self) -> Option<&Learnt> {
         None
     }
 }

@@ -4,6 +4,7 @@ use dovetail_model::Snapshot;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::learn::Learnt;
 use crate::policy::Policy;
 use crate::policy::best_fit::BestFit;
 use crate::policy::dot_product::DotProduct;
@@ -45,7 +46,7 @@ pub struct PolicySpec {
     /// Target mix of `fgd`; empty makes every fragmentation 0.
     pub target_mix: Vec<TargetPod>,
     /// What an earlier run of a learning policy learnt ([`Policy::learnt`]); `None` starts knowing nothing.
-    pub learnt: Option<String>,
+    pub learnt: Option<Learnt>,
 }
 
 impl Default for PolicySpec {
@@ -79,14 +80,6 @@ pub enum UnknownPolicy {
         /// The names there are.
         known: String,
     },
-    /// What was said to be learnt cannot be read.
-    #[error("what policy {policy} is said to have learnt cannot be read: {problem}")]
-    Learnt {
-        /// The policy.
-        policy: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
 }
 
 /// Builds a policy. `remember` false makes it compute everything anew each time.
@@ -95,11 +88,11 @@ pub(crate) fn build(
     state: &mut State,
     remember: bool,
 ) -> Result<Box<dyn Policy>, UnknownPolicy> {
-    let learnt = spec.learnt.as_deref();
+    let learnt = spec.learnt.as_ref();
     Ok(match spec.name.as_str() {
-        "dovetail" => Box::new(Dovetail::new(state, learnt, remember)?),
+        "dovetail" => Box::new(Dovetail::new(state, learnt, remember)),
         "fgd" => Box::new(Fgd::new(state, &spec.target_mix, remember)),
-        "fgd-learnt" => Box::new(FgdLearnt::new(state, learnt, remember)?),
+        "fgd-learnt" => Box::new(FgdLearnt::new(state, learnt, remember)),
         "best-fit" => Box::new(BestFit),
         "dot-product" => Box::new(DotProduct),
         "gpu-packing" => Box::new(GpuPacking),

@@ -57,6 +57,8 @@ pub(crate) struct Pending {
     /// First job of every class that is awake.
     awake: BTreeMap<OrderKey, usize>,
     waiting: usize,
+    /// Everything that some sleeping class wants, and maybe more.
+    wanted: Help,
 }
 
 impl Pending {
@@ -108,6 +110,7 @@ impl Pending {
 
     /// Puts a class to sleep until something it wants becomes better.
     pub(crate) fn sleep(&mut self, class: usize, wants: Help) {
+        self.wanted |= wants;
         self.change(class, |class| {
             class.asleep = Some(wants);
             true
@@ -120,15 +123,19 @@ impl Pending {
 
     /// Wakes the classes that an event may have helped.
     pub(crate) fn wake(&mut self, helped: Help) {
-        if helped == Help::NONE {
+        if !helped.meets(self.wanted) {
             return;
         }
+        self.wanted = Help::NONE;
         for number in 0..self.classes.len() {
-            if self.classes[number].asleep.is_some_and(|wants| wants.meets(helped)) {
+            let Some(wants) = self.classes[number].asleep else { continue };
+            if wants.meets(helped) {
                 self.change(number, |class| {
                     class.asleep = None;
                     true
                 });
+            } else {
+                self.wanted |= wants;
             }
         }
     }

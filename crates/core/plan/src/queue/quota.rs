@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{Queue, QueueName};
+use smallvec::SmallVec;
 
 /// Limits and usage per queue. A queue nobody described has no limit and no parent.
 #[derive(Clone, Debug, Default)]
@@ -62,15 +63,11 @@ impl Quota {
     /// The queue and its parents; a cycle ends where it closes.
     fn chain<'s>(&'s self, queue: &str) -> impl Iterator<Item = &'s Queue> + use<'s> {
         let mut next = self.queues.get(queue);
-        let mut steps = 0;
+        let mut seen: SmallVec<[&'s str; 8]> = SmallVec::new();
         std::iter::from_fn(move || {
-            let current = next?;
-            steps += 1;
-            next = current
-                .parent
-                .as_ref()
-                .filter(|_| steps < self.queues.len())
-                .and_then(|parent| self.queues.get(parent));
+            let current = next.filter(|queue| !seen.contains(&queue.name.as_str()))?;
+            seen.push(&current.name);
+            next = current.parent.as_ref().and_then(|parent| self.queues.get(parent));
             Some(current)
         })
     }

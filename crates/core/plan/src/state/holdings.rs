@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HeldDevices, HoldingId, NodeId, Owner, Phase, ReservationId};
+use dovetail_model::{HeldDevices, HoldingId, NodeId, Owner, Phase, PodId, ReservationId};
 use smallvec::SmallVec;
 
 /// Amounts of a node besides devices, with names interned.
@@ -27,6 +27,18 @@ pub(crate) struct HoldingRecord {
     pub(crate) devices: HeldDevices,
     /// Interned selectors that count the pod.
     pub(crate) counts_into: SmallVec<[u32; 2]>,
+}
+
+impl HoldingRecord {
+    /// Who holds it, in a form that has an order and is the same after a restart.
+    pub(crate) fn holder(&self) -> (Option<PodId>, &str, Option<ReservationId>, &HeldDevices) {
+        let (pod, name) = match &self.owner {
+            Owner::Pod(pod) => (Some(*pod), ""),
+            Owner::Foreign(name) => (None, name.as_str()),
+            Owner::Reservation => (None, ""),
+        };
+        (pod, name, self.reservation, &self.devices)
+    }
 }
 
 /// Records by identity. An identity is used again after its holding is gone.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId, Resources,
+    Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId,
+    Resources,
 };
 
 use crate::cause::Help;
-use crate::device::cell::kind_of;
+use crate::device::cell::{Cell, kind_of};
 use crate::device::choice::LOST;
 use crate::state::holdings::{Amounts, HoldingRecord};
 use crate::state::{Names, State};
@@ -123,6 +124,7 @@ impl State {
         }
         left.extended.sort_unstable();
         let hot = &mut self.nodes.hot[slot.index()];
+        hot.cpu_allocatable_milli = node.allocatable.cpu_milli;
         hot.cpu_left_milli = left.cpu_milli;
         hot.memory_left_bytes = left.memory_bytes;
         hot.slots_left = left.pod_slots.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
@@ -131,23 +133,25 @@ impl State {
         cold.extended_left = left.extended.into_iter().collect();
     }
 
-    /// Computes the device cells of a node anew from its devices and what it holds.
+    /// Computes the device cells of a node anew from its devices and what it holds. Where devices are
+    /// counted, holdings on devices that cannot give what they hold move to others that can.
     pub(crate) fn rebuild_devices(&mut self, slot: NodeId) {
+        if self.nodes.cold(slot).node.knowledge == Knowledge::Counted {
+            self.renumber_devices(slot);
+        }
+        self.recount_devices(slot);
+    }
+
+    /// As [`State::rebuild_devices`], and every holding stays on the devices it names.
+    pub(crate) fn recount_devices(&mut self, slot: NodeId) {
         let node = Arc::clone(&self.nodes.cold(slot).node);
         let counted = node.knowledge == Knowledge::Counted;
         let mut cells: Vec<u32> =
             node.devices.iter().map(|device| self.empty_cell(device, counted)).collect();
         let mut holders = vec![0u16; cells.len()];
         let mut missing_devices = 0;
-        let mut held = self.nodes.cold(slot).holdings.clone();
-        held.sort_unstable();
-        for id in held {
-            let mut devices = self.holdings.get(id).devices.clone();
-            if counted {
-                renumber(&mut devices, &cells, &holders);
-                self.holdings.set_devices(id, devices.clone());
-            }
-            for (index, amount) in &devices {
+        for id in self.nodes.cold(slot).holdings.clone() {
+            for (index, amount) in &self.holdings.get(id).devices {
                 let place = usize::from(*index);
                 match cells.get(place).copied().filter(|cell| *cell != LOST) {
                     Some(cell) => {
@@ -170,6 +174,45 @@ impl State {
         self.log.touch(slot);
     }
 
+    /// On a node with counted devices an index stands for “one of them”. Holdings that the devices they
+    /// name can give to all of them keep those; the others get devices that can give it, or numbers beyond
+    /// the last. The order is by holder, so that it does not depend on history.
+    fn renumber_devices(&mut self, slot: NodeId) {
+        let node = Arc::clone(&self.nodes.cold(slot).node);
+        let mut cells: Vec<Option<Cell>> = Vec::new();
+        for device in &node.devices {
+            let number = self.empty_cell(device, true);
+            cells.push((number != LOST).then(|| self.devices.cell(number).clone()));
+        }
+        let mut held = self.nodes.cold(slot).holdings.clone();
+        held.sort_by(|a, b| self.holdings.get(*a).holder().cmp(&self.holdings.get(*b).holder()));
+        let mut homeless = Vec::new();
+        for id in held {
+            let devices = &self.holdings.get(id).devices;
+            let mut after = cells.clone();
+            match devices.iter().all(|(index, amount)| add(&mut after, *index, amount)) {
+                true => cells = after,
+                false => homeless.push(id),
+            }
+        }
+        let mut beyond = u16::MAX;
+        for id in homeless {
+            let mut devices = self.holdings.get(id).devices.clone();
+            for (index, amount) in &mut devices {
+                let places = 0..cells.len() as u16;
+                *index = places
+                    .clone()
+                    .find(|place| add(&mut cells, *place, amount))
+                    .unwrap_or_else(|| {
+                        beyond -= 1;
+                        beyond + 1
+                    });
+            }
+            devices.sort_by_key(|(index, _)| *index);
+            self.holdings.set_devices(id, devices);
+        }
+    }
+
     fn empty_cell(&mut self, device: &dovetail_model::Device, counted: bool) -> u32 {
         if !device.healthy {
             return LOST;
@@ -189,20 +232,14 @@ impl State {
     }
 }
 
-/// On a node with counted devices an index stands for “one of them”: put the holding on free ones first.
-fn renumber(devices: &mut dovetail_model::HeldDevices, cells: &[u32], holders: &[u16]) {
-    let mut free = (0..cells.len()).filter(|i| cells[*i] != LOST && holders[*i] == 0);
-    let mut beyond = u16::MAX;
-    for (index, _) in devices.iter_mut() {
-        *index = free.next().map_or_else(
-            || {
-                beyond -= 1;
-                beyond + 1
-            },
-            |place| place as u16,
-        );
+/// Adds an amount to a cell if the cell can give it.
+fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
+    let Some(Some(cell)) = cells.get_mut(usize::from(index)) else { return false };
+    let can = cell.can_give(amount);
+    if can {
+        *cell = cell.hold(amount);
     }
-    devices.sort_by_key(|(index, _)| *index);
+    can
 }
 
 impl Names {

@@ -79,10 +79,14 @@ impl State {
     pub(crate) fn commit(&mut self, mark: Mark) {
         self.depth -= 1;
         if self.depth == 0 {
-            if self.journal[mark.0..].iter().any(|undo| matches!(undo, Undo::Released(..))) {
-                self.helped = Help::ALL;
+            for undo in self.journal.drain(mark.0..) {
+                self.helped |= match undo {
+                    Undo::Held(id) if self.holdings.contains(id) => {
+                        Help::of_hold(self.holdings.get(id))
+                    }
+                    _ => Help::ALL,
+                };
             }
-            self.journal.clear();
         }
     }
 
@@ -107,10 +111,12 @@ impl State {
     pub(crate) fn hold(&mut self, record: HoldingRecord) -> HoldingId {
         let id = self.holdings.next_id();
         self.apply(id, &record);
-        self.holdings.insert(record);
         if self.depth > 0 {
             self.journal.push(Undo::Held(id));
+        } else {
+            self.helped |= Help::of_hold(&record);
         }
+        self.holdings.insert(record);
         id
     }
 
@@ -139,7 +145,7 @@ impl State {
         self.counters.apply(record, -1, &mut self.log);
         self.log.touch(record.node);
         if overlapped {
-            self.rebuild_devices(record.node);
+            self.recount_devices(record.node);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{HoldingId, Mode, Node, NodeId, NodeName};
+use dovetail_model::{HoldingId, Mode, Node, NodeId, NodeName, Owner};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -23,6 +23,10 @@ pub(crate) struct Hot {
     /// Tie-break: the lowest wins.
     pub(crate) rank: u32,
     pub(crate) slots_left: i32,
+    /// Holdings of pods of jobs the engine knows.
+    pub(crate) pods_of_jobs: u16,
+    /// CPU the node has.
+    pub(crate) cpu_allocatable_milli: i64,
     /// Some free amount is negative.
     pub(crate) overcommitted: bool,
 }
@@ -153,6 +157,9 @@ impl Nodes {
         hot.slots_left -= (sign * amounts.pod_slots) as i32;
         cold.ephemeral_left_bytes -= sign * amounts.ephemeral_bytes;
         cold.apply_extended(amounts, sign);
+        if let Owner::Pod(_) = record.owner {
+            hot.pods_of_jobs = (i64::from(hot.pods_of_jobs) + sign) as u16;
+        }
         let mut anew = false;
         for (index, amount) in &record.devices {
             let Some(old) = cold.usable_cell(*index) else {

@@ -2,7 +2,7 @@
 
 use dovetail_model::{Action, Event, JobId, NodeName, Plan};
 use dovetail_plan::policy::meter::FragmentationMeter;
-use dovetail_plan::{Engine, EngineConfig, EngineError, TargetPod};
+use dovetail_plan::{Engine, EngineConfig, EngineError, Learnt, TargetPod};
 use dovetail_trace::fgd::typical_pods;
 use dovetail_trace::{TraceJob, TraceNode};
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ pub struct FgdRun {
     pub event_log_hash: String,
     /// State after each arrival.
     pub samples: Vec<Sample>,
-    /// The engine at the end.
-    pub learnt: Option<String>,
+    /// What a learning policy knew at the end.
+    pub learnt: Option<Learnt>,
 }
 
 impl FgdWorld<'_> {
@@ -183,7 +183,7 @@ impl Tally {
             latencies_ns: self.latencies_ns,
             event_log_hash: self.log.hash(),
             samples: self.samples,
-            learnt: engine.policy().learnt(),
+            learnt: engine.policy().learnt().cloned(),
         }
     }
 }
