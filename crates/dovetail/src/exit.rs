@@ -7,6 +7,8 @@ use anyhow::Error;
 use dovetail_exact::BoundError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_sim::baseline::{BaselineError, OverheadTableError};
+use dovetail_sim::timed::TimedError;
+use dovetail_sim::timed::cluster_events::ClusterEventError;
 use dovetail_trace::TraceError;
 
 use crate::output::style::{Stream, Style};
@@ -109,10 +111,22 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         let is_ours = matches!(error, BoundError::Solver { .. });
         return (!is_ours).then_some(BAD_INPUT);
     }
-    match cause.downcast_ref::<EngineError>() {
-        Some(EngineError::UnknownPolicy(UnknownPolicy::Name { .. })) => Some(USAGE),
-        Some(EngineError::UnknownPolicy(UnknownPolicy::Learnt { .. })) => Some(BAD_INPUT),
-        Some(EngineError::EmptyJob { .. }) => Some(BAD_INPUT),
+    if cause.is::<ClusterEventError>() {
+        return Some(BAD_INPUT);
+    }
+    match cause.downcast_ref::<TimedError>() {
+        Some(TimedError::Engine(error)) => return code_of_engine(error),
+        Some(_) => return Some(BAD_INPUT),
+        None => {}
+    }
+    cause.downcast_ref::<EngineError>().and_then(code_of_engine)
+}
+
+fn code_of_engine(error: &EngineError) -> Option<u8> {
+    match error {
+        EngineError::UnknownPolicy(UnknownPolicy::Name { .. }) => Some(USAGE),
+        EngineError::UnknownPolicy(UnknownPolicy::Learnt { .. }) => Some(BAD_INPUT),
+        EngineError::EmptyJob { .. } => Some(BAD_INPUT),
         _ => None,
     }
 }

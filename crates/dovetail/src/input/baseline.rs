@@ -13,10 +13,7 @@ const MICROS_PER_MS: u64 = 1_000;
 /// # Errors
 /// Names the job that lacks a value, or asks for more than these orders know.
 pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
-    if !trace.known.submit_times {
-        let text = "has no submission times: the timed protocol needs them";
-        return Err(BadInput(format!("{}: {text}", trace.source)));
-    }
+    check_times(trace)?;
     let bad = |id: &str, problem: &str| BadInput(format!("{}: job {id}: {problem}", trace.source));
     let job = |job: &dovetail_trace::TraceJob| {
         let duration_ms = job.duration_ms.ok_or_else(|| bad(&job.id, "has no run time"))?;
@@ -33,6 +30,18 @@ pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
         })
     };
     trace.jobs.iter().map(job).collect()
+}
+
+/// Refuses a trace that has an order but no times.
+///
+/// # Errors
+/// Names the file.
+pub(crate) fn check_times(trace: &Trace) -> Result<(), BadInput> {
+    if trace.known.submit_times {
+        return Ok(());
+    }
+    let text = "has no submission times: the timed protocol needs them";
+    Err(BadInput(format!("{}: {text}", trace.source)))
 }
 
 /// The GPUs of the machines.

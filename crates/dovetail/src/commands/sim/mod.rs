@@ -4,6 +4,7 @@ mod check;
 mod run;
 mod run_fgd;
 mod run_timed;
+mod timed_replay;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 
 use crate::app::App;
 use crate::commands::sim::check::Check;
+use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
+use crate::input::faults::FaultFlags;
 use crate::exit::UsageError;
 use crate::input::cluster::NodesFlag;
 use crate::input::fgd_world::OrderFlags;
@@ -43,10 +45,15 @@ pub(crate) struct RunFlags {
     pub(crate) policy: Option<String>,
     /// timed: in which order waiting jobs start
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
-    pub(crate) order: Option<run_timed::OrderName>,
+    pub(crate) order: Option<OrderName>,
     /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
+    /// timed: what the engine is told about run times [default: truth for sjf, else trace]
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    pub(crate) estimates: Option<run_timed::EstimatesName>,
+    #[command(flatten)]
+    pub(crate) faults: FaultFlags,
     #[command(flatten)]
     pub(crate) orders: OrderFlags,
     #[command(flatten)]
@@ -66,6 +73,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                 ("--jobs", flags.jobs.is_some()),
                 ("--order", flags.order.is_some()),
                 ("--start-overhead", flags.start_overhead.is_some()),
+                ("--estimates", flags.estimates.is_some()),
+                (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
             ])?;
             run_fgd::run(app, flags)
         }

@@ -75,7 +75,7 @@ pub(crate) fn replay(
     let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
     let mut judge = Watch::new(check, &snapshot(ranked));
     let run = run_fgd(world, config, &mut clock_ns, &mut |_, event, plan| {
-        judge.step(event, plan, 0);
+        judge.step(std::slice::from_ref(event), plan, 0);
         progress.advance(1);
     })?;
     judge.verdict()?;

@@ -1,96 +1,70 @@
 //! `dovetail sim run --protocol timed`.
 
-use std::fmt::Write as _;
-
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use dovetail_sim::baseline::{
-    BaselineEvent, BaselineMetrics, BaselineOrder, StartOverheads, replay_baseline,
-};
+use dovetail_sim::baseline::StartOverheads;
+use dovetail_sim::timed::Estimates;
+use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::commands::sim::run::RunFlags;
+use crate::commands::sim::timed_replay::{OrderName, TimedFigures, TimedPlan, replay};
 use crate::exit::UsageError;
-use crate::input::{baseline, trace_file};
+use crate::input::trace_file;
 use crate::output::table::{duration, facts, percent, whole};
 use crate::output::{Output, style::Stream};
+use crate::progress::Progress;
 
-/// In which order waiting jobs start.
+/// The policy where none is named.
+const DEFAULT_POLICY: &str = "first-fit";
+
+/// What the engine is told about run times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderName {
-    /// Shortest remaining time first, preemptive, as published
-    Srtf,
-    /// Shortest remaining time x GPUs first, preemptive, as published
-    Srsf,
-    /// Least attained service in three queues, preemptive, as published; one pool of GPUs
-    Las,
+pub(crate) enum EstimatesName {
+    /// What the trace says its users expected
+    Trace,
+    /// The true run times
+    Truth,
 }
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
 struct Report {
     protocol: &'static str,
-    order: &'static str,
+    order: OrderName,
+    policy: Option<String>,
     trace: String,
+    seed: u64,
     nodes: usize,
     gpus: u64,
-    jobs: usize,
-    average_jct_s: f64,
-    p99_jct_s: f64,
-    makespan_s: f64,
-    average_queue_s: f64,
-    gpu_occupancy: f64,
-    event_log_hash: String,
+    #[serde(flatten)]
+    figures: TimedFigures,
+    learning_started_from: Option<String>,
 }
 
 /// Replays the jobs of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let output = app.output("sim run", &[Output::Table, Output::Json])?;
-    let order = flags.order.context("the command line asks for --order")?;
-    let preemptive = match order {
-        OrderName::Srtf => BaselineOrder::Srtf,
-        OrderName::Srsf => BaselineOrder::Srsf,
-        OrderName::Las => BaselineOrder::Las,
-    };
-    if flags.policy.is_some() {
-        let text = format!("--policy: {} chooses nodes as published; leave it out", preemptive.name());
-        return Err(UsageError(text).into());
-    }
+    let plan = plan(app, flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
     let trace = trace_file::jobs(app, path, flags.rows)?;
-    let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
-    let jobs = baseline::jobs(&trace)?;
-    let pool = baseline::cluster(&cluster)?;
-    let mut log = Sha256::new();
-    let mut on_event = |event: BaselineEvent| {
-        let BaselineEvent { time_us, job, kind } = event;
-        log.update(format!("{time_us} {} {job}\n", kind.name()));
-    };
-    let run = replay_baseline(&jobs, &pool, preemptive, overheads.as_ref(), &mut on_event)?;
-    let BaselineMetrics {
-        jobs,
-        average_jct_s,
-        p99_jct_s,
-        makespan_s,
-        average_queue_s,
-        gpu_occupancy,
-    } = run.metrics;
+    let progress = Progress::new("jobs", trace.jobs.len() as u64);
+    let figures = replay(&trace, &cluster, &plan, &progress)?;
+    drop(progress);
+    flags.learning.save(figures.learnt.as_deref())?;
+    let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
         protocol: "timed",
-        order: preemptive.name(),
-        trace: dovetail_trace::fgd::trace_name(path),
+        order: plan.order,
+        trace: trace_name(path),
+        seed: app.settings.seed.value,
         nodes: cluster.nodes.len(),
         gpus: cluster.total_gpus(),
-        jobs,
-        average_jct_s,
-        p99_jct_s,
-        makespan_s,
-        average_queue_s,
-        gpu_occupancy,
-        event_log_hash: hexadecimal(&log.finalize()),
+        figures,
+        learning_started_from: policy.as_deref().and_then(|name| flags.learning.started_from(name)),
+        policy,
     };
     match output {
         Output::Json => app.print_json(&report),
@@ -98,28 +72,70 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     }
 }
 
+/// The flags as one plan, where they fit together.
+fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
+    let order = flags.order.context("the command line asks for --order")?;
+    let seed = app.settings.seed.value;
+    let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
+    let (flag, problem) = if order.is_preemptive() {
+        let estimates = flags.estimates.map(|_| "--estimates");
+        let policy = flags.policy.as_ref().map(|_| "--policy");
+        (policy.or(estimates).or(flags.faults.given()), "preempts as published and knows no such thing")
+    } else {
+        let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
+        (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")
+    };
+    if let Some(flag) = flag {
+        let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
+        return Err(UsageError(text).into());
+    }
+    Ok(TimedPlan {
+        order,
+        policy: flags.learning.policy(name, seed)?,
+        estimates: flags.estimates.map(|name| match name {
+            EstimatesName::Trace => Estimates::Trace,
+            EstimatesName::Truth => Estimates::Truth,
+        }),
+        overheads: flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?,
+        cluster_events: flags.faults.events()?,
+        faults: flags.faults.model(seed),
+        check: flags.check,
+    })
+}
+
 impl Report {
     /// What a person wants to see.
     fn text(&self, app: &App) -> String {
-        let title = format!("{} on {}", self.order, self.trace);
-        let title = app.style(Stream::Result).strong(&title);
-        let rows = vec![
+        let figures = &self.figures;
+        let policy = self.policy.as_ref().map(|name| format!(" with {name}")).unwrap_or_default();
+        let title = format!("{}{policy} on {}", self.order.name(), self.trace);
+        let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration);
+        let mut rows = vec![
             ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
-            ("jobs", whole(self.jobs as u64)),
-            ("submission to end, mean", duration(self.average_jct_s)),
-            ("submission to end, p99", duration(self.p99_jct_s)),
-            ("waiting, mean", duration(self.average_queue_s)),
-            ("end of the last job", duration(self.makespan_s)),
-            ("GPUs held", percent(Some(self.gpu_occupancy * 100.0))),
-            ("event log", self.event_log_hash.clone()),
+            ("jobs", whole(figures.jobs)),
+            ("submission to end", spread("mean", figures.average_jct_s, figures.p99_jct_s)),
+            ("submission to start", spread("mean", figures.average_queue_s, figures.p99_queue_s)),
+            ("end of the last job", time(figures.makespan_s)),
+            ("GPU time used", percent(figures.gpu_occupancy.map(|share| share * 100.0))),
         ];
-        format!("{title}\n\n{}", facts(rows))
+        if figures.unfinished_jobs > 0 {
+            rows.insert(2, ("jobs that did not end", whole(figures.unfinished_jobs)));
+        }
+        if figures.restarts > 0 {
+            rows.push(("restarts after failures", whole(figures.restarts)));
+            rows.push(("GPU-hours done again", format!("{:.1}", figures.repeated_gpu_hours)));
+        }
+        rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
+        rows.push(("event log", figures.event_log_hash.clone()));
+        format!("{}\n\n{}", app.style(Stream::Result).strong(&title), facts(rows))
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+fn spread(name: &str, mean_s: Option<f64>, p99_s: Option<f64>) -> String {
+    match (mean_s, p99_s) {
+        (Some(mean_s), Some(p99_s)) => {
+            format!("{name} {}, p99 {}", duration(mean_s), duration(p99_s))
+        }
+        _ => "-".to_owned(),
+    }
 }

@@ -1,0 +1,233 @@
+//! One replay of the `timed` protocol, whatever the order.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use dovetail_model::{Event, Plan};
+use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
+use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
+use dovetail_sim::timed::cluster_events::ClusterEvent;
+use dovetail_sim::timed::{
+    Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedMetrics, TimedWorld,
+};
+use dovetail_trace::{Cluster, Trace};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::commands::sim::check::{Check, Watch};
+use crate::input::baseline;
+use crate::progress::Progress;
+
+/// In which order waiting jobs start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OrderName {
+    /// Submission order; the first that does not fit holds up all others
+    Fifo,
+    /// Submission order; what does not fit is passed over
+    FifoSkip,
+    /// Shortest job first by its true run time; what does not fit is passed over
+    Sjf,
+    /// Shortest remaining time first; preemptive, as published
+    Srtf,
+    /// Shortest remaining time x GPUs first; preemptive, as published
+    Srsf,
+    /// Least attained service in three queues, one pool of GPUs; preemptive, as published
+    Las,
+}
+
+/// What an order runs on.
+#[derive(Debug)]
+enum Kind {
+    /// The decision engine, with the estimates it is given unless told otherwise.
+    Engine(Order, Estimates),
+    /// A published simulation, apart from the engine.
+    Published(BaselineOrder),
+}
+
+impl OrderName {
+    /// The name for the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::FifoSkip => "fifo-skip",
+            Self::Sjf => "sjf",
+            Self::Srtf => "srtf",
+            Self::Srsf => "srsf",
+            Self::Las => "las",
+        }
+    }
+
+    /// True when jobs are stopped and started again, by published rules that know no policy.
+    pub(crate) fn is_preemptive(self) -> bool {
+        matches!(self.kind(), Kind::Published(_))
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Fifo => Kind::Engine(Order::Fifo, Estimates::Trace),
+            Self::FifoSkip => Kind::Engine(Order::FifoSkip, Estimates::Trace),
+            Self::Sjf => Kind::Engine(Order::ShortestFirst, Estimates::Truth),
+            Self::Srtf => Kind::Published(BaselineOrder::Srtf),
+            Self::Srsf => Kind::Published(BaselineOrder::Srsf),
+            Self::Las => Kind::Published(BaselineOrder::Las),
+        }
+    }
+}
+
+/// Everything a replay is told beside the trace and the machines.
+#[derive(Clone, Debug)]
+pub(crate) struct TimedPlan {
+    pub(crate) order: OrderName,
+    /// How nodes are chosen; preemptive orders do not ask.
+    pub(crate) policy: PolicySpec,
+    /// What the engine is told about run times, if not what the order asks for.
+    pub(crate) estimates: Option<Estimates>,
+    pub(crate) overheads: Option<StartOverheads>,
+    pub(crate) cluster_events: Vec<ClusterEvent>,
+    pub(crate) faults: Option<FaultModel>,
+    pub(crate) check: Check,
+}
+
+/// What came out, as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TimedFigures {
+    pub(crate) jobs: u64,
+    pub(crate) unfinished_jobs: u64,
+    pub(crate) average_jct_s: Option<f64>,
+    pub(crate) p99_jct_s: Option<f64>,
+    pub(crate) makespan_s: Option<f64>,
+    pub(crate) average_queue_s: Option<f64>,
+    pub(crate) p50_queue_s: Option<f64>,
+    pub(crate) p99_queue_s: Option<f64>,
+    pub(crate) gpu_occupancy: Option<f64>,
+    pub(crate) restarts: u64,
+    pub(crate) repeated_gpu_hours: f64,
+    pub(crate) event_log_hash: String,
+    #[serde(skip)]
+    pub(crate) learnt: Option<String>,
+}
+
+/// Replays a trace.
+pub(crate) fn replay(
+    trace: &Trace,
+    cluster: &Cluster,
+    plan: &TimedPlan,
+    progress: &Progress,
+) -> Result<TimedFigures> {
+    match plan.order.kind() {
+        Kind::Engine(order, estimates) => by_engine(trace, cluster, plan, order, estimates, progress),
+        Kind::Published(order) => as_published(trace, cluster, plan, order, progress),
+    }
+}
+
+fn by_engine(
+    trace: &Trace,
+    cluster: &Cluster,
+    plan: &TimedPlan,
+    order: Order,
+    estimates: Estimates,
+    progress: &Progress,
+) -> Result<TimedFigures> {
+    baseline::check_times(trace)?;
+    let mut policy = plan.policy.clone();
+    if policy.name == "fgd" {
+        policy.target_mix = Simulation::target_mix(&trace.jobs);
+    }
+    let engine = EngineConfig { policy, order, ..EngineConfig::default() };
+    let estimates = plan.estimates.unwrap_or(estimates);
+    let config = TimedConfig { engine, estimates, faults: plan.faults };
+    let world = TimedWorld {
+        nodes: cluster.nodes.clone(),
+        jobs: trace.jobs.clone(),
+        cluster_events: plan.cluster_events.clone(),
+    };
+    let mut simulation = Simulation::new(world, config)?;
+    let watch = Watch::new(plan.check, &simulation.engine.snapshot());
+    let mut eyes = Eyes { watch, progress };
+    simulation.run(None, &mut eyes)?;
+    eyes.watch.verdict()?;
+    let learnt = simulation.engine.policy().learnt();
+    Ok(TimedFigures::new(&simulation.metrics(), simulation.event_log_hash(), learnt))
+}
+
+fn as_published(
+    trace: &Trace,
+    cluster: &Cluster,
+    plan: &TimedPlan,
+    order: BaselineOrder,
+    progress: &Progress,
+) -> Result<TimedFigures> {
+    let jobs = baseline::jobs(trace)?;
+    let pool = baseline::cluster(cluster)?;
+    let mut log = Sha256::new();
+    let mut on_event = |event: BaselineEvent| {
+        let BaselineEvent { time_us, job, kind } = event;
+        log.update(format!("{time_us} {} {job}\n", kind.name()));
+    };
+    let run = replay_baseline(&jobs, &pool, order, plan.overheads.as_ref(), &mut on_event)?;
+    progress.advance(jobs.len() as u64);
+    let mut waits_us: Vec<u64> = run.outcomes.iter().map(|o| o.start_us - o.submit_us).collect();
+    waits_us.sort_unstable();
+    let wait_s = |hundredths: usize| {
+        waits_us.get(waits_us.len() * hundredths / 100).map(|us| *us as f64 / 1e6)
+    };
+    let metrics = run.metrics;
+    Ok(TimedFigures {
+        jobs: metrics.jobs as u64,
+        unfinished_jobs: 0,
+        average_jct_s: Some(metrics.average_jct_s),
+        p99_jct_s: Some(metrics.p99_jct_s),
+        makespan_s: Some(metrics.makespan_s),
+        average_queue_s: Some(metrics.average_queue_s),
+        p50_queue_s: wait_s(50),
+        p99_queue_s: wait_s(99),
+        gpu_occupancy: Some(metrics.gpu_occupancy),
+        restarts: 0,
+        repeated_gpu_hours: 0.0,
+        event_log_hash: hexadecimal(&log.finalize()),
+        learnt: None,
+    })
+}
+
+/// The judge and the progress bar.
+struct Eyes<'p> {
+    watch: Watch,
+    progress: &'p Progress,
+}
+
+impl Observer for Eyes<'_> {
+    fn stepped(&mut self, _engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        self.watch.step(events, plan, now_ms);
+        let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
+        self.progress.advance(ended.count() as u64);
+    }
+}
+
+impl TimedFigures {
+    fn new(metrics: &TimedMetrics, event_log_hash: String, learnt: Option<String>) -> Self {
+        Self {
+            jobs: metrics.jobs,
+            unfinished_jobs: metrics.unfinished_jobs,
+            average_jct_s: metrics.average_jct_s,
+            p99_jct_s: metrics.p99_jct_s,
+            makespan_s: metrics.makespan_s,
+            average_queue_s: metrics.average_queue_s,
+            p50_queue_s: metrics.p50_queue_s,
+            p99_queue_s: metrics.p99_queue_s,
+            gpu_occupancy: metrics.gpu_occupancy,
+            restarts: metrics.restarts,
+            repeated_gpu_hours: metrics.repeated_gpu_hours,
+            event_log_hash,
+            learnt,
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
