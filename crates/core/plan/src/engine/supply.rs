@@ -272,7 +272,7 @@ impl Engine {
         let Some(record) = self.jobs.get(&job).filter(|record| record.place.is_some()) else {
             return false;
         };
-        let mut gang: Gang = record.gang.clone();
+        let mut gang: Gang = Gang::clone(&record.gang);
         if levels == Levels::Ignored {
             gang.required = None;
             gang.sets.iter_mut().for_each(|set| set.required = None);

@@ -1,0 +1,8 @@
+//! All integration tests of the crate in one binary.
+
+mod causes;
+mod money;
+mod oracle;
+mod properties;
+mod time;
+mod world;
