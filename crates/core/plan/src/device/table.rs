@@ -202,6 +202,11 @@ impl DeviceTable {
         after
     }
 
+    /// Interned model of the device that this cell is a state of.
+    pub(crate) fn model_of(&self, cell: u32) -> u32 {
+        self.kinds.get(self.cells.get(cell).kind).model
+    }
+
     /// Model and free compute of the devices that can be held whole or by share.
     pub(crate) fn shared_lefts(&self, set: u32) -> impl Iterator<Item = (u32, i64)> {
         self.sets.get(set).iter().filter_map(|number| {

@@ -135,7 +135,7 @@ impl Engine {
         if !job.pod_sets.iter().any(|set| set.min > 0) {
             return Err(EngineError::EmptyJob { name: job.name });
         }
-        let gang = Gang::of(&mut self.state, &job)?;
+        let gang = Arc::new(Gang::of(&mut self.state, &job)?);
         for set in &gang.sets {
             self.policy.observe_arrival(&self.state, set.shape, set.min);
         }
@@ -143,7 +143,7 @@ impl Engine {
             let (version, values) = (self.policy.version(), self.policy.published_values());
             plan.actions.push(Action::Publish { version, values });
         }
-        let key = ClassKey { queue: job.queue.clone(), gang: gang.clone() };
+        let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
         let (place, class) = self.pending.push(&job, key);
         let mut reason = None;
         if self.pending.is_asleep(class) {

@@ -1,5 +1,7 @@
 //! The decision cycle: every class that is awake is tried, best place first, until nothing more starts.
 
+use std::sync::Arc;
+
 use dovetail_model::{Action, JobId, PendingReason, Phase, Plan};
 
 use super::Engine;
@@ -40,7 +42,7 @@ impl Engine {
         if self.quota.blocked_by(&record.job.queue, gpu_milli).is_some() {
             return Err((PendingReason::WaitingForQuota, Help::QUOTA));
         }
-        let gang = record.gang.clone();
+        let gang = Arc::clone(&record.gang);
         let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
         let headroom = self.quota.headroom(&self.jobs[&job].job.queue);
         let growth_limit_milli = headroom.map(|headroom| headroom - gpu_milli);

@@ -6,6 +6,7 @@ mod snapshot;
 pub mod supply;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dovetail_model::{
     Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, PendingReason, Plan, Snapshot,
@@ -89,7 +90,7 @@ impl Search {
 #[derive(Debug)]
 pub(crate) struct JobRecord {
     pub(crate) job: Job,
-    pub(crate) gang: Gang,
+    pub(crate) gang: Arc<Gang>,
     /// Everything it holds; empty while it waits.
     pub(crate) holdings: Vec<HoldingId>,
     /// Milli-GPU counted for its queue.

@@ -58,9 +58,9 @@ impl Engine {
             if job.start_ms.is_some() {
                 unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
             }
-            let gang = Gang::of(&mut self.state, &unplaced)?;
+            let gang = Arc::new(Gang::of(&mut self.state, &unplaced)?);
             let place = job.start_ms.is_none().then(|| {
-                let key = ClassKey { queue: job.queue.clone(), gang: gang.clone() };
+                let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
                 self.pending.push(job, key)
             });
             let record = JobRecord {

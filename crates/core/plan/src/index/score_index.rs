@@ -34,6 +34,7 @@ pub(crate) struct ScoreIndex {
     touched: Vec<NodeId>,
 }
 
+const FITS: u8 = Cause::None as u8;
 /// A leaf that stands for no node.
 const NO_NODE: u8 = u8::MAX;
 
@@ -64,10 +65,11 @@ impl ScoreIndex {
         let end = state.log.end();
         let static_changed = self.static_versions != state.nodes.static_versions();
         let members_changed = static_changed && self.domain.is_some();
-        if !self.built || self.policy_version != policy.version() || members_changed {
+        if !self.built || members_changed {
             return self.rebuild(state, policy);
         }
-        if self.cursor == end {
+        let new_version = self.policy_version != policy.version();
+        if self.cursor == end && !new_version {
             return;
         }
         self.touched.clear();
@@ -91,6 +93,23 @@ impl ScoreIndex {
             self.rescore(state, policy, *node);
         }
         self.touched = touched;
+        if new_version {
+            self.rescore_all(state, policy);
+        }
+    }
+
+    /// Scores all nodes that fit anew for a new policy version; what keeps the others off stays.
+    fn rescore_all(&mut self, state: &mut State, policy: &mut dyn Policy) {
+        self.policy_version = policy.version();
+        let mut tree = std::mem::take(&mut self.tree);
+        tree.rebuild((0..self.causes.len()).map(|leaf| match self.causes[leaf] {
+            FITS => {
+                let node = self.node(leaf);
+                key(policy.score(state, self.shape, node), state.nodes.hot(node).rank)
+            }
+            _ => 0,
+        }));
+        self.tree = tree;
     }
 
     /// The best node.

@@ -35,6 +35,9 @@ pub struct Learnt {
     pub(crate) order: Vec<PodKind>,
     /// What the cluster offered when the version was published.
     pub(crate) supply: Supply,
+    /// State of the node table that the supply was read from; 0 is none.
+    #[serde(skip)]
+    supply_read_at: u64,
 }
 
 impl Learnt {
@@ -49,7 +52,11 @@ impl Learnt {
         let Some(shares) = self.histogram.shares_to_publish(&self.shares) else { return false };
         self.shares = shares;
         self.order = self.histogram.order();
-        self.supply = Supply::of(state);
+        let nodes_now = state.nodes.static_versions();
+        if self.supply_read_at != nodes_now {
+            self.supply = Supply::of(state);
+            self.supply_read_at = nodes_now;
+        }
         self.version += 1;
         true
     }

@@ -14,14 +14,26 @@ use crate::state::State;
 /// Pods beyond this number on one node are not told apart.
 const DEEPEST: i64 = 16;
 
+/// CPU told apart by the first look-up of a step.
+const BUCKET_MILLI: i64 = 256;
+
 /// Depth fragmentation under one mix, computed once per (devices, CPU step).
 #[derive(Debug)]
 pub(crate) struct DepthFragmentation {
     mix: Vec<Expected>,
     /// Free CPU is told apart only where one more expected pod fits, ascending.
     cpu_steps: Vec<i64>,
+    /// Steps at or below the lower end of each [`BUCKET_MILLI`] of CPU, so that few are compared.
+    first_step: Vec<u16>,
     memo: FxHashMap<u64, i64>,
     remember: bool,
+}
+
+/// Devices of one model with the same free compute.
+struct Alike {
+    model: u32,
+    left: i64,
+    count: i64,
 }
 
 #[derive(Debug)]
@@ -43,13 +55,23 @@ impl DepthFragmentation {
         cpu_steps.sort_unstable();
         cpu_steps.dedup();
         let mix = mix.iter().map(|(kind, weight)| Expected::of(state, kind, *weight)).collect();
-        Self { mix, cpu_steps, memo: FxHashMap::default(), remember }
+        let buckets = cpu_steps.last().map_or(0, |last| last / BUCKET_MILLI + 1);
+        let first_step = (0..=buckets)
+            .map(|bucket| cpu_steps.partition_point(|step| *step <= bucket * BUCKET_MILLI) as u16)
+            .collect();
+        Self { mix, cpu_steps, first_step, memo: FxHashMap::default(), remember }
     }
 
     /// The step of an amount of free CPU.
     #[inline]
     pub(crate) fn cpu_step(&self, cpu_left_milli: i64) -> u16 {
-        self.cpu_steps.partition_point(|step| *step <= cpu_left_milli) as u16
+        let bucket = usize::try_from(cpu_left_milli / BUCKET_MILLI).unwrap_or(0);
+        let Some(first) = self.first_step.get(bucket) else { return self.cpu_steps.len() as u16 };
+        let mut step = usize::from(*first);
+        while self.cpu_steps.get(step).is_some_and(|next| *next <= cpu_left_milli) {
+            step += 1;
+        }
+        step as u16
     }
 
     /// Depth fragmentation of a node with these devices at this CPU step.
@@ -74,7 +96,13 @@ impl DepthFragmentation {
             step => self.cpu_steps[usize::from(step) - 1],
         };
         let idle = state.devices.facts(set).gpu_left_milli;
-        let devices: SmallVec<[(u32, i64); 8]> = state.devices.shared_lefts(set).collect();
+        let mut devices: SmallVec<[Alike; 8]> = SmallVec::new();
+        for (model, left) in state.devices.shared_lefts(set).filter(|(_, left)| *left > 0) {
+            match devices.last_mut().filter(|last| (last.model, last.left) == (model, left)) {
+                Some(last) => last.count += 1,
+                None => devices.push(Alike { model, left, count: 1 }),
+            }
+        }
         self.mix.iter().map(|pod| pod.weight * pod.wasted(&devices, cpu_left, idle)).sum()
     }
 }
@@ -94,18 +122,19 @@ impl Expected {
     }
 
     /// Twice the milli-GPU that this pod would leave unused.
-    fn wasted(&self, devices: &[(u32, i64)], cpu_left: i64, idle: i64) -> i64 {
+    fn wasted(&self, devices: &[Alike], cpu_left: i64, idle: i64) -> i64 {
         if self.gpu_count == 0 || cpu_left < self.cpu_milli {
             return 2 * idle;
         }
         let (mut fitting, mut usable, mut shares) = (0, 0, 0);
-        for (model, left) in devices {
-            if *left >= self.gpu_milli
-                && (self.models.is_empty() || self.models.binary_search(model).is_ok())
+        for alike in devices {
+            if alike.left >= self.gpu_milli
+                && (self.models.is_empty() || self.models.binary_search(&alike.model).is_ok())
             {
-                fitting += 1;
-                usable += left;
-                shares += if self.gpu_milli == 1000 { 1 } else { left / self.gpu_milli };
+                let each = if self.gpu_milli == 1000 { 1 } else { alike.left / self.gpu_milli };
+                fitting += alike.count;
+                usable += alike.left * alike.count;
+                shares += each * alike.count;
             }
         }
         if fitting < self.gpu_count {

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::learn::{Learnt, ONE};
 use crate::policy::depth::DepthFragmentation;
-use crate::policy::share_choice::{options_after, share_on_best};
+use crate::policy::share_choice::{After, options_after, share_on_best};
 use crate::policy::{Policy, Term, scarcity};
 use crate::state::State;
 use crate::state::nodes::Hot;
@@ -53,6 +53,7 @@ struct Version {
     /// (need, devices, CPU step before, after) → gain in depth fragmentation less scarcity.
     gains: FxHashMap<(u64, u32), i64>,
     openings: FxHashMap<(i64, u16), i64>,
+    recent: Recent,
 }
 
 /// The parts of a score.
@@ -60,6 +61,59 @@ struct Parts {
     gain: i64,
     imbalance: i64,
     opening: i64,
+}
+
+impl Parts {
+    fn total(&self) -> i64 {
+        self.gain + self.imbalance - self.opening
+    }
+}
+
+/// All that a score reads of a shape and a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    demand: u32,
+    set: u32,
+    cpu_left_milli: i64,
+    cpu_allocatable_milli: i64,
+    opened: bool,
+}
+
+/// Scores computed lately. Many nodes are alike, above all empty ones.
+#[derive(Debug)]
+struct Recent {
+    scores: Vec<(Seen, i64)>,
+}
+
+const RECENT: usize = 1 << 12;
+
+impl Default for Recent {
+    fn default() -> Self {
+        let nothing = Seen { demand: u32::MAX, ..Seen::default() };
+        Self { scores: vec![(nothing, 0); RECENT] }
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn place(seen: &Seen) -> usize {
+        let mixed = (u64::from(seen.demand) << 32 ^ u64::from(seen.set))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(seen.cpu_left_milli as u64 ^ u64::from(seen.opened) << 40)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 52) as usize
+    }
+
+    #[inline]
+    fn find(&self, seen: &Seen) -> Option<i64> {
+        let (known, score) = &self.scores[Self::place(seen)];
+        (known == seen).then_some(*score)
+    }
+
+    #[inline]
+    fn note(&mut self, seen: Seen, score: i64) {
+        self.scores[Self::place(&seen)] = (seen, score);
+    }
 }
 
 impl Dovetail {
@@ -98,8 +152,24 @@ impl Policy for Dovetail {
 
     #[inline]
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
-        let parts = self.parts(state, shape, node);
-        parts.gain + parts.imbalance - parts.opening
+        if !self.remember {
+            return self.parts(state, shape, node).total();
+        }
+        let info = state.shapes.get(shape);
+        let hot = state.nodes.hot(node);
+        let seen = Seen {
+            demand: info.demand_id,
+            set: hot.set,
+            cpu_left_milli: hot.cpu_left_milli,
+            cpu_allocatable_milli: hot.cpu_allocatable_milli,
+            opened: hot.pods_of_jobs > 0,
+        };
+        if let Some(score) = self.published.recent.find(&seen) {
+            return score;
+        }
+        let score = self.parts(state, shape, node).total();
+        self.published.recent.note(seen, score);
+        score
     }
 
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
@@ -119,7 +189,7 @@ impl Policy for Dovetail {
         let version = &mut self.published;
         let step = version.depth.cpu_step(after);
         share_on_best(state, shape, node, |state, option| {
-            -version.depth.of(state, option.set, step) - version.price(state, &option)
+            -version.depth.of(state, option.set, step) - version.price(&option)
         })
     }
 
@@ -155,6 +225,7 @@ impl Version {
             largest: (learnt.supply.largest_cpu_milli, learnt.supply.largest_gpu_count),
             gains: FxHashMap::default(),
             openings: FxHashMap::default(),
+            recent: Recent::default(),
         }
     }
 
@@ -180,7 +251,7 @@ impl Version {
         let gain = options
             .into_iter()
             .map(|option| {
-                now - self.depth.of(state, option.set, after) - self.price(state, &option)
+                now - self.depth.of(state, option.set, after) - self.price(&option)
             })
             .max()
             .unwrap_or(0);
@@ -191,10 +262,9 @@ impl Version {
     }
 
     /// Scarcity of the devices that an option takes.
-    fn price(&self, state: &State, option: &super::share_choice::After) -> i64 {
-        let of = |(cell, milli): &(u32, i64)| {
-            let model = state.devices.kind(state.devices.cell(*cell).kind).model;
-            self.prices.get(&model).copied().unwrap_or(0) * milli / 1000
+    fn price(&self, option: &After) -> i64 {
+        let of = |(model, milli): &(u32, i64)| {
+            self.prices.get(model).copied().unwrap_or(0) * milli / 1000
         };
         option.taken.iter().map(of).sum()
     }
@@ -205,9 +275,9 @@ impl Version {
         let after = self.depth.cpu_step(hot.cpu_left_milli - demand.amounts.cpu_milli);
         let options = options_after(state, demand.need, hot.set);
         let best = options.into_iter().max_by_key(|option| {
-            -self.depth.of(state, option.set, after) - self.price(state, option)
+            -self.depth.of(state, option.set, after) - self.price(option)
         });
-        best.map_or(0, |option| self.price(state, &option))
+        best.map_or(0, |option| self.price(&option))
     }
 
     /// GPU without CPU and CPU without GPU, weighed.

@@ -14,12 +14,12 @@ use crate::state::shapes::ShapeId;
 pub(crate) struct After {
     /// The multiset after the pod is there.
     pub(crate) set: u32,
-    /// Cells that were taken from (as they were before) with the milli-GPU taken of each.
-    pub(crate) taken: SmallVec<[(u32, i64); 8]>,
+    /// Milli-GPU taken by interned model.
+    pub(crate) taken: SmallVec<[(u32, i64); 1]>,
 }
 
 /// What placing one pod of a need can lead to: one option per distinct device for a share, else one.
-pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<[After; 8]> {
+pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<[After; 4]> {
     let cells = state.devices.set(set).clone();
     if let Request::Share { .. } = state.devices.need(need).request {
         let mut distinct = cells;
@@ -29,12 +29,16 @@ pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<
     }
     let chosen = choice::choose(state.devices.need(need), &cells, &state.devices);
     let mut after = set;
-    let mut taken = SmallVec::new();
+    let mut taken: SmallVec<[(u32, i64); 1]> = SmallVec::new();
     for (index, amount) in chosen.expect("scored where it fits") {
         let old = cells[usize::from(index)];
         let new = state.devices.cell_after_hold(old, &amount);
         after = state.devices.set_after(after, old, new);
-        taken.push((old, amount.compute_milli));
+        let model = state.devices.model_of(old);
+        match taken.iter_mut().find(|(other, _)| *other == model) {
+            Some((_, milli)) => *milli += amount.compute_milli,
+            None => taken.push((model, amount.compute_milli)),
+        }
     }
     let mut one = SmallVec::new();
     one.push(After { set: after, taken });
@@ -45,7 +49,7 @@ pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<
 fn after_share(state: &mut State, need: u32, set: u32, cell: u32) -> Option<After> {
     let new = state.devices.cell_after_share(need, cell)?;
     let mut taken = SmallVec::new();
-    taken.push((cell, state.devices.need(need).gpu_milli()));
+    taken.push((state.devices.model_of(cell), state.devices.need(need).gpu_milli()));
     Some(After { set: state.devices.set_after(set, cell, new), taken })
 }
 

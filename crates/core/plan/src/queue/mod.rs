@@ -8,6 +8,7 @@ pub(crate) mod quota;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dovetail_model::{Job, JobId};
 use rustc_hash::FxHashMap;
@@ -36,7 +37,7 @@ pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClassKey {
     pub(crate) queue: String,
-    pub(crate) gang: Gang,
+    pub(crate) gang: Arc<Gang>,
 }
 
 #[derive(Debug)]
