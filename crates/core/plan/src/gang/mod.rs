@@ -127,6 +127,10 @@ impl<'a> Placer<'a> {
     /// Places each part by itself in the scope, the parts in their order.
     fn place_flat(&mut self, scope: Scope, parts: &[Part<'_>]) -> bool {
         parts.iter().all(|part| {
+            if part.count == 0 {
+                self.scopes.insert(part.set.pod_set, scope);
+                return true;
+            }
             if let Some(own) = part.own_levels() {
                 return self.place_at(scope, part.set.required, part.set.preferred, &[own]);
             }
@@ -180,15 +184,30 @@ impl<'a> Placer<'a> {
     fn grow(&mut self, gang: &Gang) {
         let mut left_milli = self.growth_limit_milli;
         for set in &gang.sets {
-            let scope = self.scopes.get(&set.pod_set).copied().unwrap_or(Scope::Everywhere);
             let gpu_milli = self.state.shapes.get(set.shape).gpu_milli;
             let mut more = set.max.saturating_sub(set.min);
             if let Some(left) = left_milli.filter(|_| gpu_milli > 0) {
                 let affordable = left.max(0) / gpu_milli;
                 more = more.min(u32::try_from(affordable).unwrap_or(u32::MAX));
             }
-            let placed = self.place_pods(set, scope, more);
+            let placed = self.grow_set(set, more);
             left_milli = left_milli.map(|left| left - gpu_milli * i64::from(placed));
         }
+    }
+
+    /// Adds up to `more` pods to a set; the first pod of a set that has none yet chooses its domain.
+    fn grow_set(&mut self, set: &GangSet, more: u32) -> u32 {
+        let scope_of = |placer: &Self| placer.scopes.get(&set.pod_set).copied();
+        let scope = scope_of(self).unwrap_or(Scope::Everywhere);
+        if set.min > 0 || set.required.is_none() || more == 0 {
+            return self.place_pods(set, scope, more);
+        }
+        let first = Part { set, count: 1, at_own_levels: true };
+        let begun = self.attempt(|p| p.place_at(scope, set.required, set.preferred, &[first]));
+        if !begun {
+            return 0;
+        }
+        let scope = scope_of(self).unwrap_or(scope);
+        1 + self.place_pods(set, scope, more - 1)
     }
 }

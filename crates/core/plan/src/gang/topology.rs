@@ -19,8 +19,8 @@ impl Placer<'_> {
         preferred: Option<usize>,
         parts: &[Part<'_>],
     ) -> bool {
-        let inside = |depth: &usize| self.state.depth_of(scope).is_none_or(|at| *depth > at);
-        let Some(depth) = required.filter(inside) else {
+        let wanted = required.filter(|depth| !self.state.is_within(scope, *depth));
+        let Some(depth) = wanted else {
             return self.place_preferring(scope, preferred, parts);
         };
         let candidates = self.roomy(scope, depth, parts);
@@ -60,6 +60,10 @@ impl Placer<'_> {
     fn place_over(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> bool {
         let mut used: BTreeSet<Vec<String>> = BTreeSet::new();
         parts.iter().all(|part| {
+            if part.count == 0 {
+                self.scopes.insert(part.set.pod_set, scope);
+                return true;
+            }
             if let Some(own) = part.own_levels() {
                 return self.place_at(scope, part.set.required, part.set.preferred, &[own]);
             }
@@ -134,6 +138,17 @@ impl State {
             Scope::Everywhere => None,
             Scope::Domain(domain) => Some(self.domains.name(domain).len() - 1),
             Scope::Node(_) => Some(self.topology.levels.len()),
+        }
+    }
+
+    /// Whether all of a scope lies in one domain of a level.
+    fn is_within(&self, scope: Scope, depth: usize) -> bool {
+        match scope {
+            Scope::Everywhere => false,
+            Scope::Domain(domain) => self.domains.name(domain).len() > depth,
+            Scope::Node(node) => {
+                depth == self.topology.levels.len() || self.nodes.cold(node).path.len() > depth
+            }
         }
     }
 

@@ -1,0 +1,122 @@
+//! The index against the naive judge, the engine against the judges of `dovetail-check`, and an engine
+//! against its own restart, on random worlds.
+
+use dovetail_check::Judge;
+use dovetail_model::{Action, Plan, Snapshot};
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Engine, EngineError};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use crate::drive::{self, History};
+use crate::recipe::{Recipe, cases, recipes};
+
+/// Engines that must decide alike, with the judge of what they decide.
+pub(crate) struct Twins {
+    pub(crate) indexed: Engine,
+    pub(crate) naive: Engine,
+    restarted: Option<Engine>,
+    judge: Judge,
+    pub(crate) history: History,
+    config: EngineConfig,
+    restart_at: usize,
+    steps: usize,
+}
+
+impl Twins {
+    pub(crate) fn of(recipe: &Recipe, policy: Option<&str>) -> Self {
+        let start = drive::start(recipe);
+        let config = EngineConfig {
+            policy: drive::policy(recipe, policy),
+            order: drive::order(recipe),
+            naive: false,
+            record_decisions: false,
+            max_index_bytes: [1 << 20, 1][usize::from(recipe.config[5] % 2)],
+        };
+        let engine = |naive| {
+            Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")
+        };
+        Self {
+            indexed: engine(false),
+            naive: engine(true),
+            restarted: None,
+            judge: Judge::new(&start),
+            history: History::of(recipe),
+            restart_at: usize::from(recipe.config[6]) % 16,
+            steps: 0,
+            config,
+        }
+    }
+
+    /// One step of all; what must hold is checked.
+    pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<(), TestCaseError> {
+        let event = self.history.event(bytes, &self.indexed);
+        let now_ms = self.history.now_ms;
+        let plan = self.indexed.step(event.clone(), now_ms);
+        let naive = self.naive.step(event.clone(), now_ms);
+        prop_assert_eq!(&plan, &naive, "index (left) and naive (right) after {:?}", &event);
+        if let Some(restarted) = &mut self.restarted {
+            let again = restarted.step(event.clone(), now_ms);
+            prop_assert_eq!(
+                decisions(&plan),
+                decisions(&again),
+                "without (left) and with restart (right) after {:?}",
+                &event
+            );
+        }
+        if let Ok(plan) = &plan {
+            self.judge.event(&event, now_ms);
+            let found = self.judge.plan(plan);
+            prop_assert!(found.is_empty(), "{:?}\nafter {:?}\nof {:?}", found, event, plan);
+        }
+        let snapshot = self.indexed.snapshot();
+        let found = self.judge.recheck_all();
+        prop_assert!(found.is_empty(), "{:?}", found);
+        let found = self.judge.compare(&snapshot);
+        prop_assert!(found.is_empty(), "{:?}\nafter {:?}", found, event);
+        self.restart(&snapshot);
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Random picks count draws, which a snapshot does not tell.
+    fn restart(&mut self, snapshot: &Snapshot) {
+        if self.steps == self.restart_at && self.config.policy.name != "random" {
+            let mut config = self.config.clone();
+            config.policy.learnt = self.indexed.policy().learnt().cloned();
+            self.restarted = Some(Engine::new(config, snapshot).expect("its own snapshot"));
+        }
+    }
+}
+
+/// What a plan decides; reasons to wait are said again after a restart.
+fn decisions(plan: &Result<Plan, EngineError>) -> Result<Vec<Action>, EngineError> {
+    let decides = |action: &&Action| !matches!(action, Action::Wait { .. });
+    plan.as_ref().map(|p| p.actions.iter().filter(decides).cloned().collect()).map_err(Clone::clone)
+}
+
+fn all_decide_alike(recipe: &Recipe) -> Result<(), TestCaseError> {
+    let mut twins = Twins::of(recipe, None);
+    for bytes in &recipe.events {
+        twins.step(bytes)?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(8_000))]
+
+    #[test]
+    fn short_histories(recipe in recipes(5, 4, 16)) {
+        all_decide_alike(&recipe)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2_500))]
+
+    #[test]
+    fn longer_histories(recipe in recipes(7, 7, 40)) {
+        all_decide_alike(&recipe)?;
+    }
+}

@@ -1,0 +1,262 @@
+//! From a recipe to steps: the history of a world, one event at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dovetail_model::{
+    Condition, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Mode, Node, NodeName, Owner,
+    Phase, Requirement, ReservationId, Resources, Snapshot, Topology,
+};
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::policy::named::POLICIES;
+use dovetail_plan::{Engine, Learnt, Order, PolicySpec, TargetPod};
+
+use crate::recipe::{self, Choices, Recipe};
+
+/// The world of a recipe before its first event.
+pub(crate) fn start(recipe: &Recipe) -> Snapshot {
+    let nodes = recipe.nodes();
+    let mut holdings = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let choose = &mut Choices::of(&recipe.nodes[index][17..]);
+        let kind = choose.below(8);
+        if kind < 4 {
+            continue;
+        }
+        let mut holding = whole_devices(node, choose.below(4));
+        if kind < 6 {
+            holding.owner = Owner::Reservation;
+            holding.reservation = Some(ReservationId((kind % 2) as u32));
+            holding.resources = Resources::pod(1000, 10);
+        } else {
+            holding.owner = Owner::Foreign(format!("static-{index}"));
+            holding.resources = Resources::pod([100, 20_000][kind % 2], 5);
+        }
+        holding.id = HoldingId(holdings.len() as u64);
+        holdings.push(holding);
+    }
+    Snapshot {
+        now_ms: 0,
+        topology: recipe.topology(),
+        mig_tables: vec![recipe::mig_table()],
+        nodes,
+        queues: recipe.queues(),
+        jobs: Vec::new(),
+        holdings,
+    }
+}
+
+/// Whole devices from index `first` on, one or two; the second may lie beyond the last.
+fn whole_devices(node: &Node, first: usize) -> Holding {
+    let memory_bytes = node.devices.first().map_or(0, |device| device.memory_bytes);
+    let whole = |index: usize| (index as u16, DeviceAmount::share(1000, memory_bytes));
+    Holding {
+        id: HoldingId(0),
+        node: node.name.clone(),
+        owner: Owner::Reservation,
+        phase: Phase::Held { expected_end_ms: None },
+        reservation: None,
+        resources: Resources::default(),
+        devices: (first..first + 1 + first % 2).map(whole).collect(),
+        counts_into: Default::default(),
+    }
+}
+
+/// The order of a recipe.
+pub(crate) fn order(recipe: &Recipe) -> Order {
+    [Order::FifoSkip, Order::ShortestFirst, Order::Fifo][usize::from(recipe.config[7] % 3)]
+}
+
+/// The policy of a recipe, by name or chosen by its bytes.
+pub(crate) fn policy(recipe: &Recipe, name: Option<&str>) -> PolicySpec {
+    let chosen = POLICIES[usize::from(recipe.config[3]) % POLICIES.len()].0;
+    let mut spec = PolicySpec::named(name.unwrap_or(chosen));
+    spec.seed = 7;
+    if spec.name == "fgd" {
+        let shapes = recipe.shapes();
+        let weight = 1.0 / shapes.len() as f64;
+        spec.target_mix = shapes.iter().map(|shape| target(shape, weight)).collect();
+    }
+    let eager = recipe.config[4] % 2 == 1;
+    if eager && matches!(spec.name.as_str(), "fgd-learnt" | "dovetail") {
+        spec.learnt = about_to_publish(recipe, &spec);
+    }
+    spec
+}
+
+fn target(requirement: &Requirement, weight: f64) -> TargetPod {
+    let gpu_milli = requirement.gpu_milli();
+    TargetPod {
+        cpu_milli: requirement.resources.cpu_milli,
+        gpu_count: gpu_milli.div_euclid(1000).max(i64::from(gpu_milli > 0)) as u16,
+        gpu_milli: gpu_milli.min(1000),
+        gpu_models: requirement.gpu_models.clone(),
+        weight,
+    }
+}
+
+/// What a policy has learnt a few arrivals before it publishes.
+fn about_to_publish(recipe: &Recipe, spec: &PolicySpec) -> Option<Learnt> {
+    let config = EngineConfig { policy: spec.clone(), ..EngineConfig::default() };
+    let mut empty = Engine::new(config, &Snapshot::default()).expect("a policy that exists");
+    let mut job = Job::single(JobId(0), "past", 0, Arc::clone(&recipe.shapes()[0]));
+    job.pod_sets[0].min = 253;
+    job.pod_sets[0].max = 253;
+    empty.step(Event::Submitted(Box::new(job)), 0).expect("a job that makes sense");
+    empty.policy().learnt().cloned()
+}
+
+/// Makes the next event from bytes and from what the world is by now.
+pub(crate) struct History {
+    shapes: Vec<Arc<Requirement>>,
+    topology: Topology,
+    nodes: BTreeMap<NodeName, Node>,
+    next_job: u64,
+    pub(crate) now_ms: u64,
+}
+
+impl History {
+    pub(crate) fn of(recipe: &Recipe) -> Self {
+        let named = recipe.nodes().into_iter().map(|node| (node.name.clone(), node));
+        Self {
+            shapes: recipe.shapes(),
+            topology: recipe.topology(),
+            nodes: named.collect(),
+            next_job: 1,
+            now_ms: 0,
+        }
+    }
+
+    /// The next event. `engine` is only looked at.
+    pub(crate) fn event(&mut self, bytes: &[u8], engine: &Engine) -> Event {
+        let choose = &mut Choices::of(bytes);
+        let kind = choose.below(32);
+        self.now_ms += choose.among(&[0, 1, 3, 7]);
+        let known: Vec<JobId> =
+            (1..self.next_job).map(JobId).filter(|job| engine.job(*job).is_some()).collect();
+        match kind {
+            0..16 => self.submit(choose),
+            16..21 if !known.is_empty() => Event::Ended { job: known[choose.below(known.len())] },
+            21 if !known.is_empty() => Event::Ending {
+                job: known[choose.below(known.len())],
+                expected_end_ms: choose.among(&[None, Some(self.now_ms + 5)]),
+            },
+            22..25 => self.change_node(choose),
+            25 => self.condition(choose),
+            26 => self.remove_node(choose),
+            27 | 28 => self.foreign(choose, engine),
+            29 => {
+                let index = choose.below(6);
+                let name = if index < 3 { format!("f{index}") } else { format!("static-{index}") };
+                Event::ForeignReleased { name }
+            }
+            30 => match choose.below(2) {
+                0 => Event::ReservationEnded { reservation: ReservationId(choose.below(2) as u32) },
+                _ => {
+                    let name = choose.among(&["team", "other", "all"]);
+                    let parent = choose.among(&[Some("all"), None, Some("team")]);
+                    let limit = choose.among(&[None, Some(4000), Some(1000)]);
+                    Event::QueueChanged(recipe::queue(name, parent, limit))
+                }
+            },
+            _ => Event::Tick,
+        }
+    }
+
+    fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
+        let id = self.next_job;
+        self.next_job += 1;
+        let job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);
+        Event::Submitted(Box::new(job))
+    }
+
+    fn some_node(&self, choose: &mut Choices<'_>) -> NodeName {
+        let place = choose.below(self.nodes.len().max(1));
+        self.nodes.keys().nth(place).cloned().unwrap_or_else(|| "n0".into())
+    }
+
+    /// A new node, or one change of a node that is there.
+    fn change_node(&mut self, choose: &mut Choices<'_>) -> Event {
+        let name = self.some_node(choose);
+        let kind = choose.below(8);
+        let anew = recipe::node(choose.below(8), choose);
+        let node = match self.nodes.get(&name).cloned() {
+            Some(mut node) if kind < 7 => {
+                match kind {
+                    0 => node.allocatable = Resources::default(),
+                    1 => node.allocatable = anew.allocatable,
+                    2 => node.devices.iter_mut().for_each(|d| d.healthy = !d.healthy),
+                    3 => node.labels = anew.labels,
+                    4 => node.taints = anew.taints,
+                    5 => node.drain_window = anew.drain_window,
+                    _ => node.devices.truncate(node.devices.len() / 2),
+                }
+                node
+            }
+            _ => anew,
+        };
+        self.nodes.insert(node.name.clone(), node.clone());
+        Event::NodeChanged(Box::new(node))
+    }
+
+    fn condition(&mut self, choose: &mut Choices<'_>) -> Event {
+        let node = self.some_node(choose);
+        let condition = choose.among(&[
+            Condition::Cordoned,
+            Condition::Ready,
+            Condition::NotReady,
+            Condition::Starting,
+        ]);
+        if let Some(known) = self.nodes.get_mut(&node) {
+            known.condition = condition;
+        }
+        Event::NodeCondition { node, condition }
+    }
+
+    fn remove_node(&mut self, choose: &mut Choices<'_>) -> Event {
+        let node = self.some_node(choose);
+        self.nodes.remove(&node);
+        Event::NodeRemoved { node }
+    }
+
+    /// Others hold something, also more than there is; never a device in another mode than it has.
+    fn foreign(&mut self, choose: &mut Choices<'_>, engine: &Engine) -> Event {
+        let owner = Owner::Foreign(format!("f{}", choose.below(3)));
+        let name = match choose.below(6) {
+            5 => "n6".into(),
+            _ => self.some_node(choose),
+        };
+        let plain = Node::plain(&name, 0, 0, 0, "");
+        let node = self.nodes.get(&name).unwrap_or(&plain);
+        let mut holding = match choose.below(4) {
+            0 => Holding { devices: Vec::new(), ..whole_devices(node, 0) },
+            1 => share(node, choose.below(4), choose.among(&[300, 900])),
+            _ => whole_devices(node, choose.below(4)),
+        };
+        holding.owner = owner.clone();
+        holding.phase = Phase::Held { expected_end_ms: choose.among(&[None, Some(15)]) };
+        let cpu_milli = choose.among(&[100, 3000, 9000]);
+        holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 200]));
+        let counted = choose.among::<&[&str]>(&[&[], &[], &["web"]]);
+        holding.counts_into = counted.iter().map(|name| (*name).to_owned()).collect();
+        let others = engine.snapshot().holdings;
+        let here = others.iter().filter(|h| h.node == name && h.owner != owner);
+        let foreign_mode =
+            here.flat_map(|h| &h.devices).any(|(_, amount)| amount.mode != Mode::Shared);
+        let share_of_pool =
+            node.knowledge == dovetail_model::Knowledge::Counted && !is_whole(&holding);
+        if foreign_mode || share_of_pool {
+            holding.devices.clear();
+        }
+        Event::ForeignHeld(Box::new(holding))
+    }
+}
+
+fn share(node: &Node, index: usize, milli: i64) -> Holding {
+    let devices = vec![(index as u16, DeviceAmount::share(milli, 0))];
+    Holding { devices, ..whole_devices(node, 0) }
+}
+
+fn is_whole(holding: &Holding) -> bool {
+    holding.devices.iter().all(|(_, amount)| amount.compute_milli == 1000)
+}

@@ -1,0 +1,14 @@
+//! Tests of the engine as its callers see it: plain data in, plans out.
+//!
+//! Worlds come from [`recipe`]: bytes that decode to nodes, shapes, jobs and events, so that a failing world
+//! shrinks to few records with few features. [`drive`] turns a recipe into steps of any number of engines.
+
+mod by_hand;
+mod conservation;
+mod determinism;
+mod differential;
+mod drive;
+mod explain;
+mod many_shapes;
+mod recipe;
+mod topology;

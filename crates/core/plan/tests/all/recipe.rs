@@ -1,0 +1,382 @@
+//! Random worlds as bytes. A zero byte is always the plainest choice, so shrinking makes worlds plain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::job::EstimateSource;
+use dovetail_model::node::DrainWindow;
+use dovetail_model::requirement::Operator;
+use dovetail_model::topology::Level;
+use dovetail_model::{
+    Condition, CounterRule, Device, DeviceRequest, Estimate, Job, JobId, Knowledge, MigProfile,
+    MigTable, Node, PodSet, Queue, Requirement, Resources, RuleKind, SelectorTerm, Taint,
+    TaintEffect, Toleration, Topology, TopologyRequest,
+};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// What a world and its history are decoded from.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) config: [u8; 8],
+    pub(crate) nodes: Vec<[u8; 20]>,
+    pub(crate) shapes: Vec<[u8; 20]>,
+    pub(crate) events: Vec<[u8; 18]>,
+}
+
+impl std::fmt::Debug for Recipe {
+    /// One line per record, with the zeros at its end left out.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let tidy = |bytes: &[u8]| {
+            let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            format!("{:?}", &bytes[..end])
+        };
+        writeln!(out, "config {}", tidy(&self.config))?;
+        self.nodes.iter().try_for_each(|bytes| writeln!(out, "node {}", tidy(bytes)))?;
+        self.shapes.iter().try_for_each(|bytes| writeln!(out, "shape {}", tidy(bytes)))?;
+        self.events.iter().try_for_each(|bytes| writeln!(out, "event {}", tidy(bytes)))
+    }
+}
+
+/// Recipes of at most so many nodes, shapes and events.
+pub(crate) fn recipes(nodes: usize, shapes: usize, events: usize) -> impl Strategy<Value = Recipe> {
+    (
+        any::<[u8; 8]>(),
+        prop::collection::vec(any::<[u8; 20]>(), 1..=nodes),
+        prop::collection::vec(any::<[u8; 20]>(), 1..=shapes),
+        prop::collection::vec(any::<[u8; 18]>(), 1..=events),
+    )
+        .prop_map(|(config, nodes, shapes, events)| Recipe { config, nodes, shapes, events })
+}
+
+/// So many cases from a fixed seed, so that a run can be repeated; `PROPTEST_RNG_SEED` explores others and
+/// `PROPTEST_CASES` sets the number.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig {
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases },
+        rng_seed: match default.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(2026),
+            fixed => fixed,
+        },
+        failure_persistence: None,
+        max_shrink_iters: 50_000,
+        ..default
+    }
+}
+
+/// Reads choices from bytes; an exhausted record chooses the plainest.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices<'b>(std::slice::Iter<'b, u8>);
+
+impl<'b> Choices<'b> {
+    pub(crate) fn of(bytes: &'b [u8]) -> Self {
+        Self(bytes.iter())
+    }
+
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0)) % count
+    }
+
+    pub(crate) fn among<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+}
+
+/// Selectors that count pods.
+const SELECTORS: [&str; 2] = ["web", "batch"];
+
+impl Recipe {
+    pub(crate) fn topology(&self) -> Topology {
+        let level = |name: &str| Level { name: name.to_owned(), label: format!("{name}-label") };
+        let names = ["zone", "block", "rack"];
+        let count = [2, 1, 0, 3][usize::from(self.config[0] % 4)];
+        let names = if count == 2 { vec!["zone", "rack"] } else { names[..count].to_vec() };
+        Topology { levels: names.into_iter().map(level).collect() }
+    }
+
+    pub(crate) fn queues(&self) -> Vec<Queue> {
+        let limits = [None, Some(4000), Some(1500), Some(0)];
+        let limit = |place: usize| limits[usize::from(self.config[1 + place] >> 4) % 4];
+        vec![
+            queue("team", Some("all"), limit(0)),
+            queue("other", Some("all"), limit(1)),
+            queue("all", None, limit(2)),
+        ]
+    }
+
+    pub(crate) fn shapes(&self) -> Vec<Arc<Requirement>> {
+        self.shapes.iter().map(|bytes| Arc::new(requirement(&mut Choices::of(bytes)))).collect()
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        let named = self.nodes.iter().enumerate();
+        named.map(|(index, bytes)| node(index, &mut Choices::of(bytes))).collect()
+    }
+}
+
+pub(crate) fn queue(name: &str, parent: Option<&str>, limit_gpu_milli: Option<i64>) -> Queue {
+    Queue {
+        name: name.to_owned(),
+        parent: parent.map(str::to_owned),
+        guaranteed_gpu_milli: 0,
+        weight: 1,
+        limit_gpu_milli,
+    }
+}
+
+/// The slices of an A100 or H100.
+pub(crate) fn mig_table() -> MigTable {
+    let profile = |name: &str, compute_slices, memory_slices, starts: &[u8]| MigProfile {
+        name: name.to_owned(),
+        compute_slices,
+        memory_slices,
+        starts: starts.to_vec(),
+    };
+    MigTable {
+        name: "eight".into(),
+        memory_slices: 8,
+        compute_slices: 7,
+        profiles: vec![
+            profile("1g", 1, 1, &[0, 1, 2, 3, 4, 5, 6]),
+            profile("1g+me", 1, 2, &[0, 2, 4, 6]),
+            profile("2g", 2, 2, &[0, 2, 4]),
+            profile("3g", 3, 4, &[0, 4]),
+            profile("4g", 4, 4, &[0]),
+            profile("7g", 7, 8, &[0]),
+        ],
+    }
+}
+
+/// Node `index`; whether its devices are counted depends on the index alone, so that it never changes.
+pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
+    let counted = index % 4 == 3;
+    let mut extended = BTreeMap::new();
+    let mut labels = BTreeMap::new();
+    let allocatable = Resources {
+        cpu_milli: choose.among(&[8000, 4000, 2000, 16000, 0]),
+        memory_bytes: choose.among(&[100, 60, 30, 0]),
+        ephemeral_bytes: choose.among(&[20, 0, 5]),
+        pod_slots: choose.among(&[110, 3, 1, 110]),
+        extended: {
+            if let amount @ 1.. = choose.among(&[0, 0, 1, 3]) {
+                extended.insert("rdma".to_owned(), amount);
+            }
+            extended
+        },
+    };
+    for label in ["zone-label", "rack-label", "block-label"] {
+        if let Some(value) = choose.among(&[Some("0"), Some("1"), Some("2"), None]) {
+            labels.insert(label.to_owned(), value.to_owned());
+        }
+    }
+    if let Some(value) = choose.among(&[None, Some("5"), Some("9"), Some("a")]) {
+        labels.insert("pool".to_owned(), value.to_owned());
+    }
+    let taint = |effect| Taint { key: "dedicated".into(), value: "team".into(), effect };
+    let taints = choose.among(&[
+        None,
+        None,
+        None,
+        Some(TaintEffect::NoSchedule),
+        Some(TaintEffect::PreferNoSchedule),
+        Some(TaintEffect::NoExecute),
+    ]);
+    let condition = match choose.below(12) {
+        9 => Condition::Starting,
+        10 => Condition::Cordoned,
+        11 => Condition::NotReady,
+        _ => Condition::Ready,
+    };
+    let drain_window = match choose.below(8) {
+        6 => Some(DrainWindow { from_ms: 5, to_ms: 25 }),
+        7 => Some(DrainWindow { from_ms: 20, to_ms: 30 }),
+        _ => None,
+    };
+    Node {
+        name: format!("n{index}").into(),
+        allocatable,
+        devices: devices(counted, choose),
+        knowledge: if counted { Knowledge::Counted } else { Knowledge::Assigned },
+        labels,
+        taints: taints.map(taint).into_iter().collect(),
+        condition,
+        price_usd_micros_per_hour: Some(1000),
+        interruption_ppm_per_hour: None,
+        drain_window,
+    }
+}
+
+fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {
+    let count = choose.among(&[2, 4, 1, 0, 3]);
+    let other_model = choose.among(&[false, false, false, true]) && !counted;
+    let model = choose.among(&["A", "B"]);
+    let memory_bytes = choose.among(&[40, 80, 0]);
+    let islands = choose.among(&[1, 2]);
+    let kind = choose.below(6);
+    let lost = choose.among(&[usize::MAX, usize::MAX, usize::MAX, 0]);
+    let device = |index: usize| Device {
+        model: if other_model && index % 2 == 1 { "C" } else { model }.to_owned(),
+        memory_bytes,
+        island: (index % islands) as u16,
+        healthy: index != lost,
+        mig_table: matches!(kind, 3 | 5).then(|| "eight".to_owned()),
+        replicas: if matches!(kind, 4 | 5) { 4 } else { 0 },
+        counters: match kind {
+            2 | 5 => vec![("lanes".to_owned(), 4), ("banks".to_owned(), 6)],
+            _ => Vec::new(),
+        },
+    };
+    (0..count).map(device).collect()
+}
+
+/// What one pod needs.
+pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
+    let device = device_request(choose);
+    let mut resources = Resources {
+        cpu_milli: choose.among(&[1000, 0, 3000, 500]),
+        memory_bytes: choose.among(&[10, 0, 35]),
+        ephemeral_bytes: choose.among(&[0, 0, 5]),
+        pod_slots: 1,
+        extended: BTreeMap::new(),
+    };
+    if let amount @ 1.. = choose.among(&[0, 0, 0, 1, 2]) {
+        resources.extended.insert("rdma".to_owned(), amount);
+    }
+    let gpu_models = choose.among::<&[&str]>(&[&[], &[], &["A"], &["B", "C"]]);
+    let min_device_memory_bytes = choose.among(&[0, 0, 0, 40, 80]);
+    let node_selector = node_selector(choose);
+    let node_names = choose.among::<&[&str]>(&[&[], &[], &[], &[], &["n0", "n2"]]);
+    let tolerations = match choose.below(4) {
+        1 => vec![Toleration { any_value: true, ..Toleration::default() }],
+        2 => vec![Toleration {
+            key: "dedicated".into(),
+            value: "team".into(),
+            effect: Some(TaintEffect::NoSchedule),
+            any_value: false,
+        }],
+        _ => Vec::new(),
+    };
+    let counts_into = choose.among::<&[usize]>(&[&[], &[], &[0], &[1], &[0, 1]]);
+    let rules = match choose.below(3) {
+        2 => (0..1 + choose.below(2)).map(|_| rule(choose)).collect(),
+        _ => Vec::new(),
+    };
+    Requirement {
+        resources,
+        device,
+        gpu_models: owned(gpu_models),
+        min_device_memory_bytes,
+        node_selector,
+        node_names: owned(node_names),
+        tolerations,
+        counts_into: counts_into.iter().map(|i| SELECTORS[*i].to_owned()).collect(),
+        rules,
+    }
+}
+
+fn owned(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn device_request(choose: &mut Choices<'_>) -> DeviceRequest {
+    match choose.below(12) {
+        0 | 1 | 10 => DeviceRequest::Whole { count: 1, same_island: false },
+        2 => DeviceRequest::None,
+        3 | 11 => DeviceRequest::Share {
+            compute_milli: choose.among(&[500, 300, 999, 1]),
+            memory_bytes: choose.among(&[0, 15]),
+        },
+        4 => DeviceRequest::Whole { count: 2, same_island: choose.below(2) == 1 },
+        5 => DeviceRequest::Replicas { count: choose.among(&[1, 3]) },
+        6 | 7 => DeviceRequest::Slice {
+            profile: choose.among(&["1g", "3g", "2g", "4g", "1g+me", "7g"]).to_owned(),
+        },
+        8 => DeviceRequest::Counters {
+            amounts: vec![
+                ("lanes".to_owned(), choose.among(&[1, 3])),
+                ("banks".to_owned(), choose.among(&[2, 0])),
+            ],
+        },
+        _ => DeviceRequest::Whole { count: 4, same_island: choose.below(2) == 1 },
+    }
+}
+
+fn node_selector(choose: &mut Choices<'_>) -> Vec<Vec<SelectorTerm>> {
+    let term = |key: &str, operator, values: &[&str]| SelectorTerm {
+        key: key.to_owned(),
+        operator,
+        values: values.iter().map(|v| (*v).to_owned()).collect(),
+    };
+    match choose.below(10) {
+        4 => vec![vec![term("pool", Operator::In, &["5", "a"])]],
+        5 => vec![vec![term("pool", Operator::NotIn, &["5"])]],
+        6 => vec![vec![term("pool", Operator::Gt, &["5"])]],
+        7 => vec![vec![term("rack-label", Operator::Exists, &[])]],
+        8 => vec![
+            vec![term("pool", Operator::Lt, &["9"]), term("zone-label", Operator::Exists, &[])],
+            vec![term("pool", Operator::DoesNotExist, &[])],
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn rule(choose: &mut Choices<'_>) -> CounterRule {
+    CounterRule {
+        selector: choose.among(&SELECTORS).to_owned(),
+        label: choose.among(&["zone-label", "rack-label", "pool"]).to_owned(),
+        kind: choose.among(&[
+            RuleKind::Affinity,
+            RuleKind::AntiAffinity,
+            RuleKind::Spread { max_skew: 1 },
+            RuleKind::Spread { max_skew: 2 },
+        ]),
+    }
+}
+
+/// A job over some of the shapes.
+pub(crate) fn job(
+    id: u64,
+    submit_ms: u64,
+    shapes: &[Arc<Requirement>],
+    topology: &Topology,
+    choose: &mut Choices<'_>,
+) -> Job {
+    let first = Arc::clone(&shapes[choose.below(shapes.len())]);
+    let mut job = Job::single(JobId(id), &format!("j{id}"), submit_ms, first);
+    job.queue = choose.among(&["", "", "team", "other"]).to_owned();
+    job.priority = choose.among(&[0, 0, 0, 1, -1]);
+    job.estimate = choose.among(&[None, Some(3), Some(10), Some(30)]).map(|p50_ms| Estimate {
+        p50_ms,
+        p90_ms: 2 * p50_ms,
+        source: EstimateSource::User,
+    });
+    let sets = choose.among(&[1, 1, 1, 1, 2, 2, 3]);
+    let plain = choose.below(2) == 0 && sets == 1;
+    if plain {
+        return job;
+    }
+    job.topology = levels(topology, choose);
+    job.pod_sets.clear();
+    for set in 0..sets {
+        let requirement = Arc::clone(&shapes[choose.below(shapes.len())]);
+        let min = choose.among(&[1, 2, 3, 4, 0]);
+        let min = if set == 0 { min.max(1) } else { min };
+        let mut set = PodSet::fixed(&format!("s{set}"), requirement, min);
+        set.max = min + choose.among(&[0, 0, 0, 1, 3]);
+        set.topology = levels(topology, choose);
+        job.pod_sets.push(set);
+    }
+    job
+}
+
+fn levels(topology: &Topology, choose: &mut Choices<'_>) -> TopologyRequest {
+    let mut names: Vec<&str> = topology.levels.iter().map(|level| level.name.as_str()).collect();
+    names.push("node");
+    let kind = choose.below(6);
+    let level = |choose: &mut Choices<'_>| Some(names[choose.below(names.len())].to_owned());
+    TopologyRequest {
+        required: if matches!(kind, 3 | 5) { level(choose) } else { None },
+        preferred: if matches!(kind, 4 | 5) { level(choose) } else { None },
+    }
+}
