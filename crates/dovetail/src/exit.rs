@@ -125,7 +125,6 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn code_of_engine(error: &EngineError) -> Option<u8> {
     match error {
         EngineError::UnknownPolicy(UnknownPolicy::Name { .. }) => Some(USAGE),
-        EngineError::UnknownPolicy(UnknownPolicy::Learnt { .. }) => Some(BAD_INPUT),
         EngineError::EmptyJob { .. } => Some(BAD_INPUT),
         _ => None,
     }

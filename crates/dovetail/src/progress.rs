@@ -31,6 +31,16 @@ impl Progress {
         Self { bar, started: Instant::now(), shown: OnceLock::new(), is_watched }
     }
 
+    /// Work that is part of other work, which shows its own progress.
+    pub(crate) fn silent() -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            started: Instant::now(),
+            shown: OnceLock::new(),
+            is_watched: false,
+        }
+    }
+
     /// Some steps are done.
     pub(crate) fn advance(&self, steps: u64) {
         self.bar.inc(steps);

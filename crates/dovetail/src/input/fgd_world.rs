@@ -25,6 +25,14 @@ pub(crate) struct OrderFlags {
     pub(crate) node_order: Option<PathBuf>,
 }
 
+impl OrderFlags {
+    /// The first flag that was given, if any.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [("--arrivals", &self.arrivals), ("--node-order", &self.node_order)];
+        given.into_iter().find(|(_, path)| path.is_some()).map(|(flag, _)| flag)
+    }
+}
+
 /// Pods of one trace on the machines of one cluster.
 #[derive(Debug)]
 pub(crate) struct FgdTrace {

@@ -5,4 +5,5 @@ pub(crate) mod cluster;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod policy;
+pub(crate) mod seeds;
 pub(crate) mod trace_file;

@@ -6,13 +6,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use dovetail_plan::PolicySpec;
 use dovetail_plan::policy::named::POLICIES;
+use dovetail_plan::{Learnt, PolicySpec};
+use serde::{Deserialize, Serialize};
 
-use crate::exit::UsageError;
+use crate::exit::{BadInput, UsageError};
 
 /// Policies that learn, and so can start from what was learnt and save it.
 const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
+
+/// Marks a file of learnt values; another number is another form.
+const FORMAT: &str = "dovetail-learnt-1";
+
+/// The file of learnt values.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LearntFile {
+    format: String,
+    learnt: Learnt,
+}
 
 /// Accepts the names of policies, with what they do.
 pub(crate) fn names() -> PossibleValuesParser {
@@ -44,10 +56,7 @@ impl LearningFlags {
         }
         let mut spec = seeded(name, seed);
         if let Some(path) = &self.learnt {
-            let what = || format!("{}: cannot read what was learnt", path.display());
-            spec.learnt = Some(fs::read_to_string(path).with_context(what)?);
-            let bad = || format!("{}: this is not what --save-learnt writes", path.display());
-            spec.check().map_err(dovetail_plan::EngineError::from).with_context(bad)?;
+            spec.learnt = Some(read(path)?);
         }
         Ok(spec)
     }
@@ -59,10 +68,26 @@ impl LearningFlags {
     }
 
     /// Writes what was learnt, if asked to.
-    pub(crate) fn save(&self, learnt: Option<&str>) -> Result<()> {
+    pub(crate) fn save(&self, learnt: Option<&Learnt>) -> Result<()> {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
+        let file = LearntFile { format: FORMAT.to_owned(), learnt: learnt.clone() };
+        let text = serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
         let what = || format!("{}: cannot write what was learnt", path.display());
-        fs::write(path, format!("{learnt}\n")).with_context(what)
+        fs::write(path, text + "\n").with_context(what)
+    }
+}
+
+fn read(path: &Path) -> Result<Learnt> {
+    let name = path.display();
+    let text = fs::read_to_string(path);
+    let text = text.with_context(|| format!("{name}: cannot read what was learnt"))?;
+    let bad = |problem: &dyn std::fmt::Display| {
+        BadInput(format!("{name}: this is not what --save-learnt writes: {problem}"))
+    };
+    let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    match file.format == FORMAT {
+        true => Ok(file.learnt),
+        false => Err(bad(&format!("format {}, expected {FORMAT}", file.format)).into()),
     }
 }
 

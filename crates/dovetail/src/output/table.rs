@@ -45,6 +45,15 @@ pub(crate) fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} %"))
 }
 
+/// At most six digits that matter; a dash for what is not known.
+pub(crate) fn number(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value.abs() < 1e4 => format!("{value:.2}"),
+        Some(value) => format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(value.abs().round() as u64)),
+    }
+}
+
 /// Seconds in the unit in which a person would say them.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {

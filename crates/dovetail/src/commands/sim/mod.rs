@@ -1,9 +1,16 @@
 //! `dovetail sim`: replays of traces.
 
+mod bounds;
 mod check;
+mod compare;
+mod figures;
+mod grid;
+mod limits;
 mod run;
 mod run_fgd;
 mod run_timed;
+mod statistics;
+mod sweep;
 mod timed_replay;
 
 use anyhow::Result;
@@ -16,6 +23,12 @@ use crate::app::App;
 pub(crate) enum Command {
     /// Replay one trace under one policy.
     Run(Box<run::RunFlags>),
+    /// Replay the same traces and seeds under several policies and say which differences are real.
+    Compare(Box<compare::CompareFlags>),
+    /// Replay every combination of policies, traces and seeds; one row each.
+    Sweep(Box<sweep::SweepFlags>),
+    /// Compute what no policy can exceed.
+    Bounds(Box<bounds::BoundsFlags>),
 }
 
 impl Command {
@@ -23,6 +36,9 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Run(flags) => run::run(app, &flags),
+            Self::Compare(flags) => compare::run(app, &flags),
+            Self::Sweep(flags) => sweep::run(app, &flags),
+            Self::Bounds(flags) => bounds::run(app, &flags),
         }
     }
 }

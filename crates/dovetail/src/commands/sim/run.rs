@@ -25,6 +25,16 @@ pub(crate) enum Protocol {
     Timed,
 }
 
+impl Protocol {
+    /// The name for the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fgd => "fgd",
+            Self::Timed => "timed",
+        }
+    }
+}
+
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
@@ -81,8 +91,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         Protocol::Timed => {
             flags.refuse("fgd", &[
                 ("--pods", flags.pods.is_some()),
-                ("--arrivals", flags.orders.arrivals.is_some()),
-                ("--node-order", flags.orders.node_order.is_some()),
+                (flags.orders.given().unwrap_or_default(), flags.orders.given().is_some()),
             ])?;
             run_timed::run(app, flags)
         }

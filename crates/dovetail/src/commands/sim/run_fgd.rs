@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use dovetail_model::Action;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
 use dovetail_sim::world::snapshot;
@@ -52,14 +53,22 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders(&cluster, seed, &flags.orders)?;
     let progress = Progress::new("pods", orders.arrivals.len() as u64);
-    let run = replay(&trace.world(&cluster, &orders), policy, flags.check, &progress)?;
+    let replay = replay(&trace.world(&cluster, &orders), policy, flags.check, &progress)?;
     drop(progress);
-    flags.learning.save(run.learnt.as_deref())?;
-    let report = report(&trace, &cluster, name, seed, flags.learning.started_from(name), run);
+    flags.learning.save(replay.run.learnt.as_ref())?;
+    let report = report(&trace, &cluster, name, seed, flags.learning.started_from(name), replay);
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.text(app)),
     }
+}
+
+/// What came out of one replay.
+#[derive(Debug)]
+pub(crate) struct FgdReplay {
+    pub(crate) run: FgdRun,
+    /// Pods that arrived before the first one that was rejected.
+    pub(crate) held_pods: usize,
 }
 
 /// One replay under the eyes of the judge.
@@ -68,18 +77,32 @@ pub(crate) fn replay(
     policy: PolicySpec,
     check: Check,
     progress: &Progress,
-) -> Result<FgdRun> {
+) -> Result<FgdReplay> {
     let started = Instant::now();
     let mut clock_ns = || started.elapsed().as_nanos() as u64;
     let config = EngineConfig { policy, ..EngineConfig::default() };
     let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
     let mut judge = Watch::new(check, &snapshot(ranked));
+    let (mut arrived, mut held_pods) = (0, None);
     let run = run_fgd(world, config, &mut clock_ns, &mut |_, event, plan| {
+        let is_placed = plan.actions.iter().any(|action| matches!(action, Action::Bind { .. }));
+        if !is_placed {
+            held_pods.get_or_insert(arrived);
+        }
+        arrived += 1;
         judge.step(std::slice::from_ref(event), plan, 0);
         progress.advance(1);
     })?;
     judge.verdict()?;
-    Ok(run)
+    Ok(FgdReplay { run, held_pods: held_pods.unwrap_or(arrived) })
+}
+
+impl FgdReplay {
+    /// Speed of deciding and committing, where the clock has seen any time pass.
+    pub(crate) fn decisions_per_second(&self) -> Option<f64> {
+        let speed = self.run.decisions as f64 * 1e9 / self.run.decision_ns as f64;
+        (self.run.decision_ns > 0).then(|| speed.round())
+    }
 }
 
 fn report(
@@ -88,14 +111,15 @@ fn report(
     policy: &str,
     seed: u64,
     learning_started_from: Option<String>,
-    mut run: FgdRun,
+    replay: FgdReplay,
 ) -> Report {
+    let decisions_per_second = replay.decisions_per_second();
+    let mut run = replay.run;
     run.latencies_ns.sort_unstable();
     let quantile = |hundredths: usize| {
         let place = run.latencies_ns.len() * hundredths / 100;
         run.latencies_ns.get(place).copied()
     };
-    let speed = run.decisions as f64 * 1e9 / run.decision_ns as f64;
     Report {
         protocol: "fgd",
         policy: policy.to_owned(),
@@ -110,7 +134,7 @@ fn report(
         failed_pods: run.failed_pods,
         first_rejection_percent: run.first_rejection_percent,
         decisions: run.decisions,
-        decisions_per_second: (run.decision_ns > 0).then(|| speed.round()),
+        decisions_per_second,
         learning_started_from,
         event_log_hash: run.event_log_hash,
     }

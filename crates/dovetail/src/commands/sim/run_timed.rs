@@ -28,6 +28,15 @@ pub(crate) enum EstimatesName {
     Truth,
 }
 
+impl From<EstimatesName> for Estimates {
+    fn from(name: EstimatesName) -> Self {
+        match name {
+            EstimatesName::Trace => Self::Trace,
+            EstimatesName::Truth => Self::Truth,
+        }
+    }
+}
+
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -53,7 +62,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let figures = replay(&trace, &cluster, &plan, &progress)?;
     drop(progress);
-    flags.learning.save(figures.learnt.as_deref())?;
+    flags.learning.save(figures.learnt.as_ref())?;
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
         protocol: "timed",
@@ -92,10 +101,7 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
     Ok(TimedPlan {
         order,
         policy: flags.learning.policy(name, seed)?,
-        estimates: flags.estimates.map(|name| match name {
-            EstimatesName::Trace => Estimates::Trace,
-            EstimatesName::Truth => Estimates::Truth,
-        }),
+        estimates: flags.estimates.map(Estimates::from),
         overheads: flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?,
         cluster_events: flags.faults.events()?,
         faults: flags.faults.model(seed),

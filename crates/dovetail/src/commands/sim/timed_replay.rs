@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::ValueEnum;
 use dovetail_model::{Event, Plan};
-use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
+use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
@@ -106,7 +106,7 @@ pub(crate) struct TimedFigures {
     pub(crate) repeated_gpu_hours: f64,
     pub(crate) event_log_hash: String,
     #[serde(skip)]
-    pub(crate) learnt: Option<String>,
+    pub(crate) learnt: Option<Learnt>,
 }
 
 /// Replays a trace.
@@ -148,7 +148,7 @@ fn by_engine(
     let mut eyes = Eyes { watch, progress };
     simulation.run(None, &mut eyes)?;
     eyes.watch.verdict()?;
-    let learnt = simulation.engine.policy().learnt();
+    let learnt = simulation.engine.policy().learnt().cloned();
     Ok(TimedFigures::new(&simulation.metrics(), simulation.event_log_hash(), learnt))
 }
 
@@ -206,7 +206,7 @@ impl Observer for Eyes<'_> {
 }
 
 impl TimedFigures {
-    fn new(metrics: &TimedMetrics, event_log_hash: String, learnt: Option<String>) -> Self {
+    fn new(metrics: &TimedMetrics, event_log_hash: String, learnt: Option<Learnt>) -> Self {
         Self {
             jobs: metrics.jobs,
             unfinished_jobs: metrics.unfinished_jobs,

@@ -1,0 +1,186 @@
+//! `dovetail sim bounds`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use dovetail_trace::fgd::trace_name;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::commands::sim::limits::{TimeLimits, prefixes, times};
+use crate::commands::sim::run::Protocol;
+use crate::exit::{BadInput, UsageError};
+use crate::input::cluster::NodesFlag;
+use crate::input::fgd_world::{FgdTrace, OrderFlags};
+use crate::input::trace_file::{self, RowFlags};
+use crate::output::table::{duration, facts, percent, table, whole};
+use crate::output::{Output, style::Stream};
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct BoundsFlags {
+    /// What is bounded: arrivals that fit together (fgd), or times (timed)
+    #[arg(long, value_enum)]
+    protocol: Protocol,
+    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    #[arg(long, value_name = "FILE|SIZES")]
+    nodes: NodesFlag,
+    /// fgd: file with the pods
+    #[arg(long, value_name = "FILE", required_if_eq("protocol", "fgd"))]
+    pods: Option<PathBuf>,
+    /// timed: file with the jobs
+    #[arg(long, value_name = "FILE", required_if_eq("protocol", "timed"))]
+    jobs: Option<PathBuf>,
+    #[command(flatten)]
+    orders: OrderFlags,
+    /// fgd: also a third bound, tighter where pods name GPU models, which takes several times as long
+    #[arg(long)]
+    combined: bool,
+    #[command(flatten)]
+    rows: RowFlags,
+}
+
+/// Bounds on arrivals, as JSON.
+#[derive(Debug, Serialize)]
+struct PrefixReport {
+    protocol: &'static str,
+    trace: String,
+    seed: u64,
+    nodes: usize,
+    gpus: u64,
+    pods: usize,
+    device_prefix_pods: usize,
+    device_prefix_percent: f64,
+    device_prefix_is_tight: bool,
+    lp_prefix_pods: usize,
+    lp_prefix_percent: f64,
+    lp_prefix_is_tight: bool,
+    combined_prefix_pods: Option<usize>,
+    combined_prefix_percent: Option<f64>,
+    limit_pods: usize,
+    limit_percent: f64,
+}
+
+/// Bounds on times, as JSON.
+#[derive(Debug, Serialize)]
+struct TimeReport {
+    protocol: &'static str,
+    trace: String,
+    nodes: usize,
+    gpus: u64,
+    jobs: usize,
+    #[serde(flatten)]
+    limits: TimeLimits,
+}
+
+/// Computes the bounds.
+pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
+    let output = app.output("sim bounds", &[Output::Table, Output::Json])?;
+    let refuse = |flag: &str, other: &str| {
+        Err(UsageError(format!("{flag} belongs to --protocol {other}: leave it out")).into())
+    };
+    match flags.protocol {
+        Protocol::Fgd if flags.jobs.is_some() => refuse("--jobs", "timed"),
+        Protocol::Timed if flags.pods.is_some() => refuse("--pods", "fgd"),
+        Protocol::Timed if flags.combined => refuse("--combined", "fgd"),
+        Protocol::Timed if flags.orders.given().is_some() => {
+            refuse(flags.orders.given().unwrap_or_default(), "fgd")
+        }
+        Protocol::Fgd => of_arrivals(app, flags, output),
+        Protocol::Timed => of_times(app, flags, output),
+    }
+}
+
+fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
+    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let path = flags.pods.as_deref().context("the command line asks for --pods")?;
+    let trace = FgdTrace::read(app, path, flags.rows)?;
+    let seed = app.settings.seed.value;
+    let orders = trace.orders(&cluster, seed, &flags.orders)?;
+    let bounds = prefixes(&trace.world(&cluster, &orders), flags.combined)?;
+    let limit = bounds.combined.unwrap_or(bounds.limit());
+    let report = PrefixReport {
+        protocol: "fgd",
+        trace: trace.name.clone(),
+        seed,
+        nodes: cluster.nodes.len(),
+        gpus: cluster.total_gpus(),
+        pods: orders.arrivals.len(),
+        device_prefix_pods: bounds.device.pods,
+        device_prefix_percent: bounds.device.arrived_percent,
+        device_prefix_is_tight: bounds.device.tight,
+        lp_prefix_pods: bounds.lp.pods,
+        lp_prefix_percent: bounds.lp.arrived_percent,
+        lp_prefix_is_tight: bounds.lp.tight,
+        combined_prefix_pods: bounds.combined.map(|bound| bound.pods),
+        combined_prefix_percent: bounds.combined.map(|bound| bound.arrived_percent),
+        limit_pods: limit.pods,
+        limit_percent: limit.arrived_percent,
+    };
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text(app)),
+    }
+}
+
+fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
+    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
+    let trace = trace_file::jobs(app, path, flags.rows)?;
+    let limits = times(&trace, &cluster)?;
+    let limits = limits.ok_or_else(|| BadInput(format!("{}: no jobs", trace.source)))?;
+    let report = TimeReport {
+        protocol: "timed",
+        trace: trace_name(path),
+        nodes: cluster.nodes.len(),
+        gpus: cluster.total_gpus(),
+        jobs: trace.jobs.len(),
+        limits,
+    };
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text(app)),
+    }
+}
+
+impl PrefixReport {
+    fn text(&self, app: &App) -> String {
+        let title = format!("what no policy can exceed on {}, seed {}", self.trace, self.seed);
+        let line = |what: &str, pods: usize, at: f64| {
+            vec![what.to_owned(), whole(pods as u64), percent(Some(at))]
+        };
+        let mut rows = vec![
+            line("by GPUs alone", self.device_prefix_pods, self.device_prefix_percent),
+            line("by nodes, CPU, memory, models", self.lp_prefix_pods, self.lp_prefix_percent),
+        ];
+        if let Some((pods, at)) = self.combined_prefix_pods.zip(self.combined_prefix_percent) {
+            rows.push(line("by both together", pods, at));
+        }
+        rows.push(line("limit", self.limit_pods, self.limit_percent));
+        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        format!(
+            "{}\n\n{}\n{}",
+            app.style(Stream::Result).strong(&title),
+            table(&["first rejection at the latest after", "pods", "GPU requested"], rows),
+            facts(vec![("cluster", cluster), ("pods that arrive", whole(self.pods as u64))]),
+        )
+    }
+}
+
+impl TimeReport {
+    fn text(&self, app: &App) -> String {
+        let title = format!("what no schedule can beat on {}", self.trace);
+        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        let rows = vec![
+            ("cluster", cluster),
+            ("jobs", whole(self.jobs as u64)),
+            ("submission to end, mean", duration(self.limits.average_jct_s)),
+            ("end of the last job", duration(self.limits.makespan_s)),
+            ("  by the longest job", duration(self.limits.longest_job_s)),
+            ("  by all work together", duration(self.limits.work_s)),
+            ("  by jobs on over half the GPUs", duration(self.limits.wide_jobs_s)),
+        ];
+        format!("{}\n\n{}", app.style(Stream::Result).strong(&title), facts(rows))
+    }
+}

@@ -1,0 +1,185 @@
+//! `dovetail sim compare`: several policies on the same traces and seeds.
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use crate::app::App;
+use crate::commands::sim::figures::{Metric, Row, metrics_of};
+use crate::commands::sim::grid::{Grid, GridFlags};
+use crate::commands::sim::statistics::{Paired, Spread};
+use crate::exit::UsageError;
+use crate::output::table::{number, table, whole};
+use crate::output::{Output, style::Stream};
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct CompareFlags {
+    #[command(flatten)]
+    grid: GridFlags,
+    /// What the others are compared with: a policy, or order/policy for timed [default: the first]
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+    /// Leave the limit out, which takes as long as some replays
+    #[arg(long)]
+    no_limits: bool,
+}
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    protocol: &'static str,
+    nodes: usize,
+    gpus: u64,
+    seeds: Vec<u64>,
+    against: String,
+    traces: Vec<Block>,
+    /// Over all traces and seeds.
+    all_traces: Block,
+    #[serde(skip)]
+    metrics: &'static [Metric],
+}
+
+/// All policies on one trace, or on all.
+#[derive(Debug, Serialize)]
+struct Block {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    /// Mean over the seeds; percent of the GPUs requested (fgd), or seconds from submission to end.
+    limit: Option<f64>,
+    policies: Vec<Line>,
+}
+
+/// One policy.
+#[derive(Debug, Serialize)]
+struct Line {
+    policy: String,
+    metrics: BTreeMap<&'static str, Comparison>,
+}
+
+/// One figure of one policy.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    #[serde(flatten)]
+    spread: Option<Spread>,
+    /// Absent for the policy that the others are compared with.
+    against: Option<Paired>,
+}
+
+/// Compares.
+pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
+    let output = app.output("sim compare", &[Output::Table, Output::Json])?;
+    let grid = Grid::new(app, &flags.grid)?;
+    let against = flags.against.clone().unwrap_or_else(|| grid.variants[0].clone());
+    if !grid.variants.contains(&against) {
+        let known = grid.variants.join(", ");
+        return Err(UsageError(format!("--against {against}: compared are {known}")).into());
+    }
+    let rows = grid.run(!flags.no_limits)?;
+    let report = Report::new(&grid, flags.grid.protocol.name(), &rows, against);
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text(app)),
+    }
+}
+
+impl Report {
+    fn new(grid: &Grid, protocol: &'static str, rows: &[Row], against: String) -> Self {
+        let metrics = rows.first().map_or(&[][..], metrics_of);
+        let per_trace = grid.variants.len() * grid.seeds.len();
+        let block = |rows: &[Row], trace: Option<String>| Block::new(grid, rows, trace, &against, metrics);
+        let traces = rows.chunks(per_trace).map(|rows| block(rows, Some(rows[0].trace.clone())));
+        Self {
+            protocol,
+            nodes: grid.cluster.nodes.len(),
+            gpus: grid.cluster.total_gpus(),
+            seeds: grid.seeds.clone(),
+            traces: traces.collect(),
+            all_traces: block(rows, None),
+            against,
+            metrics,
+        }
+    }
+
+    fn text(&self, app: &App) -> String {
+        let style = app.style(Stream::Result);
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let mut text = format!(
+            "{} nodes, {} GPUs, seeds {}; compared with {}\n",
+            whole(self.nodes as u64),
+            whole(self.gpus),
+            seeds.join(" "),
+            self.against
+        );
+        for block in &self.traces {
+            let name = block.trace.as_deref().unwrap_or_default();
+            text += &format!("\n{}\n{}", style.strong(name), block.text(self.metrics));
+        }
+        if self.traces.len() > 1 {
+            let block = self.all_traces.text(self.metrics);
+            text += &format!("\n{}\n{block}", style.strong("all traces"));
+        }
+        text
+    }
+}
+
+impl Block {
+    fn new(
+        grid: &Grid,
+        rows: &[Row],
+        trace: Option<String>,
+        against: &str,
+        metrics: &[Metric],
+    ) -> Self {
+        let of = |variant: &str| -> Vec<&Row> {
+            rows.iter().filter(|row| row.variant == variant).collect()
+        };
+        let others = of(against);
+        let line = |variant: &String| {
+            let own = of(variant);
+            let metrics = metrics.iter().map(|metric| {
+                let figures: Vec<f64> = own.iter().filter_map(|row| metric.of(row)).collect();
+                let both = own.iter().zip(&others);
+                let pairs: Vec<(f64, f64)> = both
+                    .filter_map(|(row, other)| metric.of(row).zip(metric.of(other)))
+                    .collect();
+                let against = Paired::of(&pairs).filter(|_| variant != against);
+                (metric.key, Comparison { spread: Spread::of(&figures), against })
+            });
+            Line { policy: variant.clone(), metrics: metrics.collect() }
+        };
+        let limits: Vec<f64> = others.iter().filter_map(|row| row.limit).collect();
+        Self {
+            trace,
+            limit: Spread::of(&limits).map(|spread| spread.mean),
+            policies: grid.variants.iter().map(line).collect(),
+        }
+    }
+
+    /// The first metric with its spread and the sign test, the means of the next two beside it.
+    fn text(&self, metrics: &[Metric]) -> String {
+        let [first, second, third, ..] = metrics else { return String::new() };
+        let header =
+            ["", first.title, "+-", "min", "max", "difference", "p", second.title, third.title];
+        let row = |line: &Line| {
+            let of = |metric: &Metric| line.metrics.get(metric.key);
+            let main = of(first).and_then(|comparison| comparison.spread);
+            let against = of(first).and_then(|comparison| comparison.against);
+            let mean = |metric| number(of(metric).and_then(|c| c.spread).map(|s| s.mean));
+            let difference = against.map_or_else(String::new, |a| format!("{:+.2}", a.mean_difference));
+            vec![
+                line.policy.clone(),
+                number(main.map(|spread| spread.mean)),
+                number(main.and_then(|spread| spread.standard_deviation)),
+                number(main.map(|spread| spread.min)),
+                number(main.map(|spread| spread.max)),
+                difference,
+                against.map_or_else(String::new, |a| format!("{:.3}", a.sign_test_p)),
+                mean(second),
+                mean(third),
+            ]
+        };
+        table(&header, self.policies.iter().map(row).collect())
+    }
+}

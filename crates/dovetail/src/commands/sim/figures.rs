@@ -1,0 +1,156 @@
+//! The figures of one replay that can be compared.
+
+use dovetail_sim::fgd::curve::POINTS;
+use serde::Serialize;
+
+use crate::commands::sim::run_fgd::FgdReplay;
+use crate::commands::sim::timed_replay::TimedFigures;
+
+/// One replay.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) trace: String,
+    /// The policy, or the order with its policy.
+    #[serde(rename = "policy")]
+    pub(crate) variant: String,
+    pub(crate) seed: u64,
+    #[serde(flatten)]
+    pub(crate) figures: Figures,
+    /// What no policy can exceed: arrived percent (fgd), mean seconds from submission to end (timed).
+    #[serde(skip)]
+    pub(crate) limit: Option<f64>,
+}
+
+/// Figures of either protocol.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Figures {
+    /// Arrivals only.
+    Fgd(FgdFigures),
+    /// Submit, wait, run, end.
+    Timed(TimedFigures),
+}
+
+/// What counts at the end of an arrivals-only replay.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FgdFigures {
+    /// Allocated share of the cluster when 130 % were requested.
+    pub(crate) allocation_percent_at_130: Option<f64>,
+    pub(crate) fragmentation_percent_at_130: Option<f64>,
+    pub(crate) first_rejection_percent: Option<f64>,
+    /// Requested share before the first rejected pod: all of it without a rejection.
+    pub(crate) held_percent: f64,
+    pub(crate) failed_pods: u64,
+    pub(crate) decisions: u64,
+    pub(crate) decisions_per_second: Option<f64>,
+    pub(crate) event_log_hash: String,
+}
+
+impl FgdFigures {
+    /// The figures of a replay.
+    pub(crate) fn of(replay: &FgdReplay, cluster_milli: i64) -> Self {
+        let run = &replay.run;
+        let last = POINTS - 1;
+        let held = run.samples[..replay.held_pods].last();
+        let held_milli = held.map_or(0, |sample| sample.arrived_milli);
+        Self {
+            allocation_percent_at_130: run.curves.allocation_percent[last],
+            fragmentation_percent_at_130: run.curves.fragmentation_percent[last],
+            first_rejection_percent: run.first_rejection_percent,
+            held_percent: held_milli as f64 * 100.0 / cluster_milli as f64,
+            failed_pods: run.failed_pods,
+            decisions: run.decisions,
+            decisions_per_second: replay.decisions_per_second(),
+            event_log_hash: run.event_log_hash.clone(),
+        }
+    }
+}
+
+/// A figure that is compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metric {
+    /// Key in JSON and CSV.
+    pub(crate) key: &'static str,
+    /// Title in tables.
+    pub(crate) title: &'static str,
+    of: fn(&Row) -> Option<f64>,
+}
+
+impl Metric {
+    /// The figure, where the replay has it.
+    pub(crate) fn of(&self, row: &Row) -> Option<f64> {
+        (self.of)(row)
+    }
+}
+
+fn fgd(row: &Row) -> Option<&FgdFigures> {
+    match &row.figures {
+        Figures::Fgd(figures) => Some(figures),
+        Figures::Timed(_) => None,
+    }
+}
+
+fn timed(row: &Row) -> Option<&TimedFigures> {
+    match &row.figures {
+        Figures::Timed(figures) => Some(figures),
+        Figures::Fgd(_) => None,
+    }
+}
+
+/// What is compared under `fgd`, the most important first.
+pub(crate) const FGD_METRICS: [Metric; 5] = [
+    Metric {
+        key: "allocation_percent_at_130",
+        title: "allocated %",
+        of: |row| fgd(row)?.allocation_percent_at_130,
+    },
+    Metric {
+        key: "first_rejection_percent",
+        title: "first rejection %",
+        of: |row| fgd(row)?.first_rejection_percent,
+    },
+    Metric {
+        key: "distance_to_limit_percent",
+        title: "below the limit %",
+        of: |row| Some(row.limit? - fgd(row)?.held_percent),
+    },
+    Metric {
+        key: "fragmentation_percent_at_130",
+        title: "fragmented %",
+        of: |row| fgd(row)?.fragmentation_percent_at_130,
+    },
+    Metric {
+        key: "failed_pods",
+        title: "rejected pods",
+        of: |row| Some(fgd(row)?.failed_pods as f64),
+    },
+];
+
+/// What is compared under `timed`, the most important first.
+pub(crate) const TIMED_METRICS: [Metric; 6] = [
+    Metric { key: "average_jct_s", title: "mean time s", of: |row| timed(row)?.average_jct_s },
+    Metric { key: "average_queue_s", title: "mean wait s", of: |row| timed(row)?.average_queue_s },
+    Metric {
+        key: "above_limit_percent",
+        title: "above the limit %",
+        of: |row| {
+            let limit = row.limit.filter(|limit| *limit > 0.0)?;
+            Some((timed(row)?.average_jct_s? / limit - 1.0) * 100.0)
+        },
+    },
+    Metric { key: "p99_jct_s", title: "p99 time s", of: |row| timed(row)?.p99_jct_s },
+    Metric { key: "makespan_s", title: "last end s", of: |row| timed(row)?.makespan_s },
+    Metric {
+        key: "gpu_occupancy",
+        title: "GPU time used",
+        of: |row| timed(row)?.gpu_occupancy,
+    },
+];
+
+/// The metrics of a row's protocol.
+pub(crate) fn metrics_of(row: &Row) -> &'static [Metric] {
+    match row.figures {
+        Figures::Fgd(_) => &FGD_METRICS,
+        Figures::Timed(_) => &TIMED_METRICS,
+    }
+}

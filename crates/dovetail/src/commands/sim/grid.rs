@@ -1,0 +1,286 @@
+//! Many replays: policies x traces x seeds, in parallel, with results in a fixed order.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_sim::baseline::StartOverheads;
+use dovetail_sim::timed::Estimates;
+use dovetail_trace::Cluster;
+use dovetail_trace::fgd::trace_name;
+use rayon::prelude::*;
+
+use crate::app::App;
+use crate::commands::sim::check::Check;
+use crate::commands::sim::figures::{FgdFigures, Figures, Row};
+use crate::commands::sim::run::Protocol;
+use crate::commands::sim::run_timed::EstimatesName;
+use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
+use crate::commands::sim::{limits, run_fgd};
+use crate::exit::UsageError;
+use crate::input::cluster::NodesFlag;
+use crate::input::faults::FaultFlags;
+use crate::input::fgd_world::{FgdTrace, OrderFlags};
+use crate::input::seeds::Seeds;
+use crate::input::trace_file::RowFlags;
+use crate::input::policy;
+use crate::progress::Progress;
+
+/// Flags as written, of every command that replays more than once.
+#[derive(Debug, Args)]
+pub(crate) struct GridFlags {
+    /// How the traces are replayed
+    #[arg(long, value_enum)]
+    pub(crate) protocol: Protocol,
+    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    #[arg(long, value_name = "FILE|SIZES")]
+    pub(crate) nodes: NodesFlag,
+    /// fgd: files with pods, one trace each
+    #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "fgd"))]
+    pub(crate) pods: Vec<PathBuf>,
+    /// timed: files with jobs, one trace each
+    #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "timed"))]
+    pub(crate) jobs: Vec<PathBuf>,
+    /// How nodes are chosen; several joined with commas
+    /// [default: kube-default,dovetail for fgd, first-fit for timed]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = policy::names())]
+    pub(crate) policy: Vec<String>,
+    /// timed: in which order waiting jobs start; several joined with commas
+    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',', required_if_eq("protocol", "timed"))]
+    pub(crate) order: Vec<OrderName>,
+    /// Seeds such as 42-46 or 1,2,7 [default: five from --seed on for fgd, --seed for timed]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) seeds: Option<Seeds>,
+    /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) start_overhead: Option<PathBuf>,
+    /// timed: what the engine is told about run times [default: truth for sjf, else trace]
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    pub(crate) estimates: Option<EstimatesName>,
+    #[command(flatten)]
+    pub(crate) faults: FaultFlags,
+    /// How often everything is added up again, beside the check of every action
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) check: Check,
+    #[command(flatten)]
+    pub(crate) rows: RowFlags,
+}
+
+/// Seeds of the `fgd` protocol where none are given.
+const FGD_SEEDS: u64 = 5;
+
+/// What is replayed, resolved from flags and read from files.
+pub(crate) struct Grid {
+    pub(crate) cluster: Cluster,
+    /// Names of traces, in the order given.
+    pub(crate) traces: Vec<String>,
+    /// Names of what is compared, in the order given.
+    pub(crate) variants: Vec<String>,
+    pub(crate) seeds: Vec<u64>,
+    work: Work,
+    threads: usize,
+}
+
+/// What each protocol needs.
+enum Work {
+    Fgd { traces: Vec<FgdTrace>, check: Check },
+    Timed { traces: Vec<dovetail_trace::Trace>, plans: Vec<TimedPlan> },
+}
+
+/// One point of the grid, as indices.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    trace: usize,
+    variant: usize,
+    seed: usize,
+}
+
+impl Grid {
+    /// Reads everything; a mistake shows before the first replay starts.
+    pub(crate) fn new(app: &App, flags: &GridFlags) -> Result<Self> {
+        match flags.protocol {
+            Protocol::Fgd => fgd_grid(app, flags),
+            Protocol::Timed => timed_grid(app, flags),
+        }
+    }
+
+    /// Replays every point; rows come by trace, then variant, then seed. With `limits`, each row also
+    /// knows its distance to what no policy can exceed.
+    pub(crate) fn run(&self, limits: bool) -> Result<Vec<Row>> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build()?;
+        let points = self.points();
+        let limit_steps = if limits { self.traces.len() * self.seeds.len() } else { 0 };
+        let progress = Progress::new("replays", (points.len() + limit_steps) as u64);
+        pool.install(|| {
+            let mut rows: Vec<Row> =
+                points.par_iter().map(|point| self.row(*point, &progress)).collect::<Result<_>>()?;
+            if limits {
+                self.add_limits(&mut rows, &progress)?;
+            }
+            Ok(rows)
+        })
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for trace in 0..self.traces.len() {
+            for variant in 0..self.variants.len() {
+                points.extend((0..self.seeds.len()).map(|seed| Point { trace, variant, seed }));
+            }
+        }
+        points
+    }
+
+    fn row(&self, point: Point, progress: &Progress) -> Result<Row> {
+        let seed = self.seeds[point.seed];
+        let steps = Progress::silent();
+        let figures = match &self.work {
+            Work::Fgd { traces, check } => {
+                let trace = &traces[point.trace];
+                let orders = trace.orders(&self.cluster, seed, &OrderFlags::default())?;
+                let world = trace.world(&self.cluster, &orders);
+                let policy = policy::seeded(&self.variants[point.variant], seed);
+                let replay = run_fgd::replay(&world, policy, *check, &steps)?;
+                Figures::Fgd(FgdFigures::of(&replay, world.cluster_milli()))
+            }
+            Work::Timed { traces, plans } => {
+                let mut plan = plans[point.variant].clone();
+                plan.policy.seed = seed;
+                if let Some(faults) = &mut plan.faults {
+                    faults.seed = seed;
+                }
+                let trace = &traces[point.trace];
+                Figures::Timed(timed_replay::replay(trace, &self.cluster, &plan, &steps)?)
+            }
+        };
+        progress.advance(1);
+        let trace = self.traces[point.trace].clone();
+        let variant = self.variants[point.variant].clone();
+        Ok(Row { trace, variant, seed, figures, limit: None })
+    }
+
+    /// Limits depend on trace and seed alone: each is computed once.
+    fn add_limits(&self, rows: &mut [Row], progress: &Progress) -> Result<()> {
+        let keys: Vec<(usize, usize)> = (0..self.traces.len())
+            .flat_map(|trace| (0..self.seeds.len()).map(move |seed| (trace, seed)))
+            .collect();
+        let found: Vec<Option<f64>> = keys
+            .par_iter()
+            .map(|(trace, seed)| {
+                let limit = self.limit(*trace, self.seeds[*seed]);
+                progress.advance(1);
+                limit
+            })
+            .collect::<Result<_>>()?;
+        let per_trace = self.variants.len() * self.seeds.len();
+        for (number, row) in rows.iter_mut().enumerate() {
+            let (trace, seed) = (number / per_trace, number % self.seeds.len());
+            row.limit = found[trace * self.seeds.len() + seed];
+        }
+        Ok(())
+    }
+
+    fn limit(&self, trace: usize, seed: u64) -> Result<Option<f64>> {
+        match &self.work {
+            Work::Fgd { traces, .. } => {
+                let orders = traces[trace].orders(&self.cluster, seed, &OrderFlags::default())?;
+                let bounds = limits::prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
+                Ok(Some(bounds.limit().arrived_percent))
+            }
+            Work::Timed { traces, .. } => {
+                let limits = limits::times(&traces[trace], &self.cluster)?;
+                Ok(limits.map(|limits| limits.average_jct_s))
+            }
+        }
+    }
+}
+
+fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
+    flags.refuse("timed", &[
+        ("--jobs", !flags.jobs.is_empty()),
+        ("--order", !flags.order.is_empty()),
+        ("--start-overhead", flags.start_overhead.is_some()),
+        ("--estimates", flags.estimates.is_some()),
+        (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+    ])?;
+    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let read = |path: &PathBuf| FgdTrace::read(app, path, flags.rows);
+    let traces = flags.pods.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let first = app.settings.seed.value;
+    let five = || (first..first.saturating_add(FGD_SEEDS)).collect();
+    Ok(Grid {
+        cluster,
+        traces: traces.iter().map(|trace| trace.name.clone()).collect(),
+        variants: flags.policies(&["kube-default", "dovetail"]),
+        seeds: flags.seeds.as_ref().map_or_else(five, |seeds| seeds.0.clone()),
+        work: Work::Fgd { traces, check: flags.check },
+        threads: app.settings.threads.value as usize,
+    })
+}
+
+fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
+    flags.refuse("fgd", &[("--pods", !flags.pods.is_empty())])?;
+    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let read = |path: &PathBuf| crate::input::trace_file::jobs(app, path, flags.rows);
+    let traces = flags.jobs.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let seed = app.settings.seed.value;
+    let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
+    let cluster_events = flags.faults.events()?;
+    let mut plans = Vec::new();
+    let mut variants = Vec::new();
+    for order in &flags.order {
+        let policies = flags.policies(&["first-fit"]);
+        // A preemptive order knows no policy and stands for itself.
+        let wanted = if order.is_preemptive() { &policies[..1] } else { &policies[..] };
+        for name in wanted {
+            let name_of = |order: &OrderName| match order.is_preemptive() {
+                true => order.name().to_owned(),
+                false => format!("{}/{name}", order.name()),
+            };
+            variants.push(name_of(order));
+            plans.push(TimedPlan {
+                order: *order,
+                policy: policy::seeded(name, seed),
+                estimates: flags.estimates.map(Estimates::from),
+                overheads: overheads.clone().filter(|_| order.is_preemptive()),
+                cluster_events: cluster_events.clone(),
+                faults: flags.faults.model(seed),
+                check: flags.check,
+            });
+        }
+    }
+    if let Some(flag) = flags.faults.given()
+        && let Some(order) = flags.order.iter().find(|order| order.is_preemptive())
+    {
+        let text = format!("{flag}: --order {} knows no failures: leave one out", order.name());
+        return Err(UsageError(text).into());
+    }
+    Ok(Grid {
+        cluster,
+        traces: flags.jobs.iter().map(|path| trace_name(path)).collect(),
+        variants,
+        seeds: flags.seeds.as_ref().map_or_else(|| vec![seed], |seeds| seeds.0.clone()),
+        work: Work::Timed { traces, plans },
+        threads: app.settings.threads.value as usize,
+    })
+}
+
+impl GridFlags {
+    fn policies(&self, default: &[&str]) -> Vec<String> {
+        match self.policy.is_empty() {
+            true => default.iter().map(|name| (*name).to_owned()).collect(),
+            false => self.policy.clone(),
+        }
+    }
+
+    /// Refuses flags that mean something in the other protocol alone.
+    fn refuse(&self, other: &str, given: &[(&str, bool)]) -> Result<()> {
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let text = format!("{flag} belongs to --protocol {other}: leave it out");
+                Err(UsageError(text).into())
+            }
+        }
+    }
+}

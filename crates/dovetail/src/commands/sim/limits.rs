@@ -1,0 +1,93 @@
+//! What no policy can exceed, from traces.
+
+use anyhow::Result;
+use dovetail_exact::{
+    BoundJob, BoundNode, BoundPod, PrefixBounds, combined_prefix_bounds, completion_bounds,
+    makespan_bounds, prefix_bounds,
+};
+use dovetail_sim::fgd::FgdWorld;
+use dovetail_trace::{Cluster, Trace, TraceJob};
+use serde::Serialize;
+
+use crate::exit::BadInput;
+use crate::input::baseline;
+
+/// Bounds on the arrivals that fit together, in the order of a seed.
+pub(crate) fn prefixes(world: &FgdWorld<'_>, combined: bool) -> Result<PrefixBounds> {
+    let nodes: Vec<BoundNode> = world
+        .nodes
+        .iter()
+        .map(|node| BoundNode {
+            cpu_milli: node.cpu_milli,
+            memory_bytes: node.memory_bytes,
+            gpu_count: node.gpu_count,
+            model: node.gpu_model.clone(),
+        })
+        .collect();
+    let arrivals = world.arrivals.iter().map(|row| pod(&world.pods[*row as usize]));
+    let arrivals: Vec<BoundPod> = arrivals.collect();
+    let bounds = match combined {
+        true => combined_prefix_bounds(&nodes, &arrivals),
+        false => prefix_bounds(&nodes, &arrivals),
+    };
+    Ok(bounds?)
+}
+
+fn pod(job: &TraceJob) -> BoundPod {
+    BoundPod {
+        cpu_milli: job.cpu_milli,
+        memory_bytes: job.memory_bytes,
+        gpu_count: job.gpu_count,
+        gpu_milli: job.gpu_milli,
+        models: job.gpu_models.clone(),
+    }
+}
+
+/// Times that no schedule beats, with free preemption and full knowledge of the future.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct TimeLimits {
+    /// Mean of end - submission.
+    #[serde(rename = "limit_average_jct_s")]
+    pub(crate) average_jct_s: f64,
+    /// End of the last job, on the trace's own clock.
+    #[serde(rename = "limit_makespan_s")]
+    pub(crate) makespan_s: f64,
+    /// The same by the longest job alone.
+    #[serde(rename = "longest_job_makespan_s")]
+    pub(crate) longest_job_s: f64,
+    /// The same by the work of all jobs.
+    #[serde(rename = "work_makespan_s")]
+    pub(crate) work_s: f64,
+    /// The same by jobs on more than half of the GPUs.
+    #[serde(rename = "wide_jobs_makespan_s")]
+    pub(crate) wide_jobs_s: f64,
+}
+
+/// Bounds on the times of jobs; nothing without jobs.
+pub(crate) fn times(trace: &Trace, cluster: &Cluster) -> Result<Option<TimeLimits>> {
+    baseline::check_times(trace)?;
+    let gpus = u32::try_from(cluster.total_gpus())?;
+    let jobs = trace.jobs.iter().map(|job| bound_job(trace, job));
+    let jobs: Vec<BoundJob> = jobs.collect::<Result<_>>()?;
+    let (makespan, completion) = (makespan_bounds(&jobs, gpus)?, completion_bounds(&jobs, gpus)?);
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    Ok(makespan.zip(completion).map(|(makespan, completion)| TimeLimits {
+        average_jct_s: completion.average_completion_ms() / 1e3,
+        makespan_s: seconds(makespan.best_ms()),
+        longest_job_s: seconds(makespan.longest_job_ms),
+        work_s: seconds(makespan.work_ms),
+        wide_jobs_s: seconds(makespan.wide_jobs_ms),
+    }))
+}
+
+fn bound_job(trace: &Trace, job: &TraceJob) -> Result<BoundJob> {
+    let bad = |problem| BadInput(format!("{}: job {}: {problem}", trace.source, job.id));
+    let duration_ms = job.duration_ms.ok_or_else(|| bad("has no run time"))?;
+    // A part of a GPU takes no whole one: leaving its work out keeps the bound a bound.
+    let gpu_count = if job.is_share() { 0 } else { u32::try_from(job.total_gpus())? };
+    Ok(BoundJob {
+        submit_ms: i64::try_from(job.submit_ms)?,
+        duration_ms: i64::try_from(duration_ms)?,
+        gpu_count,
+    })
+}

@@ -1,0 +1,117 @@
+//! Mean, spread, and the sign test.
+
+use serde::Serialize;
+
+/// What many replays of one policy gave. Runs without the figure are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    /// Replays that have the figure.
+    pub(crate) runs: usize,
+    pub(crate) mean: f64,
+    /// Of the sample (n - 1); absent for a single run.
+    pub(crate) standard_deviation: Option<f64>,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// The spread of some figures, if there are any.
+    pub(crate) fn of(figures: &[f64]) -> Option<Self> {
+        let runs = figures.len();
+        if runs == 0 {
+            return None;
+        }
+        let mean = figures.iter().sum::<f64>() / runs as f64;
+        let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+        Some(Self {
+            runs,
+            mean,
+            standard_deviation: (runs > 1).then(|| (squares / (runs - 1) as f64).sqrt()),
+            min: figures.iter().copied().fold(f64::INFINITY, f64::min),
+            max: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// Two policies on the same traces and seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Paired {
+    /// Mean of the differences.
+    pub(crate) mean_difference: f64,
+    /// Pairs in which the figure is higher than that of the other policy.
+    pub(crate) higher: usize,
+    pub(crate) lower: usize,
+    pub(crate) equal: usize,
+    /// Probability of a split at least this uneven if both were alike: two-sided, equal pairs left out.
+    pub(crate) sign_test_p: f64,
+}
+
+impl Paired {
+    /// Compares pairs of (figure, the other policy's figure), if there are any.
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let count = |wanted: fn(&(f64, f64)) -> bool| pairs.iter().filter(|pair| wanted(pair)).count();
+        let (higher, lower) = (count(|(a, b)| a > b), count(|(a, b)| a < b));
+        let differences = pairs.iter().map(|(figure, other)| figure - other);
+        Some(Self {
+            mean_difference: differences.sum::<f64>() / pairs.len() as f64,
+            higher,
+            lower,
+            equal: pairs.len() - higher - lower,
+            sign_test_p: sign_test(higher, lower),
+        })
+    }
+}
+
+/// Two-sided exact sign test: the binomial distribution with probability one half.
+fn sign_test(higher: usize, lower: usize) -> f64 {
+    let (count, fewer) = ((higher + lower) as f64, higher.min(lower));
+    // Logarithms: 2^-n is too small for thousands of pairs.
+    let mut log_term = -count * std::f64::consts::LN_2;
+    let mut tail = 0.0;
+    for drawn in 0..=fewer {
+        if drawn > 0 {
+            log_term += ((count - drawn as f64 + 1.0) / drawn as f64).ln();
+        }
+        tail += log_term.exp();
+    }
+    (2.0 * tail).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By counting all outcomes.
+    fn by_counting(higher: usize, lower: usize) -> f64 {
+        let count = higher + lower;
+        let extreme = higher.min(lower);
+        let uneven = |outcome: &u32| {
+            let ones = outcome.count_ones() as usize;
+            ones.min(count - ones) <= extreme
+        };
+        (0..1_u32 << count).filter(uneven).count() as f64 / f64::from(1_u32 << count)
+    }
+
+    #[test]
+    fn the_sign_test_counts_the_outcomes_at_least_as_uneven() {
+        for higher in 0..9 {
+            for lower in 0..9 {
+                let (ours, counted) = (sign_test(higher, lower), by_counting(higher, lower));
+                assert!((ours - counted).abs() < 1e-12, "{higher} {lower}: {ours} {counted}");
+            }
+        }
+        assert!(sign_test(4_000, 4_100) > 0.2 && sign_test(5_000, 0) < 1e-300);
+    }
+
+    #[test]
+    fn a_spread_says_nothing_about_deviation_for_one_run() {
+        let one = Spread::of(&[3.0]).unwrap();
+        assert_eq!((one.runs, one.mean, one.standard_deviation), (1, 3.0, None));
+        let two = Spread::of(&[1.0, 3.0]).unwrap();
+        assert_eq!((two.min, two.max, two.standard_deviation), (1.0, 3.0, Some(2f64.sqrt())));
+        assert_eq!(Spread::of(&[]), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! `dovetail sim sweep`: one row for every policy, trace and seed.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::commands::sim::figures::{Row, metrics_of};
+use crate::commands::sim::grid::{Grid, GridFlags};
+use crate::output::Output;
+use crate::output::table::{number, table};
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct SweepFlags {
+    #[command(flatten)]
+    grid: GridFlags,
+}
+
+/// Metrics that fit into the table beside the names.
+const SHOWN: usize = 5;
+
+/// Replays every combination.
+pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
+    let output = app.output("sim sweep", &[Output::Table, Output::Json, Output::Csv])?;
+    let rows = Grid::new(app, &flags.grid)?.run(false)?;
+    match output {
+        Output::Json => app.print_json(&serde_json::json!({
+            "protocol": flags.grid.protocol.name(),
+            "runs": rows,
+        })),
+        Output::Csv => app.print(&csv_of(&rows)?),
+        Output::Table => app.print(&table_of(&rows)),
+    }
+}
+
+fn table_of(rows: &[Row]) -> String {
+    // Without limits there is no distance to them.
+    let known = |metric: &&_| rows.iter().any(|row| crate::commands::sim::figures::Metric::of(metric, row).is_some());
+    let metrics: Vec<_> = rows.first().map_or(&[][..], metrics_of).iter().filter(known).take(SHOWN).collect();
+    let mut header = vec!["trace", "policy", "seed"];
+    header.extend(metrics.iter().map(|metric| metric.title));
+    let cells = |row: &Row| {
+        let mut cells = vec![row.trace.clone(), row.variant.clone(), row.seed.to_string()];
+        cells.extend(metrics.iter().map(|metric| number(metric.of(row))));
+        cells
+    };
+    table(&header, rows.iter().map(cells).collect())
+}
+
+/// The keys of the JSON rows as columns, in the same order for every row.
+fn csv_of(rows: &[Row]) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut columns: Vec<String> = Vec::new();
+    for row in rows {
+        let Value::Object(cells) = serde_json::to_value(row)? else { continue };
+        if columns.is_empty() {
+            let first = ["trace", "policy", "seed"].map(str::to_owned);
+            let others = cells.keys().filter(|key| !first.contains(key)).cloned();
+            columns = first.iter().cloned().chain(others).collect();
+            writer.write_record(&columns)?;
+        }
+        writer.write_record(columns.iter().map(|column| text_of(cells.get(column))))?;
+    }
+    let bytes = writer.into_inner().context("cannot write the rows")?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+/// An empty cell for what is not known.
+fn text_of(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
