@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::PendingReason;
 use crate::device::MigTable;
 use crate::holding::Holding;
+use crate::ids::JobId;
 use crate::job::Job;
 use crate::node::Node;
 use crate::queue::Queue;
@@ -29,4 +31,8 @@ pub struct Snapshot {
     pub jobs: Vec<Job>,
     /// Everything held.
     pub holdings: Vec<Holding>,
+    /// Reasons already given to waiting jobs; each is said once until it changes.
+    pub reasons: Vec<(JobId, PendingReason)>,
+    /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both at 0.
+    pub random_draws: [u64; 2],
 }

@@ -6,6 +6,7 @@
 //! | [`fgd`] | the `fgd` protocol: pods arrive, none leaves, rejected ones are dropped |
 //! | [`timed`] | the `timed` protocol: submit, queue, run, end; failures, cordons, nodes coming and going |
 //! | [`baseline`] | published preemptive orders, apart from the engine |
+//! | [`record`] | recordings, replays, paused simulations |
 //! | [`event_log`] | what happened and what was decided, as a hash |
 //!
 //! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the clock.
@@ -13,5 +14,6 @@
 pub mod baseline;
 pub mod event_log;
 pub mod fgd;
+pub mod record;
 pub mod timed;
 pub mod world;

@@ -3,6 +3,8 @@
 
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
+#[path = "all/recordings.rs"]
+mod recordings;
 #[path = "all/timed_reference.rs"]
 mod timed_reference;
 #[path = "all/traces.rs"]

@@ -78,6 +78,14 @@ pub(crate) enum Search {
 }
 
 impl Search {
+    /// How many random picks were made.
+    pub(crate) fn draws(&self) -> u64 {
+        match self {
+            Self::Indexed(index) => index.draws(),
+            Self::Exhaustive(naive) => naive.draws(),
+        }
+    }
+
     pub(crate) fn finder(&mut self) -> &mut dyn Finder {
         match self {
             Self::Indexed(index) => index,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Holding, Node, Owner, Snapshot};
+use dovetail_model::{Holding, Job, Node, Owner, Snapshot};
 
 use super::apply::Drain;
 use super::{Engine, EngineError, JobRecord};
@@ -73,6 +73,14 @@ impl Engine {
             };
             self.jobs.insert(job.id, record);
         }
+        let [nodes, devices] = snapshot.random_draws;
+        self.finder.finder().set_draws(nodes);
+        self.policy.set_draws(devices);
+        for (job, reason) in &snapshot.reasons {
+            if let Some(record) = self.jobs.get_mut(job).filter(|record| record.place.is_some()) {
+                record.reason = Some(*reason);
+            }
+        }
         for holding in &snapshot.holdings {
             self.adopt_holding(holding);
         }
@@ -119,6 +127,8 @@ impl Engine {
         ranked.sort_by_key(|(slot, _)| self.state.nodes.hot(*slot).rank);
         let mut jobs: Vec<_> = self.jobs.values().map(|record| record.job.clone()).collect();
         jobs.sort_by_key(|job| job.id);
+        let reason_of = |job: &Job| Some((job.id, self.jobs.get(&job.id)?.reason?));
+        let reasons = jobs.iter().filter_map(reason_of).collect();
         let mut holdings: Vec<Holding> =
             self.state.holdings.iter().map(|(id, _)| self.state.export(id)).collect();
         holdings.extend(self.unplaced_foreign.values().cloned());
@@ -130,6 +140,8 @@ impl Engine {
             queues: self.quota.queues().cloned().collect(),
             jobs,
             holdings,
+            reasons,
+            random_draws: [self.finder.draws(), self.policy.draws()],
         }
     }
 }

@@ -98,7 +98,10 @@ pub fn run_fgd(
         watch(&engine, &event, &plan);
         let placed = tally.note(&engine, pod, &plan);
         if !placed {
-            engine.apply(Event::Ended { job: id }, 0)?;
+            let dropped = Event::Ended { job: id };
+            engine.apply(dropped.clone(), 0)?;
+            tally.log.happened(0, &dropped);
+            watch(&engine, &dropped, &Plan::default());
         }
     }
     Ok(tally.finish(world, &engine))

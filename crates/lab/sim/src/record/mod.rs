@@ -1,0 +1,67 @@
+//! Recordings: everything the engine was told and everything it answered, line by line.
+//!
+//! A recording starts with the snapshot, the configuration (with what the policy had learnt) and the build.
+//! [`replay`] tells a fresh engine the same and compares the answers.
+
+mod checkpoint;
+mod recorder;
+mod replay;
+
+use dovetail_model::{Action, Event, Snapshot};
+use dovetail_plan::EngineConfig;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use recorder::Recorder;
+pub use replay::{Divergence, ReplayReport, replay};
+
+/// Version of the recording's form.
+pub const FORMAT: u32 = 1;
+
+/// First line of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub dovetail_recording: u32,
+    /// Version of the program that wrote it.
+    pub build: String,
+    /// Configuration of the engine, with what its policy had learnt.
+    pub engine: EngineConfig,
+    /// The world at the beginning.
+    pub snapshot: Snapshot,
+}
+
+/// Every other line: what happened at one instant, and what was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// When.
+    pub now_ms: u64,
+    /// What the engine was told, in order.
+    pub events: Vec<Event>,
+    /// What it answered.
+    pub actions: Vec<Action>,
+}
+
+/// Why a recording cannot be written or replayed.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The file cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line is not what belongs there.
+    #[error("{file}, line {line}: {problem}")]
+    Line {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

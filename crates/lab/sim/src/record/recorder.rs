@@ -1,0 +1,72 @@
+//! Writing a recording.
+
+use std::io::Write;
+
+use dovetail_model::{Event, Plan};
+use dovetail_plan::{Engine, EngineConfig};
+
+use crate::record::{FORMAT, Header, RecordError, Step};
+use crate::timed::Observer;
+
+/// Writes a recording; the first error stops it and is kept for [`Recorder::finish`].
+#[derive(Debug)]
+pub struct Recorder<W> {
+    file: String,
+    output: W,
+    failed: Option<std::io::Error>,
+}
+
+impl<W: Write> Recorder<W> {
+    /// Starts a recording of an engine as it stands. `config` must hold what its policy has learnt.
+    pub fn start(
+        file: &str,
+        output: W,
+        build: &str,
+        config: &EngineConfig,
+        engine: &Engine,
+    ) -> Self {
+        let mut recorder = Self { file: file.to_owned(), output, failed: None };
+        let mut config = config.clone();
+        config.policy.learnt = engine.policy().learnt().cloned();
+        let header = Header {
+            dovetail_recording: FORMAT,
+            build: build.to_owned(),
+            engine: config,
+            snapshot: engine.snapshot(),
+        };
+        recorder.line(&header);
+        recorder
+    }
+
+    /// Adds one instant.
+    pub fn step(&mut self, now_ms: u64, events: &[Event], plan: &Plan) {
+        let step = Step { now_ms, events: events.to_vec(), actions: plan.actions.clone() };
+        self.line(&step);
+    }
+
+    /// Ends the recording and gives the output back.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    pub fn finish(mut self) -> Result<W, RecordError> {
+        let flushed = self.output.flush();
+        match self.failed.or(flushed.err()) {
+            Some(source) => Err(RecordError::Io { file: self.file, source }),
+            None => Ok(self.output),
+        }
+    }
+
+    fn line(&mut self, value: &impl serde::Serialize) {
+        if self.failed.is_some() {
+            return;
+        }
+        let text = serde_json::to_string(value).expect("recordings hold nothing that JSON lacks");
+        self.failed = writeln!(self.output, "{text}").err();
+    }
+}
+
+impl<W: Write> Observer for Recorder<W> {
+    fn stepped(&mut self, _engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        self.step(now_ms, events, plan);
+    }
+}

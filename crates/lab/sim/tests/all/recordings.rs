@@ -1,0 +1,112 @@
+//! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
+
+use dovetail_plan::{EngineConfig, PolicySpec};
+use dovetail_sim::record::{Checkpoint, Recorder, replay};
+use dovetail_sim::timed::cluster_events::read_cluster_events;
+use dovetail_sim::timed::{Estimates, FaultModel, Simulation, TimedConfig, TimedWorld};
+use dovetail_trace::synth::{SynthConfig, synth};
+
+const HOUR_MS: u64 = 3_600_000;
+
+fn world() -> TimedWorld {
+    let config = SynthConfig { seed: 7, nodes: 24, days: 2, ..SynthConfig::default() };
+    let synthetic = synth(&config).unwrap();
+    let name = |index: usize| synthetic.cluster.nodes[index].name.clone();
+    let events = format!(
+        "at_s,action,node\n9000,cordon,{a}\n50000,uncordon,{a}\n20000,remove,{b}\n90000,add,{b}\n\
+         30000,fail,{c}\n33000,repair,{c}\n40000,add,{d}\n",
+        a = name(0),
+        b = name(1),
+        c = name(2),
+        d = name(3)
+    );
+    TimedWorld {
+        jobs: synthetic.trace.jobs.into_iter().filter(|job| job.total_gpus() <= 64).collect(),
+        cluster_events: read_cluster_events(events.as_bytes(), "events").unwrap(),
+        nodes: synthetic.cluster.nodes,
+    }
+}
+
+fn config(policy: &str) -> TimedConfig {
+    let policy = PolicySpec { seed: 3, ..PolicySpec::named(policy) };
+    TimedConfig {
+        engine: EngineConfig { policy, ..EngineConfig::default() },
+        estimates: Estimates::Trace,
+        faults: Some(FaultModel {
+            mean_time_between_failures_ms: 300 * HOUR_MS,
+            mean_time_to_repair_ms: 2 * HOUR_MS,
+            seed: 5,
+        }),
+    }
+}
+
+fn run(policy: &str) -> (Simulation, Vec<u8>) {
+    let config = config(policy);
+    let mut simulation = Simulation::new(world(), config.clone()).unwrap();
+    let mut recorder =
+        Recorder::start("log", Vec::new(), "test", &config.engine, &simulation.engine);
+    assert!(simulation.run(None, &mut recorder).unwrap());
+    (simulation, recorder.finish().unwrap())
+}
+
+#[test]
+fn equal_inputs_give_equal_logs_on_any_thread() {
+    let here = run("dovetail").0;
+    assert!(here.metrics().restarts > 0, "the faults hit running jobs");
+    let there = std::thread::spawn(|| run("dovetail").0.event_log_hash()).join().unwrap();
+    assert_eq!(here.event_log_hash(), there);
+    assert_ne!(here.event_log_hash(), run("best-fit").0.event_log_hash());
+}
+
+#[test]
+fn a_recording_replays_and_a_changed_one_is_caught() {
+    for policy in ["dovetail", "random"] {
+        let (simulation, recording) = run(policy);
+        let report = replay("log", recording.as_slice()).unwrap();
+        assert_eq!(report.divergence, None, "{policy}");
+        assert_eq!(report.event_log_hash, simulation.event_log_hash(), "{policy}");
+        let text = String::from_utf8(recording).unwrap();
+        let line = text.lines().position(|line| line.contains("\"bind\"")).unwrap();
+        let node = |line: &str| {
+            let start = line.find("\"node\":\"").unwrap() + 8;
+            line[start..].split('"').next().unwrap().to_owned()
+        };
+        let original = text.lines().nth(line).unwrap();
+        let changed = text.replace(original, &original.replace(&node(original), "elsewhere"));
+        let report = replay("log", changed.as_bytes()).unwrap();
+        assert_eq!(report.divergence.unwrap().line, line as u64 + 1, "{policy}");
+        let torn = &text[..text.len() - 20];
+        let error = replay("log", torn.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(&format!("line {}", text.lines().count())), "{error}");
+    }
+}
+
+#[test]
+fn a_paused_simulation_goes_on_as_if_never_paused() {
+    for policy in ["dovetail", "fgd-learnt", "random", "kube-default"] {
+        let whole = run(policy).0;
+        let mut simulation = Simulation::new(world(), config(policy)).unwrap();
+        let mut pauses = 0;
+        while !simulation.run(Some((pauses + 1) * 7 * HOUR_MS), &mut ()).unwrap() {
+            pauses += 1;
+            let paused = Checkpoint::of(&simulation, &world(), &config(policy), "test");
+            let text = serde_json::to_string(&paused).unwrap();
+            let read: Checkpoint = serde_json::from_str(&text).unwrap();
+            simulation = read.resume(world()).unwrap();
+        }
+        assert!(pauses > 3, "the simulation was paused often");
+        assert_eq!(simulation.event_log_hash(), whole.event_log_hash(), "{policy}");
+        assert_eq!(simulation.metrics(), whole.metrics(), "{policy}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_world_is_refused() {
+    let mut simulation = Simulation::new(world(), config("dovetail")).unwrap();
+    simulation.run(Some(HOUR_MS), &mut ()).unwrap();
+    let paused = Checkpoint::of(&simulation, &world(), &config("dovetail"), "test");
+    let mut other = world();
+    other.jobs.pop();
+    let error = paused.resume(other).err().unwrap().to_string();
+    assert!(error.contains("another trace"), "{error}");
+}
