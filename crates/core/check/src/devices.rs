@@ -130,9 +130,8 @@ impl Used {
             *used += sign * held;
         }
         // An amount that is gone leaves no trace, so that books compare by value.
-        if self.holders == [0; 4] && self.counters.iter().all(|used| *used == 0) {
-            self.counters.clear();
-        }
+        let kept = self.counters.iter().rposition(|used| *used != 0).map_or(0, |last| last + 1);
+        self.counters.truncate(kept);
     }
 
     /// The fewest devices of the pool that the ways of use can be spread over.

@@ -81,6 +81,8 @@ impl Help {
     pub const QUOTA: Self = Self(1 << 31);
     /// Something was placed: a search that does not try everything may choose otherwise and succeed.
     pub const HELD: Self = Self(1 << 30);
+    /// A node came or changed: that may help whatever the cause, also where there was no node at all.
+    pub const NODES: Self = Self(1 << 29);
     /// Anything that frees something.
     pub const FREED: Self = Self(u32::MAX & !(1 << 30));
 
@@ -96,7 +98,7 @@ impl Help {
 
     /// What could help a shape that no node can take: the causes it is refused for.
     pub fn wanted(counts: &CauseCounts) -> Self {
-        let mut help = Self::NONE;
+        let mut help = Self::NODES;
         for cause in Cause::ALL {
             if cause != Cause::None && counts[cause as usize] > 0 {
                 help |= Self::against(cause);

@@ -83,7 +83,7 @@ impl Twins {
     fn restart(&mut self, snapshot: &Snapshot) {
         if self.steps == self.restart_at && self.config.policy.name != "random" {
             let mut config = self.config.clone();
-            config.policy.learnt = self.indexed.policy().learnt().cloned();
+            config.policy.learnt = drive::written_and_read(&self.indexed);
             self.restarted = Some(Engine::new(config, snapshot).expect("its own snapshot"));
         }
     }
