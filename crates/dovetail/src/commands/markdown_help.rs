@@ -47,7 +47,8 @@ fn write_command(text: &mut String, command: &Command, parents: &str) {
     } else {
         text.push_str("\n| command | what it does |\n|---|---|\n");
         for child in &children {
-            let _ = writeln!(text, "| `{path} {}` | {} |", child.get_name(), cell(&first_line(child)));
+            let _ =
+                writeln!(text, "| `{path} {}` | {} |", child.get_name(), cell(&first_line(child)));
         }
     }
     write_arguments(text, &own);

@@ -18,7 +18,10 @@ pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
     let job = |job: &dovetail_trace::TraceJob| {
         let duration_ms = job.duration_ms.ok_or_else(|| bad(&job.id, "has no run time"))?;
         if job.is_share() {
-            return Err(bad(&job.id, "asks for a part of a GPU: preemptive orders share out whole"));
+            return Err(bad(
+                &job.id,
+                "asks for a part of a GPU: preemptive orders share out whole",
+            ));
         }
         Ok(BaselineJob {
             name: job.id.clone(),

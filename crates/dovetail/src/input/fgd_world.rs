@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use dovetail_sim::fgd::FgdWorld;
-use dovetail_trace::fgd::{
-    FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name,
-};
+use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name};
 use dovetail_trace::{Cluster, Trace};
 
 use crate::app::App;

@@ -51,7 +51,8 @@ impl LearningFlags {
             && !LEARNING.contains(&name)
         {
             let learning = LEARNING.join(", ");
-            let text = format!("{flag}: policy {name} does not learn; the ones that do: {learning}");
+            let text =
+                format!("{flag}: policy {name} does not learn; the ones that do: {learning}");
             return Err(UsageError(text).into());
         }
         let mut spec = seeded(name, seed);
@@ -71,7 +72,8 @@ impl LearningFlags {
     pub(crate) fn save(&self, learnt: Option<&Learnt>) -> Result<()> {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
         let file = LearntFile { format: FORMAT.to_owned(), learnt: learnt.clone() };
-        let text = serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
+        let text =
+            serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
         let what = || format!("{}: cannot write what was learnt", path.display());
         fs::write(path, text + "\n").with_context(what)
     }

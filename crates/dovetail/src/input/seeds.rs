@@ -15,7 +15,9 @@ impl FromStr for Seeds {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let seed = |text: &str| {
             let seed = text.parse().ok().filter(|seed| i64::try_from(*seed).is_ok());
-            seed.ok_or_else(|| format!("`{text}` is no seed: expected a list such as 42-46 or 1,2,7"))
+            seed.ok_or_else(|| {
+                format!("`{text}` is no seed: expected a list such as 42-46 or 1,2,7")
+            })
         };
         let mut seeds: Vec<u64> = Vec::new();
         for part in text.split(',') {
@@ -32,7 +34,11 @@ impl FromStr for Seeds {
         let mut once = seeds.clone();
         once.sort_unstable();
         once.dedup();
-        if once.len() == seeds.len() { Ok(Self(seeds)) } else { Err("a seed is there twice".into()) }
+        if once.len() == seeds.len() {
+            Ok(Self(seeds))
+        } else {
+            Err("a seed is there twice".into())
+        }
     }
 }
 

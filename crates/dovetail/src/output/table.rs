@@ -3,17 +3,21 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 const WIDTH: u16 = 100;
+/// What a number begins with; a dash stands for one that is not known.
+const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+'];
 
-/// Lines of a table whose first column is text and whose others are numbers.
+/// Lines of a table; columns of numbers stand to the right.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let is_number = |cell: &String| cell.is_empty() || cell.starts_with(NUMERIC);
+    let numeric: Vec<bool> = (0..header.len())
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).all(is_number))
+        .collect();
     let mut table = Table::new();
     table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    if header.iter().any(|title| !title.is_empty()) {
-        table.set_header(header);
-    }
+    table.set_header(header);
     table.add_rows(rows);
-    for column in table.column_iter_mut().skip(1) {
+    for (column, _) in table.column_iter_mut().zip(numeric).filter(|(_, numeric)| *numeric) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.to_string();
@@ -50,7 +54,9 @@ pub(crate) fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value.abs() < 1e4 => format!("{value:.2}"),
-        Some(value) => format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(value.abs().round() as u64)),
+        Some(value) => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(value.abs().round() as u64))
+        }
     }
 }
 

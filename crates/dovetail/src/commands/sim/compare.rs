@@ -88,7 +88,8 @@ impl Report {
     fn new(grid: &Grid, protocol: &'static str, rows: &[Row], against: String) -> Self {
         let metrics = rows.first().map_or(&[][..], metrics_of);
         let per_trace = grid.variants.len() * grid.seeds.len();
-        let block = |rows: &[Row], trace: Option<String>| Block::new(grid, rows, trace, &against, metrics);
+        let block =
+            |rows: &[Row], trace: Option<String>| Block::new(grid, rows, trace, &against, metrics);
         let traces = rows.chunks(per_trace).map(|rows| block(rows, Some(rows[0].trace.clone())));
         Self {
             protocol,
@@ -141,9 +142,8 @@ impl Block {
             let metrics = metrics.iter().map(|metric| {
                 let figures: Vec<f64> = own.iter().filter_map(|row| metric.of(row)).collect();
                 let both = own.iter().zip(&others);
-                let pairs: Vec<(f64, f64)> = both
-                    .filter_map(|(row, other)| metric.of(row).zip(metric.of(other)))
-                    .collect();
+                let pairs: Vec<(f64, f64)> =
+                    both.filter_map(|(row, other)| metric.of(row).zip(metric.of(other))).collect();
                 let against = Paired::of(&pairs).filter(|_| variant != against);
                 (metric.key, Comparison { spread: Spread::of(&figures), against })
             });
@@ -160,21 +160,39 @@ impl Block {
     /// The first metric with its spread and the sign test, the means of the next two beside it.
     fn text(&self, metrics: &[Metric]) -> String {
         let [first, second, third, ..] = metrics else { return String::new() };
-        let header =
-            ["", first.title, "+-", "min", "max", "difference", "p", second.title, third.title];
+        let header = [
+            "policy",
+            first.title,
+            "+-",
+            "min",
+            "max",
+            "difference",
+            "p",
+            second.title,
+            third.title,
+        ];
         let row = |line: &Line| {
             let of = |metric: &Metric| line.metrics.get(metric.key);
             let main = of(first).and_then(|comparison| comparison.spread);
             let against = of(first).and_then(|comparison| comparison.against);
-            let mean = |metric| number(of(metric).and_then(|c| c.spread).map(|s| s.mean));
-            let difference = against.map_or_else(String::new, |a| format!("{:+.2}", a.mean_difference));
+            let shown = |metric: &Metric, figure: Option<f64>| {
+                number(figure.map(|figure| metric.shown(figure)))
+            };
+            let mean = |metric: &Metric| {
+                shown(metric, of(metric).and_then(|c| c.spread).map(|spread| spread.mean))
+            };
+            let difference = |a: Paired| {
+                let difference = first.shown(a.mean_difference);
+                let sign = if difference > 0.0 { "+" } else { "" };
+                format!("{sign}{}", number(Some(difference)))
+            };
             vec![
                 line.policy.clone(),
-                number(main.map(|spread| spread.mean)),
-                number(main.and_then(|spread| spread.standard_deviation)),
-                number(main.map(|spread| spread.min)),
-                number(main.map(|spread| spread.max)),
-                difference,
+                shown(first, main.map(|spread| spread.mean)),
+                shown(first, main.and_then(|spread| spread.standard_deviation)),
+                shown(first, main.map(|spread| spread.min)),
+                shown(first, main.map(|spread| spread.max)),
+                against.map_or_else(String::new, difference),
                 against.map_or_else(String::new, |a| format!("{:.3}", a.sign_test_p)),
                 mean(second),
                 mean(third),

@@ -28,7 +28,7 @@ pub(crate) enum Figures {
     /// Arrivals only.
     Fgd(FgdFigures),
     /// Submit, wait, run, end.
-    Timed(TimedFigures),
+    Timed(Box<TimedFigures>),
 }
 
 /// What counts at the end of an arrivals-only replay.
@@ -71,8 +71,10 @@ impl FgdFigures {
 pub(crate) struct Metric {
     /// Key in JSON and CSV.
     pub(crate) key: &'static str,
-    /// Title in tables.
+    /// Title in tables, with the unit.
     pub(crate) title: &'static str,
+    /// Units of the key in one unit of the title.
+    scale: f64,
     of: fn(&Row) -> Option<f64>,
 }
 
@@ -80,6 +82,11 @@ impl Metric {
     /// The figure, where the replay has it.
     pub(crate) fn of(&self, row: &Row) -> Option<f64> {
         (self.of)(row)
+    }
+
+    /// A figure in the unit of the title.
+    pub(crate) fn shown(&self, figure: f64) -> f64 {
+        figure / self.scale
     }
 }
 
@@ -102,47 +109,74 @@ pub(crate) const FGD_METRICS: [Metric; 5] = [
     Metric {
         key: "allocation_percent_at_130",
         title: "allocated %",
+        scale: 1.0,
         of: |row| fgd(row)?.allocation_percent_at_130,
     },
     Metric {
         key: "first_rejection_percent",
-        title: "first rejection %",
+        title: "rejects from %",
+        scale: 1.0,
         of: |row| fgd(row)?.first_rejection_percent,
     },
     Metric {
         key: "distance_to_limit_percent",
-        title: "below the limit %",
+        title: "below limit %",
+        scale: 1.0,
         of: |row| Some(row.limit? - fgd(row)?.held_percent),
     },
     Metric {
         key: "fragmentation_percent_at_130",
         title: "fragmented %",
+        scale: 1.0,
         of: |row| fgd(row)?.fragmentation_percent_at_130,
     },
     Metric {
         key: "failed_pods",
         title: "rejected pods",
+        scale: 1.0,
         of: |row| Some(fgd(row)?.failed_pods as f64),
     },
 ];
 
 /// What is compared under `timed`, the most important first.
 pub(crate) const TIMED_METRICS: [Metric; 6] = [
-    Metric { key: "average_jct_s", title: "mean time s", of: |row| timed(row)?.average_jct_s },
-    Metric { key: "average_queue_s", title: "mean wait s", of: |row| timed(row)?.average_queue_s },
+    Metric {
+        key: "average_jct_s",
+        title: "mean time h",
+        scale: 3600.0,
+        of: |row| timed(row)?.average_jct_s,
+    },
+    Metric {
+        key: "average_queue_s",
+        title: "mean wait h",
+        scale: 3600.0,
+        of: |row| timed(row)?.average_queue_s,
+    },
     Metric {
         key: "above_limit_percent",
-        title: "above the limit %",
+        title: "over limit %",
+        scale: 1.0,
         of: |row| {
             let limit = row.limit.filter(|limit| *limit > 0.0)?;
             Some((timed(row)?.average_jct_s? / limit - 1.0) * 100.0)
         },
     },
-    Metric { key: "p99_jct_s", title: "p99 time s", of: |row| timed(row)?.p99_jct_s },
-    Metric { key: "makespan_s", title: "last end s", of: |row| timed(row)?.makespan_s },
+    Metric {
+        key: "p99_jct_s",
+        title: "p99 time h",
+        scale: 3600.0,
+        of: |row| timed(row)?.p99_jct_s,
+    },
+    Metric {
+        key: "makespan_s",
+        title: "last end h",
+        scale: 3600.0,
+        of: |row| timed(row)?.makespan_s,
+    },
     Metric {
         key: "gpu_occupancy",
-        title: "GPU time used",
+        title: "GPU used %",
+        scale: 0.01,
         of: |row| timed(row)?.gpu_occupancy,
     },
 ];

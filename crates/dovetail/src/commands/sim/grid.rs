@@ -21,16 +21,16 @@ use crate::exit::UsageError;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};
+use crate::input::policy;
 use crate::input::seeds::Seeds;
 use crate::input::trace_file::RowFlags;
-use crate::input::policy;
 use crate::progress::Progress;
 
 /// Flags as written, of every command that replays more than once.
 #[derive(Debug, Args)]
 pub(crate) struct GridFlags {
     /// How the traces are replayed
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: Protocol,
     /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
@@ -46,7 +46,13 @@ pub(crate) struct GridFlags {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = policy::names())]
     pub(crate) policy: Vec<String>,
     /// timed: in which order waiting jobs start; several joined with commas
-    #[arg(long, value_enum, value_name = "NAMES", value_delimiter = ',', required_if_eq("protocol", "timed"))]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        required_if_eq("protocol", "timed")
+    )]
     pub(crate) order: Vec<OrderName>,
     /// Seeds such as 42-46 or 1,2,7 [default: five from --seed on for fgd, --seed for timed]
     #[arg(long, value_name = "LIST")]
@@ -112,8 +118,10 @@ impl Grid {
         let limit_steps = if limits { self.traces.len() * self.seeds.len() } else { 0 };
         let progress = Progress::new("replays", (points.len() + limit_steps) as u64);
         pool.install(|| {
-            let mut rows: Vec<Row> =
-                points.par_iter().map(|point| self.row(*point, &progress)).collect::<Result<_>>()?;
+            let mut rows: Vec<Row> = points
+                .par_iter()
+                .map(|point| self.row(*point, &progress))
+                .collect::<Result<_>>()?;
             if limits {
                 self.add_limits(&mut rows, &progress)?;
             }
@@ -150,7 +158,8 @@ impl Grid {
                     faults.seed = seed;
                 }
                 let trace = &traces[point.trace];
-                Figures::Timed(timed_replay::replay(trace, &self.cluster, &plan, &steps)?)
+                let figures = timed_replay::replay(trace, &self.cluster, &plan, &steps)?;
+                Figures::Timed(Box::new(figures))
             }
         };
         progress.advance(1);
@@ -196,13 +205,16 @@ impl Grid {
 }
 
 fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
-    flags.refuse("timed", &[
-        ("--jobs", !flags.jobs.is_empty()),
-        ("--order", !flags.order.is_empty()),
-        ("--start-overhead", flags.start_overhead.is_some()),
-        ("--estimates", flags.estimates.is_some()),
-        (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
-    ])?;
+    flags.refuse(
+        "timed",
+        &[
+            ("--jobs", !flags.jobs.is_empty()),
+            ("--order", !flags.order.is_empty()),
+            ("--start-overhead", flags.start_overhead.is_some()),
+            ("--estimates", flags.estimates.is_some()),
+            (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+        ],
+    )?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let read = |path: &PathBuf| FgdTrace::read(app, path, flags.rows);
     let traces = flags.pods.iter().map(read).collect::<Result<Vec<_>>>()?;

@@ -9,9 +9,9 @@ use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
-use crate::input::faults::FaultFlags;
 use crate::exit::UsageError;
 use crate::input::cluster::NodesFlag;
+use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
 use crate::input::trace_file::RowFlags;
@@ -39,7 +39,7 @@ impl Protocol {
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
     /// How the trace is replayed
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: Protocol,
     /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
@@ -79,20 +79,26 @@ pub(crate) struct RunFlags {
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     match flags.protocol {
         Protocol::Fgd => {
-            flags.refuse("timed", &[
-                ("--jobs", flags.jobs.is_some()),
-                ("--order", flags.order.is_some()),
-                ("--start-overhead", flags.start_overhead.is_some()),
-                ("--estimates", flags.estimates.is_some()),
-                (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
-            ])?;
+            flags.refuse(
+                "timed",
+                &[
+                    ("--jobs", flags.jobs.is_some()),
+                    ("--order", flags.order.is_some()),
+                    ("--start-overhead", flags.start_overhead.is_some()),
+                    ("--estimates", flags.estimates.is_some()),
+                    (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+                ],
+            )?;
             run_fgd::run(app, flags)
         }
         Protocol::Timed => {
-            flags.refuse("fgd", &[
-                ("--pods", flags.pods.is_some()),
-                (flags.orders.given().unwrap_or_default(), flags.orders.given().is_some()),
-            ])?;
+            flags.refuse(
+                "fgd",
+                &[
+                    ("--pods", flags.pods.is_some()),
+                    (flags.orders.given().unwrap_or_default(), flags.orders.given().is_some()),
+                ],
+            )?;
             run_timed::run(app, flags)
         }
     }

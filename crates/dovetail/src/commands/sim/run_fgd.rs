@@ -148,11 +148,7 @@ impl Report {
         let title = style.strong(&title);
         let row = |at: usize| {
             let of = |curve: &[Option<f64>]| percent(curve.get(at).copied().flatten());
-            vec![
-                format!("{at} %"),
-                of(&self.allocation_percent),
-                of(&self.fragmentation_percent),
-            ]
+            vec![format!("{at} %"), of(&self.allocation_percent), of(&self.fragmentation_percent)]
         };
         let header = ["GPU requested", "allocated", "fragmented"];
         let curves = table(&header, SHOWN.map(row).to_vec());
@@ -173,7 +169,11 @@ impl Report {
             ),
             (
                 "time of a decision",
-                format!("p50 {}, p99 {}", micros(self.decision_p50_ns), micros(self.decision_p99_ns)),
+                format!(
+                    "p50 {}, p99 {}",
+                    micros(self.decision_p50_ns),
+                    micros(self.decision_p99_ns)
+                ),
             ),
         ];
         rows.extend(learning.map(|from| ("learning started from", from)));

@@ -89,7 +89,10 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
     let (flag, problem) = if order.is_preemptive() {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
-        (policy.or(estimates).or(flags.faults.given()), "preempts as published and knows no such thing")
+        (
+            policy.or(estimates).or(flags.faults.given()),
+            "preempts as published and knows no such thing",
+        )
     } else {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
         (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")

@@ -52,7 +52,8 @@ impl Paired {
         if pairs.is_empty() {
             return None;
         }
-        let count = |wanted: fn(&(f64, f64)) -> bool| pairs.iter().filter(|pair| wanted(pair)).count();
+        let count =
+            |wanted: fn(&(f64, f64)) -> bool| pairs.iter().filter(|pair| wanted(pair)).count();
         let (higher, lower) = (count(|(a, b)| a > b), count(|(a, b)| a < b));
         let differences = pairs.iter().map(|(figure, other)| figure - other);
         Some(Self {

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::commands::sim::figures::{Row, metrics_of};
+use crate::commands::sim::figures::{Metric, Row, metrics_of};
 use crate::commands::sim::grid::{Grid, GridFlags};
 use crate::output::Output;
 use crate::output::table::{number, table};
@@ -36,13 +36,16 @@ pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
 
 fn table_of(rows: &[Row]) -> String {
     // Without limits there is no distance to them.
-    let known = |metric: &&_| rows.iter().any(|row| crate::commands::sim::figures::Metric::of(metric, row).is_some());
-    let metrics: Vec<_> = rows.first().map_or(&[][..], metrics_of).iter().filter(known).take(SHOWN).collect();
+    let known = |metric: &&Metric| rows.iter().any(|row| metric.of(row).is_some());
+    let metrics = rows.first().map_or(&[][..], metrics_of).iter().filter(known);
+    let metrics: Vec<&Metric> = metrics.take(SHOWN).collect();
     let mut header = vec!["trace", "policy", "seed"];
     header.extend(metrics.iter().map(|metric| metric.title));
     let cells = |row: &Row| {
         let mut cells = vec![row.trace.clone(), row.variant.clone(), row.seed.to_string()];
-        cells.extend(metrics.iter().map(|metric| number(metric.of(row))));
+        cells.extend(
+            metrics.iter().map(|metric| number(metric.of(row).map(|figure| metric.shown(figure)))),
+        );
         cells
     };
     table(&header, rows.iter().map(cells).collect())

@@ -117,7 +117,9 @@ pub(crate) fn replay(
     progress: &Progress,
 ) -> Result<TimedFigures> {
     match plan.order.kind() {
-        Kind::Engine(order, estimates) => by_engine(trace, cluster, plan, order, estimates, progress),
+        Kind::Engine(order, estimates) => {
+            by_engine(trace, cluster, plan, order, estimates, progress)
+        }
         Kind::Published(order) => as_published(trace, cluster, plan, order, progress),
     }
 }

@@ -1,0 +1,97 @@
+//! `dovetail trace import`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use dovetail_trace::{
+    FORMATS, Format, ReadOptions, SwfProcessors, detect_format, write_cluster, write_trace,
+};
+use serde::Serialize;
+
+use super::write_file;
+use crate::app::App;
+use crate::input::trace_file::{self, RowFlags};
+use crate::output::Output;
+use crate::output::table::{facts, whole};
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct ImportFlags {
+    /// File with jobs or machines, plain or gzip
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// The format of the file [default: told from its first line]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FORMATS.map(Format::name)))]
+    format: Option<String>,
+    /// swf: what a processor is: gpu, core (jobs without GPUs), or N cores that come with one GPU
+    #[arg(long, value_name = "gpu|core|N", default_value = "gpu", value_parser = processors)]
+    processor: SwfProcessors,
+    #[command(flatten)]
+    rows: RowFlags,
+}
+
+fn processors(text: &str) -> Result<SwfProcessors, String> {
+    match text {
+        "gpu" => Ok(SwfProcessors::AsGpus),
+        "core" => Ok(SwfProcessors::AsCpuCores),
+        number => {
+            let cores: Option<NonZeroU32> = number.parse().ok();
+            cores.map(SwfProcessors::PerGpu).ok_or_else(|| "expected gpu, core or a number".into())
+        }
+    }
+}
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    format: Format,
+    jobs: Option<usize>,
+    nodes: Option<usize>,
+    skipped_rows: usize,
+    written: String,
+}
+
+/// Converts a file.
+pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
+    let output = app.output("trace import", &[Output::Table, Output::Json])?;
+    let named = flags.format.as_deref().and_then(Format::from_name);
+    let format = named.map_or_else(|| detect_format(&flags.file), Ok)?;
+    let options = ReadOptions {
+        format: Some(format),
+        skip_bad_rows: flags.rows.skip_bad_rows,
+        swf_processors: flags.processor,
+    };
+    let written = flags.to.display().to_string();
+    let report = if format.holds_nodes() {
+        let cluster = trace_file::machines_with(app, &flags.file, &options)?;
+        write_file(&flags.to, |file| write_cluster(&cluster, file))?;
+        let (nodes, skipped_rows) = (Some(cluster.nodes.len()), cluster.skipped.len());
+        Report { format, jobs: None, nodes, skipped_rows, written }
+    } else {
+        let trace = trace_file::jobs_with(app, &flags.file, &options)?;
+        write_file(&flags.to, |file| write_trace(&trace, file))?;
+        let (jobs, skipped_rows) = (Some(trace.jobs.len()), trace.skipped.len());
+        Report { format, jobs, nodes: None, skipped_rows, written }
+    };
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text()),
+    }
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut rows = vec![("read as", self.format.to_string())];
+        rows.extend(self.jobs.map(|jobs| ("jobs", whole(jobs as u64))));
+        rows.extend(self.nodes.map(|nodes| ("machines", whole(nodes as u64))));
+        rows.push(("bad rows left out", whole(self.skipped_rows as u64)));
+        rows.push(("written", self.written.clone()));
+        facts(rows)
+    }
+}
