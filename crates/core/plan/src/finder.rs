@@ -42,6 +42,9 @@ pub(crate) trait Finder {
         shape: ShapeId,
     ) -> CauseCounts;
 
+    /// Builds what answers about the shape rest on, ahead of the first question; changes no answer.
+    fn prepare(&mut self, _state: &mut State, _policy: &mut dyn Policy, _shape: ShapeId) {}
+
     /// How many random picks were made.
     fn draws(&self) -> u64;
 

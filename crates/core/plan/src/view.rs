@@ -1,5 +1,7 @@
 //! Views: the cluster as it would be. Each is a set of holdings taken away inside a transaction.
 
+use std::collections::BTreeSet;
+
 use dovetail_model::{HoldingId, Phase, ReservationId};
 
 use crate::state::{Mark, State};
@@ -16,7 +18,7 @@ pub enum View {
         /// The time.
         time_ms: u64,
     },
-    /// As if these holdings were gone.
+    /// As if these holdings were gone; identities that nothing has are passed over.
     Without(Vec<HoldingId>),
     /// As the holder of a reservation sees it: what is kept for it is free.
     Holding(ReservationId),
@@ -34,7 +36,10 @@ impl State {
                 .map(|(id, _)| id)
                 .collect(),
             View::At { time_ms } => self.holdings.ending_by(*time_ms).collect(),
-            View::Without(victims) => victims.clone(),
+            View::Without(victims) => {
+                let known: BTreeSet<HoldingId> = victims.iter().copied().collect();
+                known.into_iter().filter(|id| self.holdings.contains(*id)).collect()
+            }
             View::Holding(reservation) => self.holdings.kept_by(*reservation),
         };
         let mark = self.begin();

@@ -50,6 +50,14 @@ const UNBOUNDED: u16 = UNKNOWN - 2;
 
 const NO_CELL: u32 = u32::MAX;
 
+/// Devices of one model with the same free compute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alike {
+    pub(crate) model: u32,
+    pub(crate) left_milli: i64,
+    pub(crate) count: i64,
+}
+
 /// How the devices of a node meet a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceFit {
@@ -207,13 +215,22 @@ impl DeviceTable {
         self.kinds.get(self.cells.get(cell).kind).model
     }
 
-    /// Model and free compute of the devices that can be held whole or by share.
-    pub(crate) fn shared_lefts(&self, set: u32) -> impl Iterator<Item = (u32, i64)> {
-        self.sets.get(set).iter().filter_map(|number| {
+    /// The devices that can be held whole or by share, equal ones together.
+    pub(crate) fn alike(&self, set: u32) -> SmallVec<[Alike; 8]> {
+        let mut groups: SmallVec<[Alike; 8]> = SmallVec::new();
+        for number in self.sets.get(set) {
             let cell = self.cells.get(*number);
-            let shared = matches!(cell.mode, Mode::Empty | Mode::Shared);
-            shared.then(|| (self.kinds.get(cell.kind).model, cell.compute_left_milli.max(0)))
-        })
+            if !matches!(cell.mode, Mode::Empty | Mode::Shared) {
+                continue;
+            }
+            let (model, left_milli) =
+                (self.kinds.get(cell.kind).model, cell.compute_left_milli.max(0));
+            match groups.last_mut().filter(|g| (g.model, g.left_milli) == (model, left_milli)) {
+                Some(group) => group.count += 1,
+                None => groups.push(Alike { model, left_milli, count: 1 }),
+            }
+        }
+        groups
     }
 
     /// The number of a cell after one more holding.

@@ -142,6 +142,8 @@ impl Engine {
         if self.policy.publish(&mut self.state) {
             let (version, values) = (self.policy.version(), self.policy.published_values());
             plan.actions.push(Action::Publish { version, values });
+            // Scores changed: a search that does not try everything may choose otherwise and succeed.
+            self.state.helped |= Help::HELD;
         }
         let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
         let (place, class) = self.pending.push(&job, key);

@@ -13,6 +13,16 @@ use crate::queue::OrderKey;
 use crate::view::View;
 
 impl Engine {
+    /// Builds the indices that the next decisions rest on, off the decision path; changes no decision.
+    pub fn prepare(&mut self) {
+        let Some((job, _)) = self.pending.next(None) else { return };
+        let gang = Arc::clone(&self.jobs[&job].gang);
+        let finder = self.finder.finder();
+        for set in &gang.sets {
+            finder.prepare(&mut self.state, &mut *self.policy, set.shape);
+        }
+    }
+
     /// Starts whatever can start now; the decisions go to the plan.
     pub fn cycle(&mut self, plan: &mut Plan) {
         let helped = std::mem::take(&mut self.state.helped);

@@ -1,9 +1,12 @@
 //! `step`: one event in, one plan out.
 
 mod apply;
+mod ask;
 mod cycle;
 mod snapshot;
 pub mod supply;
+
+pub use ask::WouldGo;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

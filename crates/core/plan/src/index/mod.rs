@@ -11,6 +11,7 @@ pub(crate) mod wide_tree;
 use std::collections::BTreeMap;
 
 use dovetail_model::NodeId;
+use rustc_hash::FxHashMap;
 
 use crate::cause::CauseCounts;
 use crate::finder::{Finder, Scope};
@@ -27,7 +28,7 @@ pub const DEFAULT_MAX_BYTES: usize = 512 << 20;
 /// All trees. The bound is checked when a tree is built; at least one tree is always kept.
 #[derive(Debug)]
 pub struct Index {
-    trees: BTreeMap<(u32, Option<DomainId>), Entry>,
+    trees: FxHashMap<(u32, Option<DomainId>), Entry>,
     rooms: BTreeMap<u32, DomainRoom>,
     uses: u64,
     bytes: usize,
@@ -71,7 +72,7 @@ impl Index {
     /// An index that keeps its score trees within `max_bytes`.
     pub fn with_max_bytes(max_bytes: usize) -> Self {
         Self {
-            trees: BTreeMap::new(),
+            trees: FxHashMap::default(),
             rooms: BTreeMap::new(),
             uses: 0,
             bytes: 0,
@@ -106,6 +107,7 @@ impl Index {
 
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > self.max_bytes {
+            // order-free: no two trees were used last at the same moment
             let oldest = self.trees.iter().min_by_key(|(_, entry)| entry.last_use);
             let Some(key) = oldest.map(|(key, _)| *key) else { break };
             self.bytes -= self.trees.remove(&key).expect("just found").bytes;
@@ -160,6 +162,14 @@ impl Finder for Index {
         shape: ShapeId,
     ) -> CauseCounts {
         self.tree(state, policy, shape, None).obstacles()
+    }
+
+    fn prepare(&mut self, state: &mut State, policy: &mut dyn Policy, shape: ShapeId) {
+        let key = (state.shapes.get(shape).demand_id, None);
+        let current = self.trees.get(&key).is_some_and(|entry| entry.tree.is_of(policy.version()));
+        if !current {
+            self.tree(state, policy, shape, None);
+        }
     }
 
     fn draws(&self) -> u64 {

@@ -112,6 +112,11 @@ impl ScoreIndex {
         self.tree = tree;
     }
 
+    /// Whether the scores are of this policy version, apart from nodes touched since.
+    pub(crate) fn is_of(&self, policy_version: u64) -> bool {
+        self.built && self.policy_version == policy_version
+    }
+
     /// The best node.
     #[inline]
     pub(crate) fn best(&self) -> Option<NodeId> {

@@ -42,13 +42,18 @@ impl WideTree {
         }
         let (mut place, mut key) = (leaf, key);
         for depth in 0..self.levels.len() {
-            if self.levels[depth][place] == key {
+            let old = std::mem::replace(&mut self.levels[depth][place], key);
+            let Some(above) = self.levels.get(depth + 1) else { return };
+            let parent = above[place >> FAN_OUT_BITS];
+            if old == key || (old < parent && key <= parent) {
                 return;
             }
-            self.levels[depth][place] = key;
-            let first = place & !(FAN_OUT - 1);
-            let last = (first + FAN_OUT).min(self.levels[depth].len());
-            key = greatest(&self.levels[depth][first..last]);
+            // The greatest child grew, or another one overtook it; else it fell and all are compared.
+            if key < parent {
+                let first = place & !(FAN_OUT - 1);
+                let last = (first + FAN_OUT).min(self.levels[depth].len());
+                key = greatest(&self.levels[depth][first..last]);
+            }
             place >>= FAN_OUT_BITS;
         }
     }

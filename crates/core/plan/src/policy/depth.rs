@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::device::table::Alike;
 use crate::learn::PodKind;
 use crate::state::State;
 
@@ -27,13 +28,6 @@ pub(crate) struct DepthFragmentation {
     first_step: Vec<u16>,
     memo: FxHashMap<u64, i64>,
     remember: bool,
-}
-
-/// Devices of one model with the same free compute.
-struct Alike {
-    model: u32,
-    left: i64,
-    count: i64,
 }
 
 #[derive(Debug)]
@@ -96,13 +90,7 @@ impl DepthFragmentation {
             step => self.cpu_steps[usize::from(step) - 1],
         };
         let idle = state.devices.facts(set).gpu_left_milli;
-        let mut devices: SmallVec<[Alike; 8]> = SmallVec::new();
-        for (model, left) in state.devices.shared_lefts(set).filter(|(_, left)| *left > 0) {
-            match devices.last_mut().filter(|last| (last.model, last.left) == (model, left)) {
-                Some(last) => last.count += 1,
-                None => devices.push(Alike { model, left, count: 1 }),
-            }
-        }
+        let devices = state.devices.alike(set);
         self.mix.iter().map(|pod| pod.weight * pod.wasted(&devices, cpu_left, idle)).sum()
     }
 }
@@ -128,12 +116,13 @@ impl Expected {
         }
         let (mut fitting, mut usable, mut shares) = (0, 0, 0);
         for alike in devices {
-            if alike.left >= self.gpu_milli
+            if alike.left_milli >= self.gpu_milli
                 && (self.models.is_empty() || self.models.binary_search(&alike.model).is_ok())
             {
-                let each = if self.gpu_milli == 1000 { 1 } else { alike.left / self.gpu_milli };
+                let each =
+                    if self.gpu_milli == 1000 { 1 } else { alike.left_milli / self.gpu_milli };
                 fitting += alike.count;
-                usable += alike.left * alike.count;
+                usable += alike.left_milli * alike.count;
                 shares += each * alike.count;
             }
         }

@@ -250,9 +250,7 @@ impl Version {
         let options = options_after(state, need, hot.set);
         let gain = options
             .into_iter()
-            .map(|option| {
-                now - self.depth.of(state, option.set, after) - self.price(&option)
-            })
+            .map(|option| now - self.depth.of(state, option.set, after) - self.price(&option))
             .max()
             .unwrap_or(0);
         if remember {
@@ -274,9 +272,9 @@ impl Version {
         let demand = state.shapes.get(shape).demand.clone();
         let after = self.depth.cpu_step(hot.cpu_left_milli - demand.amounts.cpu_milli);
         let options = options_after(state, demand.need, hot.set);
-        let best = options.into_iter().max_by_key(|option| {
-            -self.depth.of(state, option.set, after) - self.price(option)
-        });
+        let best = options
+            .into_iter()
+            .max_by_key(|option| -self.depth.of(state, option.set, after) - self.price(option));
         best.map_or(0, |option| self.price(&option))
     }
 

@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::device::table::Alike;
 use crate::policy::target::TargetPod;
 use crate::state::State;
 
@@ -78,7 +79,7 @@ impl Fragmentation {
             rank => self.cpu_thresholds[usize::from(rank) - 1],
         };
         let idle = state.devices.facts(set).gpu_left_milli;
-        let devices: SmallVec<[(u32, i64); 8]> = state.devices.shared_lefts(set).collect();
+        let devices = state.devices.alike(set);
         let mut sums = [0.0; 6];
         for pod in &self.mix {
             let (class, amount) = pod.fragmented(&devices, cpu_left, idle);
@@ -102,25 +103,25 @@ impl Expected {
         }
     }
 
-    fn fragmented(&self, devices: &[(u32, i64)], cpu_left: i64, idle: i64) -> (Class, i64) {
+    fn fragmented(&self, devices: &[Alike], cpu_left: i64, idle: i64) -> (Class, i64) {
         let enough_cpu = cpu_left >= self.cpu_milli;
         if self.gpu_count == 0 {
             let class = if enough_cpu { Class::NoGpuWanted } else { Class::NoGpuWantedLackCpu };
             return (class, idle);
         }
         let (mut accessible, mut fitting, mut too_small_milli) = (0, 0, 0);
-        for (model, left) in devices {
-            if !self.models.is_empty() && self.models.binary_search(model).is_err() {
+        for alike in devices {
+            if !self.models.is_empty() && self.models.binary_search(&alike.model).is_err() {
                 continue;
             }
             accessible += 1;
-            if *left >= self.gpu_milli {
-                fitting += 1;
+            if alike.left_milli >= self.gpu_milli {
+                fitting += alike.count;
             } else {
-                too_small_milli += left;
+                too_small_milli += alike.left_milli * alike.count;
             }
         }
-        let enough_gpu = fitting >= self.gpu_count;
+        let enough_gpu = fitting >= i64::from(self.gpu_count);
         match (accessible == 0, enough_gpu, enough_cpu) {
             (true, _, _) => (Class::NoAccess, idle),
             (false, false, false) => (Class::LackBoth, idle),
