@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Error;
 use dovetail_exact::BoundError;
 use dovetail_plan::{EngineError, UnknownPolicy};
+use dovetail_price::PriceError;
 use dovetail_sim::baseline::{BaselineError, OverheadTableError};
 use dovetail_sim::timed::TimedError;
 use dovetail_sim::timed::cluster_events::ClusterEventError;
@@ -111,7 +112,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         let is_ours = matches!(error, BoundError::Solver { .. });
         return (!is_ours).then_some(BAD_INPUT);
     }
-    if cause.is::<ClusterEventError>() {
+    if cause.is::<ClusterEventError>() || cause.is::<PriceError>() {
         return Some(BAD_INPUT);
     }
     match cause.downcast_ref::<TimedError>() {

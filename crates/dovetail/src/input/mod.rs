@@ -5,5 +5,6 @@ pub(crate) mod cluster;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod policy;
+pub(crate) mod prices;
 pub(crate) mod seeds;
 pub(crate) mod trace_file;

@@ -6,6 +6,7 @@ mod compare;
 mod figures;
 mod grid;
 mod limits;
+mod money;
 mod run;
 mod run_fgd;
 mod run_timed;

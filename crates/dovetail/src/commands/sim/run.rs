@@ -14,6 +14,7 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
+use crate::input::prices::PriceFlags;
 use crate::input::trace_file::RowFlags;
 
 /// How a trace is replayed.
@@ -73,6 +74,8 @@ pub(crate) struct RunFlags {
     pub(crate) check: Check,
     #[command(flatten)]
     pub(crate) rows: RowFlags,
+    #[command(flatten)]
+    pub(crate) prices: PriceFlags,
 }
 
 /// Replays one trace.
@@ -87,6 +90,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+                    (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),
                 ],
             )?;
             run_fgd::run(app, flags)

@@ -8,6 +8,7 @@ use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::sim::money::Bill;
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{OrderName, TimedFigures, TimedPlan, replay};
 use crate::exit::UsageError;
@@ -50,6 +51,8 @@ struct Report {
     #[serde(flatten)]
     figures: TimedFigures,
     learning_started_from: Option<String>,
+    /// Absent for published orders, which keep no account of GPU-time.
+    money: Option<Bill>,
 }
 
 /// Replays the jobs of one file.
@@ -63,6 +66,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let figures = replay(&trace, &cluster, &plan, &progress)?;
     drop(progress);
     flags.learning.save(figures.learnt.as_ref())?;
+    let prices = flags.prices.of(&cluster)?;
+    let money = figures.usage.as_ref().map(|usage| Bill::new(usage, &prices)).transpose()?;
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
         protocol: "timed",
@@ -74,6 +79,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         figures,
         learning_started_from: policy.as_deref().and_then(|name| flags.learning.started_from(name)),
         policy,
+        money,
     };
     match output {
         Output::Json => app.print_json(&report),
@@ -90,7 +96,7 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
         (
-            policy.or(estimates).or(flags.faults.given()),
+            policy.or(estimates).or(flags.faults.given()).or(flags.prices.given()),
             "preempts as published and knows no such thing",
         )
     } else {
@@ -136,7 +142,9 @@ impl Report {
         }
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
-        format!("{}\n\n{}", app.style(Stream::Result).strong(&title), facts(rows))
+        let money = self.money.as_ref().map(|bill| format!("\n{}", bill.text()));
+        let title = app.style(Stream::Result).strong(&title);
+        format!("{title}\n\n{}{}", facts(rows), money.unwrap_or_default())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use dovetail_ledger::Usage;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
@@ -16,6 +17,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::commands::sim::check::{Check, Watch};
+use crate::commands::sim::money::Account;
 use crate::input::baseline;
 use crate::progress::Progress;
 
@@ -107,6 +109,9 @@ pub(crate) struct TimedFigures {
     pub(crate) event_log_hash: String,
     #[serde(skip)]
     pub(crate) learnt: Option<Learnt>,
+    /// Where the GPU-time went; published orders keep no such account.
+    #[serde(skip)]
+    pub(crate) usage: Option<Usage>,
 }
 
 /// Replays a trace.
@@ -147,11 +152,12 @@ fn by_engine(
     };
     let mut simulation = Simulation::new(world, config)?;
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
-    let mut eyes = Eyes { watch, progress };
+    let mut eyes = Eyes { watch, account: Account::new(trace), progress };
     simulation.run(None, &mut eyes)?;
     eyes.watch.verdict()?;
     let learnt = simulation.engine.policy().learnt().cloned();
-    Ok(TimedFigures::new(&simulation.metrics(), simulation.event_log_hash(), learnt))
+    let figures = TimedFigures::new(&simulation.metrics(), simulation.event_log_hash());
+    Ok(TimedFigures { learnt, usage: eyes.account.usage()?, ..figures })
 }
 
 fn as_published(
@@ -190,17 +196,24 @@ fn as_published(
         repeated_gpu_hours: 0.0,
         event_log_hash: hexadecimal(&log.finalize()),
         learnt: None,
+        usage: None,
     })
 }
 
-/// The judge and the progress bar.
+/// The judge, the account and the progress bar.
 struct Eyes<'p> {
     watch: Watch,
+    account: Account,
     progress: &'p Progress,
 }
 
 impl Observer for Eyes<'_> {
-    fn stepped(&mut self, _engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+    fn advanced(&mut self, engine: &mut Engine, _from_ms: u64, to_ms: u64) {
+        self.account.advance(engine, to_ms);
+    }
+
+    fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        self.account.step(engine, now_ms, events);
         self.watch.step(events, plan, now_ms);
         let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
         self.progress.advance(ended.count() as u64);
@@ -208,7 +221,7 @@ impl Observer for Eyes<'_> {
 }
 
 impl TimedFigures {
-    fn new(metrics: &TimedMetrics, event_log_hash: String, learnt: Option<Learnt>) -> Self {
+    fn new(metrics: &TimedMetrics, event_log_hash: String) -> Self {
         Self {
             jobs: metrics.jobs,
             unfinished_jobs: metrics.unfinished_jobs,
@@ -222,7 +235,8 @@ impl TimedFigures {
             restarts: metrics.restarts,
             repeated_gpu_hours: metrics.repeated_gpu_hours,
             event_log_hash,
-            learnt,
+            learnt: None,
+            usage: None,
         }
     }
 }

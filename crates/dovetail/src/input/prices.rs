@@ -1,0 +1,102 @@
+//! Prices of GPUs, from the built-in book, a file and flags.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgAction, Args};
+use dovetail_ledger::{GpuPrice, Priced};
+use dovetail_price::{Origin, Price, PriceBook, Purchase};
+use dovetail_trace::Cluster;
+
+use crate::exit::UsageError;
+
+/// Prices by GPU model; no model is that of nodes without one.
+pub(crate) type Prices = BTreeMap<Option<String>, Priced>;
+
+/// Flags as written.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Prices")]
+pub(crate) struct PriceFlags {
+    /// Assume a price for a GPU model, or * for nodes without a model; can be given several times
+    #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
+    gpu_price: Vec<String>,
+    /// CSV with your own prices: gpu_model,usd_per_gpu_hour and optionally provider, region,
+    /// purchase, instance_type, source, as_of
+    #[arg(long, value_name = "FILE")]
+    price_file: Option<PathBuf>,
+    /// Whose prices count, such as aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Where prices count, such as us-east-1
+    #[arg(long, value_name = "NAME", requires = "provider")]
+    region: Option<String>,
+    /// How the GPUs are bought
+    #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name())]
+    #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(Purchase::name)))]
+    purchase: String,
+}
+
+impl PriceFlags {
+    /// The first flag that was given, if any.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--gpu-price", !self.gpu_price.is_empty()),
+            ("--price-file", self.price_file.is_some()),
+            ("--provider", self.provider.is_some()),
+            ("--purchase", self.purchase != Purchase::OnDemand.name()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
+    /// The prices of all models of a cluster.
+    ///
+    /// # Errors
+    /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
+    pub(crate) fn of(&self, cluster: &Cluster) -> Result<Prices> {
+        let book = self.book()?;
+        let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
+        let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
+        let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
+        let models = models.map(|node| node.gpu_model.clone());
+        let priced = |model: Option<String>| {
+            let price = priced(book.lookup(model.as_deref(), provider, region, purchase));
+            (model, price)
+        };
+        Ok(models.map(priced).collect())
+    }
+
+    fn book(&self) -> Result<PriceBook> {
+        let mut book = PriceBook::built_in();
+        if let Some(path) = &self.price_file {
+            let name = path.display().to_string();
+            let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
+            book = book.with_overrides_csv(file, &name)?;
+        }
+        for text in &self.gpu_price {
+            let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
+            let pair = text.rsplit_once('=');
+            let (model, usd) =
+                pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
+            book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(book)
+    }
+}
+
+fn priced(price: Price) -> Priced {
+    let Price::Known(known) = price else { return Priced::Unknown };
+    let day = known.as_of.map(|day| format!(", {day}")).unwrap_or_default();
+    let place = match (known.provider, known.region) {
+        (Some(provider), Some(region)) => format!("{provider} {region}: "),
+        (Some(provider), None) => format!("{provider}: "),
+        _ => String::new(),
+    };
+    Priced::Known(GpuPrice {
+        usd_micros_per_gpu_hour: known.usd_micros_per_gpu_hour,
+        source: format!("{place}{}{day}", known.source),
+        assumed: known.origin == Origin::Assumed,
+    })
+}
