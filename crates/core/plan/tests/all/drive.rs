@@ -136,6 +136,11 @@ impl History {
         }
     }
 
+    /// Draws jobs from other shapes than the recipe's.
+    pub(crate) fn use_shapes(&mut self, shapes: Vec<Arc<Requirement>>) {
+        self.shapes = shapes;
+    }
+
     /// The next event. `engine` is only looked at.
     pub(crate) fn event(&mut self, bytes: &[u8], engine: &Engine) -> Event {
         let choose = &mut Choices::of(bytes);

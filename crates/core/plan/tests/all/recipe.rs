@@ -21,7 +21,7 @@ pub(crate) struct Recipe {
     pub(crate) config: [u8; 8],
     pub(crate) nodes: Vec<[u8; 20]>,
     pub(crate) shapes: Vec<[u8; 20]>,
-    pub(crate) events: Vec<[u8; 18]>,
+    pub(crate) events: Vec<[u8; 24]>,
 }
 
 impl std::fmt::Debug for Recipe {
@@ -44,7 +44,7 @@ pub(crate) fn recipes(nodes: usize, shapes: usize, events: usize) -> impl Strate
         any::<[u8; 8]>(),
         prop::collection::vec(any::<[u8; 20]>(), 1..=nodes),
         prop::collection::vec(any::<[u8; 20]>(), 1..=shapes),
-        prop::collection::vec(any::<[u8; 18]>(), 1..=events),
+        prop::collection::vec(any::<[u8; 24]>(), 1..=events),
     )
         .prop_map(|(config, nodes, shapes, events)| Recipe { config, nodes, shapes, events })
 }
@@ -76,6 +76,12 @@ impl<'b> Choices<'b> {
 
     pub(crate) fn below(&mut self, count: usize) -> usize {
         usize::from(self.0.next().copied().unwrap_or(0)) % count
+    }
+
+    /// As [`Choices::below`], for counts beyond 256.
+    pub(crate) fn below_many(&mut self, count: usize) -> usize {
+        let (low, high) = (self.below(256), self.below(256));
+        (high << 8 | low) % count
     }
 
     pub(crate) fn among<T: Copy>(&mut self, values: &[T]) -> T {
@@ -342,7 +348,7 @@ pub(crate) fn job(
     topology: &Topology,
     choose: &mut Choices<'_>,
 ) -> Job {
-    let first = Arc::clone(&shapes[choose.below(shapes.len())]);
+    let first = Arc::clone(&shapes[choose.below_many(shapes.len())]);
     let mut job = Job::single(JobId(id), &format!("j{id}"), submit_ms, first);
     job.queue = choose.among(&["", "", "team", "other"]).to_owned();
     job.priority = choose.among(&[0, 0, 0, 1, -1]);
@@ -359,7 +365,7 @@ pub(crate) fn job(
     job.topology = levels(topology, choose);
     job.pod_sets.clear();
     for set in 0..sets {
-        let requirement = Arc::clone(&shapes[choose.below(shapes.len())]);
+        let requirement = Arc::clone(&shapes[choose.below_many(shapes.len())]);
         let min = choose.among(&[1, 2, 3, 4, 0]);
         let min = if set == 0 { min.max(1) } else { min };
         let mut set = PodSet::fixed(&format!("s{set}"), requirement, min);
