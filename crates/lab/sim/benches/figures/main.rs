@@ -1,0 +1,33 @@
+//! The figures of docs/benchmarks.md: `cargo bench -p dovetail-sim --bench figures -- NAME...`.
+//!
+//! Every figure prints what was measured beside its target; nothing is asserted on time. Figures over
+//! real traces need `DOVETAIL_TRACES` and say so when it is not set.
+#![allow(missing_docs, clippy::print_stdout)]
+
+mod gang;
+mod openb;
+mod policies;
+mod speed;
+mod timed;
+
+/// A figure: its name, what it shows, and the function that prints it.
+type Figure = (&'static str, &'static str, fn());
+
+const FIGURES: [Figure; 5] = [
+    ("speed", "decisions per second, with naive beside it", speed::print),
+    ("gang", "a gang of 512 pods x 8 GPUs on 10,000 nodes", gang::print),
+    ("timed", "82k jobs of Philly on 512 GPUs", timed::print),
+    ("compare", "seven policies on 14 traces x 5 seeds", policies::print_compare),
+    ("policies", "dovetail against FGD and the limit, seeds 42 to 51", policies::print_policies),
+];
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for (name, shows, print) in FIGURES {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            println!("\n## {name}: {shows}\n");
+            print();
+        }
+    }
+}
