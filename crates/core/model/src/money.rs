@@ -71,7 +71,7 @@ impl fmt::Display for Money {
         let dollars = (cents / 100).to_string();
         let mut grouped = String::new();
         for (index, digit) in dollars.chars().enumerate() {
-            if index > 0 && (dollars.len() - index) % 3 == 0 {
+            if index > 0 && (dollars.len() - index).is_multiple_of(3) {
                 grouped.push(',');
             }
             grouped.push(digit);

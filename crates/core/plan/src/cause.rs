@@ -84,7 +84,7 @@ impl Help {
     /// A node came or changed: that may help whatever the cause, also where there was no node at all.
     pub const NODES: Self = Self(1 << 29);
     /// Anything that frees something.
-    pub const FREED: Self = Self(u32::MAX & !(1 << 30));
+    pub const FREED: Self = Self(!(1 << 30));
 
     /// What helps against one cause.
     pub fn against(cause: Cause) -> Self {

@@ -32,7 +32,7 @@ pub mod view;
 pub use cause::{Cause, CauseCounts};
 pub use engine::{Engine, EngineConfig, EngineError};
 pub use gang::{PlacedPod, UnknownLevel};
-pub use learn::{Learnt, PodKind};
+pub use learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, PodKind};
 pub use policy::named::{PolicySpec, UnknownPolicy};
 pub use policy::target::TargetPod;
 pub use policy::{Policy, Term};

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::learn::ONE;
 
 /// Arrivals between two checks, after the first ones at 16, 32, 64 and 128.
-pub(crate) const CHECK_EVERY: u64 = 256;
+pub const CHECK_EVERY: u64 = 256;
 const FIRST_CHECK: u64 = 16;
 /// Arrivals after which one counts half.
-pub(crate) const HALF_LIFE_ARRIVALS: u64 = 65_536;
+pub const HALF_LIFE_ARRIVALS: u64 = 65_536;
 /// Movement of the shares that makes a new version: 2 %.
 pub(crate) const PUBLISH_ABOVE: i64 = ONE / 50;
 /// The mix holds the most common kinds until they cover this share: 97 %.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use histogram::PodKind;
+pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
 
 use crate::learn::histogram::Histogram;
 use crate::learn::supply::Supply;

@@ -47,11 +47,6 @@ impl Quota {
         }
     }
 
-    /// Milli-GPU held below a queue.
-    pub(crate) fn used_milli(&self, queue: &str) -> i64 {
-        self.used_milli.get(queue).copied().unwrap_or(0)
-    }
-
     /// Recounts usage after the tree changed.
     pub(crate) fn recount<'a>(&mut self, holds: impl Iterator<Item = (&'a str, i64)>) {
         self.used_milli.clear();

@@ -73,14 +73,6 @@ impl Holdings {
         self.by_end.range(..=(time_ms, HoldingId(u64::MAX))).map(|(_, id)| *id)
     }
 
-    /// Times at which holdings are expected to end, ascending, each once.
-    pub(crate) fn end_times(&self) -> impl Iterator<Item = u64> {
-        let mut last = None;
-        self.by_end.iter().filter_map(move |(end_ms, _)| {
-            (last.replace(*end_ms) != Some(*end_ms)).then_some(*end_ms)
-        })
-    }
-
     /// What a reservation keeps.
     pub(crate) fn kept_by(&self, reservation: ReservationId) -> Vec<HoldingId> {
         self.reserved.get(&reservation).into_iter().flatten().copied().collect()

@@ -16,7 +16,7 @@ use crate::state::{Names, State};
 
 impl State {
     /// Takes over a node, new or changed. What it holds stays, also what no longer fits.
-    pub fn upsert_node(&mut self, node: Arc<Node>) -> NodeId {
+    pub(crate) fn upsert_node(&mut self, node: Arc<Node>) -> NodeId {
         let slot = match self.nodes.find(&node.name) {
             Some(slot) => slot,
             None => self.nodes.add(Arc::clone(&node)),
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Changes only the condition of a node; false if there is no such node.
-    pub fn set_condition(&mut self, name: &str, condition: Condition) -> bool {
+    pub(crate) fn set_condition(&mut self, name: &str, condition: Condition) -> bool {
         let Some(slot) = self.nodes.find(name) else { return false };
         let cold = self.nodes.cold_mut(slot);
         Arc::make_mut(&mut cold.node).condition = condition;
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// Removes a node and everything it holds; returns the pods that were lost with it.
-    pub fn remove_node(&mut self, name: &str) -> Option<BTreeSet<PodId>> {
+    pub(crate) fn remove_node(&mut self, name: &str) -> Option<BTreeSet<PodId>> {
         let slot = self.nodes.find(name)?;
         let mut lost = BTreeSet::new();
         for id in self.nodes.cold(slot).holdings.clone() {
@@ -74,7 +74,7 @@ impl State {
     }
 
     /// Holds something for good (outside transactions), and notes it at its node.
-    pub fn add_holding(&mut self, holding: &Holding) -> Option<HoldingId> {
+    pub(crate) fn add_holding(&mut self, holding: &Holding) -> Option<HoldingId> {
         let node = self.nodes.find(&holding.node)?;
         let record = HoldingRecord {
             node,
@@ -93,7 +93,7 @@ impl State {
     }
 
     /// Frees a committed holding.
-    pub fn remove_holding(&mut self, id: HoldingId) -> HoldingRecord {
+    pub(crate) fn remove_holding(&mut self, id: HoldingId) -> HoldingRecord {
         let record = self.release(id);
         if self.nodes.cold(record.node).missing_devices > 0 {
             self.rebuild_devices(record.node);
@@ -102,7 +102,7 @@ impl State {
     }
 
     /// Changes the phase of a holding.
-    pub fn set_phase(&mut self, id: HoldingId, phase: Phase) {
+    pub(crate) fn set_phase(&mut self, id: HoldingId, phase: Phase) {
         self.holdings.set_phase(id, phase);
     }
 

@@ -63,10 +63,6 @@ impl Shapes {
     pub(crate) fn get(&self, shape: ShapeId) -> &Shape {
         &self.shapes[shape.index()]
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.shapes.len()
-    }
 }
 
 impl State {
