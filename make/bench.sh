@@ -6,8 +6,9 @@ sh make/check.sh demo
 . ./make/house.sh
 fetch_toolchain
 
+# Each figure in a process of its own, so that its peak memory is its own.
 say "build"
-cargo build --release --locked --package dovetail
-
-say "bench"
-cargo xtask bench
+cargo bench --locked --package dovetail-sim --bench figures --no-run
+for figure in speed gang timed compare policies; do
+    cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
+done
