@@ -6,6 +6,27 @@ use crate::verdicts::{FITS, OpenPiece};
 /// Milli-GPU by number of the cause.
 pub(crate) type ByCause = [i64; CAUSES];
 
+/// What keeps one shape off each piece, as numbers of causes or [`FITS`].
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    answers: Vec<u8>,
+    /// Which numbers are among the answers.
+    seen: [bool; CAUSES + 1],
+}
+
+impl Row {
+    pub(crate) fn new(answers: Vec<u8>) -> Self {
+        let mut seen = [false; CAUSES + 1];
+        answers.iter().for_each(|answer| seen[usize::from(*answer)] = true);
+        Self { answers, seen }
+    }
+
+    /// Whether the shape could use a piece.
+    pub(crate) fn fits_somewhere(&self) -> bool {
+        self.seen[usize::from(FITS)]
+    }
+}
+
 /// Demand of one shape with one fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Demand {
@@ -18,23 +39,18 @@ pub(crate) struct Demand {
 
 /// Splits every piece by cause. Causes go from the nearest to starting to the farthest, demand in the
 /// order given, pieces in the order given; what is left is without demand.
-pub(crate) fn assign(
-    pieces: &[OpenPiece],
-    rows: &[Vec<u8>],
-    mut demand: Vec<Demand>,
-) -> Vec<ByCause> {
+pub(crate) fn assign(pieces: &[OpenPiece], rows: &[Row], mut demand: Vec<Demand>) -> Vec<ByCause> {
     let mut split: Vec<ByCause> = vec![[0; CAUSES]; pieces.len()];
     let mut left: Vec<i64> = pieces.iter().map(|open| open.piece.gpu_milli).collect();
     let mut left_in_all: i64 = left.iter().sum();
-    let seen: Vec<[bool; CAUSES + 1]> = rows.iter().map(|row| answers_in(row)).collect();
     for cause in FreeCause::OF_DEMAND {
         for entry in demand.iter_mut().filter(|entry| entry.gpu_milli > 0) {
             let fate = if entry.where_it_fits == Some(cause) { FITS } else { cause as u8 };
-            let seen = &seen[entry.row];
-            if left_in_all == 0 || !(seen[cause as usize] || seen[usize::from(fate)]) {
+            let row = &rows[entry.row];
+            if left_in_all == 0 || !(row.seen[cause as usize] || row.seen[usize::from(fate)]) {
                 continue;
             }
-            for (place, answer) in rows[entry.row].iter().enumerate() {
+            for (place, answer) in row.answers.iter().enumerate() {
                 if *answer != cause as u8 && *answer != fate || left[place] == 0 {
                     continue;
                 }
@@ -53,10 +69,4 @@ pub(crate) fn assign(
         split[FreeCause::NoDemand as usize] += left;
     }
     split
-}
-
-fn answers_in(row: &[u8]) -> [bool; CAUSES + 1] {
-    let mut seen = [false; CAUSES + 1];
-    row.iter().for_each(|answer| seen[usize::from(*answer)] = true);
-    seen
 }

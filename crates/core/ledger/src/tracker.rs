@@ -16,12 +16,12 @@ use dovetail_plan::engine::supply::ChangeCursor;
 use dovetail_plan::{Engine, ShapeId};
 use serde::Serialize;
 
-use crate::assign::{ByCause, Demand, assign};
+use crate::assign::{ByCause, Demand, Row, assign};
 use crate::cause::{CAUSES, FreeCause};
 use crate::demand::DemandReader;
 use crate::states::States;
 use crate::survey::{Account, Survey, Surveyor};
-use crate::verdicts::{FITS, OpenPiece, Verdicts};
+use crate::verdicts::{OpenPiece, Verdicts};
 use crate::weight;
 
 /// What is free and why, from nothing. `turned_away` is demand that does not wait in the engine, as
@@ -233,13 +233,9 @@ impl FreeTracker {
         found
     }
 
-    fn demand_for(
-        &mut self,
-        engine: &mut Engine,
-        pieces: &[OpenPiece],
-    ) -> (Vec<Vec<u8>>, Vec<Demand>) {
+    fn demand_for(&mut self, engine: &mut Engine, pieces: &[OpenPiece]) -> (Vec<Row>, Vec<Demand>) {
         self.verdicts.begin_round();
-        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         let mut row_of: BTreeMap<(ShapeId, Option<usize>), usize> = BTreeMap::new();
         let mut demand: Vec<Demand> = Vec::new();
         let mut entry_of: BTreeMap<(usize, Option<FreeCause>), usize> = BTreeMap::new();
@@ -255,20 +251,20 @@ impl FreeTracker {
             let mut own = Vec::with_capacity(jobs.pods.len());
             for pods in &jobs.pods {
                 let row = *row_of.entry((pods.shape, pods.level)).or_insert_with(|| {
-                    rows.push(self.verdicts.row(engine, pods.shape, pieces));
-                    let row = rows.last_mut().expect("just pushed");
-                    keep_off_outside(engine, row, pods.level, pieces);
+                    let mut answers = self.verdicts.row(engine, pods.shape, pieces);
+                    keep_off_outside(engine, &mut answers, pods.level, pieces);
+                    rows.push(Row::new(answers));
                     rows.len() - 1
                 });
                 own.push((row, pods.gpu_milli));
             }
-            let fits_somewhere = own.iter().any(|(row, _)| rows[*row].contains(&FITS));
+            let fits_somewhere = own.iter().any(|(row, _)| rows[*row].fits_somewhere());
             let fate = fits_somewhere.then(|| self.demand.fate(engine, &jobs));
             own.into_iter().for_each(|(row, gpu_milli)| add(row, fate, gpu_milli));
         }
         for (shape, requirement, pods) in &self.turned_away {
             let row = *row_of.entry((*shape, None)).or_insert_with(|| {
-                rows.push(self.verdicts.row(engine, *shape, pieces));
+                rows.push(Row::new(self.verdicts.row(engine, *shape, pieces)));
                 rows.len() - 1
             });
             add(row, None, weight::waiting_milli(engine, requirement) * *pods as i64);

@@ -183,7 +183,7 @@ fn stranded_beside_too_little_of_something_else() {
         (ask(|r| r.memory_bytes = 1_001), StrandedByMemory),
         (ask(|r| r.ephemeral_bytes = 1), StrandedByOther),
         (ask(|r| r.pod_slots = 111), StrandedByOther),
-        (ask(|r| drop(r.extended.insert("rdma/hca".to_owned(), 1))), StrandedByOther),
+        (ask(|r| r.extended.extend([("rdma/hca".to_owned(), 1)])), StrandedByOther),
     ];
     for (requirement, cause) in cases {
         let mut engine = cluster(vec![node("n", 2)]);
