@@ -7,6 +7,8 @@
 //! | [`timed`] | the `timed` protocol: submit, queue, run, end; failures, cordons, nodes coming and going |
 //! | [`baseline`] | published preemptive orders, apart from the engine |
 //! | [`record`] | recordings, replays, paused simulations |
+//! | [`timeline`] | where the GPU-time of a run went, what it costs, and the series for plots |
+//! | [`report`] | comparisons as one HTML file, and as a table for the terminal |
 //! | [`event_log`] | what happened and what was decided, as a hash |
 //!
 //! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the clock.
@@ -15,5 +17,7 @@ pub mod baseline;
 pub mod event_log;
 pub mod fgd;
 pub mod record;
+pub mod report;
 pub mod timed;
+pub mod timeline;
 pub mod world;

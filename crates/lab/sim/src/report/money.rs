@@ -1,0 +1,157 @@
+//! Where the money goes, and the prices that this rests on.
+
+use dovetail_ledger::FreeCause;
+
+use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
+use crate::report::number::{UNKNOWN, amount, percent, printable, usd};
+use crate::report::page::{Block, Cell, Row, Table};
+use crate::report::spread::Spread;
+use crate::report::timed::causes;
+use crate::timeline::{AmountReport, ModelReport};
+
+/// A cause in words.
+pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
+    match cause {
+        FreeCause::DrainingOrCordoned => "draining or cordoned",
+        FreeCause::Starting => "starting",
+        FreeCause::Reserved => "reserved or kept for the head of the line",
+        FreeCause::Taint => "taint or selector",
+        FreeCause::TypeMismatch => "other GPU type wanted",
+        FreeCause::Topology => "topology",
+        FreeCause::StrandedByCpu => "stranded: too little CPU",
+        FreeCause::StrandedByMemory => "stranded: too little memory",
+        FreeCause::StrandedByOther => "stranded: another limit",
+        FreeCause::Fragmented => "fragmented",
+        FreeCause::GangShort => "too few for a gang",
+        FreeCause::Quota => "quota",
+        FreeCause::NoDemand => "no demand",
+    }
+}
+
+/// Both tables.
+pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Table { table: states(comparison) },
+        Block::Table { table: prices(comparison) },
+    ];
+    let unknown: Vec<String> = comparison.policies[0].runs[0]
+        .usage
+        .unknown_price_models
+        .iter()
+        .map(|model| model_name(model.as_deref()))
+        .collect();
+    if !unknown.is_empty() {
+        let note = format!(
+            "No price is known for {}. Their GPU-time is counted, their money is in no sum: unknown is not zero.",
+            unknown.join(", ")
+        );
+        blocks.push(Block::Notes { heading: String::new(), notes: vec![note] });
+    }
+    blocks
+}
+
+/// GPU-hours and dollars a month by state and cause.
+fn states(comparison: &TimedComparison) -> Table {
+    let mut rows: Vec<(&str, &'static str, OfRun)> = vec![
+        ("installed", "", Box::new(|run| Some(run.usage.total.installed))),
+        ("allocated", "", Box::new(|run| Some(run.usage.total.allocated))),
+        ("unavailable", "", Box::new(|run| Some(run.usage.total.unavailable))),
+        ("free", "", Box::new(|run| Some(run.usage.total.free))),
+    ];
+    for cause in causes(comparison) {
+        let of = move |run: &TimedRun| run.usage.total.free_by_cause.get(&cause).copied();
+        rows.push((cause_label(cause), "part", Box::new(of)));
+    }
+    let policies = &comparison.policies;
+    let row = |(head, class, of): (&str, &'static str, OfRun)| Row {
+        head: head.to_owned(),
+        class,
+        cells: policies.iter().flat_map(|policy| cells(policy, &of)).collect(),
+    };
+    let header = policies.iter().flat_map(|policy| {
+        let name = printable(&policy.policy);
+        [format!("{name}: GPU-hours"), format!("{name}: dollars a month")]
+    });
+    Table {
+        caption: "Where the GPU-hours of the period and the money of a month go (estimate)"
+            .to_owned(),
+        header: std::iter::once(String::new()).chain(header).collect(),
+        rows: rows.into_iter().map(row).collect(),
+    }
+}
+
+type OfRun = Box<dyn Fn(&TimedRun) -> Option<AmountReport>>;
+
+fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
+    let amounts = || policy.runs.iter().map(of);
+    let hours = Spread::of(amounts().map(|some| some.map(|some| some.gpu_hours)));
+    let share = Spread::of(policy.runs.iter().map(|run| {
+        let installed = run.usage.total.installed.gpu_milli_ms as f64;
+        of(run).filter(|_| installed > 0.0).map(|some| some.gpu_milli_ms as f64 / installed * 100.0)
+    }));
+    let monthly = |some: AmountReport| some.estimated_usd_micros_per_month.map(|m| m as f64 / 1e6);
+    let money = Spread::of(amounts().map(|some| some.and_then(monthly)));
+    let priced = Spread::of(amounts().map(|some| some.and_then(|some| some.priced_share)));
+    let partly = priced.filter(|priced| priced.mean < 1.0);
+    [
+        Cell {
+            text: Spread::text(hours, amount),
+            note: share.map_or_else(String::new, |share| percent(share.mean)),
+        },
+        Cell {
+            text: Spread::text(money, usd),
+            note: partly.map_or_else(String::new, |p| format!("{:.0} % priced", p.mean * 100.0)),
+        },
+    ]
+}
+
+/// The prices of the models of the cluster.
+fn prices(comparison: &TimedComparison) -> Table {
+    let models = &comparison.policies[0].runs[0].usage.models;
+    let header = ["GPU model", "dollars per GPU-hour", "source", "GPU-hours installed"];
+    let row = |model: &ModelReport| {
+        let price = model.usd_micros_per_gpu_hour;
+        let source = model.price_source.as_deref().map_or_else(|| UNKNOWN.to_owned(), printable);
+        Row {
+            head: model_name(model.model.as_deref()),
+            class: "",
+            cells: vec![
+                Cell {
+                    text: price.map_or_else(|| "unknown".to_owned(), exact_usd),
+                    note: if model.price_is_assumed { "assumed" } else { "" }.to_owned(),
+                },
+                Cell::plain(source),
+                Cell::plain(amount(model.states.installed.gpu_hours)),
+            ],
+        }
+    };
+    Table {
+        caption: "Prices used".to_owned(),
+        header: header.map(str::to_owned).to_vec(),
+        rows: models.iter().map(row).collect(),
+    }
+}
+
+fn model_name(model: Option<&str>) -> String {
+    model.map_or_else(|| "GPUs of unknown model".to_owned(), printable)
+}
+
+/// All digits that a price has, at least cents.
+fn exact_usd(usd_micros: i64) -> String {
+    let text = format!("{}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000);
+    let whole = text.len() - 4;
+    let zeros = text[whole..].len() - text[whole..].trim_end_matches('0').len();
+    format!("${}", &text[..text.len() - zeros])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_keeps_its_digits() {
+        assert_eq!(exact_usd(6_880_000), "$6.88");
+        assert_eq!(exact_usd(2_000_001), "$2.000001");
+        assert_eq!(exact_usd(900_000), "$0.90");
+    }
+}

@@ -1,0 +1,170 @@
+//! The page: sections of tiles, tables, figures and notes, and the template that lays them out.
+
+use minijinja::{AutoEscape, Environment, context, value::Serde};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::report::number::printable;
+use crate::report::{ReportData, arrivals, timed};
+
+/// Why a report cannot be written.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// There is nothing to show.
+    #[error("the report has no comparison: give it at least one trace with one policy and one run")]
+    Empty,
+    /// A policy has no runs, or another number of runs than the first.
+    #[error(
+        "the report's policy `{policy}` on `{trace}` has {runs} runs and the first policy has {expected}: \
+         run every policy with the same seeds"
+    )]
+    Runs {
+        /// The trace.
+        trace: String,
+        /// The policy.
+        policy: String,
+        /// Runs it has.
+        runs: usize,
+        /// Runs of the first policy; at least 1 is needed.
+        expected: usize,
+    },
+    /// The template is wrong: a bug.
+    #[error("the page could not be laid out: report this as a bug of dovetail")]
+    Template(#[from] minijinja::Error),
+}
+
+/// The report as one HTML file: no script, no outside resource, every name escaped.
+///
+/// # Errors
+/// [`ReportError`] if there is nothing to show, or the policies have different numbers of runs.
+pub fn html(data: &ReportData) -> Result<String, ReportError> {
+    check(data)?;
+    let sections: Vec<Section> = data
+        .timed
+        .iter()
+        .enumerate()
+        .map(|(place, comparison)| timed::section(place, comparison))
+        .chain(data.arrivals.iter().enumerate().map(|(p, c)| arrivals::section(p, c)))
+        .collect();
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("report", include_str!("report.html.jinja"))?;
+    let page = environment.get_template("report")?.render(context! {
+        title => printable(&data.title),
+        program => printable(&data.program),
+        command => data.command.as_deref().map(printable),
+        notes => data.notes.iter().map(|note| printable(note)).collect::<Vec<_>>(),
+        style => include_str!("report.css"),
+        sections => Serde(&sections),
+    })?;
+    Ok(page)
+}
+
+/// Checks that every comparison has policies with equal numbers of runs.
+pub(crate) fn check(data: &ReportData) -> Result<(), ReportError> {
+    let arrivals = data.arrivals.iter().map(|comparison| {
+        let runs = comparison.policies.iter().map(|p| (&p.policy, p.runs.len()));
+        (&comparison.trace, runs.collect::<Vec<_>>())
+    });
+    let timed = data.timed.iter().map(|comparison| {
+        let runs = comparison.policies.iter().map(|p| (&p.policy, p.runs.len()));
+        (&comparison.trace, runs.collect::<Vec<_>>())
+    });
+    let all: Vec<_> = arrivals.chain(timed).collect();
+    if all.is_empty() || all.iter().any(|(_, policies)| policies.is_empty()) {
+        return Err(ReportError::Empty);
+    }
+    for (trace, policies) in all {
+        let expected = policies[0].1;
+        let other = policies.iter().find(|(_, runs)| *runs == 0 || *runs != expected);
+        if let Some((policy, runs)) = other {
+            let (trace, policy) = (printable(trace), printable(policy));
+            return Err(ReportError::Runs { trace, policy, runs: *runs, expected });
+        }
+    }
+    Ok(())
+}
+
+/// One comparison.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Section {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) intro: String,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// What a section is made of.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Block {
+    /// The figures that count.
+    Tiles { tiles: Vec<Tile> },
+    /// A table by itself.
+    Table { table: Table },
+    /// Pictures beside each other where there is room.
+    Figures { heading: String, text: String, figures: Vec<Figure> },
+    /// Sentences.
+    Notes { heading: String, notes: Vec<String> },
+}
+
+/// One figure that counts.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Tile {
+    pub(crate) label: String,
+    pub(crate) value: String,
+    pub(crate) note: String,
+}
+
+/// A picture with its legend and its figures as a table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    pub(crate) title: String,
+    /// Text of our own making; everything from outside is escaped in it.
+    pub(crate) svg: String,
+    pub(crate) legend: Vec<Legend>,
+    pub(crate) note: String,
+    pub(crate) table: Option<Table>,
+}
+
+/// One entry of a legend.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Legend {
+    /// Class of the style sheet.
+    pub(crate) class: String,
+    /// A line rather than an area.
+    pub(crate) is_line: bool,
+    pub(crate) label: String,
+    pub(crate) value: String,
+}
+
+/// Rows of cells with names.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Table {
+    pub(crate) caption: String,
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Row {
+    pub(crate) head: String,
+    /// `group` for a heading, `part` for a part of the row before, or nothing.
+    pub(crate) class: &'static str,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    /// Beside it, smaller.
+    pub(crate) note: String,
+}
+
+impl Cell {
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), note: String::new() }
+    }
+}

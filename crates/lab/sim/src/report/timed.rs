@@ -1,0 +1,306 @@
+//! What a section on jobs in time says.
+
+use dovetail_ledger::FreeCause;
+
+use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
+use crate::report::money;
+use crate::report::number::{self, amount, change, duration, grouped, percent, points, printable};
+use crate::report::page::{Block, Cell, Row, Section, Table, Tile};
+use crate::report::spread::Spread;
+use crate::report::timed_figures;
+use crate::timeline::AmountReport;
+
+/// A figure of one run.
+type OfRun = Box<dyn Fn(&TimedRun) -> Option<f64>>;
+
+/// A row of the comparison.
+pub(crate) struct Measure {
+    pub(crate) name: String,
+    /// A part of the row before.
+    pub(crate) is_part: bool,
+    of: OfRun,
+    unit: fn(f64) -> String,
+    /// How a difference is told.
+    difference: fn(Option<f64>, Option<f64>) -> String,
+}
+
+/// Rows of the comparison under one heading.
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) measures: Vec<Measure>,
+}
+
+impl Measure {
+    fn new(
+        name: impl Into<String>,
+        unit: fn(f64) -> String,
+        of: impl Fn(&TimedRun) -> Option<f64> + 'static,
+    ) -> Self {
+        Self { name: name.into(), is_part: false, of: Box::new(of), unit, difference: change }
+    }
+
+    /// A percentage.
+    fn percent(name: impl Into<String>, of: impl Fn(&TimedRun) -> Option<f64> + 'static) -> Self {
+        Self { difference: points, ..Self::new(name, percent, of) }
+    }
+
+    fn part(self) -> Self {
+        Self { is_part: true, ..self }
+    }
+
+    /// Over the runs of a policy.
+    pub(crate) fn spread(&self, policy: &TimedPolicy) -> Option<Spread> {
+        Spread::of(policy.runs.iter().map(|run| (self.of)(run)))
+    }
+
+    /// As text.
+    pub(crate) fn text(&self, policy: &TimedPolicy) -> String {
+        Spread::text(self.spread(policy), self.unit)
+    }
+
+    /// Change of the mean against another policy.
+    pub(crate) fn change(&self, policy: &TimedPolicy, reference: &TimedPolicy) -> String {
+        let mean = |policy| self.spread(policy).map(|spread| spread.mean);
+        (self.difference)(mean(policy), mean(reference))
+    }
+}
+
+/// Mean GPUs over the period of a run.
+fn mean_gpus(run: &TimedRun, amount: &AmountReport) -> Option<f64> {
+    let period_ms = run.usage.to_ms - run.usage.from_ms;
+    (period_ms > 0).then(|| amount.gpu_milli_ms as f64 / 1000.0 / period_ms as f64)
+}
+
+/// Causes of which any run has something, in their order.
+pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
+    let has = |cause: &FreeCause| {
+        let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
+        runs.any(|run| {
+            run.usage.total.free_by_cause.get(cause).is_some_and(|of| of.gpu_milli_ms > 0)
+        })
+    };
+    FreeCause::ALL.into_iter().filter(has).collect()
+}
+
+/// What is compared.
+pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
+    vec![
+        Group { name: "Queue and jobs", measures: of_jobs(comparison) },
+        Group { name: "GPUs, on average over the period", measures: of_gpus(comparison) },
+        Group { name: "Dollars a month, estimated", measures: of_money() },
+    ]
+}
+
+fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
+    let count = |name, of: fn(&TimedRun) -> u64| {
+        Measure::new(name, grouped, move |run| Some(of(run) as f64))
+    };
+    let seconds = |name, of: fn(&TimedRun) -> Option<f64>| Measure::new(name, duration, of);
+    let mut measures = vec![
+        count("jobs", |run| run.metrics.jobs),
+        seconds("time in queue, mean", |run| run.metrics.average_queue_s),
+        seconds("p50", |run| run.metrics.p50_queue_s).part(),
+        seconds("p99", |run| run.metrics.p99_queue_s).part(),
+        seconds("time from submission to end, mean", |run| run.metrics.average_jct_s),
+        seconds("p99", |run| run.metrics.p99_jct_s).part(),
+    ];
+    if let Some(limit_s) = comparison.limit_average_jct_s.filter(|limit| *limit > 0.0) {
+        let above =
+            move |run: &TimedRun| Some((run.metrics.average_jct_s? / limit_s - 1.0) * 100.0);
+        measures.push(Measure::percent("mean above the limit", above).part());
+    }
+    measures.push(seconds("end of the last job", |run| run.metrics.makespan_s));
+    if let Some(limit_s) = comparison.limit_makespan_s.filter(|limit| *limit > 0.0) {
+        let above = move |run: &TimedRun| Some((run.metrics.makespan_s? / limit_s - 1.0) * 100.0);
+        measures.push(Measure::percent("above the limit", above).part());
+    }
+    let runs = || comparison.policies.iter().flat_map(|policy| &policy.runs);
+    if runs().any(|run| run.metrics.unfinished_jobs > 0) {
+        measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
+    }
+    measures.push(count("restarts", |run| run.metrics.restarts));
+    let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
+    measures.push(Measure::new("GPU-hours of lost work", amount, redone).part());
+    measures
+}
+
+fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
+    let share = |run: &TimedRun| {
+        let total = &run.usage.total;
+        let installed = total.installed.gpu_milli_ms as f64;
+        (installed > 0.0).then(|| total.allocated.gpu_milli_ms as f64 / installed * 100.0)
+    };
+    let gpus = |name, of: fn(&TimedRun) -> AmountReport| {
+        Measure::new(name, amount, move |run| mean_gpus(run, &of(run)))
+    };
+    let mut measures = vec![
+        Measure::percent("allocated, share of installed", share),
+        gpus("installed", |run| run.usage.total.installed),
+        gpus("allocated", |run| run.usage.total.allocated),
+        gpus("unavailable", |run| run.usage.total.unavailable),
+        gpus("free", |run| run.usage.total.free),
+    ];
+    measures.extend(causes(comparison).into_iter().map(|cause| {
+        let of = move |run: &TimedRun| mean_gpus(run, run.usage.total.free_by_cause.get(&cause)?);
+        Measure::new(money::cause_label(cause), amount, of).part()
+    }));
+    measures.push(gpus("free while work waited", |run| run.usage.free_while_work_waited()));
+    measures
+}
+
+fn of_money() -> Vec<Measure> {
+    let usd = |name, of: fn(&TimedRun) -> AmountReport| {
+        Measure::new(name, number::usd, move |run| {
+            of(run).estimated_usd_micros_per_month.map(|micros| micros as f64 / 1e6)
+        })
+    };
+    let priced = |run: &TimedRun| run.usage.total.installed.priced_share.map(|share| share * 100.0);
+    vec![
+        usd("the cluster", |run| run.usage.total.installed),
+        usd("free GPUs", |run| run.usage.total.free),
+        usd("free while work waited", |run| run.usage.free_while_work_waited()),
+        Measure::percent("share of the GPU-time with a price", priced),
+    ]
+}
+
+/// The section of one comparison.
+pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
+    let id = format!("timed-{place}");
+    let mut blocks =
+        vec![Block::Tiles { tiles: tiles(comparison) }, Block::Table { table: table(comparison) }];
+    blocks.extend(timed_figures::blocks(&id, comparison));
+    blocks.extend(money::blocks(comparison));
+    blocks.push(Block::Notes {
+        heading: "Method and uncertainty".to_owned(),
+        notes: notes(comparison),
+    });
+    Section {
+        title: format!("Jobs in time: {}", printable(&comparison.trace)),
+        intro: format!(
+            "{} nodes with {} GPUs. Jobs are submitted, wait, run and end; every policy sees the same jobs at \
+             the same times.",
+            grouped(comparison.nodes as f64),
+            grouped(comparison.gpus as f64)
+        ),
+        blocks,
+        id,
+    }
+}
+
+/// The last policy, with the first beside it.
+fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
+    let (Some(first), Some(last)) = (comparison.policies.first(), comparison.policies.last())
+    else {
+        return Vec::new();
+    };
+    let groups = groups(comparison);
+    let tile = |group: usize, name: &str, label: &str| {
+        let measure = groups[group].measures.iter().find(|measure| measure.name == name)?;
+        let note = match comparison.policies.len() {
+            1 => printable(&last.policy),
+            _ => format!(
+                "{}; {}: {} ({})",
+                printable(&last.policy),
+                printable(&first.policy),
+                measure.text(first),
+                measure.change(last, first)
+            ),
+        };
+        let note = note.replace(" ()", "");
+        Some(Tile { label: label.to_owned(), value: measure.text(last), note })
+    };
+    [
+        tile(1, "allocated, share of installed", "of the GPU-time is allocated"),
+        tile(1, "free while work waited", "GPUs free while work waits, on average"),
+        tile(2, "free while work waited", "a month for GPUs free while work waits (estimate)"),
+        tile(0, "time in queue, mean", "in queue, on average"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn table(comparison: &TimedComparison) -> Table {
+    let policies = &comparison.policies;
+    let cell = |measure: &Measure, place: usize| Cell {
+        text: measure.text(&policies[place]),
+        note: match place {
+            0 => String::new(),
+            _ => measure.change(&policies[place], &policies[0]),
+        },
+    };
+    let rows = groups(comparison).into_iter().flat_map(|group| {
+        let heading = Row { head: group.name.to_owned(), class: "group", cells: Vec::new() };
+        let measures = group.measures.into_iter().map(|measure| Row {
+            cells: (0..policies.len()).map(|place| cell(&measure, place)).collect(),
+            class: if measure.is_part { "part" } else { "" },
+            head: measure.name,
+        });
+        std::iter::once(heading).chain(measures).collect::<Vec<_>>()
+    });
+    let names = policies.iter().map(|policy| printable(&policy.policy));
+    let against = match policies.len() {
+        1 => String::new(),
+        _ => format!("; small: change against {}", printable(&policies[0].policy)),
+    };
+    Table {
+        caption: format!("Policies on the same jobs{against}"),
+        header: std::iter::once(String::new()).chain(names).collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn notes(comparison: &TimedComparison) -> Vec<String> {
+    let runs = &comparison.policies[0].runs;
+    let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
+    let mut notes = runs[0].usage.method.clone();
+    let periods = comparison.policies.iter().flat_map(|policy| &policy.runs);
+    let mut ends = periods.map(|run| run.usage.to_ms);
+    let first_ms = ends.next();
+    if ends.any(|end_ms| Some(end_ms) != first_ms) {
+        notes.push(
+            "The periods of the runs differ in length: each ends with its run. Compare shares and averages, \
+             not sums."
+                .to_owned(),
+        );
+    }
+    notes.push(
+        "Queue and job figures are over all jobs of the trace, whenever they started or ended; GPU figures are \
+         over the period. Time in queue counts from submission to the first start; p50 and p99 are the values at \
+         the positions floor(0.5 n) and floor(0.99 n) of the sorted times."
+            .to_owned(),
+    );
+    notes.push(
+        "Free while work waited is what is free by any cause but the lack of demand, nodes that are starting, and \
+         nodes taken out of service. At most as many GPUs count as were waited for at the moment."
+            .to_owned(),
+    );
+    notes.push(match runs.len() {
+        1 => format!(
+            "One run (seed {}). The replay is deterministic, so the figures are exact for these jobs; how they \
+             would spread over other jobs is not known from one run.",
+            seeds[0]
+        ),
+        n => format!(
+            "Figures are the mean over {n} runs (seeds {}), ± the standard deviation of the sample; all policies \
+             saw the same {n} worlds. Curves show seed {}.",
+            seeds.join(", "),
+            seeds[0]
+        ),
+    });
+    if comparison.limit_average_jct_s.is_some() || comparison.limit_makespan_s.is_some() {
+        notes.push(
+            "The limits hold for any schedule, with free preemption and full knowledge of the future, on one pool \
+             of equal GPUs; nothing says that they can be reached."
+                .to_owned(),
+        );
+    }
+    notes.extend(comparison.policies.iter().filter_map(|policy| {
+        let from = printable(policy.learning_started_from.as_deref()?);
+        Some(format!(
+            "{} learns from what arrives; it started from {from}.",
+            printable(&policy.policy)
+        ))
+    }));
+    notes
+}
