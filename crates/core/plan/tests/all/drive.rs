@@ -19,8 +19,8 @@ pub(crate) fn start(recipe: &Recipe) -> Snapshot {
     let mut holdings = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
         let choose = &mut Choices::of(&recipe.nodes[index][17..]);
-        let kind = choose.below(8);
-        if kind < 4 {
+        let kind = choose.below(20);
+        if kind < 4 || kind >= 8 {
             continue;
         }
         let mut holding = whole_devices(node, choose.below(4));
@@ -120,6 +120,8 @@ pub(crate) struct History {
     shapes: Vec<Arc<Requirement>>,
     topology: Topology,
     nodes: BTreeMap<NodeName, Node>,
+    /// As they were in the beginning.
+    first: BTreeMap<NodeName, Node>,
     next_job: u64,
     pub(crate) now_ms: u64,
 }
@@ -127,10 +129,12 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn of(recipe: &Recipe) -> Self {
         let named = recipe.nodes().into_iter().map(|node| (node.name.clone(), node));
+        let nodes: BTreeMap<NodeName, Node> = named.collect();
         Self {
             shapes: recipe.shapes(),
             topology: recipe.topology(),
-            nodes: named.collect(),
+            first: nodes.clone(),
+            nodes,
             next_job: 1,
             now_ms: 0,
         }
@@ -155,10 +159,10 @@ impl History {
                 job: known[choose.below(known.len())],
                 expected_end_ms: choose.among(&[None, Some(self.now_ms + 5)]),
             },
-            22..25 => self.change_node(choose),
+            22..25 | 28 => self.change_node(choose),
             25 => self.condition(choose),
             26 => self.remove_node(choose),
-            27 | 28 => self.foreign(choose, engine),
+            27 => self.foreign(choose, engine),
             29 => {
                 let index = choose.below(6);
                 let name = if index < 3 { format!("f{index}") } else { format!("static-{index}") };
@@ -192,18 +196,22 @@ impl History {
     /// A new node, or one change of a node that is there.
     fn change_node(&mut self, choose: &mut Choices<'_>) -> Event {
         let name = self.some_node(choose);
-        let kind = choose.below(8);
+        let kind = choose.below(12);
         let anew = recipe::node(choose.below(8), choose);
         let node = match self.nodes.get(&name).cloned() {
-            Some(mut node) if kind < 7 => {
+            Some(mut node) if kind < 11 => {
                 match kind {
                     0 => node.allocatable = Resources::default(),
                     1 => node.allocatable = anew.allocatable,
-                    2 => node.devices.iter_mut().for_each(|d| d.healthy = !d.healthy),
+                    2 => {
+                        let lost = choose.below(node.devices.len().max(1));
+                        node.devices.iter_mut().skip(lost).take(1).for_each(|d| d.healthy ^= true);
+                    }
                     3 => node.labels = anew.labels,
                     4 => node.taints = anew.taints,
                     5 => node.drain_window = anew.drain_window,
-                    _ => node.devices.truncate(node.devices.len() / 2),
+                    6 => node.devices.truncate(node.devices.len() / 2),
+                    _ => node = self.first.get(&name).cloned().unwrap_or(node),
                 }
                 node
             }
@@ -220,6 +228,8 @@ impl History {
             Condition::Ready,
             Condition::NotReady,
             Condition::Starting,
+            Condition::Ready,
+            Condition::Ready,
         ]);
         if let Some(known) = self.nodes.get_mut(&node) {
             known.condition = condition;
@@ -249,8 +259,8 @@ impl History {
         };
         holding.owner = owner.clone();
         holding.phase = Phase::Held { expected_end_ms: choose.among(&[None, Some(15)]) };
-        let cpu_milli = choose.among(&[100, 3000, 9000]);
-        holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 200]));
+        let cpu_milli = choose.among(&[100, 100, 1000, 9000]);
+        holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 5, 5, 200]));
         let counted = choose.among::<&[&str]>(&[&[], &[], &["web"]]);
         holding.counts_into = counted.iter().map(|name| (*name).to_owned()).collect();
         let others = engine.snapshot().holdings;

@@ -5,6 +5,7 @@
 
 mod by_hand;
 mod conservation;
+mod coverage;
 mod determinism;
 mod differential;
 mod drive;

@@ -102,8 +102,8 @@ impl Recipe {
     }
 
     pub(crate) fn queues(&self) -> Vec<Queue> {
-        let limits = [None, Some(4000), Some(1500), Some(0)];
-        let limit = |place: usize| limits[usize::from(self.config[1 + place] >> 4) % 4];
+        let limits = [None, None, None, Some(4000), Some(1500), Some(8000), None, Some(0)];
+        let limit = |place: usize| limits[usize::from(self.config[1 + place] % 8)];
         vec![
             queue("team", Some("all"), limit(0)),
             queue("other", Some("all"), limit(1)),
@@ -160,19 +160,21 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     let mut extended = BTreeMap::new();
     let mut labels = BTreeMap::new();
     let allocatable = Resources {
-        cpu_milli: choose.among(&[8000, 4000, 2000, 16000, 0]),
-        memory_bytes: choose.among(&[100, 60, 30, 0]),
-        ephemeral_bytes: choose.among(&[20, 0, 5]),
-        pod_slots: choose.among(&[110, 3, 1, 110]),
+        cpu_milli: choose.among(&[8000, 16_000, 4000, 16_000, 2000, 8000, 0]),
+        memory_bytes: choose.among(&[100, 200, 60, 100, 30]),
+        ephemeral_bytes: choose.among(&[20, 20, 0, 5]),
+        pod_slots: choose.among(&[110, 110, 110, 5, 1]),
         extended: {
-            if let amount @ 1.. = choose.among(&[0, 0, 1, 3]) {
+            if let amount @ 1.. = choose.among(&[0, 3, 1, 4]) {
                 extended.insert("rdma".to_owned(), amount);
             }
             extended
         },
     };
     for label in ["zone-label", "rack-label", "block-label"] {
-        if let Some(value) = choose.among(&[Some("0"), Some("1"), Some("2"), None]) {
+        if let Some(value) =
+            choose.among(&[Some("0"), Some("1"), Some("0"), Some("1"), Some("2"), None])
+        {
             labels.insert(label.to_owned(), value.to_owned());
         }
     }
@@ -184,11 +186,14 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         None,
         None,
         None,
+        None,
+        None,
+        None,
         Some(TaintEffect::NoSchedule),
         Some(TaintEffect::PreferNoSchedule),
         Some(TaintEffect::NoExecute),
     ]);
-    let condition = match choose.below(12) {
+    let condition = match choose.below(32) {
         9 => Condition::Starting,
         10 => Condition::Cordoned,
         11 => Condition::NotReady,
@@ -214,13 +219,13 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
 }
 
 fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {
-    let count = choose.among(&[2, 4, 1, 0, 3]);
+    let count = choose.among(&[2, 4, 1, 8, 3, 4, 0]);
     let other_model = choose.among(&[false, false, false, true]) && !counted;
-    let model = choose.among(&["A", "B"]);
-    let memory_bytes = choose.among(&[40, 80, 0]);
+    let model = choose.among(&["A", "A", "B"]);
+    let memory_bytes = choose.among(&[40, 80, 80, 0]);
     let islands = choose.among(&[1, 2]);
-    let kind = choose.below(6);
-    let lost = choose.among(&[usize::MAX, usize::MAX, usize::MAX, 0]);
+    let kind = choose.among(&[0, 5, 5, 2, 3, 4, 5, 0]);
+    let lost = choose.among(&[usize::MAX, usize::MAX, usize::MAX, usize::MAX, usize::MAX, 0]);
     let device = |index: usize| Device {
         model: if other_model && index % 2 == 1 { "C" } else { model }.to_owned(),
         memory_bytes,
@@ -240,19 +245,19 @@ fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {
 pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
     let device = device_request(choose);
     let mut resources = Resources {
-        cpu_milli: choose.among(&[1000, 0, 3000, 500]),
-        memory_bytes: choose.among(&[10, 0, 35]),
-        ephemeral_bytes: choose.among(&[0, 0, 5]),
+        cpu_milli: choose.among(&[1000, 0, 2500, 500]),
+        memory_bytes: choose.among(&[10, 0, 5, 35]),
+        ephemeral_bytes: choose.among(&[0, 0, 0, 0, 5]),
         pod_slots: 1,
         extended: BTreeMap::new(),
     };
-    if let amount @ 1.. = choose.among(&[0, 0, 0, 1, 2]) {
+    if let amount @ 1.. = choose.among(&[0, 0, 0, 0, 0, 0, 1, 2]) {
         resources.extended.insert("rdma".to_owned(), amount);
     }
-    let gpu_models = choose.among::<&[&str]>(&[&[], &[], &["A"], &["B", "C"]]);
-    let min_device_memory_bytes = choose.among(&[0, 0, 0, 40, 80]);
+    let gpu_models = choose.among::<&[&str]>(&[&[], &[], &[], &[], &["A"], &["B", "C"]]);
+    let min_device_memory_bytes = choose.among(&[0, 0, 0, 0, 0, 40, 80]);
     let node_selector = node_selector(choose);
-    let node_names = choose.among::<&[&str]>(&[&[], &[], &[], &[], &["n0", "n2"]]);
+    let node_names = choose.among::<&[&str]>(&[&[], &[], &[], &[], &[], &[], &[], &["n0", "n2"]]);
     let tolerations = match choose.below(4) {
         1 => vec![Toleration { any_value: true, ..Toleration::default() }],
         2 => vec![Toleration {
@@ -264,7 +269,7 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         _ => Vec::new(),
     };
     let counts_into = choose.among::<&[usize]>(&[&[], &[], &[0], &[1], &[0, 1]]);
-    let rules = match choose.below(3) {
+    let rules = match choose.below(4) {
         2 => (0..1 + choose.below(2)).map(|_| rule(choose)).collect(),
         _ => Vec::new(),
     };
@@ -287,13 +292,13 @@ fn owned(names: &[&str]) -> BTreeSet<String> {
 
 fn device_request(choose: &mut Choices<'_>) -> DeviceRequest {
     match choose.below(12) {
-        0 | 1 | 10 => DeviceRequest::Whole { count: 1, same_island: false },
+        0 | 1 => DeviceRequest::Whole { count: 1, same_island: false },
         2 => DeviceRequest::None,
         3 | 11 => DeviceRequest::Share {
             compute_milli: choose.among(&[500, 300, 999, 1]),
             memory_bytes: choose.among(&[0, 15]),
         },
-        4 => DeviceRequest::Whole { count: 2, same_island: choose.below(2) == 1 },
+        4 | 10 => DeviceRequest::Whole { count: 2, same_island: choose.below(3) > 0 },
         5 => DeviceRequest::Replicas { count: choose.among(&[1, 3]) },
         6 | 7 => DeviceRequest::Slice {
             profile: choose.among(&["1g", "3g", "2g", "4g", "1g+me", "7g"]).to_owned(),
@@ -304,7 +309,7 @@ fn device_request(choose: &mut Choices<'_>) -> DeviceRequest {
                 ("banks".to_owned(), choose.among(&[2, 0])),
             ],
         },
-        _ => DeviceRequest::Whole { count: 4, same_island: choose.below(2) == 1 },
+        _ => DeviceRequest::Whole { count: 3, same_island: choose.below(2) == 1 },
     }
 }
 
@@ -314,7 +319,7 @@ fn node_selector(choose: &mut Choices<'_>) -> Vec<Vec<SelectorTerm>> {
         operator,
         values: values.iter().map(|v| (*v).to_owned()).collect(),
     };
-    match choose.below(10) {
+    match choose.below(16) {
         4 => vec![vec![term("pool", Operator::In, &["5", "a"])]],
         5 => vec![vec![term("pool", Operator::NotIn, &["5"])]],
         6 => vec![vec![term("pool", Operator::Gt, &["5"])]],
@@ -350,7 +355,7 @@ pub(crate) fn job(
 ) -> Job {
     let first = Arc::clone(&shapes[choose.below_many(shapes.len())]);
     let mut job = Job::single(JobId(id), &format!("j{id}"), submit_ms, first);
-    job.queue = choose.among(&["", "", "team", "other"]).to_owned();
+    job.queue = choose.among(&["", "", "", "team", "other"]).to_owned();
     job.priority = choose.among(&[0, 0, 0, 1, -1]);
     job.estimate = choose.among(&[None, Some(3), Some(10), Some(30)]).map(|p50_ms| Estimate {
         p50_ms,
@@ -379,7 +384,7 @@ pub(crate) fn job(
 fn levels(topology: &Topology, choose: &mut Choices<'_>) -> TopologyRequest {
     let mut names: Vec<&str> = topology.levels.iter().map(|level| level.name.as_str()).collect();
     names.push("node");
-    let kind = choose.below(6);
+    let kind = choose.below(9);
     let level = |choose: &mut Choices<'_>| Some(names[choose.below(names.len())].to_owned());
     TopologyRequest {
         required: if matches!(kind, 3 | 5) { level(choose) } else { None },
