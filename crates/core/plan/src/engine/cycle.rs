@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, JobId, PendingReason, Phase, Plan};
+use dovetail_model::{Action, JobId, NodeId, PendingReason, Phase, Plan};
 
 use super::Engine;
-use crate::cause::Help;
+use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
+use crate::fit::RuleVerdicts;
 use crate::gang::{Gang, PlacedPod, Placer};
 use crate::queue::OrderKey;
 use crate::view::View;
@@ -25,15 +26,13 @@ impl Engine {
 
     /// Starts whatever can start now; the decisions go to the plan.
     pub fn cycle(&mut self, plan: &mut Plan) {
-        let helped = std::mem::take(&mut self.state.helped);
-        self.pending.wake(helped);
+        self.wake();
         let mut after: Option<OrderKey> = None;
         while let Some((job, class)) = self.pending.next(after) {
             let place = self.jobs[&job].place.expect("a pending job has a place").0;
             match self.try_start(job, plan) {
                 Ok(()) => {
-                    let helped = std::mem::take(&mut self.state.helped);
-                    self.pending.wake(helped);
+                    self.wake();
                     after = None;
                 }
                 Err((reason, wants)) => {
@@ -43,6 +42,45 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Wakes the classes that could start after what became better since the last time.
+    fn wake(&mut self) {
+        let helped = std::mem::take(&mut self.state.helped);
+        let nodes = std::mem::take(&mut self.state.helped_nodes);
+        for class in self.pending.asleep_wanting(helped) {
+            if self.may_start(class, helped, &nodes) {
+                self.pending.wake(class);
+            }
+        }
+    }
+
+    /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only what was
+    /// freed on `nodes` became better, unless nodes themselves changed.
+    fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
+        let (key, wants) = self.pending.asks(class);
+        if wants == Help::QUOTA {
+            return self.quota.blocked_by(&key.queue, key.gang.min_gpu_milli()).is_none();
+        }
+        if helped.meets(Help::NODES) {
+            return true;
+        }
+        let gang = Arc::clone(&key.gang);
+        if let Some(set) = gang.only_pod() {
+            let demand = &self.state.shapes.get(set.shape).demand;
+            if !demand.rules.is_empty() {
+                return true;
+            }
+            let demand = demand.clone();
+            let no_rules = RuleVerdicts::default();
+            let fits =
+                |node: &NodeId| self.state.obstacle(&demand, &no_rules, *node) == Cause::None;
+            return nodes.iter().any(fits);
+        }
+        let finder = self.finder.finder();
+        gang.sets.iter().filter(|set| set.min > 0).all(|set| {
+            finder.room(&mut self.state, set.shape, Scope::Everywhere) >= u64::from(set.min)
+        })
     }
 
     /// Starts a job, or says why not and what would help.

@@ -70,6 +70,11 @@ impl Gang {
         Ok(Self { sets, required, preferred })
     }
 
+    /// Milli-GPU of the smallest size.
+    pub(crate) fn min_gpu_milli(&self) -> i64 {
+        self.sets.iter().map(|set| set.weight.0 * i64::from(set.min)).sum()
+    }
+
     /// The set, if the gang is one pod without a wish for a place.
     pub(crate) fn only_pod(&self) -> Option<&GangSet> {
         match self.sets.as_slice() {

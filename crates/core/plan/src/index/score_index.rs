@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::cause::{CAUSES, Cause, CauseCounts};
 use crate::fit::{RuleVerdicts, eligible_values};
 use crate::index::wide_tree::WideTree;
-use crate::policy::Policy;
+use crate::policy::{Policy, SCORE_LIMIT};
 use crate::state::State;
 use crate::state::domains::DomainId;
 use crate::state::log::Cursor;
@@ -254,13 +254,12 @@ impl ScoreIndex {
 
 /// Bits of a key that hold the rank; the rest holds the score.
 const RANK_BITS: u32 = 24;
-const HIGHEST: i64 = 1 << 39;
 
 /// A key that orders by score, then by lowest rank; never 0.
 #[inline]
 fn key(score: i64, rank: u32) -> u64 {
-    debug_assert!((-HIGHEST..HIGHEST).contains(&score), "score {score} has more than 40 bits");
+    debug_assert!(score.abs() < SCORE_LIMIT, "score {score} has more than 40 bits");
     debug_assert!(rank < (1 << RANK_BITS) - 1, "rank {rank} has more than 24 bits");
-    let above_zero = (score.clamp(-HIGHEST, HIGHEST - 1) + HIGHEST) as u64;
+    let above_zero = (score + SCORE_LIMIT) as u64;
     above_zero << RANK_BITS | u64::from((1 << RANK_BITS) - 1 - rank)
 }

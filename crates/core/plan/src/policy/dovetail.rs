@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::learn::{Learnt, ONE};
 use crate::policy::depth::DepthFragmentation;
 use crate::policy::share_choice::{After, options_after, share_on_best};
-use crate::policy::{Policy, Term, scarcity};
+use crate::policy::{Policy, SCORE_LIMIT, Term, scarcity};
 use crate::state::State;
 use crate::state::nodes::Hot;
 use crate::state::shapes::ShapeId;
@@ -65,7 +65,7 @@ struct Parts {
 
 impl Parts {
     fn total(&self) -> i64 {
-        self.gain + self.imbalance - self.opening
+        (self.gain + self.imbalance - self.opening).clamp(1 - SCORE_LIMIT, SCORE_LIMIT - 1)
     }
 }
 
@@ -285,9 +285,9 @@ impl Version {
         if rate == 0 {
             return 0;
         }
-        let stranded = (idle_milli - cpu_milli * 1024 / rate).max(0);
+        let stranded = (idle_milli - cpu_milli * 1024 / rate).clamp(0, SCORE_LIMIT >> 20);
         let carried = cpu_milli * (1024 * 8) / (rate * SURPLUS_FROM_EIGHTHS);
-        let surplus = (carried - idle_milli).max(0);
+        let surplus = (carried - idle_milli).clamp(0, SCORE_LIMIT >> 20);
         (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)
     }
 
@@ -301,7 +301,9 @@ impl Version {
         let (largest_cpu, largest_gpus) = self.largest;
         let key = (hot.cpu_allocatable_milli, facts.devices);
         *self.openings.entry(key).or_insert_with(|| {
-            let fall = |part: i64, _| part * hot.cpu_allocatable_milli / largest_cpu.max(1);
+            // A node may be larger than any when the version was published.
+            let cpu_milli = hot.cpu_allocatable_milli.clamp(0, largest_cpu);
+            let fall = |part: i64, _| part * cpu_milli / largest_cpu.max(1);
             let cpu_part = (0..OPENING_POWER).fold(1024, fall);
             OPENING_MILLI * cpu_part * i64::from(facts.devices) / largest_gpus * (ONE / 1024)
         })

@@ -29,6 +29,9 @@ use crate::learn::Learnt;
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
+/// Scores lie between −`SCORE_LIMIT` and `SCORE_LIMIT`, both excluded: so many bits an index keeps.
+pub const SCORE_LIMIT: i64 = 1 << 39;
+
 /// One weighted part of a score.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Term {
@@ -65,10 +68,10 @@ pub trait Policy: Send {
         Pick::Best
     }
 
-    /// Score of placing one pod of the shape on a node that can take it, between −2^39 and 2^39.
+    /// Score of placing one pod of the shape on a node that can take it, within [`SCORE_LIMIT`].
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64;
 
-    /// The parts of [`Policy::score`], whose points add up to it.
+    /// The parts of [`Policy::score`], whose points add up to it unless it was cut at the limit.
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term>;
 
     /// The devices a pod gets on a node that can take it.

@@ -42,6 +42,7 @@ pub(crate) struct ClassKey {
 
 #[derive(Debug)]
 struct Class {
+    key: ClassKey,
     jobs: BTreeSet<OrderKey>,
     /// What must become better; `None` while awake.
     asleep: Option<Help>,
@@ -80,9 +81,9 @@ impl Pending {
         };
         let place = (Reverse(job.priority), value, job.id);
         let next = self.classes.len();
-        let number = *self.numbers.entry(key).or_insert(next);
+        let number = *self.numbers.entry(key.clone()).or_insert(next);
         if number == next {
-            self.classes.push(Class { jobs: BTreeSet::new(), asleep: None });
+            self.classes.push(Class { key, jobs: BTreeSet::new(), asleep: None });
         }
         self.change(number, |class| class.jobs.insert(place));
         self.waiting += 1;
@@ -122,23 +123,39 @@ impl Pending {
         self.classes[class].asleep.is_some()
     }
 
-    /// Wakes the classes that an event may have helped.
-    pub(crate) fn wake(&mut self, helped: Help) {
+    /// Sleeping classes with jobs that want any of what became better. Those without jobs just wake.
+    pub(crate) fn asleep_wanting(&mut self, helped: Help) -> Vec<usize> {
+        let mut found = Vec::new();
         if !helped.meets(self.wanted) {
-            return;
+            return found;
         }
         self.wanted = Help::NONE;
-        for number in 0..self.classes.len() {
-            let Some(wants) = self.classes[number].asleep else { continue };
-            if wants.meets(helped) {
-                self.change(number, |class| {
-                    class.asleep = None;
-                    true
-                });
+        for (number, class) in self.classes.iter_mut().enumerate() {
+            let Some(wants) = class.asleep else { continue };
+            if !wants.meets(helped) {
+                self.wanted |= wants;
+            } else if class.jobs.is_empty() {
+                class.asleep = None;
             } else {
                 self.wanted |= wants;
+                found.push(number);
             }
         }
+        found
+    }
+
+    /// What a class asks for, and what it wants to become better.
+    pub(crate) fn asks(&self, class: usize) -> (&ClassKey, Help) {
+        let class = &self.classes[class];
+        (&class.key, class.asleep.unwrap_or(Help::NONE))
+    }
+
+    /// Wakes a class.
+    pub(crate) fn wake(&mut self, class: usize) {
+        self.change(class, |class| {
+            class.asleep = None;
+            true
+        });
     }
 
     /// First job of each class, best place first.

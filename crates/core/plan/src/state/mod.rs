@@ -16,7 +16,7 @@ pub(crate) mod masks;
 pub(crate) mod nodes;
 pub(crate) mod shapes;
 
-use dovetail_model::{HoldingId, Topology};
+use dovetail_model::{HoldingId, NodeId, Topology};
 
 use self::counters::Counters;
 use self::domains::Domains;
@@ -51,6 +51,8 @@ pub struct State {
     pub(crate) log: ChangeLog,
     /// What has become free or otherwise better since the engine last asked.
     pub(crate) helped: Help,
+    /// Nodes on which something was freed since then.
+    pub(crate) helped_nodes: Vec<NodeId>,
     pub(crate) topology: Topology,
     journal: Vec<Undo>,
     depth: u32,
@@ -128,6 +130,9 @@ impl State {
             self.journal.push(Undo::Released(id, Box::new(record.clone())));
         } else {
             self.helped |= Help::of_release(&record);
+            if self.helped_nodes.last() != Some(&record.node) {
+                self.helped_nodes.push(record.node);
+            }
         }
         record
     }
