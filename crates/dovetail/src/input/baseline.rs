@@ -20,7 +20,7 @@ pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
         if job.is_share() {
             return Err(bad(
                 &job.id,
-                "asks for a part of a GPU: preemptive orders share out whole",
+                "asks for a part of a GPU, which preemptive orders do not know",
             ));
         }
         Ok(BaselineJob {

@@ -1,6 +1,6 @@
 //! Tables of at most 100 columns, and numbers as people read them.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 const WIDTH: u16 = 100;
 /// What a number begins with; a dash stands for one that is not known.
@@ -17,8 +17,13 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.set_header(header);
     table.add_rows(rows);
-    for (column, _) in table.column_iter_mut().zip(numeric).filter(|(_, numeric)| *numeric) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (column, is_numeric) in table.column_iter_mut().zip(numeric) {
+        if is_numeric {
+            column.set_cell_alignment(CellAlignment::Right);
+        } else {
+            // Numbers are broken before names.
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     let lines = table.to_string();
     lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()

@@ -13,6 +13,11 @@ use crate::exit::UsageError;
 use crate::output::table::{number, table, whole};
 use crate::output::{Output, style::Stream};
 
+/// Metrics that fit into a table without spreads.
+const SHOWN_ALONE: usize = 5;
+/// Metrics that fit beside one with its spread.
+const SHOWN_BESIDE: usize = 2;
+
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct CompareFlags {
@@ -157,47 +162,63 @@ impl Block {
         }
     }
 
-    /// The first metric with its spread and the sign test, the means of the next two beside it.
+    /// With several runs the first metric with its spread and the sign test, and the means of the next
+    /// ones; with one run alone what it gave.
     fn text(&self, metrics: &[Metric]) -> String {
-        let [first, second, third, ..] = metrics else { return String::new() };
-        let header = [
-            "policy",
-            first.title,
-            "+-",
-            "min",
-            "max",
-            "difference",
-            "p",
-            second.title,
-            third.title,
-        ];
+        let is_known = |metric: &&Metric| {
+            let spread = |line: &Line| line.metrics.get(metric.key)?.spread;
+            self.policies.iter().any(|line| spread(line).is_some())
+        };
+        let metrics: Vec<&Metric> = metrics.iter().filter(is_known).collect();
+        let runs =
+            |line: &Line| line.metrics.values().filter_map(|c| c.spread).map(|s| s.runs).max();
+        if self.policies.iter().filter_map(runs).max() == Some(1) {
+            let mut header = vec!["policy"];
+            header.extend(metrics.iter().take(SHOWN_ALONE).map(|metric| metric.title));
+            let row = |line: &Line| {
+                let means = metrics.iter().take(SHOWN_ALONE).map(|metric| line.mean(metric));
+                std::iter::once(line.policy.clone()).chain(means).collect()
+            };
+            return table(&header, self.policies.iter().map(row).collect());
+        }
+        let Some((first, others)) = metrics.split_first() else { return String::new() };
+        let others = &others[..others.len().min(SHOWN_BESIDE)];
+        let mut header = vec!["policy", first.title, "+-", "min", "max", "difference", "p"];
+        header.extend(others.iter().map(|metric| metric.title));
         let row = |line: &Line| {
-            let of = |metric: &Metric| line.metrics.get(metric.key);
-            let main = of(first).and_then(|comparison| comparison.spread);
-            let against = of(first).and_then(|comparison| comparison.against);
-            let shown = |metric: &Metric, figure: Option<f64>| {
-                number(figure.map(|figure| metric.shown(figure)))
-            };
-            let mean = |metric: &Metric| {
-                shown(metric, of(metric).and_then(|c| c.spread).map(|spread| spread.mean))
-            };
-            let difference = |a: Paired| {
-                let difference = first.shown(a.mean_difference);
-                let sign = if difference > 0.0 { "+" } else { "" };
-                format!("{sign}{}", number(Some(difference)))
-            };
-            vec![
-                line.policy.clone(),
-                shown(first, main.map(|spread| spread.mean)),
-                shown(first, main.and_then(|spread| spread.standard_deviation)),
-                shown(first, main.map(|spread| spread.min)),
-                shown(first, main.map(|spread| spread.max)),
-                against.map_or_else(String::new, difference),
-                against.map_or_else(String::new, |a| format!("{:.3}", a.sign_test_p)),
-                mean(second),
-                mean(third),
-            ]
+            let mut cells = line.compared(first);
+            cells.extend(others.iter().map(|metric| line.mean(metric)));
+            cells
         };
         table(&header, self.policies.iter().map(row).collect())
+    }
+}
+
+impl Line {
+    /// The policy and one metric with its spread and the sign test.
+    fn compared(&self, metric: &Metric) -> Vec<String> {
+        let comparison = self.metrics.get(metric.key);
+        let spread = comparison.and_then(|comparison| comparison.spread);
+        let against = comparison.and_then(|comparison| comparison.against);
+        let shown = |figure: Option<f64>| number(figure.map(|figure| metric.shown(figure)));
+        let difference = |paired: Paired| {
+            let difference = metric.shown(paired.mean_difference);
+            let sign = if difference > 0.0 { "+" } else { "" };
+            format!("{sign}{}", number(Some(difference)))
+        };
+        vec![
+            self.policy.clone(),
+            shown(spread.map(|spread| spread.mean)),
+            shown(spread.and_then(|spread| spread.standard_deviation)),
+            shown(spread.map(|spread| spread.min)),
+            shown(spread.map(|spread| spread.max)),
+            against.map_or_else(String::new, difference),
+            against.map_or_else(String::new, |paired| format!("{:.3}", paired.sign_test_p)),
+        ]
+    }
+
+    fn mean(&self, metric: &Metric) -> String {
+        let spread = self.metrics.get(metric.key).and_then(|comparison| comparison.spread);
+        number(spread.map(|spread| metric.shown(spread.mean)))
     }
 }

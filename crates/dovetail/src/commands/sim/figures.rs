@@ -3,6 +3,7 @@
 use dovetail_sim::fgd::curve::POINTS;
 use serde::Serialize;
 
+use crate::commands::sim::money::BriefBill;
 use crate::commands::sim::run_fgd::FgdReplay;
 use crate::commands::sim::timed_replay::TimedFigures;
 
@@ -16,6 +17,9 @@ pub(crate) struct Row {
     pub(crate) seed: u64,
     #[serde(flatten)]
     pub(crate) figures: Figures,
+    /// GPU-time and money, where the replay keeps an account.
+    #[serde(flatten)]
+    pub(crate) bill: Option<BriefBill>,
     /// What no policy can exceed: arrived percent (fgd), mean seconds from submission to end (timed).
     #[serde(skip)]
     pub(crate) limit: Option<f64>,
@@ -139,7 +143,7 @@ pub(crate) const FGD_METRICS: [Metric; 5] = [
 ];
 
 /// What is compared under `timed`, the most important first.
-pub(crate) const TIMED_METRICS: [Metric; 6] = [
+pub(crate) const TIMED_METRICS: [Metric; 8] = [
     Metric {
         key: "average_jct_s",
         title: "mean time h",
@@ -160,6 +164,18 @@ pub(crate) const TIMED_METRICS: [Metric; 6] = [
             let limit = row.limit.filter(|limit| *limit > 0.0)?;
             Some((timed(row)?.average_jct_s? / limit - 1.0) * 100.0)
         },
+    },
+    Metric {
+        key: "wasted_usd_micros_per_30_days",
+        title: "wasted USD/30d",
+        scale: 1e6,
+        of: |row| Some(row.bill?.wasted_usd_micros_per_30_days? as f64),
+    },
+    Metric {
+        key: "wasted_gpu_hours",
+        title: "wasted GPU-h",
+        scale: 1.0,
+        of: |row| Some(row.bill?.wasted_gpu_hours),
     },
     Metric {
         key: "p99_jct_s",

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
+use crate::commands::sim::money::Bill;
 use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
@@ -22,6 +23,7 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};
 use crate::input::policy;
+use crate::input::prices::{PriceFlags, Prices};
 use crate::input::seeds::Seeds;
 use crate::input::trace_file::RowFlags;
 use crate::progress::Progress;
@@ -43,17 +45,13 @@ pub(crate) struct GridFlags {
     pub(crate) jobs: Vec<PathBuf>,
     /// How nodes are chosen; several joined with commas
     /// [default: kube-default,dovetail for fgd, first-fit for timed]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = policy::names())]
-    pub(crate) policy: Vec<String>,
+    #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(value_parser = policy::names())]
+    pub(crate) policies: Vec<String>,
     /// timed: in which order waiting jobs start; several joined with commas
-    #[arg(
-        long,
-        value_enum,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        required_if_eq("protocol", "timed")
-    )]
-    pub(crate) order: Vec<OrderName>,
+    #[arg(long, alias = "order", value_enum, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(required_if_eq("protocol", "timed"))]
+    pub(crate) orders: Vec<OrderName>,
     /// Seeds such as 42-46 or 1,2,7 [default: five from --seed on for fgd, --seed for timed]
     #[arg(long, value_name = "LIST")]
     pub(crate) seeds: Option<Seeds>,
@@ -70,6 +68,8 @@ pub(crate) struct GridFlags {
     pub(crate) check: Check,
     #[command(flatten)]
     pub(crate) rows: RowFlags,
+    #[command(flatten)]
+    pub(crate) prices: PriceFlags,
 }
 
 /// Seeds of the `fgd` protocol where none are given.
@@ -90,7 +90,7 @@ pub(crate) struct Grid {
 /// What each protocol needs.
 enum Work {
     Fgd { traces: Vec<FgdTrace>, check: Check },
-    Timed { traces: Vec<dovetail_trace::Trace>, plans: Vec<TimedPlan> },
+    Timed { traces: Vec<dovetail_trace::Trace>, plans: Vec<TimedPlan>, prices: Prices },
 }
 
 /// One point of the grid, as indices.
@@ -142,6 +142,7 @@ impl Grid {
     fn row(&self, point: Point, progress: &Progress) -> Result<Row> {
         let seed = self.seeds[point.seed];
         let steps = Progress::silent();
+        let mut bill = None;
         let figures = match &self.work {
             Work::Fgd { traces, check } => {
                 let trace = &traces[point.trace];
@@ -151,7 +152,7 @@ impl Grid {
                 let replay = run_fgd::replay(&world, policy, *check, &steps)?;
                 Figures::Fgd(FgdFigures::of(&replay, world.cluster_milli()))
             }
-            Work::Timed { traces, plans } => {
+            Work::Timed { traces, plans, prices } => {
                 let mut plan = plans[point.variant].clone();
                 plan.policy.seed = seed;
                 if let Some(faults) = &mut plan.faults {
@@ -159,13 +160,16 @@ impl Grid {
                 }
                 let trace = &traces[point.trace];
                 let figures = timed_replay::replay(trace, &self.cluster, &plan, &steps)?;
+                if let Some(usage) = &figures.usage {
+                    bill = Some(Bill::new(usage, prices)?.brief());
+                }
                 Figures::Timed(Box::new(figures))
             }
         };
         progress.advance(1);
         let trace = self.traces[point.trace].clone();
         let variant = self.variants[point.variant].clone();
-        Ok(Row { trace, variant, seed, figures, limit: None })
+        Ok(Row { trace, variant, seed, figures, bill, limit: None })
     }
 
     /// Limits depend on trace and seed alone: each is computed once.
@@ -209,10 +213,11 @@ fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         "timed",
         &[
             ("--jobs", !flags.jobs.is_empty()),
-            ("--order", !flags.order.is_empty()),
+            ("--orders", !flags.orders.is_empty()),
             ("--start-overhead", flags.start_overhead.is_some()),
             ("--estimates", flags.estimates.is_some()),
             (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+            (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),
         ],
     )?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
@@ -237,10 +242,11 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     let traces = flags.jobs.iter().map(read).collect::<Result<Vec<_>>>()?;
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
+    let prices = flags.prices.of(&cluster)?;
     let cluster_events = flags.faults.events()?;
     let mut plans = Vec::new();
     let mut variants = Vec::new();
-    for order in &flags.order {
+    for order in &flags.orders {
         let policies = flags.policies(&["first-fit"]);
         // A preemptive order knows no policy and stands for itself.
         let wanted = if order.is_preemptive() { &policies[..1] } else { &policies[..] };
@@ -262,7 +268,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         }
     }
     if let Some(flag) = flags.faults.given()
-        && let Some(order) = flags.order.iter().find(|order| order.is_preemptive())
+        && let Some(order) = flags.orders.iter().find(|order| order.is_preemptive())
     {
         let text = format!("{flag}: --order {} knows no failures: leave one out", order.name());
         return Err(UsageError(text).into());
@@ -272,16 +278,16 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         traces: flags.jobs.iter().map(|path| trace_name(path)).collect(),
         variants,
         seeds: flags.seeds.as_ref().map_or_else(|| vec![seed], |seeds| seeds.0.clone()),
-        work: Work::Timed { traces, plans },
+        work: Work::Timed { traces, plans, prices },
         threads: app.settings.threads.value as usize,
     })
 }
 
 impl GridFlags {
     fn policies(&self, default: &[&str]) -> Vec<String> {
-        match self.policy.is_empty() {
+        match self.policies.is_empty() {
             true => default.iter().map(|name| (*name).to_owned()).collect(),
-            false => self.policy.clone(),
+            false => self.policies.clone(),
         }
     }
 

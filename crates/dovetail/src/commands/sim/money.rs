@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit::Violated;
 use crate::input::prices::Prices;
-use crate::output::table::{table, whole};
+use crate::output::table::{duration, number, table};
 
 /// Free GPUs are held against waiting jobs at least so often.
 const MAX_CAUSE_PERIOD_MS: u64 = 3_600_000;
@@ -21,9 +21,13 @@ const MILLI_MS_PER_GPU_HOUR: f64 = 3.6e9;
 /// A month of money is this long.
 const MONTH_MS: f64 = 30.0 * 24.0 * 3.6e6;
 
-/// The account of a replay that is going on: from the first submission to the last end.
+/// The account of a replay that is going on.
+///
+/// It covers the time from the first to the last submission: the same time under every policy, and free of
+/// the days in which a trace that has ended runs dry. Where all jobs come at once, it goes to the last end.
 #[derive(Debug)]
 pub(crate) struct Account {
+    last_ms: u64,
     integral: Option<UsageIntegral>,
     cause_period_ms: u64,
     problem: Option<String>,
@@ -35,11 +39,15 @@ impl Account {
         let submits = trace.jobs.iter().map(|job| job.submit_ms);
         let (first, last) = (submits.clone().min().unwrap_or(0), submits.max().unwrap_or(0));
         let cause_period_ms = ((last - first) / CAUSE_SAMPLES).min(MAX_CAUSE_PERIOD_MS);
-        Self { integral: None, cause_period_ms, problem: None }
+        let last_ms = if first == last { u64::MAX } else { last };
+        Self { last_ms, integral: None, cause_period_ms, problem: None }
     }
 
     /// Nothing changes up to a time.
     pub(crate) fn advance(&mut self, engine: &mut Engine, to_ms: u64) {
+        if to_ms > self.last_ms {
+            return;
+        }
         let advanced =
             self.integral.as_mut().map_or(Ok(()), |account| account.advance(engine, to_ms));
         self.note(advanced);
@@ -95,6 +103,15 @@ struct PricedUsageParts {
     usage: PricedUsage,
 }
 
+/// The same in four figures.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct BriefBill {
+    pub(crate) allocated_gpu_hours: f64,
+    pub(crate) free_gpu_hours: f64,
+    pub(crate) wasted_gpu_hours: f64,
+    pub(crate) wasted_usd_micros_per_30_days: Option<i64>,
+}
+
 impl Bill {
     /// Prices an account.
     ///
@@ -117,22 +134,31 @@ impl Bill {
         })
     }
 
+    /// The figures that policies are compared by.
+    pub(crate) fn brief(&self) -> BriefBill {
+        let total = &self.priced.usage.total;
+        BriefBill {
+            allocated_gpu_hours: hours(total.allocated),
+            free_gpu_hours: hours(total.free),
+            wasted_gpu_hours: self.wasted_gpu_hours,
+            wasted_usd_micros_per_30_days: self.wasted_usd_micros_per_30_days,
+        }
+    }
+
     /// What a person wants to see: GPU-hours and money by state, free ones by cause.
     pub(crate) fn text(&self) -> String {
         let usage = &self.priced.usage;
         let total = &usage.total;
         let line = |what: &str, amount: Amount| {
             let share = amount.gpu_milli_ms as f64 * 100.0 / total.installed.gpu_milli_ms as f64;
-            let usd = |micros: Option<i64>| {
-                micros.map_or_else(|| "-".to_owned(), |micros| whole_usd(micros))
-            };
+            let known = |micros: Option<i64>| micros.map_or_else(|| "-".to_owned(), usd);
             let month = amount.usd_micros().map(|micros| per_30_days(micros, usage));
             vec![
                 what.to_owned(),
-                whole(hours(amount).round() as u64),
+                number(Some(hours(amount))),
                 format!("{share:.2} %"),
-                usd(amount.usd_micros()),
-                usd(month),
+                known(amount.usd_micros()),
+                known(month),
             ]
         };
         let mut rows = vec![line("allocated", total.allocated)];
@@ -146,7 +172,9 @@ impl Bill {
         }
         rows.push(line("installed", total.installed));
         let header = ["GPUs", "GPU-hours", "share", "USD", "USD in 30 days"];
-        format!("{}{}", table(&header, rows), self.evidence())
+        let period = duration((usage.to_ms - usage.from_ms) as f64 / 1e3);
+        let period = format!("over {period} from the first submission on\n");
+        format!("{}{period}{}", table(&header, rows), self.evidence())
     }
 
     /// What the money rests on.
@@ -182,7 +210,7 @@ fn per_30_days(usd_micros: i64, usage: &PricedUsage) -> i64 {
     (usd_micros as f64 * MONTH_MS / period_ms).round() as i64
 }
 
-/// Whole dollars, for tables.
-fn whole_usd(usd_micros: i64) -> String {
-    whole((usd_micros.unsigned_abs() + 500_000) / 1_000_000)
+/// Dollars, for tables.
+fn usd(usd_micros: i64) -> String {
+    number(Some(usd_micros as f64 / 1e6))
 }

@@ -1,5 +1,7 @@
 //! `dovetail sim sweep`: one row for every policy, trace and seed.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
@@ -51,18 +53,20 @@ fn table_of(rows: &[Row]) -> String {
     table(&header, rows.iter().map(cells).collect())
 }
 
-/// The keys of the JSON rows as columns, in the same order for every row.
+/// The keys of the JSON rows as columns; a row without a key has an empty cell.
 fn csv_of(rows: &[Row]) -> Result<String> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut columns: Vec<String> = Vec::new();
+    const FIRST: [&str; 3] = ["trace", "policy", "seed"];
+    let mut objects = Vec::new();
+    let mut others = BTreeSet::new();
     for row in rows {
         let Value::Object(cells) = serde_json::to_value(row)? else { continue };
-        if columns.is_empty() {
-            let first = ["trace", "policy", "seed"].map(str::to_owned);
-            let others = cells.keys().filter(|key| !first.contains(key)).cloned();
-            columns = first.iter().cloned().chain(others).collect();
-            writer.write_record(&columns)?;
-        }
+        others.extend(cells.keys().filter(|key| !FIRST.contains(&key.as_str())).cloned());
+        objects.push(cells);
+    }
+    let columns: Vec<String> = FIRST.map(str::to_owned).into_iter().chain(others).collect();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&columns)?;
+    for cells in &objects {
         writer.write_record(columns.iter().map(|column| text_of(cells.get(column))))?;
     }
     let bytes = writer.into_inner().context("cannot write the rows")?;

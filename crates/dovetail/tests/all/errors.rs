@@ -1,0 +1,83 @@
+//! What goes wrong is named with its place and the way out, and has its exit code.
+
+use crate::program::Folder;
+
+const FGD: &str = "sim run --protocol fgd --nodes nodes.csv --pods pods.csv";
+const TIMED: &str = "sim run --protocol timed --nodes 2x4 --jobs jobs.csv";
+
+/// Name, exit code, arguments after those of `FGD` or `TIMED`.
+fn cases() -> Vec<(&'static str, i32, String)> {
+    vec![
+        ("missing_file", 1, "trace stats nowhere.csv".into()),
+        ("missing_flag", 2, "sim run --protocol fgd --nodes nodes.csv".into()),
+        ("unknown_policy", 2, format!("{FGD} --policy best")),
+        ("unknown_order", 2, format!("{TIMED} --order lifo")),
+        ("bad_sizes", 2, "sim run --protocol timed --nodes 8x --jobs jobs.csv --order fifo".into()),
+        ("flag_of_other_protocol", 2, format!("{FGD} --order fifo")),
+        (
+            "overhead_without_preemption",
+            2,
+            format!("{TIMED} --order fifo --start-overhead overheads.csv"),
+        ),
+        ("policy_with_preemption", 2, format!("{TIMED} --order srtf --policy fgd")),
+        (
+            "learning_of_a_policy_that_does_not",
+            2,
+            format!("{FGD} --policy fgd --save-learnt x.json"),
+        ),
+        (
+            "against_something_else",
+            2,
+            "sim compare --protocol fgd --nodes nodes.csv --pods pods.csv --against best-fit"
+                .into(),
+        ),
+        ("output_the_command_lacks", 2, format!("{FGD} --output csv")),
+        ("bad_price", 2, format!("{TIMED} --order fifo --gpu-price T4=2,5")),
+        ("bad_row", 3, "trace stats bad.csv".into()),
+        ("unknown_seed", 3, format!("{FGD} --arrivals arrivals.csv --seed 7")),
+        ("bad_row_in_order_file", 3, format!("{FGD} --arrivals arrivals.csv --seed 1")),
+        (
+            "job_too_large",
+            3,
+            "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo".into(),
+        ),
+        (
+            "no_submission_times",
+            3,
+            "sim run --protocol timed --nodes nodes.csv --jobs pods.csv --order fifo".into(),
+        ),
+        (
+            "overhead_row_missing",
+            3,
+            format!("{TIMED} --order srtf --start-overhead some_overheads.csv"),
+        ),
+        ("not_learnt_values", 3, format!("{FGD} --learnt nodes.csv")),
+        ("machines_for_jobs", 3, "trace stats nodes.csv".into()),
+    ]
+}
+
+#[test]
+fn errors_name_the_place_and_the_way_out() {
+    let folder = Folder::new();
+    folder.write("bad.csv", "job_id,submit_s,duration_s,num_gpu\nj0,0,60,1\nj1,5,-3,1\n");
+    folder.write("arrivals.csv", "1,0 1 99\n42,0 1 2\n");
+    folder.write("some_overheads.csv", "num_gpu,model,overhead_s\n4,bert,20\n");
+    for (name, code, arguments) in cases() {
+        let done = folder.call(&arguments);
+        assert_eq!(done.code, Some(code), "{name}: {}", done.err);
+        assert!(done.out.is_empty(), "{name} wrote {}", done.out);
+        insta::assert_snapshot!(format!("error_{name}"), done.err);
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    folder.write("dovetail.toml", "sed = 3\n");
+    let done = folder.call("config");
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("dovetail.toml") && done.err.contains("`sed`"), "{}", done.err);
+    folder.write("dovetail.toml", "");
+    let output = folder.command("config").env("DOVETAIL_THREADS", "none").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,8 @@
+//! The program as its users meet it: help, results, errors, exit codes.
+
+mod behaviour;
+mod errors;
+mod help;
+mod program;
+mod real_traces;
+mod results;
