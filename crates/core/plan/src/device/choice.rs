@@ -1,14 +1,16 @@
 //! Which devices of a node a pod gets.
 //!
-//! Whole devices: the lowest free indices; with `same_island`, from the island that has the fewest free
+//! Whole devices: the lowest free indices, in the order of kinds where a node has several; with `same_island`, from the island that has the fewest free
 //! devices that suffice. A share: the device with the least room that suffices (policies may choose
 //! otherwise, see [`crate::policy::Policy::share_device`]). Replicas and counters: a device already used so, with the
-//! least room, else an empty one. Slices: the start that breaks the fewest other slices. Ties go to the
-//! lowest index.
+//! least room, else an empty one. Slices: the start that breaks the fewest other slices. Ties go to the first
+//! kind, then to the lowest index: what is left of a node depends on its devices, not on their order, and a
+//! score of the devices alone foresees it.
 
 use std::collections::BTreeMap;
 
 use dovetail_model::{HeldDevices, Mode};
+use smallvec::SmallVec;
 
 use crate::device::cell::Cell;
 use crate::device::need::{DeviceNeed, Request};
@@ -41,12 +43,27 @@ fn usable<'a>(
 }
 
 fn whole(need: &DeviceNeed, count: u16, cells: &[u32], table: &DeviceTable) -> Option<HeldDevices> {
-    let chosen: HeldDevices = usable(need, cells, table)
-        .filter(|(_, cell)| cell.mode == Mode::Empty)
-        .take(usize::from(count))
-        .map(|(index, cell)| (index, need.amount(table.kind(cell.kind))))
-        .collect();
-    (chosen.len() == usize::from(count)).then_some(chosen)
+    let free = usable(need, cells, table).filter(|(_, cell)| cell.mode == Mode::Empty);
+    first_kinds(need, count, free.map(|(index, cell)| (index, cell.kind)).collect(), table)
+}
+
+/// So many of the free devices, the first kinds first; `None` if there are fewer.
+fn first_kinds(
+    need: &DeviceNeed,
+    count: u16,
+    mut free: SmallVec<[(u16, u32); 8]>,
+    table: &DeviceTable,
+) -> Option<HeldDevices> {
+    let count = usize::from(count);
+    if free.len() < count {
+        return None;
+    }
+    if free.iter().any(|(_, kind)| *kind != free[0].1) {
+        free.sort_by_key(|(index, kind)| (table.kind_rank(*kind), *index));
+        free[..count].sort_unstable();
+    }
+    let chosen = free.into_iter().take(count);
+    Some(chosen.map(|(index, kind)| (index, need.amount(table.kind(kind)))).collect())
 }
 
 /// On a node with counted devices the kubelet may choose any free device: one island is certain only
@@ -57,14 +74,14 @@ fn whole_in_island(
     cells: &[u32],
     table: &DeviceTable,
 ) -> Option<HeldDevices> {
-    let mut islands: BTreeMap<u16, HeldDevices> = BTreeMap::new();
+    let mut islands: BTreeMap<u16, SmallVec<[(u16, u32); 8]>> = BTreeMap::new();
     let mut counted = false;
     for (index, cell) in usable(need, cells, table) {
         let kind = table.kind(cell.kind);
         counted |= kind.counted;
         let free = islands.entry(kind.island).or_default();
         if cell.mode == Mode::Empty {
-            free.push((index, need.amount(kind)));
+            free.push((index, cell.kind));
         }
     }
     if counted && islands.len() > 1 && count > 1 {
@@ -74,7 +91,7 @@ fn whole_in_island(
         .into_iter()
         .filter(|(_, free)| free.len() >= usize::from(count))
         .min_by_key(|(island, free)| (free.len(), *island))
-        .map(|(_, free)| free.into_iter().take(usize::from(count)).collect())
+        .and_then(|(_, free)| first_kinds(need, count, free, table))
 }
 
 fn slice(
@@ -87,10 +104,11 @@ fn slice(
         .filter_map(|(index, cell)| {
             let kind = table.kind(cell.kind);
             let (cost, amount) = slices::best_slice(profile, cell, kind, &table.mig_tables)?;
-            Some(((cell.mode == Mode::Empty, cost, index), amount))
+            let rank = table.kind_rank(cell.kind);
+            Some(((cell.mode == Mode::Empty, cost, rank, index), amount))
         })
         .min_by_key(|(key, _)| *key)
-        .map(|((_, _, index), amount)| vec![(index, amount)])
+        .map(|((_, _, _, index), amount)| vec![(index, amount)])
 }
 
 fn partial(need: &DeviceNeed, cells: &[u32], table: &DeviceTable) -> Option<HeldDevices> {
@@ -100,9 +118,10 @@ fn partial(need: &DeviceNeed, cells: &[u32], table: &DeviceTable) -> Option<Held
             let replicated = matches!(need.request, Request::Replicas { .. });
             let counters: i64 = cell.counters_left.iter().sum();
             let left = if replicated { i64::from(cell.replicas_left) } else { counters };
+            let rank = table.kind_rank(cell.kind);
             match need.request {
-                Request::Share { .. } => (false, cell.compute_left_milli, *index),
-                _ => (cell.mode == Mode::Empty, left, *index),
+                Request::Share { .. } => (false, cell.compute_left_milli, rank, *index),
+                _ => (cell.mode == Mode::Empty, left, rank, *index),
             }
         })
         .map(|(index, cell)| vec![(index, need.amount(table.kind(cell.kind)))])

@@ -17,6 +17,10 @@ pub(crate) type CellSet = SmallVec<[u32; 8]>;
 pub(crate) struct DeviceTable {
     pub(crate) mig_tables: Vec<MigTable>,
     kinds: Interner<Kind>,
+    /// Place of each kind in an order of their content, with model names and not numbers, so that it does not
+    /// depend on which kind was met first.
+    kind_ranks: Vec<u32>,
+    kind_models: Vec<String>,
     cells: Interner<Cell>,
     sets: Interner<CellSet>,
     set_facts: Vec<SetFacts>,
@@ -89,11 +93,35 @@ impl DeviceTable {
         self.needs.get(number)
     }
 
-    /// The number of an untouched device of this kind.
-    pub(crate) fn intern_empty(&mut self, kind: &Kind) -> u32 {
-        let (number, _) = self.kinds.intern(kind);
+    /// Place of a kind among all, the same whatever the order in which they were met.
+    #[inline]
+    pub(crate) fn kind_rank(&self, kind: u32) -> u32 {
+        self.kind_ranks[kind as usize]
+    }
+
+    /// The number of an untouched device of this kind, whose model has this name.
+    pub(crate) fn intern_empty(&mut self, kind: &Kind, model: &str) -> u32 {
+        let (number, new) = self.kinds.intern(kind);
+        if new {
+            self.kind_models.push(model.to_owned());
+            self.rank_kinds();
+        }
         let cell = Cell::empty(number, kind, &self.mig_tables);
         self.intern_cell(&cell)
+    }
+
+    fn rank_kinds(&mut self) {
+        let mut order: Vec<u32> = (0..self.kinds.len() as u32).collect();
+        order.sort_by_key(|number| {
+            let kind = self.kinds.get(*number);
+            let model = &self.kind_models[*number as usize];
+            let counters: Vec<i64> = kind.counters.iter().map(|(_, total)| *total).collect();
+            (model, kind.memory_bytes, kind.island, kind.mig_table, kind.replicas, counters)
+        });
+        self.kind_ranks = vec![0; order.len()];
+        for (rank, number) in order.into_iter().enumerate() {
+            self.kind_ranks[number as usize] = rank as u32;
+        }
     }
 
     pub(crate) fn intern_cell(&mut self, cell: &Cell) -> u32 {

@@ -228,7 +228,7 @@ impl State {
         let counters = &self.names.counters;
         let number = |name: &str| counters.find(name).expect("interned above");
         let kind = kind_of(device, model, table.map(|t| t as u16), number, counted);
-        self.devices.intern_empty(&kind)
+        self.devices.intern_empty(&kind, &device.model)
     }
 }
 

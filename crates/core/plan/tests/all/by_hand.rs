@@ -12,7 +12,7 @@ use dovetail_model::{
     TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, PolicySpec, View};
+use dovetail_plan::{Engine, PolicySpec, TargetPod, View};
 
 use crate::recipe::{mig_table, queue};
 
@@ -272,6 +272,34 @@ fn views_show_the_world_after_someone_has_gone() {
     assert_eq!(placed(&waits), []);
     world.now_ms = 12;
     assert_eq!(placed(&world.end(2)).len(), 2);
+}
+
+#[test]
+fn which_model_was_met_first_decides_nothing() {
+    let device = |model: &str| Device::plain(model, 0);
+    let nodes = vec![
+        node("gone", vec![device("C")]),
+        node("mixed", vec![device("A"), device("C")]),
+        node("alike", vec![device("A"), device("A")]),
+    ];
+    let mut policy = PolicySpec::named("fgd");
+    policy.target_mix = vec![TargetPod {
+        cpu_milli: 100,
+        gpu_count: 1,
+        gpu_milli: 1000,
+        gpu_models: ["A".to_owned()].into(),
+        weight: 1.0,
+    }];
+    let config = EngineConfig { policy, ..EngineConfig::default() };
+    let snapshot = Snapshot { nodes, ..Snapshot::default() };
+    let mut engine = Engine::new(config.clone(), &snapshot).expect("a good world");
+    engine.step(Event::NodeRemoved { node: "gone".into() }, 0).expect("it is there");
+    let mut restarted = Engine::new(config, &engine.snapshot()).expect("its own snapshot");
+    let job = Job::single(JobId(1), "one", 0, Arc::new(asks(whole(1))));
+    let plan = engine.step(Event::Submitted(Box::new(job.clone())), 0).expect("a good job");
+    assert_eq!(plan, restarted.step(Event::Submitted(Box::new(job)), 0).expect("a good job"));
+    // Taking A of `mixed` would leave no A there.
+    assert_eq!(placed(&plan)[0].1, "alike");
 }
 
 #[test]
