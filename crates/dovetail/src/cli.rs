@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::app::App;
-use crate::commands::{config, markdown_help, sim, trace};
+use crate::commands::{config, demo, markdown_help, sim, trace};
 use crate::exit::EXIT_CODES;
 use crate::settings::{SettingFlags, Settings};
 
@@ -27,6 +27,8 @@ enum Command {
     /// Read, generate, describe and convert traces of clusters.
     #[command(subcommand)]
     Trace(trace::Command),
+    /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
+    Demo(Box<demo::DemoFlags>),
     /// Print every setting with its value and where the value comes from.
     Config,
     /// Print the reference of the command line as Markdown.
@@ -41,6 +43,7 @@ impl Cli {
         match self.command {
             Command::Sim(command) => command.run(&app),
             Command::Trace(command) => command.run(&app),
+            Command::Demo(flags) => demo::run(&app, &flags),
             Command::Config => config::run(&app),
             Command::MarkdownHelp => markdown_help::run(&app),
         }

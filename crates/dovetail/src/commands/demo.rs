@@ -1,0 +1,180 @@
+//! `dovetail demo`: a month of a real-size cluster under two schedulers, and where the money went.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use dovetail_model::{Event, Plan};
+use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
+use dovetail_sim::report::{self, ReportData, RunAccount, TimedComparison, TimedPolicy, TimedRun};
+use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
+use dovetail_sim::timeline::{Timeline, TimelineConfig, UsageReport};
+use dovetail_trace::synth::{SynthConfig, synth};
+use dovetail_trace::{Cluster, TraceJob};
+use rayon::prelude::*;
+
+use crate::app::App;
+use crate::commands::demo_traces;
+use crate::input::prices::{PriceFlags, Prices};
+use crate::output::to_stderr;
+use crate::progress::Progress;
+
+/// The scheduler that clusters have, and the one that they could have.
+const POLICIES: [&str; 2] = ["kube-default", "dovetail"];
+/// How long a judgement of causes may be out of date; the sums are exact whatever this is.
+const CAUSE_PERIOD_MS: u64 = 600_000;
+
+/// What to show, and where to put the report.
+#[derive(Debug, Args)]
+pub(crate) struct DemoFlags {
+    /// Nodes of the synthetic cluster
+    #[arg(long, value_name = "N", default_value_t = 1_200)]
+    nodes: u32,
+    /// Days of its trace
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    days: u32,
+    /// GPU-time asked for, as a share of what the cluster has
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    load: f64,
+    /// Folder of real traces to replay instead of a synthetic one
+    #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
+    traces: Option<PathBuf>,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "out/demo.html")]
+    report: PathBuf,
+    #[command(flatten)]
+    prices: PriceFlags,
+}
+
+/// Runs the demonstration.
+pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
+    let started = Instant::now();
+    let mut data = ReportData {
+        title: "dovetail demo".to_owned(),
+        program: format!("dovetail {}", env!("CARGO_PKG_VERSION")),
+        command: Some("make demo".to_owned()),
+        ..ReportData::default()
+    };
+    match flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => demo_traces::fill(&mut data, folder, flags)?,
+        None => data.timed.push(synthetic(app, flags)?),
+    }
+    app.print(&report::text(&data)?)?;
+    write_report(&flags.report, &report::html(&data)?)?;
+    let path = flags.report.canonicalize().unwrap_or_else(|_| flags.report.clone());
+    let seconds = started.elapsed().as_secs_f64();
+    app.print(&format!("\nReport with plots: {}  ({seconds:.0} s)\n", path.display()))
+}
+
+fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
+    let config = SynthConfig {
+        seed: app.settings.seed.value,
+        nodes: flags.nodes,
+        days: flags.days,
+        load: flags.load,
+        ..SynthConfig::default()
+    };
+    let synthetic = synth(&config)?;
+    let (cluster, jobs) = (synthetic.cluster, synthetic.trace.jobs);
+    to_stderr(&format!(
+        "{} jobs on {} nodes with {} GPUs over {} days, under {}",
+        jobs.len(),
+        cluster.nodes.len(),
+        cluster.total_gpus(),
+        flags.days,
+        POLICIES.join(" and ")
+    ));
+    let prices = flags.prices.of(&cluster)?;
+    compare("synthetic month", &cluster, &jobs, &prices)
+}
+
+/// The same jobs under both policies, side by side.
+pub(crate) fn compare(
+    trace: &str,
+    cluster: &Cluster,
+    jobs: &[TraceJob],
+    prices: &Prices,
+) -> Result<TimedComparison> {
+    let progress = Progress::new("jobs", (jobs.len() * POLICIES.len()) as u64);
+    let policies = POLICIES
+        .par_iter()
+        .map(|policy| replay(policy, cluster, jobs, prices, &progress))
+        .collect::<Result<Vec<TimedPolicy>>>()?;
+    Ok(TimedComparison {
+        trace: trace.to_owned(),
+        nodes: cluster.nodes.len() as u64,
+        gpus: cluster.total_gpus(),
+        policies,
+        ..TimedComparison::default()
+    })
+}
+
+fn replay(
+    policy: &str,
+    cluster: &Cluster,
+    jobs: &[TraceJob],
+    prices: &Prices,
+    progress: &Progress,
+) -> Result<TimedPolicy> {
+    let spec = PolicySpec::named(policy);
+    let engine = EngineConfig { policy: spec, order: Order::FifoSkip, ..EngineConfig::default() };
+    let config = TimedConfig { engine, estimates: Estimates::Trace, faults: None };
+    let world = TimedWorld {
+        nodes: cluster.nodes.clone(),
+        jobs: jobs.to_vec(),
+        cluster_events: Vec::new(),
+    };
+    // Behind the last submission a trace offers nothing, and an emptying cluster says nothing.
+    let until_ms = jobs.iter().map(|job| job.submit_ms).max();
+    let timeline = Timeline::new(TimelineConfig { cause_period_ms: CAUSE_PERIOD_MS, until_ms });
+    let mut eyes = Eyes { timeline, progress };
+    let mut simulation = Simulation::new(world, config)?;
+    simulation.run(None, &mut eyes)?;
+    let usage = UsageReport::new(&eyes.timeline.usage()?, prices);
+    let learns = simulation.engine.policy().learnt().is_some();
+    let run = TimedRun {
+        seed: 0,
+        metrics: simulation.metrics(),
+        account: Some(RunAccount { usage, series: eyes.timeline.series()? }),
+        event_log_hash: simulation.event_log_hash(),
+    };
+    Ok(TimedPolicy {
+        policy: policy.to_owned(),
+        learning_started_from: learns.then(|| "nothing".to_owned()),
+        runs: vec![run],
+    })
+}
+
+/// The account of GPU-time, and the progress bar.
+struct Eyes<'p> {
+    timeline: Timeline,
+    progress: &'p Progress,
+}
+
+impl Observer for Eyes<'_> {
+    fn advanced(&mut self, engine: &mut Engine, from_ms: u64, to_ms: u64) {
+        self.timeline.advanced(engine, from_ms, to_ms);
+    }
+
+    fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        self.timeline.stepped(engine, now_ms, events, plan);
+        let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
+        self.progress.advance(ended.count() as u64);
+    }
+}
+
+fn write_report(path: &Path, html: &str) -> Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    }
+    std::fs::write(path, html).with_context(|| format!("{}: cannot write it", path.display()))
+}
+
+impl DemoFlags {
+    /// Prices of the models of a cluster.
+    pub(crate) fn prices_of(&self, cluster: &Cluster) -> Result<Prices> {
+        self.prices.of(cluster)
+    }
+}

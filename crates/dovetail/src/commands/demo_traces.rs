@@ -1,0 +1,111 @@
+//! `dovetail demo` on real traces: packing on openb, queueing on Philly.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use dovetail_plan::{EngineConfig, PolicySpec};
+use dovetail_sim::fgd::{FgdWorld, run_fgd};
+use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, ReportData};
+use dovetail_trace::fgd::fgd_orders;
+use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
+use rayon::prelude::*;
+
+use crate::commands::demo::{self, DemoFlags};
+use crate::output::to_stderr;
+
+/// Compared on arriving pods; the first is what clusters have.
+const POLICIES: [&str; 4] = ["kube-default", "best-fit", "fgd", "dovetail"];
+const SEEDS: [i64; 3] = [42, 43, 44];
+/// The cluster on which the Philly jobs are replayed: 64 nodes of 8 GPUs.
+const PHILLY_NODES: u32 = 64;
+
+/// Fills the report with what the folder has.
+pub(crate) fn fill(data: &mut ReportData, folder: &Path, flags: &DemoFlags) -> Result<()> {
+    data.command = Some(format!("DOVETAIL_TRACES={} make demo", folder.display()));
+    let nodes = folder.join("openb/openb_node_list_gpu_node.csv");
+    let pods = folder.join("openb/openb_pod_list_default.csv");
+    let philly = folder.join("jobs/philly_pass_82k.csv");
+    let mut found = false;
+    if nodes.exists() && pods.exists() {
+        found = true;
+        let cluster = read_cluster(&nodes, &ReadOptions::default())?;
+        let pods = read_trace(&pods, &ReadOptions::default())?;
+        to_stderr(&format!(
+            "openb: {} pods on {} nodes, under {}",
+            pods.jobs.len(),
+            cluster.nodes.len(),
+            POLICIES.join(", ")
+        ));
+        data.arrivals.push(packing(&cluster, &pods.jobs)?);
+    }
+    if philly.exists() {
+        found = true;
+        let jobs = read_trace(&philly, &ReadOptions::default())?.jobs;
+        let cluster = philly_cluster();
+        to_stderr(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
+        let prices = flags.prices_of(&cluster)?;
+        data.timed.push(demo::compare("Philly 2017, jobs that passed", &cluster, &jobs, &prices)?);
+    }
+    found.then_some(()).with_context(|| {
+        format!(
+            "{}: neither openb/ nor jobs/philly_pass_82k.csv is there: name the folder of traces, or unset \
+             DOVETAIL_TRACES for the synthetic cluster",
+            folder.display()
+        )
+    })
+}
+
+fn philly_cluster() -> Cluster {
+    let node = |index: u32| TraceNode {
+        name: format!("node-{index:02}"),
+        gpu_count: 8,
+        ..TraceNode::default()
+    };
+    Cluster { nodes: (0..PHILLY_NODES).map(node).collect(), ..Cluster::default() }
+}
+
+fn packing(cluster: &Cluster, pods: &[TraceJob]) -> Result<ArrivalComparison> {
+    let policies = POLICIES
+        .par_iter()
+        .map(|policy| {
+            let runs = SEEDS.iter().map(|seed| arrival_run(cluster, pods, policy, *seed));
+            Ok(ArrivalPolicy {
+                policy: (*policy).to_owned(),
+                learning_started_from: (*policy == "dovetail").then(|| "nothing".to_owned()),
+                runs: runs.collect::<Result<_>>()?,
+            })
+        })
+        .collect::<Result<Vec<ArrivalPolicy>>>()?;
+    Ok(ArrivalComparison {
+        trace: "openb default".to_owned(),
+        nodes: cluster.nodes.len() as u64,
+        gpus: cluster.total_gpus(),
+        limits: Vec::new(),
+        policies,
+    })
+}
+
+fn arrival_run(
+    cluster: &Cluster,
+    pods: &[TraceJob],
+    policy: &str,
+    seed: i64,
+) -> Result<ArrivalRun> {
+    let orders = fgd_orders(pods, &cluster.nodes, seed)?;
+    let world = FgdWorld {
+        nodes: &cluster.nodes,
+        pods,
+        arrivals: &orders.arrivals,
+        node_order: &orders.nodes,
+    };
+    let config = EngineConfig { policy: PolicySpec::named(policy), ..EngineConfig::default() };
+    let run = run_fgd(&world, config, &mut || 0, &mut |_, _, _| {})?;
+    let held = run.samples.iter().zip(run.samples.iter().skip(1)).find(|(before, after)| {
+        after.arrived_milli > before.arrived_milli
+            && after.allocated_milli == before.allocated_milli
+    });
+    let held_milli = held.or_else(|| run.samples.last().map(|last| (last, last)));
+    let percent = |milli: i64| 100.0 * milli as f64 / world.cluster_milli() as f64;
+    let held_percent = held_milli.map_or(0.0, |(before, _)| percent(before.arrived_milli));
+    Ok(ArrivalRun::new(seed as u64, &run, held_percent))
+}
