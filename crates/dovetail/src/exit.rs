@@ -10,6 +10,7 @@ use dovetail_price::PriceError;
 use dovetail_sim::baseline::{BaselineError, OverheadTableError};
 use dovetail_sim::timed::TimedError;
 use dovetail_sim::timed::cluster_events::ClusterEventError;
+use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
 use crate::output::style::{Stream, Style};
@@ -114,6 +115,9 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if cause.is::<ClusterEventError>() || cause.is::<PriceError>() {
         return Some(BAD_INPUT);
+    }
+    if cause.is::<TimelineError>() {
+        return Some(VIOLATED);
     }
     match cause.downcast_ref::<TimedError>() {
         Some(TimedError::Engine(error)) => return code_of_engine(error),

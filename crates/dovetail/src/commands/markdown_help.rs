@@ -84,7 +84,7 @@ fn write_arguments(text: &mut String, arguments: &[&Arg]) {
         if let Some(default) = defaults.first().filter(|_| argument.get_action().takes_values()) {
             meaning += &format!(" [default: {}]", default.to_string_lossy());
         }
-        let _ = writeln!(text, "| `{}` | {} |", spelling(argument), cell(&meaning));
+        let _ = writeln!(text, "| `{}` | {} |", cell(&spelling(argument)), cell(&meaning));
     }
 }
 

@@ -93,6 +93,12 @@ fn read(path: &Path) -> Result<Learnt> {
     }
 }
 
+/// What a policy starts with that is given no file; the name may have an order in front of it.
+pub(crate) fn started_from_nothing(variant: &str) -> Option<String> {
+    let name = variant.rsplit('/').next().unwrap_or(variant);
+    LEARNING.contains(&name).then(|| "nothing".to_owned())
+}
+
 /// A policy that starts knowing nothing.
 pub(crate) fn seeded(name: &str, seed: u64) -> PolicySpec {
     PolicySpec { seed, ..PolicySpec::named(name) }

@@ -19,6 +19,8 @@ pub(crate) enum Output {
     Json,
     /// Rows with a header, where the result has rows
     Csv,
+    /// One file with plots that needs nothing else
+    Html,
 }
 
 impl Output {
@@ -28,6 +30,7 @@ impl Output {
             Self::Table => "table",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Html => "html",
         }
     }
 }

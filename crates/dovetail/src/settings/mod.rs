@@ -188,6 +188,9 @@ mod tests {
         let variable = |name: &str| (name == "DOVETAIL_OUTPUT").then(|| "xml".to_owned());
         let file = FileSettings::default();
         let error = Settings::stacked(&flags(), PathBuf::new(), &file, &variable).unwrap_err();
-        assert_eq!(error.to_string(), "DOVETAIL_OUTPUT=xml: expected one of table, json, csv");
+        assert_eq!(
+            error.to_string(),
+            "DOVETAIL_OUTPUT=xml: expected one of table, json, csv, html"
+        );
     }
 }

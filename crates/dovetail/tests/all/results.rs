@@ -82,6 +82,29 @@ fn a_sweep_as_csv_has_a_header_and_a_row_per_run() {
     assert!(lines[0].starts_with("trace,policy,seed,"), "{}", lines[0]);
     assert!(lines[4].starts_with("jobs,sjf/first-fit,2,"), "{}", lines[4]);
     // Published orders keep no account of money.
-    assert!(lines[0].ends_with(",wasted_usd_micros_per_30_days"), "{}", lines[0]);
+    assert!(lines[0].ends_with(",wasted_usd_micros_per_month"), "{}", lines[0]);
     assert!(lines[1].ends_with(",,") && !lines[4].ends_with(','), "{}", done.out);
+}
+
+#[test]
+fn pages_stand_alone_and_name_what_they_show() {
+    let folder = folder();
+    let calls = [
+        (format!("sim run {FGD} --policy fgd"), vec!["fgd", "pods"]),
+        (format!("sim run {TIMED} --order fifo"), vec!["fifo/first-fit", "jobs"]),
+        (format!("sim compare {FGD} --policies best-fit,fgd"), vec!["best-fit", "fgd", "pods"]),
+        (format!("sim compare {TIMED} --orders fifo,srtf"), vec!["fifo/first-fit", "srtf"]),
+    ];
+    for (arguments, names) in calls {
+        let done = folder.call(&format!("{arguments} --output html"));
+        assert_eq!(done.code, Some(0), "{arguments}: {}", done.err);
+        assert!(done.out.starts_with("<!DOCTYPE html>") || done.out.starts_with("<!doctype html>"));
+        assert!(done.out.contains("<svg"), "{arguments}");
+        for name in names {
+            assert!(done.out.contains(name), "{arguments}: no {name}");
+        }
+        for outside in ["<script", "<link", "src=", "@import"] {
+            assert!(!done.out.contains(outside), "{arguments}: {outside}");
+        }
+    }
 }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use crate::app::App;
 use crate::commands::sim::figures::{Metric, Row, metrics_of};
 use crate::commands::sim::grid::{Grid, GridFlags};
+use crate::commands::sim::limits::Limit;
+use crate::commands::sim::page::page;
 use crate::commands::sim::statistics::{Paired, Spread};
 use crate::exit::UsageError;
 use crate::output::table::{number, table, whole};
@@ -74,7 +76,7 @@ struct Comparison {
 
 /// Compares.
 pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
-    let output = app.output("sim compare", &[Output::Table, Output::Json])?;
+    let output = app.output("sim compare", &[Output::Table, Output::Json, Output::Html])?;
     let grid = Grid::new(app, &flags.grid)?;
     let against = flags.against.clone().unwrap_or_else(|| grid.variants[0].clone());
     if !grid.variants.contains(&against) {
@@ -82,6 +84,11 @@ pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
         return Err(UsageError(format!("--against {against}: compared are {known}")).into());
     }
     let rows = grid.run(!flags.no_limits)?;
+    if output == Output::Html {
+        let sections = grid.sections(&rows, &against);
+        let title = format!("{} on {}", grid.variants.join(", "), grid.traces.join(", "));
+        return app.print(&page(&title, &sections)?);
+    }
     let report = Report::new(&grid, flags.grid.protocol.name(), &rows, against);
     match output {
         Output::Json => app.print_json(&report),
@@ -154,7 +161,8 @@ impl Block {
             });
             Line { policy: variant.clone(), metrics: metrics.collect() }
         };
-        let limits: Vec<f64> = others.iter().filter_map(|row| row.limit).collect();
+        let limits: Vec<f64> =
+            others.iter().filter_map(|row| row.limit.map(Limit::figure)).collect();
         Self {
             trace,
             limit: Spread::of(&limits).map(|spread| spread.mean),

@@ -1,8 +1,11 @@
 //! The figures of one replay that can be compared.
 
 use dovetail_sim::fgd::curve::POINTS;
+use dovetail_sim::report::ArrivalRun;
+use dovetail_sim::timeline::UsageReport;
 use serde::Serialize;
 
+use crate::commands::sim::limits::Limit;
 use crate::commands::sim::money::BriefBill;
 use crate::commands::sim::run_fgd::FgdReplay;
 use crate::commands::sim::timed_replay::TimedFigures;
@@ -20,9 +23,15 @@ pub(crate) struct Row {
     /// GPU-time and money, where the replay keeps an account.
     #[serde(flatten)]
     pub(crate) bill: Option<BriefBill>,
-    /// What no policy can exceed: arrived percent (fgd), mean seconds from submission to end (timed).
+    /// What no policy can exceed, where it was computed.
     #[serde(skip)]
-    pub(crate) limit: Option<f64>,
+    pub(crate) limit: Option<Limit>,
+    /// Where the GPU-time went, in full.
+    #[serde(skip)]
+    pub(crate) usage: Option<UsageReport>,
+    /// What a learning policy knew at the beginning.
+    #[serde(skip)]
+    pub(crate) learning_started_from: Option<String>,
 }
 
 /// Figures of either protocol.
@@ -30,7 +39,7 @@ pub(crate) struct Row {
 #[serde(untagged)]
 pub(crate) enum Figures {
     /// Arrivals only.
-    Fgd(FgdFigures),
+    Fgd(Box<FgdFigures>),
     /// Submit, wait, run, end.
     Timed(Box<TimedFigures>),
 }
@@ -48,24 +57,29 @@ pub(crate) struct FgdFigures {
     pub(crate) decisions: u64,
     pub(crate) decisions_per_second: Option<f64>,
     pub(crate) event_log_hash: String,
+    /// The whole run, for plots.
+    #[serde(skip)]
+    pub(crate) run: ArrivalRun,
 }
 
 impl FgdFigures {
     /// The figures of a replay.
-    pub(crate) fn of(replay: &FgdReplay, cluster_milli: i64) -> Self {
+    pub(crate) fn of(replay: &FgdReplay, seed: u64, cluster_milli: i64) -> Self {
         let run = &replay.run;
         let last = POINTS - 1;
         let held = run.samples[..replay.held_pods].last();
         let held_milli = held.map_or(0, |sample| sample.arrived_milli);
+        let held_percent = held_milli as f64 * 100.0 / cluster_milli as f64;
         Self {
             allocation_percent_at_130: run.curves.allocation_percent[last],
             fragmentation_percent_at_130: run.curves.fragmentation_percent[last],
             first_rejection_percent: run.first_rejection_percent,
-            held_percent: held_milli as f64 * 100.0 / cluster_milli as f64,
+            held_percent,
             failed_pods: run.failed_pods,
             decisions: run.decisions,
             decisions_per_second: replay.decisions_per_second(),
             event_log_hash: run.event_log_hash.clone(),
+            run: ArrivalRun::new(seed, run, held_percent),
         }
     }
 }
@@ -126,7 +140,7 @@ pub(crate) const FGD_METRICS: [Metric; 5] = [
         key: "distance_to_limit_percent",
         title: "below limit %",
         scale: 1.0,
-        of: |row| Some(row.limit? - fgd(row)?.held_percent),
+        of: |row| Some(row.limit?.figure() - fgd(row)?.held_percent),
     },
     Metric {
         key: "fragmentation_percent_at_130",
@@ -148,28 +162,28 @@ pub(crate) const TIMED_METRICS: [Metric; 8] = [
         key: "average_jct_s",
         title: "mean time h",
         scale: 3600.0,
-        of: |row| timed(row)?.average_jct_s,
+        of: |row| timed(row)?.metrics.average_jct_s,
     },
     Metric {
         key: "average_queue_s",
         title: "mean wait h",
         scale: 3600.0,
-        of: |row| timed(row)?.average_queue_s,
+        of: |row| timed(row)?.metrics.average_queue_s,
     },
     Metric {
         key: "above_limit_percent",
         title: "over limit %",
         scale: 1.0,
         of: |row| {
-            let limit = row.limit.filter(|limit| *limit > 0.0)?;
-            Some((timed(row)?.average_jct_s? / limit - 1.0) * 100.0)
+            let limit = row.limit.map(Limit::figure).filter(|limit| *limit > 0.0)?;
+            Some((timed(row)?.metrics.average_jct_s? / limit - 1.0) * 100.0)
         },
     },
     Metric {
-        key: "wasted_usd_micros_per_30_days",
-        title: "wasted USD/30d",
+        key: "wasted_usd_micros_per_month",
+        title: "wasted USD/month",
         scale: 1e6,
-        of: |row| Some(row.bill?.wasted_usd_micros_per_30_days? as f64),
+        of: |row| Some(row.bill?.wasted_usd_micros_per_month? as f64),
     },
     Metric {
         key: "wasted_gpu_hours",
@@ -181,19 +195,19 @@ pub(crate) const TIMED_METRICS: [Metric; 8] = [
         key: "p99_jct_s",
         title: "p99 time h",
         scale: 3600.0,
-        of: |row| timed(row)?.p99_jct_s,
+        of: |row| timed(row)?.metrics.p99_jct_s,
     },
     Metric {
         key: "makespan_s",
         title: "last end h",
         scale: 3600.0,
-        of: |row| timed(row)?.makespan_s,
+        of: |row| timed(row)?.metrics.makespan_s,
     },
     Metric {
         key: "gpu_occupancy",
         title: "GPU used %",
         scale: 0.01,
-        of: |row| timed(row)?.gpu_occupancy,
+        of: |row| timed(row)?.metrics.gpu_occupancy,
     },
 ];
 

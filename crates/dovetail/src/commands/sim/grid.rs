@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
+use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use rayon::prelude::*;
@@ -13,11 +14,13 @@ use rayon::prelude::*;
 use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
-use crate::commands::sim::money::Bill;
+use crate::commands::sim::limits::{self, Limit};
+use crate::commands::sim::money::BriefBill;
+use crate::commands::sim::page::Section;
 use crate::commands::sim::run::Protocol;
+use crate::commands::sim::run_fgd;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
-use crate::commands::sim::{limits, run_fgd};
 use crate::exit::UsageError;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
@@ -129,6 +132,14 @@ impl Grid {
         })
     }
 
+    /// Rows by trace, for a page.
+    pub(crate) fn sections<'r>(&self, rows: &'r [Row], against: &'r str) -> Vec<Section<'r>> {
+        let (nodes, gpus) = (self.cluster.nodes.len(), self.cluster.total_gpus());
+        let seeds = self.seeds.len();
+        let of_trace = rows.chunks(self.variants.len() * seeds);
+        of_trace.map(|rows| Section { nodes, gpus, rows, seeds, against }).collect()
+    }
+
     fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for trace in 0..self.traces.len() {
@@ -142,7 +153,7 @@ impl Grid {
     fn row(&self, point: Point, progress: &Progress) -> Result<Row> {
         let seed = self.seeds[point.seed];
         let steps = Progress::silent();
-        let mut bill = None;
+        let mut usage = None;
         let figures = match &self.work {
             Work::Fgd { traces, check } => {
                 let trace = &traces[point.trace];
@@ -150,7 +161,8 @@ impl Grid {
                 let world = trace.world(&self.cluster, &orders);
                 let policy = policy::seeded(&self.variants[point.variant], seed);
                 let replay = run_fgd::replay(&world, policy, *check, &steps)?;
-                Figures::Fgd(FgdFigures::of(&replay, world.cluster_milli()))
+                let figures = FgdFigures::of(&replay, seed, world.cluster_milli());
+                Figures::Fgd(Box::new(figures))
             }
             Work::Timed { traces, plans, prices } => {
                 let mut plan = plans[point.variant].clone();
@@ -160,16 +172,18 @@ impl Grid {
                 }
                 let trace = &traces[point.trace];
                 let figures = timed_replay::replay(trace, &self.cluster, &plan, &steps)?;
-                if let Some(usage) = &figures.usage {
-                    bill = Some(Bill::new(usage, prices)?.brief());
-                }
+                let priced = figures.usage.as_ref();
+                usage = priced.map(|priced| UsageReport::new(priced, prices));
                 Figures::Timed(Box::new(figures))
             }
         };
         progress.advance(1);
         let trace = self.traces[point.trace].clone();
         let variant = self.variants[point.variant].clone();
-        Ok(Row { trace, variant, seed, figures, bill, limit: None })
+        let bill = usage.as_ref().map(BriefBill::of);
+        // Replays of a grid start knowing nothing.
+        let learning_started_from = policy::started_from_nothing(&variant);
+        Ok(Row { trace, variant, seed, figures, bill, usage, learning_started_from, limit: None })
     }
 
     /// Limits depend on trace and seed alone: each is computed once.
@@ -177,7 +191,7 @@ impl Grid {
         let keys: Vec<(usize, usize)> = (0..self.traces.len())
             .flat_map(|trace| (0..self.seeds.len()).map(move |seed| (trace, seed)))
             .collect();
-        let found: Vec<Option<f64>> = keys
+        let found: Vec<Option<Limit>> = keys
             .par_iter()
             .map(|(trace, seed)| {
                 let limit = self.limit(*trace, self.seeds[*seed]);
@@ -193,16 +207,15 @@ impl Grid {
         Ok(())
     }
 
-    fn limit(&self, trace: usize, seed: u64) -> Result<Option<f64>> {
+    fn limit(&self, trace: usize, seed: u64) -> Result<Option<Limit>> {
         match &self.work {
             Work::Fgd { traces, .. } => {
                 let orders = traces[trace].orders(&self.cluster, seed, &OrderFlags::default())?;
                 let bounds = limits::prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
-                Ok(Some(bounds.limit().arrived_percent))
+                Ok(Some(Limit::from(&bounds)))
             }
             Work::Timed { traces, .. } => {
-                let limits = limits::times(&traces[trace], &self.cluster)?;
-                Ok(limits.map(|limits| limits.average_jct_s))
+                Ok(limits::times(&traces[trace], &self.cluster)?.map(Limit::from))
             }
         }
     }

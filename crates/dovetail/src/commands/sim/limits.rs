@@ -12,6 +12,41 @@ use serde::Serialize;
 use crate::exit::BadInput;
 use crate::input::baseline;
 
+/// What no policy can exceed on one trace under one seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// Requested share of the cluster in the longest prefix that fits.
+    Prefix { device_percent: f64, lp_percent: f64 },
+    /// Times that no schedule beats.
+    Times { average_jct_s: f64, makespan_s: f64 },
+}
+
+impl Limit {
+    /// The figure that policies are measured against: percent, or mean seconds from submission to end.
+    pub(crate) fn figure(self) -> f64 {
+        match self {
+            Self::Prefix { device_percent, lp_percent } => device_percent.min(lp_percent),
+            Self::Times { average_jct_s, .. } => average_jct_s,
+        }
+    }
+}
+
+impl From<&PrefixBounds> for Limit {
+    fn from(bounds: &PrefixBounds) -> Self {
+        Self::Prefix {
+            device_percent: bounds.device.arrived_percent,
+            lp_percent: bounds.lp.arrived_percent,
+        }
+    }
+}
+
+impl From<TimeLimits> for Limit {
+    fn from(limits: TimeLimits) -> Self {
+        let TimeLimits { average_jct_s, makespan_s, .. } = limits;
+        Self::Times { average_jct_s, makespan_s }
+    }
+}
+
 /// Bounds on the arrivals that fit together, in the order of a seed.
 pub(crate) fn prefixes(world: &FgdWorld<'_>, combined: bool) -> Result<PrefixBounds> {
     let nodes: Vec<BoundNode> = world

@@ -7,6 +7,7 @@ mod figures;
 mod grid;
 mod limits;
 mod money;
+mod page;
 mod run;
 mod run_fgd;
 mod run_timed;

@@ -5,7 +5,8 @@ use dovetail_sim::report::{
     TimedComparison, TimedPolicy, TimedRun, html,
 };
 
-use crate::commands::sim::figures::{Figures, Limit, Row};
+use crate::commands::sim::figures::{Figures, Row};
+use crate::commands::sim::limits::Limit;
 
 /// Everything about one trace on one cluster.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Section<'r> {
     pub(crate) rows: &'r [Row],
     /// Rows of one policy.
     pub(crate) seeds: usize,
+    /// The policy that the others are compared with.
+    pub(crate) against: &'r str,
 }
 
 /// The page of some traces.
@@ -62,7 +65,7 @@ impl Section<'_> {
             nodes: self.nodes as u64,
             gpus: self.gpus,
             limits: self.rows.iter().take(self.seeds).filter_map(limit).collect(),
-            policies: self.rows.chunks(self.seeds).map(policy).collect(),
+            policies: self.policies().into_iter().map(policy).collect(),
         }
     }
 
@@ -71,9 +74,11 @@ impl Section<'_> {
             Figures::Timed(figures) => Some(TimedRun {
                 seed: row.seed,
                 metrics: figures.metrics,
-                account: row.usage.clone().zip(figures.series.clone()).map(|(usage, series)| {
-                    RunAccount { usage, series }
-                }),
+                account: row
+                    .usage
+                    .clone()
+                    .zip(figures.series.clone())
+                    .map(|(usage, series)| RunAccount { usage, series }),
                 event_log_hash: figures.event_log_hash.clone(),
             }),
             Figures::Fgd(_) => None,
@@ -93,8 +98,15 @@ impl Section<'_> {
             gpus: self.gpus,
             limit_average_jct_s: limits.map(|(average_jct_s, _)| average_jct_s),
             limit_makespan_s: limits.map(|(_, makespan_s)| makespan_s),
-            policies: self.rows.chunks(self.seeds).map(policy).collect(),
+            policies: self.policies().into_iter().map(policy).collect(),
         }
+    }
+
+    /// The rows of each policy, those of `against` first.
+    fn policies(&self) -> Vec<&[Row]> {
+        let mut policies: Vec<&[Row]> = self.rows.chunks(self.seeds).collect();
+        policies.sort_by_key(|rows| rows[0].variant != self.against);
+        policies
     }
 
     fn trace(&self) -> String {

@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::sim::check::{Check, Watch};
+use crate::commands::sim::figures::{FgdFigures, Figures, Row};
+use crate::commands::sim::limits::{Limit, prefixes};
+use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
 use crate::input::fgd_world::FgdTrace;
 use crate::output::table::{facts, percent, table, whole};
@@ -44,7 +47,7 @@ struct Report {
 
 /// Replays the pods of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
-    let output = app.output("sim run", &[Output::Table, Output::Json])?;
+    let output = app.output("sim run", &[Output::Table, Output::Json, Output::Html])?;
     let name = flags.policy.as_deref().unwrap_or("dovetail");
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;
@@ -56,7 +59,25 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let replay = replay(&trace.world(&cluster, &orders), policy, flags.check, &progress)?;
     drop(progress);
     flags.learning.save(replay.run.learnt.as_ref())?;
-    let report = report(&trace, &cluster, name, seed, flags.learning.started_from(name), replay);
+    let started_from = flags.learning.started_from(name);
+    if output == Output::Html {
+        let world = trace.world(&cluster, &orders);
+        let row = Row {
+            trace: trace.name.clone(),
+            variant: name.to_owned(),
+            seed,
+            figures: Figures::Fgd(Box::new(FgdFigures::of(&replay, seed, world.cluster_milli()))),
+            bill: None,
+            limit: Some(Limit::from(&prefixes(&world, false)?)),
+            usage: None,
+            learning_started_from: started_from,
+        };
+        let (nodes, gpus) = (cluster.nodes.len(), cluster.total_gpus());
+        let title = format!("{name} on {}", trace.name);
+        let section = Section { nodes, gpus, rows: &[row], seeds: 1, against: "" };
+        return app.print(&page(&title, &[section])?);
+    }
+    let report = report(&trace, &cluster, name, seed, started_from, replay);
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.text(app)),

@@ -4,13 +4,16 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
+use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::sim::money::Bill;
+use crate::commands::sim::figures::{Figures, Row};
+use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{OrderName, TimedFigures, TimedPlan, replay};
+use crate::commands::sim::{limits, money};
 use crate::exit::UsageError;
 use crate::input::trace_file;
 use crate::output::table::{duration, facts, percent, whole};
@@ -52,12 +55,12 @@ struct Report {
     figures: TimedFigures,
     learning_started_from: Option<String>,
     /// Absent for published orders, which keep no account of GPU-time.
-    money: Option<Bill>,
+    usage: Option<UsageReport>,
 }
 
 /// Replays the jobs of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
-    let output = app.output("sim run", &[Output::Table, Output::Json])?;
+    let output = app.output("sim run", &[Output::Table, Output::Json, Output::Html])?;
     let plan = plan(app, flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
@@ -67,7 +70,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     drop(progress);
     flags.learning.save(figures.learnt.as_ref())?;
     let prices = flags.prices.of(&cluster)?;
-    let money = figures.usage.as_ref().map(|usage| Bill::new(usage, &prices)).transpose()?;
+    let usage = figures.usage.as_ref().map(|usage| UsageReport::new(usage, &prices));
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
         protocol: "timed",
@@ -79,10 +82,14 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         figures,
         learning_started_from: policy.as_deref().and_then(|name| flags.learning.started_from(name)),
         policy,
-        money,
+        usage,
     };
     match output {
         Output::Json => app.print_json(&report),
+        Output::Html => {
+            let limit = limits::times(&trace, &cluster)?.map(limits::Limit::from);
+            app.print(&report.page(limit)?)
+        }
         _ => app.print(&report.text(app)),
     }
 }
@@ -119,6 +126,27 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
 }
 
 impl Report {
+    /// One file with plots.
+    fn page(self, limit: Option<limits::Limit>) -> Result<String> {
+        let variant = match &self.policy {
+            Some(policy) => format!("{}/{policy}", self.order.name()),
+            None => self.order.name().to_owned(),
+        };
+        let title = format!("{variant} on {}", self.trace);
+        let row = Row {
+            trace: self.trace,
+            variant,
+            seed: self.seed,
+            figures: Figures::Timed(Box::new(self.figures)),
+            bill: None,
+            limit,
+            usage: self.usage,
+            learning_started_from: self.learning_started_from,
+        };
+        let (nodes, gpus) = (self.nodes, self.gpus);
+        page(&title, &[Section { nodes, gpus, rows: &[row], seeds: 1, against: "" }])
+    }
+
     /// What a person wants to see.
     fn text(&self, app: &App) -> String {
         let figures = &self.figures;
@@ -127,22 +155,31 @@ impl Report {
         let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration);
         let mut rows = vec![
             ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
-            ("jobs", whole(figures.jobs)),
-            ("submission to end", spread("mean", figures.average_jct_s, figures.p99_jct_s)),
-            ("submission to start", spread("mean", figures.average_queue_s, figures.p99_queue_s)),
-            ("end of the last job", time(figures.makespan_s)),
-            ("GPU time used", percent(figures.gpu_occupancy.map(|share| share * 100.0))),
+            ("jobs", whole(figures.metrics.jobs)),
+            (
+                "submission to end",
+                spread("mean", figures.metrics.average_jct_s, figures.metrics.p99_jct_s),
+            ),
+            (
+                "submission to start",
+                spread("mean", figures.metrics.average_queue_s, figures.metrics.p99_queue_s),
+            ),
+            ("end of the last job", time(figures.metrics.makespan_s)),
+            ("GPU time used", percent(figures.metrics.gpu_occupancy.map(|share| share * 100.0))),
         ];
-        if figures.unfinished_jobs > 0 {
-            rows.insert(2, ("jobs that did not end", whole(figures.unfinished_jobs)));
+        if figures.metrics.unfinished_jobs > 0 {
+            rows.insert(2, ("jobs that did not end", whole(figures.metrics.unfinished_jobs)));
         }
-        if figures.restarts > 0 {
-            rows.push(("restarts after failures", whole(figures.restarts)));
-            rows.push(("GPU-hours done again", format!("{:.1}", figures.repeated_gpu_hours)));
+        if figures.metrics.restarts > 0 {
+            rows.push(("restarts after failures", whole(figures.metrics.restarts)));
+            rows.push((
+                "GPU-hours done again",
+                format!("{:.1}", figures.metrics.repeated_gpu_hours),
+            ));
         }
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
-        let money = self.money.as_ref().map(|bill| format!("\n{}", bill.text()));
+        let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));
         let title = app.style(Stream::Result).strong(&title);
         format!("{title}\n\n{}{}", facts(rows), money.unwrap_or_default())
     }

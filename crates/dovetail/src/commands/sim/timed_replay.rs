@@ -12,12 +12,13 @@ use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
     Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedMetrics, TimedWorld,
 };
+use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, Trace};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::commands::sim::check::{Check, Watch};
-use crate::commands::sim::money::Account;
+use crate::commands::sim::money;
 use crate::input::baseline;
 use crate::progress::Progress;
 
@@ -95,23 +96,17 @@ pub(crate) struct TimedPlan {
 /// What came out, as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TimedFigures {
-    pub(crate) jobs: u64,
-    pub(crate) unfinished_jobs: u64,
-    pub(crate) average_jct_s: Option<f64>,
-    pub(crate) p99_jct_s: Option<f64>,
-    pub(crate) makespan_s: Option<f64>,
-    pub(crate) average_queue_s: Option<f64>,
-    pub(crate) p50_queue_s: Option<f64>,
-    pub(crate) p99_queue_s: Option<f64>,
-    pub(crate) gpu_occupancy: Option<f64>,
-    pub(crate) restarts: u64,
-    pub(crate) repeated_gpu_hours: f64,
+    #[serde(flatten)]
+    pub(crate) metrics: TimedMetrics,
     pub(crate) event_log_hash: String,
     #[serde(skip)]
     pub(crate) learnt: Option<Learnt>,
     /// Where the GPU-time went; published orders keep no such account.
     #[serde(skip)]
     pub(crate) usage: Option<Usage>,
+    /// The same over time.
+    #[serde(skip)]
+    pub(crate) series: Option<Series>,
 }
 
 /// Replays a trace.
@@ -152,12 +147,17 @@ fn by_engine(
     };
     let mut simulation = Simulation::new(world, config)?;
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
-    let mut eyes = Eyes { watch, account: Account::new(trace), progress };
+    let mut eyes = Eyes { watch, account: Timeline::new(money::period(trace)), progress };
     simulation.run(None, &mut eyes)?;
     eyes.watch.verdict()?;
     let learnt = simulation.engine.policy().learnt().cloned();
-    let figures = TimedFigures::new(&simulation.metrics(), simulation.event_log_hash());
-    Ok(TimedFigures { learnt, usage: eyes.account.usage()?, ..figures })
+    Ok(TimedFigures {
+        metrics: simulation.metrics(),
+        event_log_hash: simulation.event_log_hash(),
+        learnt,
+        usage: Some(eyes.account.usage()?),
+        series: Some(eyes.account.series()?),
+    })
 }
 
 fn as_published(
@@ -181,63 +181,40 @@ fn as_published(
     let wait_s = |hundredths: usize| {
         waits_us.get(waits_us.len() * hundredths / 100).map(|us| *us as f64 / 1e6)
     };
-    let metrics = run.metrics;
-    Ok(TimedFigures {
-        jobs: metrics.jobs as u64,
+    let metrics = TimedMetrics {
+        jobs: run.metrics.jobs as u64,
         unfinished_jobs: 0,
-        average_jct_s: Some(metrics.average_jct_s),
-        p99_jct_s: Some(metrics.p99_jct_s),
-        makespan_s: Some(metrics.makespan_s),
-        average_queue_s: Some(metrics.average_queue_s),
+        average_jct_s: Some(run.metrics.average_jct_s),
+        p99_jct_s: Some(run.metrics.p99_jct_s),
+        makespan_s: Some(run.metrics.makespan_s),
+        average_queue_s: Some(run.metrics.average_queue_s),
         p50_queue_s: wait_s(50),
         p99_queue_s: wait_s(99),
-        gpu_occupancy: Some(metrics.gpu_occupancy),
+        gpu_occupancy: Some(run.metrics.gpu_occupancy),
         restarts: 0,
         repeated_gpu_hours: 0.0,
-        event_log_hash: hexadecimal(&log.finalize()),
-        learnt: None,
-        usage: None,
-    })
+    };
+    let event_log_hash = hexadecimal(&log.finalize());
+    Ok(TimedFigures { metrics, event_log_hash, learnt: None, usage: None, series: None })
 }
 
 /// The judge, the account and the progress bar.
 struct Eyes<'p> {
     watch: Watch,
-    account: Account,
+    account: Timeline,
     progress: &'p Progress,
 }
 
 impl Observer for Eyes<'_> {
-    fn advanced(&mut self, engine: &mut Engine, _from_ms: u64, to_ms: u64) {
-        self.account.advance(engine, to_ms);
+    fn advanced(&mut self, engine: &mut Engine, from_ms: u64, to_ms: u64) {
+        self.account.advanced(engine, from_ms, to_ms);
     }
 
     fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
-        self.account.step(engine, now_ms, events);
+        self.account.stepped(engine, now_ms, events, plan);
         self.watch.step(events, plan, now_ms);
         let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
         self.progress.advance(ended.count() as u64);
-    }
-}
-
-impl TimedFigures {
-    fn new(metrics: &TimedMetrics, event_log_hash: String) -> Self {
-        Self {
-            jobs: metrics.jobs,
-            unfinished_jobs: metrics.unfinished_jobs,
-            average_jct_s: metrics.average_jct_s,
-            p99_jct_s: metrics.p99_jct_s,
-            makespan_s: metrics.makespan_s,
-            average_queue_s: metrics.average_queue_s,
-            p50_queue_s: metrics.p50_queue_s,
-            p99_queue_s: metrics.p99_queue_s,
-            gpu_occupancy: metrics.gpu_occupancy,
-            restarts: metrics.restarts,
-            repeated_gpu_hours: metrics.repeated_gpu_hours,
-            event_log_hash,
-            learnt: None,
-            usage: None,
-        }
     }
 }
 
