@@ -15,14 +15,14 @@ const CLOSE_UP_FROM: f64 = 80.0;
 /// A figure of one policy, by name.
 pub(crate) struct Measure {
     pub(crate) name: &'static str,
-    /// As the terminal has room for it, with the unit; empty where it has none.
+    /// As the terminal has room for it, with the unit.
     pub(crate) short: &'static str,
     pub(crate) of: fn(&ArrivalComparison, &ArrivalRun) -> Option<f64>,
     pub(crate) unit: fn(f64) -> String,
 }
 
 /// What is compared, the most important first.
-pub(crate) const MEASURES: [Measure; 8] = [
+pub(crate) const MEASURES: [Measure; 7] = [
     Measure {
         name: "allocated at 130 % requested",
         short: "% alloc at 130",
@@ -64,12 +64,6 @@ pub(crate) const MEASURES: [Measure; 8] = [
         unit: grouped,
     },
     Measure {
-        name: "pods offered",
-        short: "",
-        of: |_, run| Some(run.decisions as f64),
-        unit: grouped,
-    },
-    Measure {
         name: "decisions per second",
         short: "decisions/s",
         of: |_, run| run.decisions_per_second,
@@ -87,9 +81,14 @@ impl Measure {
         Spread::of(policy.runs.iter().map(|run| (self.of)(comparison, run)))
     }
 
-    /// The same as text.
-    fn text(&self, comparison: &ArrivalComparison, policy: &ArrivalPolicy) -> String {
-        Spread::text(self.spread(comparison, policy), self.unit)
+    /// The same as a cell.
+    fn cell(&self, comparison: &ArrivalComparison, policy: &ArrivalPolicy) -> Cell {
+        let spread = self.spread(comparison, policy);
+        Cell {
+            text: Spread::text(spread, self.unit),
+            note: Spread::deviation_text(spread, self.unit).replace(" %", ""),
+            ..Cell::default()
+        }
     }
 }
 
@@ -123,7 +122,7 @@ fn table(comparison: &ArrivalComparison) -> Table {
     let row = |policy: &ArrivalPolicy| Row {
         head: printable(&policy.policy),
         class: "",
-        cells: MEASURES.iter().map(|m| Cell::plain(m.text(comparison, policy))).collect(),
+        cells: MEASURES.iter().map(|measure| measure.cell(comparison, policy)).collect(),
     };
     Table {
         caption: "Policies on the same arrivals".to_owned(),

@@ -144,10 +144,38 @@ pub struct TimedRun {
     pub seed: u64,
     /// Figures over the jobs.
     pub metrics: TimedMetrics,
-    /// Where the GPU-time went.
+    /// Where the GPU-time went; `None` for the preemptive baselines, which keep no account.
+    pub account: Option<RunAccount>,
+    /// Hash of everything that happened.
+    pub event_log_hash: String,
+}
+
+/// What a timeline saw of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunAccount {
+    /// GPU-time and money.
     pub usage: UsageReport,
     /// Capacity and queue over time.
     pub series: Series,
-    /// Hash of everything that happened.
-    pub event_log_hash: String,
+}
+
+impl TimedRun {
+    /// Where the GPU-time went, if there is an account.
+    pub(crate) fn usage(&self) -> Option<&UsageReport> {
+        self.account.as_ref().map(|account| &account.usage)
+    }
+}
+
+impl TimedPolicy {
+    /// The account of the first run, which curves show.
+    pub(crate) fn shown(&self) -> Option<&RunAccount> {
+        self.runs.first()?.account.as_ref()
+    }
+}
+
+impl TimedComparison {
+    /// The accounts that curves show.
+    pub(crate) fn all_shown(&self) -> impl Iterator<Item = &RunAccount> {
+        self.policies.iter().filter_map(TimedPolicy::shown)
+    }
 }

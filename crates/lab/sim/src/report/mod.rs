@@ -27,8 +27,8 @@ mod timed;
 mod timed_figures;
 
 pub use data::{
-    ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, TimedComparison,
-    TimedPolicy, TimedRun,
+    ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
+    TimedComparison, TimedPolicy, TimedRun,
 };
 pub use page::{ReportError, html};
 pub use terminal::text;

@@ -30,16 +30,15 @@ pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
 
 /// Both tables.
 pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
+    let Some(shown) = comparison.all_shown().next() else { return Vec::new() };
+    let heading = |heading: &str| Block::Heading { heading: heading.to_owned() };
     let mut blocks = vec![
+        heading("Money"),
         Block::Table { table: states(comparison) },
-        Block::Table { table: prices(comparison) },
+        Block::Table { table: prices(&shown.usage.models) },
     ];
-    let unknown: Vec<String> = comparison.policies[0].runs[0]
-        .usage
-        .unknown_price_models
-        .iter()
-        .map(|model| model_name(model.as_deref()))
-        .collect();
+    let unknown: Vec<String> =
+        shown.usage.unknown_price_models.iter().map(|model| model_name(model.as_deref())).collect();
     if !unknown.is_empty() {
         let note = format!(
             "No price is known for {}. Their GPU-time is counted, their money is in no sum: unknown is not zero.",
@@ -53,13 +52,13 @@ pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
 /// GPU-hours and dollars a month by state and cause.
 fn states(comparison: &TimedComparison) -> Table {
     let mut rows: Vec<(&str, &'static str, OfRun)> = vec![
-        ("installed", "", Box::new(|run| Some(run.usage.total.installed))),
-        ("allocated", "", Box::new(|run| Some(run.usage.total.allocated))),
-        ("unavailable", "", Box::new(|run| Some(run.usage.total.unavailable))),
-        ("free", "", Box::new(|run| Some(run.usage.total.free))),
+        ("installed", "", Box::new(|run| Some(run.usage()?.total.installed))),
+        ("allocated", "", Box::new(|run| Some(run.usage()?.total.allocated))),
+        ("unavailable", "", Box::new(|run| Some(run.usage()?.total.unavailable))),
+        ("free", "", Box::new(|run| Some(run.usage()?.total.free))),
     ];
     for cause in causes(comparison) {
-        let of = move |run: &TimedRun| run.usage.total.free_by_cause.get(&cause).copied();
+        let of = move |run: &TimedRun| run.usage()?.total.free_by_cause.get(&cause).copied();
         rows.push((cause_label(cause), "part", Box::new(of)));
     }
     let policies = &comparison.policies;
@@ -86,7 +85,7 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
     let amounts = || policy.runs.iter().map(of);
     let hours = Spread::of(amounts().map(|some| some.map(|some| some.gpu_hours)));
     let share = Spread::of(policy.runs.iter().map(|run| {
-        let installed = run.usage.total.installed.gpu_milli_ms as f64;
+        let installed = run.usage()?.total.installed.gpu_milli_ms as f64;
         of(run).filter(|_| installed > 0.0).map(|some| some.gpu_milli_ms as f64 / installed * 100.0)
     }));
     let monthly = |some: AmountReport| some.estimated_usd_micros_per_month.map(|m| m as f64 / 1e6);
@@ -95,19 +94,20 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
     let partly = priced.filter(|priced| priced.mean < 1.0);
     [
         Cell {
-            text: Spread::text(hours, amount),
+            text: Spread::full_text(hours, amount),
             note: share.map_or_else(String::new, |share| percent(share.mean)),
+            ..Cell::default()
         },
         Cell {
-            text: Spread::text(money, usd),
+            text: Spread::full_text(money, usd),
             note: partly.map_or_else(String::new, |p| format!("{:.0} % priced", p.mean * 100.0)),
+            ..Cell::default()
         },
     ]
 }
 
 /// The prices of the models of the cluster.
-fn prices(comparison: &TimedComparison) -> Table {
-    let models = &comparison.policies[0].runs[0].usage.models;
+fn prices(models: &[ModelReport]) -> Table {
     let header = ["GPU model", "dollars per GPU-hour", "source", "GPU-hours installed"];
     let row = |model: &ModelReport| {
         let price = model.usd_micros_per_gpu_hour;
@@ -119,8 +119,9 @@ fn prices(comparison: &TimedComparison) -> Table {
                 Cell {
                     text: price.map_or_else(|| "unknown".to_owned(), exact_usd),
                     note: if model.price_is_assumed { "assumed" } else { "" }.to_owned(),
+                    ..Cell::default()
                 },
-                Cell::plain(source),
+                Cell { is_words: true, ..Cell::plain(source) },
                 Cell::plain(amount(model.states.installed.gpu_hours)),
             ],
         }

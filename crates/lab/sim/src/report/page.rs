@@ -100,6 +100,8 @@ pub(crate) struct Section {
 pub(crate) enum Block {
     /// The figures that count.
     Tiles { tiles: Vec<Tile> },
+    /// What the next blocks are about.
+    Heading { heading: String },
     /// A table by itself.
     Table { table: Table },
     /// Pictures beside each other where there is room.
@@ -161,10 +163,12 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     /// Beside it, smaller.
     pub(crate) note: String,
+    /// Words rather than a number.
+    pub(crate) is_words: bool,
 }
 
 impl Cell {
     pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), note: String::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 }

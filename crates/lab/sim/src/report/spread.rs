@@ -1,5 +1,7 @@
 //! Mean and spread over runs with different seeds.
 
+use crate::report::number::UNKNOWN;
+
 /// Figures of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
@@ -22,14 +24,20 @@ impl Spread {
         Some(Self { mean, deviation })
     }
 
-    /// As text, with the deviation behind it where there is one.
+    /// The mean as text.
     pub(crate) fn text(this: Option<Self>, unit: impl Fn(f64) -> String) -> String {
-        match this {
-            None => super::number::UNKNOWN.to_owned(),
-            Some(Self { mean, deviation: None }) => unit(mean),
-            Some(Self { mean, deviation: Some(deviation) }) => {
-                format!("{} ± {}", unit(mean), unit(deviation))
-            }
-        }
+        this.map_or_else(|| UNKNOWN.to_owned(), |spread| unit(spread.mean))
+    }
+
+    /// The deviation as text, empty where there is none.
+    pub(crate) fn deviation_text(this: Option<Self>, unit: impl Fn(f64) -> String) -> String {
+        let deviation = this.and_then(|spread| spread.deviation);
+        deviation.map_or_else(String::new, |deviation| format!("± {}", unit(deviation)))
+    }
+
+    /// Both in one.
+    pub(crate) fn full_text(this: Option<Self>, unit: impl Fn(f64) -> String) -> String {
+        let deviation = Self::deviation_text(this, &unit);
+        format!("{} {deviation}", Self::text(this, unit)).trim_end().to_owned()
     }
 }

@@ -52,19 +52,18 @@ fn of_timed(comparison: &TimedComparison) -> String {
 
 /// Means, and the spread of the most important figure; there is no room for more.
 fn of_arrivals(comparison: &ArrivalComparison) -> String {
-    let measures = || MEASURES.iter().filter(|measure| !measure.short.is_empty());
     let rows = comparison.policies.iter().map(|policy| {
-        let cells = measures().enumerate().map(|(place, measure)| {
+        let cells = MEASURES.iter().enumerate().map(|(place, measure)| {
             let spread = measure.spread(comparison, policy);
             let spread = spread.map(|spread| match place {
                 0 => spread,
                 _ => Spread { deviation: None, ..spread },
             });
-            Spread::text(spread, measure.unit).replace(" %", "")
+            Spread::full_text(spread, measure.unit).replace(" %", "")
         });
         std::iter::once(printable(&policy.policy)).chain(cells).collect()
     });
-    let header = measures().map(|measure| measure.short.to_owned());
+    let header = MEASURES.iter().map(|measure| measure.short.to_owned());
     let header = std::iter::once(String::new()).chain(header).collect();
     title(&comparison.trace, comparison.nodes, comparison.gpus) + &table(header, rows.collect())
 }

@@ -8,7 +8,7 @@ use crate::report::number::{self, amount, change, duration, grouped, percent, po
 use crate::report::page::{Block, Cell, Row, Section, Table, Tile};
 use crate::report::spread::Spread;
 use crate::report::timed_figures;
-use crate::timeline::AmountReport;
+use crate::timeline::{AmountReport, UsageReport};
 
 /// A figure of one run.
 type OfRun = Box<dyn Fn(&TimedRun) -> Option<f64>>;
@@ -55,7 +55,17 @@ impl Measure {
 
     /// As text.
     pub(crate) fn text(&self, policy: &TimedPolicy) -> String {
-        Spread::text(self.spread(policy), self.unit)
+        Spread::full_text(self.spread(policy), self.unit)
+    }
+
+    /// As a cell, with the change against another policy.
+    fn cell(&self, policy: &TimedPolicy, reference: Option<&TimedPolicy>) -> Cell {
+        let spread = self.spread(policy);
+        let change = reference.map(|reference| self.change(policy, reference));
+        let notes = [Spread::deviation_text(spread, self.unit), change.unwrap_or_default()];
+        let notes: Vec<String> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+        let text = Spread::text(spread, self.unit);
+        Cell { text, note: notes.join(", "), ..Cell::default() }
     }
 
     /// Change of the mean against another policy.
@@ -67,7 +77,8 @@ impl Measure {
 
 /// Mean GPUs over the period of a run.
 fn mean_gpus(run: &TimedRun, amount: &AmountReport) -> Option<f64> {
-    let period_ms = run.usage.to_ms - run.usage.from_ms;
+    let usage = run.usage()?;
+    let period_ms = usage.to_ms - usage.from_ms;
     (period_ms > 0).then(|| amount.gpu_milli_ms as f64 / 1000.0 / period_ms as f64)
 }
 
@@ -76,7 +87,8 @@ pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
     let has = |cause: &FreeCause| {
         let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
         runs.any(|run| {
-            run.usage.total.free_by_cause.get(cause).is_some_and(|of| of.gpu_milli_ms > 0)
+            let of = run.usage().and_then(|usage| usage.total.free_by_cause.get(cause));
+            of.is_some_and(|of| of.gpu_milli_ms > 0)
         })
     };
     FreeCause::ALL.into_iter().filter(has).collect()
@@ -84,11 +96,14 @@ pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
 
 /// What is compared.
 pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
-    vec![
-        Group { name: "Queue and jobs", measures: of_jobs(comparison) },
-        Group { name: "GPUs, on average over the period", measures: of_gpus(comparison) },
-        Group { name: "Dollars a month, estimated", measures: of_money() },
-    ]
+    let mut groups = vec![Group { name: "Queue and jobs", measures: of_jobs(comparison) }];
+    let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
+    if runs.any(|run| run.account.is_some()) {
+        let name = "GPUs, on average over the period";
+        groups.push(Group { name, measures: of_gpus(comparison) });
+        groups.push(Group { name: "Dollars a month, estimated", measures: of_money() });
+    }
+    groups
 }
 
 fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
@@ -118,6 +133,8 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
     if runs().any(|run| run.metrics.unfinished_jobs > 0) {
         measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
     }
+    let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
+    measures.push(Measure::percent("GPU-time of finished work, to the last end", used));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
     measures.push(Measure::new("GPU-hours of lost work", amount, redone).part());
@@ -126,39 +143,41 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
 
 fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
     let share = |run: &TimedRun| {
-        let total = &run.usage.total;
+        let total = &run.usage()?.total;
         let installed = total.installed.gpu_milli_ms as f64;
         (installed > 0.0).then(|| total.allocated.gpu_milli_ms as f64 / installed * 100.0)
     };
-    let gpus = |name, of: fn(&TimedRun) -> AmountReport| {
-        Measure::new(name, amount, move |run| mean_gpus(run, &of(run)))
+    let gpus = |name, of: fn(&UsageReport) -> AmountReport| {
+        Measure::new(name, amount, move |run| mean_gpus(run, &of(run.usage()?)))
     };
     let mut measures = vec![
         Measure::percent("allocated, share of installed", share),
-        gpus("installed", |run| run.usage.total.installed),
-        gpus("allocated", |run| run.usage.total.allocated),
-        gpus("unavailable", |run| run.usage.total.unavailable),
-        gpus("free", |run| run.usage.total.free),
+        gpus("installed", |usage| usage.total.installed),
+        gpus("allocated", |usage| usage.total.allocated),
+        gpus("unavailable", |usage| usage.total.unavailable),
+        gpus("free", |usage| usage.total.free),
     ];
     measures.extend(causes(comparison).into_iter().map(|cause| {
-        let of = move |run: &TimedRun| mean_gpus(run, run.usage.total.free_by_cause.get(&cause)?);
+        let of =
+            move |run: &TimedRun| mean_gpus(run, run.usage()?.total.free_by_cause.get(&cause)?);
         Measure::new(money::cause_label(cause), amount, of).part()
     }));
-    measures.push(gpus("free while work waited", |run| run.usage.free_while_work_waited()));
+    measures.push(gpus("free while work waited", UsageReport::free_while_work_waited));
     measures
 }
 
 fn of_money() -> Vec<Measure> {
-    let usd = |name, of: fn(&TimedRun) -> AmountReport| {
+    let usd = |name, of: fn(&UsageReport) -> AmountReport| {
         Measure::new(name, number::usd, move |run| {
-            of(run).estimated_usd_micros_per_month.map(|micros| micros as f64 / 1e6)
+            let micros = of(run.usage()?).estimated_usd_micros_per_month?;
+            Some(micros as f64 / 1e6)
         })
     };
-    let priced = |run: &TimedRun| run.usage.total.installed.priced_share.map(|share| share * 100.0);
+    let priced = |run: &TimedRun| Some(run.usage()?.total.installed.priced_share? * 100.0);
     vec![
-        usd("the cluster", |run| run.usage.total.installed),
-        usd("free GPUs", |run| run.usage.total.free),
-        usd("free while work waited", |run| run.usage.free_while_work_waited()),
+        usd("the cluster", |usage| usage.total.installed),
+        usd("free GPUs", |usage| usage.total.free),
+        usd("free while work waited", UsageReport::free_while_work_waited),
         Measure::percent("share of the GPU-time with a price", priced),
     ]
 }
@@ -195,7 +214,7 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
     };
     let groups = groups(comparison);
     let tile = |group: usize, name: &str, label: &str| {
-        let measure = groups[group].measures.iter().find(|measure| measure.name == name)?;
+        let measure = groups.get(group)?.measures.iter().find(|measure| measure.name == name)?;
         let note = match comparison.policies.len() {
             1 => printable(&last.policy),
             _ => format!(
@@ -222,12 +241,8 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
 
 fn table(comparison: &TimedComparison) -> Table {
     let policies = &comparison.policies;
-    let cell = |measure: &Measure, place: usize| Cell {
-        text: measure.text(&policies[place]),
-        note: match place {
-            0 => String::new(),
-            _ => measure.change(&policies[place], &policies[0]),
-        },
+    let cell = |measure: &Measure, place: usize| {
+        measure.cell(&policies[place], (place > 0).then_some(&policies[0]))
     };
     let rows = groups(comparison).into_iter().flat_map(|group| {
         let heading = Row { head: group.name.to_owned(), class: "group", cells: Vec::new() };
@@ -253,26 +268,11 @@ fn table(comparison: &TimedComparison) -> Table {
 fn notes(comparison: &TimedComparison) -> Vec<String> {
     let runs = &comparison.policies[0].runs;
     let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
-    let mut notes = runs[0].usage.method.clone();
-    let periods = comparison.policies.iter().flat_map(|policy| &policy.runs);
-    let mut ends = periods.map(|run| run.usage.to_ms);
-    let first_ms = ends.next();
-    if ends.any(|end_ms| Some(end_ms) != first_ms) {
-        notes.push(
-            "The periods of the runs differ in length: each ends with its run. Compare shares and averages, \
-             not sums."
-                .to_owned(),
-        );
-    }
+    let mut notes = notes_on_accounts(comparison);
     notes.push(
         "Queue and job figures are over all jobs of the trace, whenever they started or ended; GPU figures are \
          over the period. Time in queue counts from submission to the first start; p50 and p99 are the values at \
          the positions floor(0.5 n) and floor(0.99 n) of the sorted times."
-            .to_owned(),
-    );
-    notes.push(
-        "Free while work waited is what is free by any cause but the lack of demand, nodes that are starting, and \
-         nodes taken out of service. At most as many GPUs count as were waited for at the moment."
             .to_owned(),
     );
     notes.push(match runs.len() {
@@ -302,5 +302,35 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
             printable(&policy.policy)
         ))
     }));
+    notes
+}
+
+/// What the accounts say of themselves.
+fn notes_on_accounts(comparison: &TimedComparison) -> Vec<String> {
+    let Some(first) = comparison.all_shown().next() else { return Vec::new() };
+    let mut notes: Vec<String> = first.usage.method.iter().map(|note| printable(note)).collect();
+    let periods = comparison.policies.iter().flat_map(|policy| &policy.runs);
+    let mut ends = periods.filter_map(TimedRun::usage).map(|usage| usage.to_ms);
+    let first_ms = ends.next();
+    if ends.any(|end_ms| Some(end_ms) != first_ms) {
+        notes.push(
+            "The periods of the runs differ in length: each ends with its run. Compare shares and averages, \
+             not sums."
+                .to_owned(),
+        );
+    }
+    notes.push(
+        "Free while work waited is what is free by any cause but the lack of demand, nodes that are starting, and \
+         nodes taken out of service. At most as many GPUs count as were waited for at the moment."
+            .to_owned(),
+    );
+    let without = comparison.policies.iter().filter(|policy| policy.shown().is_none());
+    let without: Vec<String> = without.map(|policy| printable(&policy.policy)).collect();
+    if !without.is_empty() {
+        notes.push(format!(
+            "A published preemptive order keeps no account of GPU-time: {}.",
+            without.join(", ")
+        ));
+    }
     notes
 }

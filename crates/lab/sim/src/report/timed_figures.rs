@@ -2,7 +2,7 @@
 
 use dovetail_ledger::FreeCause;
 
-use crate::report::data::{TimedComparison, TimedPolicy};
+use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};
 use crate::report::money::cause_label;
 use crate::report::number::{amount, percent, printable};
 use crate::report::page::{Block, Cell, Figure, Legend, Row, Table};
@@ -20,9 +20,14 @@ const TABLE_ROWS: usize = 12;
 
 /// All pictures.
 pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
+    if comparison.all_shown().next().is_none() {
+        return Vec::new();
+    }
     let shown = Shown::of(comparison);
     let stacks = comparison.policies.iter().enumerate();
-    let stacks = stacks.map(|(place, policy)| stack(&format!("{id}-{place}"), policy, &shown));
+    let stacks = stacks.filter_map(|(place, policy)| {
+        Some(stack(&format!("{id}-{place}"), policy, policy.shown()?, &shown))
+    });
     let queues = vec![
         queue(id, comparison, &shown, "jobs", |point| point.waiting_jobs),
         queue(id, comparison, &shown, "GPUs", |point| point.waiting_gpus),
@@ -63,7 +68,7 @@ struct Shown {
 
 impl Shown {
     fn of(comparison: &TimedComparison) -> Self {
-        let runs = || comparison.policies.iter().map(|policy| &policy.runs[0]);
+        let runs = || comparison.all_shown();
         let weight = |cause: &FreeCause| -> i128 {
             runs()
                 .filter_map(|run| run.usage.total.free_by_cause.get(cause))
@@ -112,8 +117,7 @@ fn class_of(cause: FreeCause) -> String {
 
 /// Free GPU-time by cause, one bar per policy.
 fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
-    let bar = |policy: &TimedPolicy| {
-        let run = &policy.runs[0];
+    let bar = |(policy, run): (&TimedPolicy, &RunAccount)| {
         let installed = run.usage.total.installed.gpu_milli_ms.max(1) as f64;
         let share = |milli_ms: i128| milli_ms as f64 / installed * 100.0;
         let of = |cause: &FreeCause| {
@@ -144,7 +148,9 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
         let total = format!("{} of the GPU-time free", percent(total));
         Bar { label: printable(&policy.policy), total, parts }
     };
-    let bars: Vec<Bar> = comparison.policies.iter().map(bar).collect();
+    let policies = comparison.policies.iter();
+    let bars: Vec<Bar> =
+        policies.filter_map(|policy| Some(bar((policy, policy.shown()?)))).collect();
     let longest = bars.iter().map(|bar| bar.parts.iter().map(|part| part.0).sum::<f64>());
     let title = "Free GPU-time by cause";
     let plot = BarPlot {
@@ -189,8 +195,7 @@ fn cause_legend(
 }
 
 /// All installed GPUs of one policy over time.
-fn stack(id: &str, policy: &TimedPolicy, shown: &Shown) -> Figure {
-    let run = &policy.runs[0];
+fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Figure {
     let points = &run.series.points;
     let mut edges: Vec<f64> = points.iter().map(|point| shown.time(point.at_ms)).collect();
     edges.extend(points.last().map(|point| shown.time(point.at_ms + point.length_ms)));
@@ -293,14 +298,12 @@ fn queue(
     of: fn(&SeriesPoint) -> f64,
 ) -> Figure {
     let line = |(style, policy): (usize, &TimedPolicy)| {
-        let points = policy.runs[0]
-            .series
-            .points
-            .iter()
-            .map(|point| (shown.time(point.at_ms + point.length_ms / 2), Some(of(point))));
-        Line { label: printable(&policy.policy), style, points: points.collect(), band: Vec::new() }
+        let points = policy.shown()?.series.points.iter();
+        let middle = |point: &SeriesPoint| shown.time(point.at_ms + point.length_ms / 2);
+        let points = points.map(|point| (middle(point), Some(of(point)))).collect();
+        Some(Line { label: printable(&policy.policy), style, points, band: Vec::new() })
     };
-    let lines: Vec<Line> = comparison.policies.iter().enumerate().map(line).collect();
+    let lines: Vec<Line> = comparison.policies.iter().enumerate().filter_map(line).collect();
     let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
     let most = values.fold(0.0, f64::max);
     let title = format!("Waiting {what}");

@@ -6,6 +6,8 @@
 mod gpu_time;
 mod observer;
 mod series;
+#[cfg(test)]
+mod tests;
 mod usage_report;
 mod waiting;
 

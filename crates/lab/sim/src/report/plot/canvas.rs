@@ -103,6 +103,9 @@ impl Frame {
             "<text class=\"axis-title mid\" x=\"{x}\" y=\"{y}\">{}</text>",
             escape(&self.x.title)
         );
+        if self.y.title.is_empty() {
+            return;
+        }
         let y = (TOP + bottom) / 2.0;
         let _ = writeln!(
             svg,

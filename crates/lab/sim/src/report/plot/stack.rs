@@ -42,27 +42,39 @@ impl StackPlot {
         })
     }
 
-    /// Along the top to the right and back along the bottom.
+    /// Along the top to the right and back along the bottom; equal steps are drawn as one.
     fn area(&self, bottom: &[f64], top: &[f64]) -> String {
-        let Some(first) = self.edges.first() else { return String::new() };
-        let frame = &self.frame;
-        let mut d = format!("M{} {}", place(frame.x_of(*first)), place(frame.y_of(0.0)));
-        let mut at = place(frame.y_of(0.0));
-        let mut go = |d: &mut String, y: f64, x: f64| {
-            let y = place(frame.y_of(y));
-            if y != at {
-                let _ = write!(d, "V{y}");
-                at = y;
-            }
-            let _ = write!(d, "H{}", place(frame.x_of(x)));
+        let (Some(first), Some(base)) = (self.edges.first(), bottom.first()) else {
+            return String::new();
         };
-        for (bin, y) in top.iter().enumerate() {
-            go(&mut d, *y, self.edges[bin + 1]);
+        let frame = &self.frame;
+        let step = |(bin, height): (usize, &f64), edge: usize| {
+            (place(frame.y_of(*height)), place(frame.x_of(self.edges[bin + edge])))
+        };
+        let there = top.iter().enumerate().map(|bin| step(bin, 1));
+        let back = bottom.iter().enumerate().rev().map(|bin| step(bin, 0));
+        let mut steps: Vec<(String, String)> = Vec::new();
+        for (y, x) in there {
+            add_step(&mut steps, 0, y, x);
         }
-        for (bin, y) in bottom.iter().enumerate().rev() {
-            go(&mut d, *y, self.edges[bin]);
+        let turn = steps.len();
+        for (y, x) in back {
+            add_step(&mut steps, turn, y, x);
+        }
+        let mut d = format!("M{} {}", place(frame.x_of(*first)), place(frame.y_of(*base)));
+        for (y, x) in steps {
+            let _ = write!(d, "V{y}H{x}");
         }
         d.push('Z');
         d
+    }
+}
+
+/// Adds a step, or makes the last one longer if it is as high and lies behind the turn.
+fn add_step(steps: &mut Vec<(String, String)>, turn: usize, y: String, x: String) {
+    let is_before = steps.len() > turn;
+    match steps.last_mut() {
+        Some(last) if is_before && last.0 == y => last.1 = x,
+        _ => steps.push((y, x)),
     }
 }
