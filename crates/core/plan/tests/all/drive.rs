@@ -71,9 +71,6 @@ pub(crate) fn order(recipe: &Recipe) -> Order {
 pub(crate) fn policy(recipe: &Recipe, name: Option<&str>) -> PolicySpec {
     let chosen = POLICIES[usize::from(recipe.config[3]) % POLICIES.len()].0;
     let mut spec = PolicySpec::named(name.unwrap_or(chosen));
-    if std::env::var_os("NO_DOVETAIL").is_some() && spec.name == "dovetail" {
-        spec.name = "fgd-learnt".into();
-    }
     spec.seed = 7;
     if spec.name == "fgd" {
         let shapes = recipe.shapes();
