@@ -20,7 +20,7 @@ pub(crate) fn start(recipe: &Recipe) -> Snapshot {
     for (index, node) in nodes.iter().enumerate() {
         let choose = &mut Choices::of(&recipe.nodes[index][17..]);
         let kind = choose.below(20);
-        if kind < 4 || kind >= 8 {
+        if !(4..8).contains(&kind) {
             continue;
         }
         let mut holding = whole_devices(node, choose.below(4));
