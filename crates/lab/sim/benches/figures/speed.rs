@@ -14,7 +14,7 @@ use crate::openb;
 const SEED: i64 = 42;
 const COPIES: usize = 80;
 /// Decisions of the large run up to which the naive search is compared; it takes seconds each.
-const LARGE_COMPARED: usize = 100_000;
+const LARGE_COMPARED: usize = 20_000;
 
 pub(crate) fn print() {
     let Some(folder) = openb::folder() else { return };
