@@ -8,6 +8,8 @@ use dovetail_exact::BoundError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
 use dovetail_sim::baseline::{BaselineError, OverheadTableError};
+use dovetail_sim::record::{CheckpointError, RecordError};
+use dovetail_sim::report::ReportError;
 use dovetail_sim::timed::TimedError;
 use dovetail_sim::timed::cluster_events::ClusterEventError;
 use dovetail_sim::timeline::TimelineError;
@@ -22,7 +24,7 @@ Exit codes:
   1  another failure, such as a file that cannot be opened
   2  wrong usage: an unknown flag, a value that does not exist, a bad setting
   3  bad input data: the message names file, line and column
-  4  an invariant was violated: a bug, which the check found";
+  4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged";
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
@@ -41,6 +43,10 @@ pub(crate) struct BadInput(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Violated(pub(crate) String);
 
+/// A replay decided otherwise than its recording.
+#[derive(Debug)]
+pub(crate) struct Diverged(pub(crate) String);
+
 macro_rules! plain_error {
     ($($name:ident),*) => {$(
         impl std::fmt::Display for $name {
@@ -51,7 +57,7 @@ macro_rules! plain_error {
         impl std::error::Error for $name {}
     )*};
 }
-plain_error!(UsageError, BadInput, Violated);
+plain_error!(UsageError, BadInput, Violated, Diverged);
 
 /// Tells an error, if there is one, and turns the outcome into the exit code.
 pub(crate) fn of(outcome: anyhow::Result<()>) -> ExitCode {
@@ -95,7 +101,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<BadInput>() || cause.is::<BaselineError>() {
         return Some(BAD_INPUT);
     }
-    if cause.is::<Violated>() {
+    // The program alone decides what goes into a report.
+    if cause.is::<Violated>() || cause.is::<Diverged>() || cause.is::<ReportError>() {
         return Some(VIOLATED);
     }
     if let Some(error) = cause.downcast_ref::<TraceError>() {
@@ -119,12 +126,36 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<TimelineError>() {
         return Some(VIOLATED);
     }
-    match cause.downcast_ref::<TimedError>() {
-        Some(TimedError::Engine(error)) => return code_of_engine(error),
+    if let Some(error) = cause.downcast_ref::<RecordError>() {
+        return code_of_recording(error);
+    }
+    match cause.downcast_ref::<CheckpointError>() {
+        Some(CheckpointError::Simulation(error)) => return code_of_simulation(error),
         Some(_) => return Some(BAD_INPUT),
         None => {}
     }
+    if let Some(error) = cause.downcast_ref::<TimedError>() {
+        return code_of_simulation(error);
+    }
     cause.downcast_ref::<EngineError>().and_then(code_of_engine)
+}
+
+fn code_of_recording(error: &RecordError) -> Option<u8> {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error {
+        RecordError::Line { .. } => Some(BAD_INPUT),
+        // What is no text, or no whole gzip stream.
+        RecordError::Io { source, .. } => {
+            matches!(source.kind(), InvalidData | InvalidInput | UnexpectedEof).then_some(BAD_INPUT)
+        }
+    }
+}
+
+fn code_of_simulation(error: &TimedError) -> Option<u8> {
+    match error {
+        TimedError::Engine(error) => code_of_engine(error),
+        _ => Some(BAD_INPUT),
+    }
 }
 
 fn code_of_engine(error: &EngineError) -> Option<u8> {

@@ -4,6 +4,7 @@ pub(crate) mod baseline;
 pub(crate) mod cluster;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
+pub(crate) mod file;
 pub(crate) mod policy;
 pub(crate) mod prices;
 pub(crate) mod seeds;

@@ -1,5 +1,6 @@
 //! Forms of output.
 
+pub(crate) mod file;
 pub(crate) mod style;
 pub(crate) mod table;
 

@@ -2,10 +2,11 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "",
     "sim",
     "sim run",
+    "sim replay",
     "sim compare",
     "sim sweep",
     "sim bounds",

@@ -5,4 +5,5 @@ mod errors;
 mod help;
 mod program;
 mod real_traces;
+mod recordings;
 mod results;

@@ -1,7 +1,7 @@
 //! Runs the program in a folder with a small world.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Map, Value, json};
@@ -71,6 +71,11 @@ impl Folder {
             folder.write(name, text);
         }
         folder
+    }
+
+    /// Where a file is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
 
     /// Adds or replaces a file.

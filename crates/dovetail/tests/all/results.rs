@@ -25,6 +25,9 @@ fn cases() -> Vec<(&'static str, String)> {
         ),
         ("compare_timed", format!("sim compare {TIMED} --orders fifo,sjf --policies first-fit")),
         ("sweep_timed", format!("sim sweep {TIMED} --orders fifo,fifo-skip")),
+        ("replay", "sim replay recording".into()),
+        ("pause", format!("sim run {TIMED} --order fifo --pause-at 3000 --checkpoint paused.json")),
+        ("resume", format!("sim run {TIMED} --order fifo --from-checkpoint half.json")),
         ("bounds_fgd", format!("sim bounds {FGD} --combined")),
         ("bounds_timed", "sim bounds --protocol timed --nodes 2x4 --jobs jobs.csv".into()),
         ("trace_import", "trace import jobs.csv --to imported.csv".into()),
@@ -48,6 +51,10 @@ fn folder() -> Folder {
         "job_id,submit_ms,duration_ms,gpu_count,gpu_milli,cpu_milli,memory_bytes\n\
          a,0,5000,1,500,4000,0\nb,1000,9000,2,1000,8000,0\n",
     );
+    let fifo = format!("sim run {TIMED} --order fifo");
+    let first = folder.call(&format!("{fifo} --record recording"));
+    let half = folder.call(&format!("{fifo} --pause-at 4000 --checkpoint half.json"));
+    assert_eq!((first.code, half.code), (Some(0), Some(0)), "{}{}", first.err, half.err);
     folder
 }
 
@@ -64,8 +71,9 @@ fn tables_are_as_documented_and_fit_100_columns() {
 #[test]
 fn json_keeps_its_keys() {
     let folder = folder();
-    // The second account with failures has the keys of the first.
-    for (name, arguments) in cases().into_iter().filter(|(name, _)| *name != "run_timed_faults") {
+    // Accounts with failures and after a pause have the keys of the first.
+    let same = ["run_timed_faults", "resume"];
+    for (name, arguments) in cases().into_iter().filter(|(name, _)| !same.contains(name)) {
         let value = folder.json(&arguments);
         let text = serde_json::to_string_pretty(&shortened(&value)).unwrap();
         insta::assert_snapshot!(format!("json_{name}"), text);

@@ -160,7 +160,7 @@ impl Grid {
                 let orders = trace.orders(&self.cluster, seed, &OrderFlags::default())?;
                 let world = trace.world(&self.cluster, &orders);
                 let policy = policy::seeded(&self.variants[point.variant], seed);
-                let replay = run_fgd::replay(&world, policy, *check, &steps)?;
+                let replay = run_fgd::replay(&world, policy, *check, None, &steps)?;
                 let figures = FgdFigures::of(&replay, seed, world.cluster_milli());
                 Figures::Fgd(Box::new(figures))
             }
@@ -171,7 +171,8 @@ impl Grid {
                     faults.seed = seed;
                 }
                 let trace = &traces[point.trace];
-                let figures = timed_replay::replay(trace, &self.cluster, &plan, &steps)?;
+                let files = timed_replay::Files::default();
+                let figures = timed_replay::replay(trace, &self.cluster, &plan, files, &steps)?;
                 let priced = figures.usage.as_ref();
                 usage = priced.map(|priced| UsageReport::new(priced, prices));
                 Figures::Timed(Box::new(figures))

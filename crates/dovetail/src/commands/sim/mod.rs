@@ -8,6 +8,8 @@ mod grid;
 mod limits;
 mod money;
 mod page;
+mod pause;
+mod recording;
 mod run;
 mod run_fgd;
 mod run_timed;
@@ -25,6 +27,8 @@ use crate::app::App;
 pub(crate) enum Command {
     /// Replay one trace under one policy.
     Run(Box<run::RunFlags>),
+    /// Replay a recording and compare every decision.
+    Replay(recording::ReplayFlags),
     /// Replay the same traces and seeds under several policies and say which differences are real.
     Compare(Box<compare::CompareFlags>),
     /// Replay every combination of policies, traces and seeds; one row each.
@@ -38,6 +42,7 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Run(flags) => run::run(app, &flags),
+            Self::Replay(flags) => recording::run(app, &flags),
             Self::Compare(flags) => compare::run(app, &flags),
             Self::Sweep(flags) => sweep::run(app, &flags),
             Self::Bounds(flags) => bounds::run(app, &flags),

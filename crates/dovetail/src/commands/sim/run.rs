@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::app::App;
 use crate::commands::sim::check::Check;
+use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
 use crate::exit::UsageError;
@@ -69,6 +70,11 @@ pub(crate) struct RunFlags {
     pub(crate) orders: OrderFlags,
     #[command(flatten)]
     pub(crate) learning: LearningFlags,
+    /// Write what the engine is told and what it decides to a recording; gzip if it ends in .gz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pause: PauseFlags,
     /// How often everything is added up again, beside the check of every action
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) check: Check,
@@ -90,6 +96,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+                    (flags.pause.given().unwrap_or_default(), flags.pause.given().is_some()),
                     (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),
                 ],
             )?;

@@ -1,5 +1,6 @@
 //! `dovetail sim run --protocol fgd`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -15,6 +16,7 @@ use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
 use crate::commands::sim::limits::{Limit, prefixes};
 use crate::commands::sim::page::{Section, page};
+use crate::commands::sim::recording::Recording;
 use crate::commands::sim::run::RunFlags;
 use crate::input::fgd_world::FgdTrace;
 use crate::output::table::{facts, percent, table, whole};
@@ -56,12 +58,12 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders(&cluster, seed, &flags.orders)?;
     let progress = Progress::new("pods", orders.arrivals.len() as u64);
-    let replay = replay(&trace.world(&cluster, &orders), policy, flags.check, &progress)?;
+    let world = trace.world(&cluster, &orders);
+    let replay = replay(&world, policy, flags.check, flags.record.as_deref(), &progress)?;
     drop(progress);
     flags.learning.save(replay.run.learnt.as_ref())?;
     let started_from = flags.learning.started_from(name);
     if output == Output::Html {
-        let world = trace.world(&cluster, &orders);
         let row = Row {
             trace: trace.name.clone(),
             variant: name.to_owned(),
@@ -92,11 +94,12 @@ pub(crate) struct FgdReplay {
     pub(crate) held_pods: usize,
 }
 
-/// One replay under the eyes of the judge.
+/// One replay under the eyes of the judge, and of a recorder if there is a file for it.
 pub(crate) fn replay(
     world: &FgdWorld<'_>,
     policy: PolicySpec,
     check: Check,
+    record: Option<&Path>,
     progress: &Progress,
 ) -> Result<FgdReplay> {
     let started = Instant::now();
@@ -104,6 +107,11 @@ pub(crate) fn replay(
     let config = EngineConfig { policy, ..EngineConfig::default() };
     let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
     let mut judge = Watch::new(check, &snapshot(ranked));
+    let start = |path| -> Result<Recording<'_>> {
+        let (engine, config) = world.engine(config.clone())?;
+        Recording::start(path, &config, &engine)
+    };
+    let mut recording = record.map(start).transpose()?;
     let (mut arrived, mut held_pods) = (0, None);
     let run = run_fgd(world, config, &mut clock_ns, &mut |_, event, plan| {
         let is_placed = plan.actions.iter().any(|action| matches!(action, Action::Bind { .. }));
@@ -112,8 +120,12 @@ pub(crate) fn replay(
         }
         arrived += 1;
         judge.step(std::slice::from_ref(event), plan, 0);
+        if let Some(recording) = &mut recording {
+            recording.recorder.step(0, std::slice::from_ref(event), plan);
+        }
         progress.advance(1);
     })?;
+    recording.map_or(Ok(()), Recording::finish)?;
     judge.verdict()?;
     Ok(FgdReplay { run, held_pods: held_pods.unwrap_or(arrived) })
 }

@@ -11,8 +11,9 @@ use serde::Serialize;
 use crate::app::App;
 use crate::commands::sim::figures::{Figures, Row};
 use crate::commands::sim::page::{Section, page};
+use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
-use crate::commands::sim::timed_replay::{OrderName, TimedFigures, TimedPlan, replay};
+use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
 use crate::exit::UsageError;
 use crate::input::trace_file;
@@ -60,15 +61,31 @@ struct Report {
 
 /// Replays the jobs of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
-    let output = app.output("sim run", &[Output::Table, Output::Json, Output::Html])?;
+    let pause = flags.pause.pause()?;
+    let known = [Output::Table, Output::Json, Output::Html];
+    let output = match pause {
+        Some(_) => app.output("sim run --pause-at", &known[..2])?,
+        None => app.output("sim run", &known)?,
+    };
     let plan = plan(app, flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
     let trace = trace_file::jobs(app, path, flags.rows)?;
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
-    let figures = replay(&trace, &cluster, &plan, &progress)?;
+    let files = Files {
+        record: flags.record.as_deref(),
+        pause,
+        from_checkpoint: flags.pause.from_checkpoint.as_deref(),
+    };
+    let figures = replay(&trace, &cluster, &plan, files, &progress)?;
     drop(progress);
     flags.learning.save(figures.learnt.as_ref())?;
+    if let Some(pause) = pause {
+        if figures.is_paused {
+            return tell_pause(app, output, &trace_name(path), pause, &figures);
+        }
+        app.note("the simulation ended before the pause: no checkpoint was written");
+    }
     let prices = flags.prices.of(&cluster)?;
     let usage = figures.usage.as_ref().map(|usage| UsageReport::new(usage, &prices));
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
@@ -94,6 +111,54 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     }
 }
 
+/// A simulation that was paused, as JSON.
+#[derive(Debug, Serialize)]
+struct Paused<'f> {
+    protocol: &'static str,
+    trace: &'f str,
+    paused_at_ms: u64,
+    checkpoint: &'f std::path::Path,
+    jobs: u64,
+    unfinished_jobs: u64,
+    /// Of everything up to the pause.
+    event_log_hash: &'f str,
+}
+
+fn tell_pause(
+    app: &App,
+    output: Output,
+    trace: &str,
+    pause: Pause<'_>,
+    figures: &TimedFigures,
+) -> Result<()> {
+    let paused = Paused {
+        protocol: "timed",
+        trace,
+        paused_at_ms: pause.at_ms,
+        checkpoint: pause.path,
+        jobs: figures.metrics.jobs,
+        unfinished_jobs: figures.metrics.unfinished_jobs,
+        event_log_hash: &figures.event_log_hash,
+    };
+    if output == Output::Json {
+        return app.print_json(&paused);
+    }
+    let title = app.style(Stream::Result).strong(&format!("{trace}, paused"));
+    let file = pause.path.display();
+    let rows = vec![
+        ("paused at", duration(pause.at_ms as f64 / 1e3)),
+        ("jobs", whole(paused.jobs)),
+        ("jobs that have not ended", whole(paused.unfinished_jobs)),
+        ("checkpoint", file.to_string()),
+        ("event log", paused.event_log_hash.to_owned()),
+    ];
+    let how = format!(
+        "To go on, give the same flags with --from-checkpoint {file}\n\
+         in place of --pause-at and --checkpoint.\n"
+    );
+    app.print(&format!("{title}\n\n{}\n{how}", facts(rows)))
+}
+
 /// The flags as one plan, where they fit together.
 fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
     let order = flags.order.context("the command line asks for --order")?;
@@ -102,8 +167,10 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
     let (flag, problem) = if order.is_preemptive() {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
+        let record = flags.record.as_ref().map(|_| "--record");
+        let files = record.or(flags.pause.given());
         (
-            policy.or(estimates).or(flags.faults.given()).or(flags.prices.given()),
+            policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
             "preempts as published and knows no such thing",
         )
     } else {
@@ -112,6 +179,12 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
     };
     if let Some(flag) = flag {
         let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
+        return Err(UsageError(text).into());
+    }
+    if let Some(flag) = flags.pause.given().filter(|_| name == "random") {
+        // A resumed engine tries waiting gangs again, which draws from the sequence once more.
+        let text =
+            format!("{flag}: policy random would draw otherwise after a pause: leave it out");
         return Err(UsageError(text).into());
     }
     Ok(TimedPlan {
@@ -177,6 +250,8 @@ impl Report {
                 format!("{:.1}", figures.metrics.repeated_gpu_hours),
             ));
         }
+        let resumed = figures.resumed_at_ms.map(|at_ms| duration(at_ms as f64 / 1e3));
+        rows.extend(resumed.map(|at| ("went on from a pause at", at)));
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));

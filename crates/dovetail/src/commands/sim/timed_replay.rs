@@ -1,6 +1,7 @@
 //! One replay of the `timed` protocol, whatever the order.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -19,6 +20,9 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::money;
+use crate::commands::sim::pause::{self, Pause};
+use crate::commands::sim::recording::Recording;
+use crate::exit::UsageError;
 use crate::input::baseline;
 use crate::progress::Progress;
 
@@ -93,6 +97,14 @@ pub(crate) struct TimedPlan {
     pub(crate) check: Check,
 }
 
+/// Files beside a replay; published orders know none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Files<'f> {
+    pub(crate) record: Option<&'f Path>,
+    pub(crate) pause: Option<Pause<'f>>,
+    pub(crate) from_checkpoint: Option<&'f Path>,
+}
+
 /// What came out, as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TimedFigures {
@@ -107,6 +119,11 @@ pub(crate) struct TimedFigures {
     /// The same over time.
     #[serde(skip)]
     pub(crate) series: Option<Series>,
+    /// Where it went on, on the trace's clock, if it was paused before.
+    pub(crate) resumed_at_ms: Option<u64>,
+    /// Whether it was paused before the end; then there is no account yet.
+    #[serde(skip)]
+    pub(crate) is_paused: bool,
 }
 
 /// Replays a trace.
@@ -114,50 +131,85 @@ pub(crate) fn replay(
     trace: &Trace,
     cluster: &Cluster,
     plan: &TimedPlan,
+    files: Files<'_>,
     progress: &Progress,
 ) -> Result<TimedFigures> {
     match plan.order.kind() {
         Kind::Engine(order, estimates) => {
-            by_engine(trace, cluster, plan, order, estimates, progress)
+            let config = config(trace, plan, order, estimates);
+            by_engine(trace, cluster, plan, &config, files, progress)
         }
         Kind::Published(order) => as_published(trace, cluster, plan, order, progress),
     }
 }
 
-fn by_engine(
-    trace: &Trace,
-    cluster: &Cluster,
-    plan: &TimedPlan,
-    order: Order,
-    estimates: Estimates,
-    progress: &Progress,
-) -> Result<TimedFigures> {
-    baseline::check_times(trace)?;
+fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -> TimedConfig {
     let mut policy = plan.policy.clone();
     if policy.name == "fgd" {
         policy.target_mix = Simulation::target_mix(&trace.jobs);
     }
     let engine = EngineConfig { policy, order, ..EngineConfig::default() };
     let estimates = plan.estimates.unwrap_or(estimates);
-    let config = TimedConfig { engine, estimates, faults: plan.faults };
+    TimedConfig { engine, estimates, faults: plan.faults }
+}
+
+fn by_engine(
+    trace: &Trace,
+    cluster: &Cluster,
+    plan: &TimedPlan,
+    config: &TimedConfig,
+    files: Files<'_>,
+    progress: &Progress,
+) -> Result<TimedFigures> {
+    baseline::check_times(trace)?;
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
         cluster_events: plan.cluster_events.clone(),
     };
-    let mut simulation = Simulation::new(world, config)?;
+    let kept_world = files.pause.map(|_| world.clone());
+    let (mut simulation, account) = match files.from_checkpoint {
+        None => {
+            let account = Timeline::new(money::period(trace));
+            (Simulation::new(world, config.clone())?, account)
+        }
+        Some(path) => pause::resume(path, world, config)?,
+    };
+    let resumed_at_ms = files.from_checkpoint.map(|_| simulation.progress().now_ms());
+    if let Some((pause, stands_ms)) = files.pause.zip(resumed_at_ms)
+        && pause.at_ms < stands_ms
+    {
+        let text = format!("--pause-at: the checkpoint stands at {stands_ms} ms already");
+        return Err(UsageError(text).into());
+    }
+    progress.advance((trace.jobs.len() - simulation.progress().unfinished()) as u64);
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
-    let mut eyes = Eyes { watch, account: Timeline::new(money::period(trace)), progress };
-    simulation.run(None, &mut eyes)?;
-    eyes.watch.verdict()?;
-    let learnt = simulation.engine.policy().learnt().cloned();
-    Ok(TimedFigures {
+    let start = |path| Recording::start(path, &config.engine, &simulation.engine);
+    let recording = files.record.map(start).transpose()?;
+    let mut eyes = Eyes { watch, account, recording, progress };
+    let is_over = simulation.run(files.pause.map(|pause| pause.at_ms), &mut eyes)?;
+    let Eyes { watch, mut account, recording, .. } = eyes;
+    recording.map_or(Ok(()), Recording::finish)?;
+    watch.verdict()?;
+    let mut figures = TimedFigures {
         metrics: simulation.metrics(),
         event_log_hash: simulation.event_log_hash(),
-        learnt,
-        usage: Some(eyes.account.usage()?),
-        series: Some(eyes.account.series()?),
-    })
+        learnt: simulation.engine.policy().learnt().cloned(),
+        usage: None,
+        series: None,
+        resumed_at_ms,
+        is_paused: !is_over,
+    };
+    match (files.pause, kept_world) {
+        (Some(pause), Some(world)) if !is_over => {
+            pause::write(pause.path, &simulation, &world, config, account)?;
+        }
+        _ => {
+            figures.usage = Some(account.usage()?);
+            figures.series = Some(account.series()?);
+        }
+    }
+    Ok(figures)
 }
 
 fn as_published(
@@ -195,13 +247,22 @@ fn as_published(
         repeated_gpu_hours: 0.0,
     };
     let event_log_hash = hexadecimal(&log.finalize());
-    Ok(TimedFigures { metrics, event_log_hash, learnt: None, usage: None, series: None })
+    Ok(TimedFigures {
+        metrics,
+        event_log_hash,
+        learnt: None,
+        usage: None,
+        series: None,
+        resumed_at_ms: None,
+        is_paused: false,
+    })
 }
 
-/// The judge, the account and the progress bar.
+/// The judge, the account, the recorder and the progress bar.
 struct Eyes<'p> {
     watch: Watch,
     account: Timeline,
+    recording: Option<Recording<'p>>,
     progress: &'p Progress,
 }
 
@@ -213,12 +274,16 @@ impl Observer for Eyes<'_> {
     fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
         self.account.stepped(engine, now_ms, events, plan);
         self.watch.step(events, plan, now_ms);
+        if let Some(recording) = &mut self.recording {
+            recording.recorder.step(now_ms, events, plan);
+        }
         let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
         self.progress.advance(ended.count() as u64);
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

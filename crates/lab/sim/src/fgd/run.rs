@@ -55,6 +55,19 @@ impl FgdWorld<'_> {
         self.nodes.iter().map(|node| i64::from(node.gpu_count) * 1000).sum()
     }
 
+    /// The engine at the beginning of a run, and its configuration: the policy `fgd` is told the target mix.
+    ///
+    /// # Errors
+    /// What the engine says of the configuration or the machines.
+    pub fn engine(&self, mut config: EngineConfig) -> Result<(Engine, EngineConfig), EngineError> {
+        if config.policy.name == "fgd" {
+            config.policy.target_mix = self.target_mix();
+        }
+        let ranked = self.node_order.iter().map(|row| &self.nodes[*row as usize]);
+        let engine = Engine::new(config.clone(), &world::snapshot(ranked))?;
+        Ok((engine, config))
+    }
+
     /// The published target mix: the most common pods of the whole trace, which only `fgd` is told.
     pub fn target_mix(&self) -> Vec<TargetPod> {
         typical_pods(self.pods)
@@ -74,16 +87,12 @@ impl FgdWorld<'_> {
 /// reported times. `watch` sees every plan.
 pub fn run_fgd(
     world: &FgdWorld<'_>,
-    mut config: EngineConfig,
+    config: EngineConfig,
     clock_ns: &mut dyn FnMut() -> u64,
     watch: &mut dyn FnMut(&Engine, &Event, &Plan),
 ) -> Result<FgdRun, EngineError> {
     let mix = world.target_mix();
-    if config.policy.name == "fgd" {
-        config.policy.target_mix.clone_from(&mix);
-    }
-    let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
-    let mut engine = Engine::new(config, &world::snapshot(ranked))?;
+    let (mut engine, _) = world.engine(config)?;
     let mut tally = Tally::new(world, &mut engine, &mix);
     let mut factory = JobFactory::for_nodes(world.nodes);
     for (number, row) in world.arrivals.iter().enumerate() {

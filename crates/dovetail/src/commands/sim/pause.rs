@@ -1,0 +1,143 @@
+//! Simulations that are paused in a file and go on later.
+
+use std::fmt::Display;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use dovetail_sim::record::Checkpoint;
+use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
+use dovetail_sim::timeline::{Timeline, TimelineState};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::commands::sim::recording::BUILD;
+use crate::commands::sim::timed_replay::hexadecimal;
+use crate::exit::{BadInput, UsageError};
+use crate::input::file::open;
+use crate::output::file::OutputFile;
+
+/// Flags as written.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PauseFlags {
+    /// timed: pause after everything up to this second of the trace's clock
+    #[arg(long, value_name = "SECONDS", requires = "checkpoint")]
+    pub(crate) pause_at: Option<u64>,
+    /// timed: where the paused simulation is kept; gzip if it ends in .gz
+    #[arg(long, value_name = "FILE", requires = "pause_at")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// timed: go on with a paused simulation; trace, cluster and policy must be the same
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_checkpoint: Option<PathBuf>,
+}
+
+/// When to pause, and where to keep what is needed to go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause<'f> {
+    pub(crate) at_ms: u64,
+    pub(crate) path: &'f Path,
+}
+
+impl PauseFlags {
+    /// The first flag that was given, if any was.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--pause-at", self.pause_at.is_some()),
+            ("--checkpoint", self.checkpoint.is_some()),
+            ("--from-checkpoint", self.from_checkpoint.is_some()),
+        ];
+        given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag)
+    }
+
+    /// The pause asked for.
+    pub(crate) fn pause(&self) -> Result<Option<Pause<'_>>> {
+        let Some((seconds, path)) = self.pause_at.zip(self.checkpoint.as_deref()) else {
+            return Ok(None);
+        };
+        let at_ms = seconds.checked_mul(1_000);
+        let at_ms = at_ms.ok_or_else(|| UsageError(format!("--pause-at {seconds}: too late")))?;
+        Ok(Some(Pause { at_ms, path }))
+    }
+}
+
+/// First line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    /// SHA-256 of the second line, without its end.
+    sha256: String,
+}
+
+/// Second line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    checkpoint: Checkpoint,
+    /// The account of GPU-time so far.
+    account: TimelineState,
+}
+
+/// Keeps a simulation that stands between two instants.
+pub(crate) fn write(
+    path: &Path,
+    simulation: &Simulation,
+    world: &TimedWorld,
+    config: &TimedConfig,
+    account: Timeline,
+) -> Result<()> {
+    let checkpoint = Checkpoint::of(simulation, world, config, BUILD);
+    let body = Body { checkpoint, account: account.pause()? };
+    let body = serde_json::to_string(&body).context("cannot express the checkpoint as JSON")?;
+    let head = Head { sha256: hexadecimal(&Sha256::digest(&body)) };
+    let head = serde_json::to_string(&head).context("cannot express the checkpoint as JSON")?;
+    let mut file = OutputFile::create(path)?;
+    let written = writeln!(file, "{head}\n{body}");
+    written.with_context(|| format!("{}: cannot be written", path.display()))?;
+    file.finish(path)
+}
+
+/// A simulation as it was kept, with its account of GPU-time.
+pub(crate) fn resume(
+    path: &Path,
+    world: TimedWorld,
+    config: &TimedConfig,
+) -> Result<(Simulation, Timeline)> {
+    let Body { checkpoint, account } = read(path)?;
+    // What was learnt until the pause differs from what the flags start with.
+    let mut kept = checkpoint.config.clone();
+    kept.engine.policy.learnt.clone_from(&config.engine.policy.learnt);
+    if kept != *config {
+        let text = format!(
+            "--from-checkpoint {}: it was written with another order, policy, seed or other settings \
+             of the simulation (policy {}, seed {}): give the same flags",
+            path.display(),
+            kept.engine.policy.name,
+            kept.engine.policy.seed
+        );
+        return Err(UsageError(text).into());
+    }
+    let simulation = checkpoint.resume(world).with_context(|| path.display().to_string())?;
+    Ok((simulation, Timeline::resume(account)))
+}
+
+fn read(path: &Path) -> Result<Body> {
+    let bad = |line: u64, problem: &dyn Display| {
+        let file = path.display();
+        BadInput(format!("{file}, line {line}: this is not what --checkpoint writes: {problem}"))
+    };
+    let mut bytes = Vec::new();
+    let read = open(path)?.read_to_end(&mut bytes);
+    read.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput
+        | std::io::ErrorKind::InvalidData
+        | std::io::ErrorKind::UnexpectedEof => bad(1, &error).into(),
+        _ => anyhow::Error::from(error).context(format!("{}: cannot be read", path.display())),
+    })?;
+    let mut lines = bytes.splitn(2, |byte| *byte == b'\n');
+    let (head, body) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let head: Head = serde_json::from_slice(head).map_err(|error| bad(1, &error))?;
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    if hexadecimal(&Sha256::digest(body)) != head.sha256 {
+        return Err(bad(2, &"it was cut off or changed since").into());
+    }
+    Ok(serde_json::from_slice(body).map_err(|error| bad(2, &error))?)
+}

@@ -1,0 +1,92 @@
+//! Recordings: written beside a replay, and replayed by `dovetail sim replay`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_plan::{Engine, EngineConfig};
+use dovetail_sim::record::{Recorder, ReplayReport, replay};
+
+use crate::app::App;
+use crate::exit::Diverged;
+use crate::input::file::open;
+use crate::output::file::OutputFile;
+use crate::output::table::{facts, whole};
+use crate::output::{Output, style::Stream};
+
+/// Version of the program, for recordings and checkpoints.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayFlags {
+    /// What `sim run --record` wrote, plain or gzip
+    #[arg(value_name = "FILE")]
+    recording: PathBuf,
+}
+
+/// Replays a recording and compares every decision.
+pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
+    let output = app.output("sim replay", &[Output::Table, Output::Json])?;
+    let file = flags.recording.display().to_string();
+    let report = replay(&file, open(&flags.recording)?)?;
+    match output {
+        Output::Json => app.print_json(&report)?,
+        _ => app.print(&text(app, &file, &report)?)?,
+    }
+    match report.divergence {
+        None => Ok(()),
+        Some(found) => {
+            let text = format!("{file}, line {}: the replay decided otherwise", found.line);
+            Err(Diverged(text).into())
+        }
+    }
+}
+
+/// What a person wants to see.
+fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
+    let title = app.style(Stream::Result).strong(&format!("replay of {file}"));
+    let mut rows = vec![
+        ("recorded by", format!("dovetail {}", report.recorded_by)),
+        ("steps", whole(report.steps)),
+        ("decisions", whole(report.actions)),
+    ];
+    match &report.divergence {
+        None => rows.push(("result", "identical".to_owned())),
+        Some(found) => {
+            rows.push(("result", format!("differs from line {} on", found.line)));
+            rows.push(("virtual time", format!("{} ms", found.now_ms)));
+            rows.push(("recorded", decision(found.recorded.as_ref())?));
+            rows.push(("replayed", decision(found.replayed.as_ref())?));
+        }
+    }
+    rows.push(("event log", report.event_log_hash.clone()));
+    Ok(format!("{title}\n\n{}", facts(rows)))
+}
+
+/// A decision as it stands in the recording.
+fn decision(action: Option<&dovetail_model::Action>) -> Result<String> {
+    let text = action.map(serde_json::to_string).transpose()?;
+    Ok(text.unwrap_or_else(|| "nothing more".to_owned()))
+}
+
+/// A recording being written.
+#[derive(Debug)]
+pub(crate) struct Recording<'p> {
+    path: &'p Path,
+    pub(crate) recorder: Recorder<OutputFile>,
+}
+
+impl<'p> Recording<'p> {
+    /// Starts a recording of an engine as it stands.
+    pub(crate) fn start(path: &'p Path, config: &EngineConfig, engine: &Engine) -> Result<Self> {
+        let file = OutputFile::create(path)?;
+        let name = path.display().to_string();
+        Ok(Self { path, recorder: Recorder::start(&name, file, BUILD, config, engine) })
+    }
+
+    /// Ends it.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.recorder.finish()?.finish(self.path)
+    }
+}

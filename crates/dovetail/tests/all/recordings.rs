@@ -1,0 +1,131 @@
+//! What was recorded replays, what was changed is caught, what was paused goes on.
+
+use std::fs;
+
+use crate::program::Folder;
+
+const TIMED: &str = "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order fifo-skip";
+const FGD: &str = "sim run --protocol fgd --nodes nodes.csv --pods pods.csv";
+const FAULTS: &str = "--time-between-failures 2 --repair-time 1 --policy dovetail";
+
+#[test]
+fn a_recording_replays_to_the_same_log_in_both_protocols() {
+    let folder = Folder::new();
+    let runs = [
+        format!("{TIMED} --policy fgd"),
+        format!("{TIMED} {FAULTS}"),
+        format!("{FGD} --policy fgd"),
+        format!("{FGD} --policy random"),
+        format!("{FGD} --policy dovetail"),
+    ];
+    for (run, file) in runs.iter().flat_map(|run| [(run, "log"), (run, "log.gz")]) {
+        let recorded = folder.json(&format!("{run} --record {file}"));
+        let is_gzip = folder.bytes(file).starts_with(&[0x1f, 0x8b]);
+        assert_eq!(is_gzip, file == "log.gz", "{run} {file}");
+        let replayed = folder.json(&format!("sim replay {file}"));
+        assert_eq!(replayed["event_log_hash"], recorded["event_log_hash"], "{run}");
+        assert!(replayed["divergence"].is_null() && replayed["actions"].as_u64() > Some(3));
+    }
+    folder.rename("log.gz", "renamed");
+    assert!(folder.call("sim replay renamed").out.contains("identical"));
+}
+
+#[test]
+fn a_changed_recording_ends_with_4_and_a_torn_one_with_3() {
+    let folder = Folder::new();
+    folder.json(&format!("{TIMED} --record log"));
+    let text = folder.read("log");
+    let at = text.lines().position(|line| line.contains("\"bind\"")).unwrap() as u64 + 1;
+    let (head, steps) = text.split_once('\n').unwrap();
+    let changed = steps.replacen("\"node\":\"node-000000\"", "\"node\":\"elsewhere\"", 1);
+    assert_ne!(changed, steps);
+    folder.write("changed", &format!("{head}\n{changed}"));
+    let done = folder.call("sim replay changed");
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.err.contains(&format!("changed, line {at}")), "{}", done.err);
+    assert!(done.out.contains("elsewhere"), "{}", done.out);
+    let done = folder.call("sim replay changed --output json");
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((done.code, &value["divergence"]["line"]), (Some(4), &at.into()));
+    folder.write("torn", &text[..text.len() - 20]);
+    let done = folder.call("sim replay torn");
+    assert_eq!(done.code, Some(3));
+    assert!(done.err.contains(&format!("torn, line {}", text.lines().count())), "{}", done.err);
+    folder.json(&format!("{TIMED} --record log.gz"));
+    let bytes = folder.bytes("log.gz");
+    folder.write_bytes("torn.gz", &bytes[..bytes.len() / 2]);
+    assert_eq!(folder.call("sim replay torn.gz").code, Some(3));
+}
+
+#[test]
+fn a_paused_run_goes_on_as_if_never_paused() {
+    let folder = Folder::new();
+    for (more, file) in [("", "p.json"), (FAULTS, "p.json.gz"), ("--policy fgd-learnt", "p.json")] {
+        let run = format!("{TIMED} {more}");
+        let whole = folder.json(&run);
+        let mut from = String::new();
+        for at in [100, 4000] {
+            let paused = folder.json(&format!("{run} {from} --pause-at {at} --checkpoint {file}"));
+            assert_eq!(paused["paused_at_ms"], at * 1000, "{more}");
+            assert_ne!(paused["event_log_hash"], whole["event_log_hash"], "{more}");
+            from = format!("--from-checkpoint {file}");
+        }
+        let mut resumed = folder.json(&format!("{run} {from}"));
+        assert!(resumed["resumed_at_ms"].as_u64() <= Some(4_000_000));
+        let account = ["installed", "allocated", "free", "unavailable"];
+        for state in account {
+            let of = |run: &serde_json::Value| run["usage"]["total"][state]["gpu_milli_ms"].clone();
+            assert!(of(&whole).is_number() && of(&whole) == of(&resumed), "{more} {state}");
+        }
+        let mut whole = whole;
+        for run in [&mut whole, &mut resumed] {
+            let run = run.as_object_mut().unwrap();
+            run.remove("resumed_at_ms");
+            run.remove("usage");
+        }
+        assert_eq!(whole, resumed, "{more}");
+        assert_eq!(folder.bytes(file).starts_with(&[0x1f, 0x8b]), file.ends_with(".gz"));
+    }
+}
+
+#[test]
+fn a_checkpoint_goes_with_its_own_trace_and_flags_alone() {
+    let folder = Folder::new();
+    folder.json(&format!("{TIMED} --pause-at 3000 --checkpoint p.json"));
+    let refused = |run: &str, file: &str, code: i32, says: &str| {
+        let done = folder.call(&format!("{run} --from-checkpoint {file}"));
+        assert_eq!(done.code, Some(code), "{run}: {}", done.err);
+        assert!(done.err.contains(says), "{run}: {}", done.err);
+    };
+    refused(&TIMED.replace("2x4", "3x4"), "p.json", 3, "another trace");
+    refused(&format!("{TIMED} --policy best-fit"), "p.json", 2, "give the same flags");
+    refused(&format!("{TIMED} --seed 7"), "p.json", 2, "give the same flags");
+    folder.write(
+        "changed.json",
+        &folder.read("p.json").replacen("\"attempt\":0", "\"attempt\":1", 1),
+    );
+    refused(TIMED, "changed.json", 3, "line 2");
+    let earlier = format!("{TIMED} --pause-at 10 --checkpoint q.json");
+    refused(&earlier, "p.json", 2, "--pause-at");
+    let done = folder.call(&format!("{TIMED} --pause-at 900000 --checkpoint late.json"));
+    assert!(done.code == Some(0) && done.err.contains("no checkpoint was written"), "{}", done.err);
+    assert!(!folder.has("late.json"));
+}
+
+impl Folder {
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).expect("a file that the program wrote")
+    }
+
+    fn write_bytes(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).expect("a file in a temporary folder");
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).expect("both in a temporary folder");
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+}
