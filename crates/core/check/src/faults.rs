@@ -5,10 +5,11 @@ use std::sync::Arc;
 use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Action, Condition, CounterRule, Device, DeviceAmount, DeviceRequest, Event, HeldDevices,
-    Holding, HoldingId, Job, JobId, Knowledge, MigProfile, MigTable, Mode, Node, Owner,
-    PendingReason, Phase, Plan, PodId, PodSet, Queue, Requirement, ReservationId, Resources,
-    RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
+    Action, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
+    HeldDevices, Holding, HoldingId, Job, JobId, Knowledge, MigProfile, MigTable, Mode, Node,
+    NodeCondition, Owner, PendingReason, Phase, Plan, PodId, PodSet, Queue, Requirement,
+    ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect,
+    Topology, TopologyRequest,
 };
 
 use crate::violation::DeviceProblem;
@@ -116,6 +117,7 @@ fn holding(owner: Owner, node: &str, resources: Resources, devices: HeldDevices)
         resources,
         devices,
         counts_into: Default::default(),
+        attachments: Default::default(),
     }
 }
 
@@ -187,7 +189,13 @@ fn which_node() {
     let named = with(&|_| {}, Requirement { node_names: names, ..whole(1) });
     assert!(matches!(start(&named), Violation::Selector { .. }));
     let term = SelectorTerm { key: "zone".into(), operator: Operator::Exists, values: vec![] };
-    let selected = with(&|_| {}, Requirement { node_selector: vec![vec![term]], ..whole(1) });
+    let selected = with(
+        &|_| {},
+        Requirement {
+            node_conditions: vec![NodeCondition::node_affinity(vec![vec![term]])],
+            ..whole(1)
+        },
+    );
     assert!(matches!(start(&selected), Violation::Selector { .. }));
 }
 
@@ -364,7 +372,13 @@ fn counted_devices() {
 
 #[test]
 fn rules() {
-    let rule = |kind| CounterRule { selector: "s".into(), label: "rack".into(), kind };
+    let rule = |kind| CounterRule {
+        selector: "s".into(),
+        label: "rack".into(),
+        kind,
+        scope: CounterScope::AllNodes,
+        cause: RuleCause::Spread,
+    };
     let counted = |kind| Requirement {
         counts_into: ["s".to_owned()].into(),
         rules: vec![rule(kind)],
@@ -377,7 +391,7 @@ fn rules() {
     };
     let together = || vec![bind(pod(1, 0), "a", one(0, 1000)), bind(pod(1, 1), "a", one(1, 1000))];
     let apart = || vec![bind(pod(1, 0), "a", one(0, 1000)), bind(pod(1, 1), "b", one(0, 1000))];
-    for kind in [RuleKind::AntiAffinity, RuleKind::Spread { max_skew: 1 }] {
+    for kind in [RuleKind::AntiAffinity, RuleKind::Spread { max_skew: 1, min_domains: None }] {
         assert_eq!(judged(&two(kind), apart()), []);
         assert_fault!(two(kind), together(), Violation::Rule { .. });
     }

@@ -108,6 +108,7 @@ impl Judge {
             resources: requirement.resources.clone(),
             devices: devices.clone(),
             counts_into: requirement.counts_into.clone(),
+            attachments: requirement.attachments.clone(),
         };
         let gpu_milli = requirement.gpu_milli();
         self.world.hold(node, Holder::Pod(pod), held);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HeldDevices, Node, PodId, ReservationId, Resources};
+use dovetail_model::{Attachment, HeldDevices, Node, PodId, ReservationId, Resources};
 
 use crate::devices::DeviceBooks;
 
@@ -21,6 +21,7 @@ pub(crate) struct Held {
     pub(crate) resources: Resources,
     pub(crate) devices: HeldDevices,
     pub(crate) counts_into: BTreeSet<String>,
+    pub(crate) attachments: BTreeSet<Attachment>,
 }
 
 /// The books of one node.

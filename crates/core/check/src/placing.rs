@@ -3,7 +3,7 @@
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Device, DeviceAmount, DeviceRequest, HeldDevices, Mode, Node, NodeName, PodId, Requirement,
-    TaintEffect,
+    SelectorTerm, TaintEffect,
 };
 
 use crate::devices::{Free, MODES};
@@ -245,11 +245,9 @@ pub(crate) fn selects(requirement: &Requirement, node: &Node) -> bool {
     if !names.is_empty() && !names.iter().any(|name| **name == *node.name) {
         return false;
     }
-    let alternatives = &requirement.node_selector;
-    alternatives.is_empty()
-        || alternatives.iter().any(|terms| {
-            terms.iter().all(|term| term.accepts(node.labels.get(&term.key).map(|v| v.as_str())))
-        })
+    let holds = |term: &SelectorTerm| term.accepts(node.label(&term.key));
+    let conditions = &requirement.node_conditions;
+    conditions.iter().all(|c| c.any_of.iter().any(|terms| terms.iter().all(holds)))
 }
 
 fn allows(requirement: &Requirement, device: &Device) -> bool {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::RuleKind;
-use dovetail_model::requirement::CounterRule;
+use dovetail_model::{CounterRule, RuleKind};
 
 use crate::placing::{Placing, selects};
 use crate::violation::Violation;
@@ -32,7 +31,7 @@ impl Placing<'_> {
             RuleKind::Affinity => {
                 count(here) > 0 || (counts_itself && counts.values().all(|pods| *pods == 0))
             }
-            RuleKind::Spread { max_skew } => {
+            RuleKind::Spread { max_skew, .. } => {
                 let emptiest = self
                     .world
                     .nodes

@@ -131,6 +131,7 @@ impl World {
             Event::Ending { .. } | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),
             Event::ForeignReleased { name } => self.release_foreign(name),
+            Event::CountsChanged { owner, counts_into } => self.change_counts(owner, counts_into),
             Event::ReservationEnded { reservation } => {
                 for (node, holder) in self.reserved.remove(reservation).unwrap_or_default() {
                     self.release(&node, &holder);
@@ -205,6 +206,26 @@ impl World {
         }
     }
 
+    fn change_counts(&mut self, owner: &Owner, counts_into: &BTreeSet<String>) {
+        let (node, holder) = match owner {
+            Owner::Pod(pod) => {
+                let booked = self.jobs.get(&pod.job);
+                let node = booked.and_then(|b| b.pods.get(&(pod.pod_set, pod.ordinal)).cloned());
+                (node, Holder::Pod(*pod))
+            }
+            Owner::Foreign(name) => {
+                if let Some(absent) = self.absent_foreign.get_mut(name) {
+                    absent.counts_into = counts_into.clone();
+                }
+                (self.foreign.get(name).cloned().flatten(), Holder::Foreign(name.clone()))
+            }
+            Owner::Reservation => return,
+        };
+        let Some(node) = node else { return };
+        let Some(held) = self.release(&node, &holder) else { return };
+        self.hold(&node, holder, Held { counts_into: counts_into.clone(), ..held });
+    }
+
     fn hold_reserved(&mut self, reservation: ReservationId, node: &NodeName, held: Held) {
         let kept = self.reserved.entry(reservation).or_default();
         let holder = Holder::Reserved(reservation, kept.len() as u32);
@@ -221,16 +242,17 @@ impl World {
         self.nodes.get_mut(node).expect("held on a node that is there").hold(holder, held);
     }
 
-    fn release(&mut self, node: &NodeName, holder: &Holder) {
-        let held = self.nodes.get_mut(node).and_then(|books| books.release(holder));
-        for selector in held.map(|held| held.counts_into).unwrap_or_default() {
-            let counts = self.counts.entry(selector).or_default();
+    fn release(&mut self, node: &NodeName, holder: &Holder) -> Option<Held> {
+        let held = self.nodes.get_mut(node)?.release(holder)?;
+        for selector in &held.counts_into {
+            let counts = self.counts.entry(selector.clone()).or_default();
             let left = counts.entry(node.clone()).or_default();
             *left -= 1;
             if *left == 0 {
                 counts.remove(node);
             }
         }
+        Some(held)
     }
 
     /// Whether the node takes anything new now.
@@ -255,5 +277,6 @@ fn held_of(holding: &Holding) -> Held {
         resources: holding.resources.clone(),
         devices: holding.devices.clone(),
         counts_into: holding.counts_into.clone(),
+        attachments: holding.attachments.clone(),
     }
 }

@@ -1,8 +1,10 @@
 //! Events: everything that can happen to the engine.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::holding::Holding;
+use crate::holding::{Holding, Owner};
 use crate::ids::{JobId, NodeName, ReservationId};
 use crate::job::Job;
 use crate::node::{Condition, Node};
@@ -48,6 +50,13 @@ pub enum Event {
     ForeignReleased {
         /// Name in [`crate::holding::Owner::Foreign`].
         name: String,
+    },
+    /// Other selectors count something that is already held, by a pod or by somebody else.
+    CountsChanged {
+        /// Who holds it.
+        owner: Owner,
+        /// All selectors that count it from now on.
+        counts_into: BTreeSet<String>,
     },
     /// A reservation is over; what it kept is free.
     ReservationEnded {

@@ -33,6 +33,18 @@ pub struct Holding {
     /// Selectors that count the pod.
     #[serde(default)]
     pub counts_into: BTreeSet<String>,
+    /// Volumes that the pod has attached to the node.
+    #[serde(default)]
+    pub attachments: BTreeSet<Attachment>,
+}
+
+/// A volume attached to a node: once, however many pods of the node use it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The limit it counts for, by name ([`crate::Node::attach_limits`]).
+    pub limit: String,
+    /// Name of the volume, unique within the limit.
+    pub volume: String,
 }
 
 /// Who holds something.

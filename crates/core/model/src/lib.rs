@@ -9,7 +9,7 @@
 //! | [`snapshot`] | the whole world at one moment, as plain data |
 //! | [`event`], [`action`] | what happens to the engine, what it answers |
 //! | [`node`], [`device`], [`topology`] | the supply |
-//! | [`job`], [`requirement`], [`queue`] | the demand |
+//! | [`job`], [`requirement`], [`rule`], [`queue`] | the demand |
 //! | [`holding`] | who holds what, in which phase |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`ids`] | names of things |
@@ -26,13 +26,14 @@ pub mod quantity;
 pub mod queue;
 pub mod requirement;
 pub mod resources;
+pub mod rule;
 pub mod snapshot;
 pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use event::Event;
-pub use holding::{HeldDevices, Holding, Owner, Phase};
+pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use money::Money;
@@ -40,8 +41,9 @@ pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use quantity::Quantity;
 pub use queue::Queue;
 pub use requirement::{
-    CounterRule, DeviceRequest, Requirement, RuleKind, SelectorTerm, Toleration,
+    ConditionCause, DeviceRequest, NodeCondition, Requirement, SelectorTerm, Toleration,
 };
 pub use resources::Resources;
+pub use rule::{CounterRule, CounterScope, RuleCause, RuleKind};
 pub use snapshot::Snapshot;
 pub use topology::Topology;

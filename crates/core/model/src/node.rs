@@ -8,6 +8,12 @@ use crate::device::Device;
 use crate::ids::NodeName;
 use crate::resources::Resources;
 
+/// The label key that stands for a node's name (`matchFields` of a node affinity).
+pub const NAME_LABEL: &str = "metadata.name";
+
+/// A label that every node has, with an empty value: its only domain is the whole cluster.
+pub const CLUSTER_LABEL: &str = "dovetail.dev/cluster";
+
 /// One Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -21,6 +27,9 @@ pub struct Node {
     /// Whether it is known which pod holds which device.
     #[serde(default)]
     pub knowledge: Knowledge,
+    /// Most distinct volumes that may be attached, per limit; a limit that is absent is none.
+    #[serde(default)]
+    pub attach_limits: BTreeMap<String, i64>,
     /// Labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
@@ -60,12 +69,22 @@ impl Node {
             },
             devices: vec![Device::plain(model, 0); gpu_count],
             knowledge: Knowledge::Assigned,
+            attach_limits: BTreeMap::new(),
             labels: BTreeMap::new(),
             taints: Vec::new(),
             condition: Condition::Ready,
             price_usd_micros_per_hour: None,
             interruption_ppm_per_hour: None,
             drain_window: None,
+        }
+    }
+
+    /// The value of a label, also of [`NAME_LABEL`] and [`CLUSTER_LABEL`], which no node carries as such.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        match key {
+            NAME_LABEL => Some(&self.name),
+            CLUSTER_LABEL => Some(""),
+            _ => self.labels.get(key).map(String::as_str),
         }
     }
 }

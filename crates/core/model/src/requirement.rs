@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::node::{Taint, TaintEffect};
+use crate::holding::Attachment;
+use crate::node::{Node, Taint, TaintEffect};
 use crate::resources::Resources;
+use crate::rule::CounterRule;
 
 /// Everything that decides where a pod can run. Equal requirements form one shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,16 +21,18 @@ pub struct Requirement {
     pub gpu_models: BTreeSet<String>,
     /// Least memory a device must have, in bytes; 0 is any.
     pub min_device_memory_bytes: i64,
-    /// Labels the node must have: any of the outer list, all of the inner one; empty is any node.
-    pub node_selector: Vec<Vec<SelectorTerm>>,
+    /// What the node's labels and name must satisfy: every condition holds.
+    pub node_conditions: Vec<NodeCondition>,
     /// Nodes it may use by name; empty is any.
     pub node_names: BTreeSet<String>,
     /// Taints it accepts.
     pub tolerations: Vec<Toleration>,
     /// Selectors that count this pod (see [`CounterRule`]).
     pub counts_into: BTreeSet<String>,
-    /// Spread and affinity rules.
+    /// Spread, affinity, and whatever else depends on the pods that are already there.
     pub rules: Vec<CounterRule>,
+    /// Volumes that are attached to its node.
+    pub attachments: BTreeSet<Attachment>,
 }
 
 impl Requirement {
@@ -83,10 +87,54 @@ pub enum DeviceRequest {
     },
 }
 
-/// One condition on a node label.
+/// A condition on a node's labels and name, known by what it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NodeCondition {
+    /// Alternatives, each a list of terms that hold together; without an alternative no node satisfies it.
+    pub any_of: Vec<Vec<SelectorTerm>>,
+    /// What it comes from.
+    #[serde(default)]
+    pub cause: ConditionCause,
+}
+
+impl NodeCondition {
+    /// What a pod's node selector and its node affinity ask for.
+    pub fn node_affinity(any_of: Vec<Vec<SelectorTerm>>) -> Self {
+        Self { any_of, cause: ConditionCause::NodeAffinity }
+    }
+
+    /// Whether the node satisfies it.
+    pub fn accepts(&self, node: &Node) -> bool {
+        let holds = |term: &SelectorTerm| term.accepts(node.label(&term.key));
+        self.any_of.iter().any(|terms| terms.iter().all(holds))
+    }
+}
+
+/// What a [`NodeCondition`] comes from.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ConditionCause {
+    /// The pod's node selector or required node affinity.
+    #[default]
+    NodeAffinity,
+    /// The node affinity of a persistent volume that the pod's claim is bound to.
+    VolumeNodeAffinity,
+    /// The zone or region labels of such a volume.
+    VolumeZone,
+    /// Where the storage class of an unbound claim may provision.
+    StorageTopology,
+    /// Where a storage class has capacity left for an unbound claim.
+    StorageCapacity,
+    /// Features that the node must declare.
+    DeclaredFeatures,
+}
+
+/// One term of a [`NodeCondition`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SelectorTerm {
-    /// Label key.
+    /// Label key, also [`crate::node::NAME_LABEL`] and [`crate::node::CLUSTER_LABEL`].
     pub key: String,
     /// Comparison.
     pub operator: Operator,
@@ -154,35 +202,4 @@ impl Toleration {
         let key = if self.key.is_empty() { self.any_value } else { self.key == taint.key };
         effect && key && (self.any_value || self.value == taint.value)
     }
-}
-
-/// A rule over the number of counted pods in the domain of a node.
-///
-/// A counter is a selector (by name) × a node label: it holds, for each value of the label, how many
-/// pods that the selector counts run there. Anti-affinity of running pods against newcomers is the same
-/// rule with a selector that counts the pods which carry the term.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct CounterRule {
-    /// Name of the selector.
-    pub selector: String,
-    /// Node label that names the domain; a node without it is not allowed.
-    pub label: String,
-    /// What is asked of the counter.
-    pub kind: RuleKind,
-}
-
-/// What a [`CounterRule`] asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleKind {
-    /// With the pod placed, the domain holds at most `max_skew` more than the emptiest domain that has
-    /// a node the pod's labels and names allow.
-    Spread {
-        /// Largest allowed difference.
-        max_skew: u32,
-    },
-    /// The domain holds at least one; the first of its kind goes anywhere if it counts itself.
-    Affinity,
-    /// The domain holds none.
-    AntiAffinity,
 }

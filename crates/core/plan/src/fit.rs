@@ -30,7 +30,7 @@ impl RuleVerdicts {
                 .map(|value| counter.count(value))
                 .min();
             let allowed = |value: u32| match rule.kind {
-                RuleKind::Spread { max_skew } => emptiest.is_some_and(|emptiest| {
+                RuleKind::Spread { max_skew, .. } => emptiest.is_some_and(|emptiest| {
                     counter.count(value) + own - emptiest <= i64::from(max_skew)
                 }),
                 RuleKind::Affinity => {

@@ -85,6 +85,7 @@ fn described(event: &Event) -> (&'static str, String) {
         Event::ForeignHeld(holding) => ("foreign_held", holding.node.to_string()),
         Event::ForeignReleased { name } => ("foreign_released", name.clone()),
         Event::ReservationEnded { reservation } => ("reservation_ended", reservation.0.to_string()),
+        Event::CountsChanged { owner, .. } => ("counts_changed", format!("{owner:?}")),
         Event::Tick => ("tick", String::new()),
     }
 }

@@ -8,9 +8,10 @@ use dovetail_ledger::{FreeCause, what_is_free};
 use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, Device, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, JobId,
-    MigProfile, MigTable, Mode, Owner, Phase, Queue, Requirement, ReservationId, Resources,
-    RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
+    Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event, Holding,
+    HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase, Queue, Requirement,
+    ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect,
+    Topology, TopologyRequest,
 };
 
 use crate::world::{cluster, engine, free, free_of, gang, node, share, submit, whole};
@@ -29,6 +30,7 @@ fn hold(node: &str, owner: Owner, reservation: Option<u32>, device: DeviceAmount
         resources: Resources::pod(0, 0),
         devices: vec![(0, device)],
         counts_into: Default::default(),
+        attachments: Default::default(),
     }
 }
 
@@ -111,11 +113,11 @@ fn taints_labels_and_names_keep_demand_away() {
 
     let mut engine = cluster(vec![node("other", 2)]);
     let mut picky = whole(1);
-    picky.node_selector = vec![vec![SelectorTerm {
+    picky.node_conditions = vec![NodeCondition::node_affinity(vec![vec![SelectorTerm {
         key: "pool".to_owned(),
         operator: dovetail_model::requirement::Operator::Exists,
         values: Vec::new(),
-    }]];
+    }]])];
     submit(&mut engine, gang(1, picky, 1));
     let mut named = whole(1);
     named.node_names.insert("elsewhere".to_owned());
@@ -154,7 +156,13 @@ fn rules_and_levels_are_topology() {
     let mut alone = whole(1);
     alone.counts_into.insert("app".to_owned());
     let (selector, label) = ("app".to_owned(), "rack".to_owned());
-    alone.rules = vec![CounterRule { selector, label, kind: RuleKind::AntiAffinity }];
+    alone.rules = vec![CounterRule {
+        selector,
+        label,
+        kind: RuleKind::AntiAffinity,
+        scope: CounterScope::AllNodes,
+        cause: RuleCause::AntiAffinity,
+    }];
     submit(&mut engine, gang(1, alone.clone(), 1));
     submit(&mut engine, gang(2, alone.clone(), 1));
     submit(&mut engine, gang(3, alone, 1));

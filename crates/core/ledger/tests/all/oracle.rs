@@ -256,10 +256,9 @@ fn obstacle(
 }
 
 fn selects(pod: &Requirement, node: &Node) -> bool {
-    let term = |t: &dovetail_model::SelectorTerm| t.accepts(node.labels.get(&t.key).map(|v| &**v));
+    let term = |t: &dovetail_model::SelectorTerm| t.accepts(node.label(&t.key));
     (pod.node_names.is_empty() || pod.node_names.contains(&*node.name))
-        && (pod.node_selector.is_empty()
-            || pod.node_selector.iter().any(|terms| terms.iter().all(term)))
+        && pod.node_conditions.iter().all(|c| c.any_of.iter().any(|terms| terms.iter().all(term)))
 }
 
 fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
@@ -281,7 +280,7 @@ fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
             RuleKind::Affinity => {
                 count(here) > 0 || (itself && values.iter().all(|value| count(value) == 0))
             }
-            RuleKind::Spread { max_skew } => {
+            RuleKind::Spread { max_skew, .. } => {
                 let eligible = world.nodes.iter().filter(|node| selects(pod, node));
                 let values = eligible.filter_map(|node| node.labels.get(&rule.label));
                 let least = values.map(count).min();

@@ -7,9 +7,10 @@ use dovetail_ledger::{FreeCause, FreeTracker, Picture, what_is_free};
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Knowledge, Node,
-    Owner, Phase, PodSet, Queue, Requirement, ReservationId, Resources, RuleKind, SelectorTerm,
-    Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
+    Condition, CounterRule, CounterScope, DeviceAmount, Event, Holding, HoldingId, Job, JobId,
+    Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue, Requirement, ReservationId,
+    Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology,
+    TopologyRequest,
 };
 use dovetail_plan::Engine;
 use proptest::prelude::*;
@@ -81,17 +82,21 @@ fn random_requirement(draw: &mut Reader<'_>) -> Requirement {
     }
     if draw.one_in(6) {
         let (key, values) = ("zone".to_owned(), vec!["z1".to_owned()]);
-        pod.node_selector = vec![vec![SelectorTerm { key, operator: Operator::In, values }]];
+        let any_of = vec![vec![SelectorTerm { key, operator: Operator::In, values }]];
+        pod.node_conditions = vec![NodeCondition::node_affinity(any_of)];
     }
     if draw.one_in(4) {
         pod.counts_into.insert("app".to_owned());
     }
     if draw.one_in(4) {
-        let kinds = [RuleKind::AntiAffinity, RuleKind::Affinity, RuleKind::Spread { max_skew: 1 }];
+        let spread = RuleKind::Spread { max_skew: 1, min_domains: None };
+        let kinds = [RuleKind::AntiAffinity, RuleKind::Affinity, spread];
         pod.rules = vec![CounterRule {
             selector: "app".to_owned(),
             label: ["zone", "rack"][draw.below(2) as usize].to_owned(),
             kind: kinds[draw.below(3) as usize],
+            scope: CounterScope::AllNodes,
+            cause: RuleCause::Spread,
         }];
     }
     pod
@@ -140,6 +145,7 @@ pub(crate) fn random_world(draw: &mut Reader<'_>) -> Engine {
         resources: Resources::default(),
         devices: vec![(0, DeviceAmount::share(1_000, 0))],
         counts_into: Default::default(),
+        attachments: Default::default(),
     });
     let holdings = holdings.collect();
     let limit = draw.one_in(2).then(|| i64::from(draw.below(5)) * 1_000);
@@ -196,6 +202,7 @@ pub(crate) fn happen(engine: &mut Engine, draw: &mut Reader<'_>, next_job: &mut 
                     resources,
                     devices: Vec::new(),
                     counts_into: ["app".to_owned()].into(),
+                    attachments: Default::default(),
                 }))
             }),
         },

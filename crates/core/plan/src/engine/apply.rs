@@ -1,11 +1,13 @@
 //! What an event changes, before anything is decided.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Action, Condition, Event, Holding, Job, JobId, Node, NodeName, Owner, PendingReason, Phase,
-    Plan,
+    Action, Condition, Event, Holding, HoldingId, Job, JobId, Node, NodeName, Owner, PendingReason,
+    Phase, Plan,
 };
-use std::sync::Arc;
 
 use super::{Engine, EngineError, JobRecord};
 use crate::cause::Help;
@@ -45,6 +47,9 @@ impl Engine {
                 if let Some(id) = self.foreign.remove(&name) {
                     self.state.remove_holding(id);
                 }
+            }
+            Event::CountsChanged { owner, counts_into } => {
+                self.change_counts(owner, &counts_into)?;
             }
             Event::ReservationEnded { reservation } => {
                 for id in self.state.holdings.kept_by(reservation) {
@@ -174,6 +179,32 @@ impl Engine {
             self.state.remove_holding(id);
         }
         self.quota.add(&record.job.queue, -record.counted_milli);
+        Ok(())
+    }
+
+    fn change_counts(
+        &mut self,
+        owner: Owner,
+        counts_into: &BTreeSet<String>,
+    ) -> Result<(), EngineError> {
+        let held = match &owner {
+            Owner::Pod(pod) => {
+                let unknown = EngineError::UnknownJob { job: pod.job };
+                let record = self.jobs.get(&pod.job).ok_or(unknown)?;
+                let owned = |id: &&HoldingId| self.state.holdings.get(**id).owner == owner;
+                record.holdings.iter().find(owned).copied()
+            }
+            Owner::Foreign(name) => {
+                if let Some(holding) = self.unplaced_foreign.get_mut(name) {
+                    holding.counts_into = counts_into.clone();
+                    return Ok(());
+                }
+                self.foreign.get(name).copied()
+            }
+            Owner::Reservation => None,
+        };
+        let id = held.ok_or(EngineError::NothingHeld { owner })?;
+        self.state.set_counts(id, counts_into);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, PendingReason, Plan, Snapshot,
+    Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan, Snapshot,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,12 @@ pub enum EngineError {
     UnknownJob {
         /// The job.
         job: JobId,
+    },
+    /// Who is spoken of holds nothing.
+    #[error("{owner:?} holds nothing that could be counted: report what it holds first")]
+    NothingHeld {
+        /// Of whom the event speaks.
+        owner: Owner,
     },
     /// The identity is taken.
     #[error("job {name} has the identity {job:?}, which another job still has")]

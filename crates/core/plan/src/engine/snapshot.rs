@@ -36,6 +36,11 @@ impl State {
                 .iter()
                 .map(|selector| self.counters.selector_name(*selector).to_owned())
                 .collect(),
+            attachments: record
+                .attachments
+                .iter()
+                .map(|number| self.names.attachments.get(*number).clone())
+                .collect(),
         }
     }
 }

@@ -183,7 +183,7 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
             pod.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
         }
         Relaxation::Selector => {
-            pod.node_selector.clear();
+            pod.node_conditions.clear();
             pod.node_names.clear();
         }
         Relaxation::Rule => pod.rules.clear(),

@@ -176,6 +176,7 @@ impl<'a> Placer<'a> {
             amounts: shape.demand.amounts.clone(),
             devices,
             counts_into: shape.counts_into.clone(),
+            attachments: shape.demand.attachments.clone(),
         };
         self.state.hold(record)
     }

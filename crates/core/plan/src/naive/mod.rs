@@ -148,19 +148,20 @@ pub(crate) fn selected(requirement: &Requirement, node: &Node) -> bool {
     if !requirement.node_names.is_empty() && !requirement.node_names.contains(&*node.name) {
         return false;
     }
-    if requirement.node_selector.is_empty() {
-        return true;
-    }
-    for terms in &requirement.node_selector {
-        let mut all = true;
-        for term in terms {
-            all &= term.accepts(node.labels.get(&term.key).map(String::as_str));
+    for condition in &requirement.node_conditions {
+        let mut any = false;
+        for terms in &condition.any_of {
+            let mut all = true;
+            for term in terms {
+                all &= term.accepts(node.label(&term.key));
+            }
+            any |= all;
         }
-        if all {
-            return true;
+        if !any {
+            return false;
         }
     }
-    false
+    true
 }
 
 impl<'s> Free<'s> {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::requirement::CounterRule;
-use dovetail_model::{NodeId, Requirement, RuleKind};
+use dovetail_model::{CounterRule, NodeId, Requirement, RuleKind};
 
 use crate::naive::selected;
 use crate::state::State;
@@ -32,7 +31,7 @@ fn allows(state: &State, requirement: &Requirement, rule: &CounterRule, slot: No
         RuleKind::Affinity => {
             count(here) > 0 || (counts_itself && counts.values().sum::<i64>() == 0)
         }
-        RuleKind::Spread { max_skew } => {
+        RuleKind::Spread { max_skew, .. } => {
             let eligible = state.nodes.present().filter(|(_, node)| selected(requirement, node));
             let emptiest =
                 eligible.filter_map(|(_, node)| node.labels.get(&rule.label)).map(count).min();

@@ -27,6 +27,8 @@ pub(crate) struct HoldingRecord {
     pub(crate) devices: HeldDevices,
     /// Interned selectors that count the pod.
     pub(crate) counts_into: SmallVec<[u32; 2]>,
+    /// Interned volumes attached to the node, ascending.
+    pub(crate) attachments: SmallVec<[u32; 2]>,
 }
 
 impl HoldingRecord {
@@ -134,6 +136,12 @@ impl Holdings {
     /// Moves a holding's devices to other indices of the same node (counted devices only).
     pub(crate) fn set_devices(&mut self, id: HoldingId, devices: HeldDevices) {
         self.records[id.index()].as_mut().expect("a holding that is there").devices = devices;
+    }
+
+    /// Changes the selectors that count a holding.
+    pub(crate) fn set_counts(&mut self, id: HoldingId, counts_into: SmallVec<[u32; 2]>) {
+        let record = self.records[id.index()].as_mut().expect("a holding that is there");
+        record.counts_into = counts_into;
     }
 
     fn link(&mut self, id: HoldingId, record: &HoldingRecord) {

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId,
-    Resources,
+    Attachment, Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase,
+    PodId, Resources,
 };
+use smallvec::SmallVec;
 
-use crate::cause::Help;
+use crate::cause::{Cause, Help};
 use crate::device::cell::{Cell, kind_of};
 use crate::device::choice::LOST;
 use crate::state::holdings::{Amounts, HoldingRecord};
@@ -84,6 +85,7 @@ impl State {
             amounts: self.names.amounts(&holding.resources),
             devices: holding.devices.clone(),
             counts_into: holding.counts_into.iter().map(|s| self.counters.selector(s)).collect(),
+            attachments: self.names.attached(&holding.attachments),
         };
         let id = self.hold(record);
         if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
@@ -104,6 +106,16 @@ impl State {
     /// Changes the phase of a holding.
     pub(crate) fn set_phase(&mut self, id: HoldingId, phase: Phase) {
         self.holdings.set_phase(id, phase);
+    }
+
+    /// Changes the selectors that count a committed holding.
+    pub(crate) fn set_counts(&mut self, id: HoldingId, counts_into: &BTreeSet<String>) {
+        let record = self.holdings.get(id).clone();
+        self.counters.apply(&record, -1, &mut self.log);
+        let numbers = counts_into.iter().map(|name| self.counters.selector(name)).collect();
+        self.holdings.set_counts(id, numbers);
+        self.counters.apply(self.holdings.get(id), 1, &mut self.log);
+        self.helped |= Help::against(Cause::Rule);
     }
 
     fn rebuild_amounts(&mut self, slot: NodeId) {
@@ -256,6 +268,14 @@ impl Names {
                 .map(|(name, amount)| (self.extended.get(*name).clone(), *amount))
                 .collect(),
         }
+    }
+
+    /// Volumes with their names interned.
+    pub(crate) fn attached(&mut self, attachments: &BTreeSet<Attachment>) -> SmallVec<[u32; 2]> {
+        let mut numbers: SmallVec<[u32; 2]> =
+            attachments.iter().map(|attachment| self.attachments.intern(attachment).0).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Amounts with names interned; amounts of 0 are left out.

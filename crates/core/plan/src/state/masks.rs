@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Condition, Node, NodeId, Requirement, SelectorTerm, TaintEffect, Toleration};
+use dovetail_model::{
+    Condition, Node, NodeCondition, NodeId, Requirement, TaintEffect, Toleration,
+};
 
 use crate::cause::Cause;
 use crate::state::intern::Interner;
@@ -11,7 +13,7 @@ use crate::state::nodes::Nodes;
 /// The part of a requirement that reads only labels, name, taints and condition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Mask {
-    node_selector: Vec<Vec<SelectorTerm>>,
+    node_conditions: Vec<NodeCondition>,
     node_names: BTreeSet<String>,
     tolerations: Vec<Toleration>,
 }
@@ -27,7 +29,7 @@ pub(crate) struct Masks {
 impl Masks {
     pub(crate) fn intern(&mut self, requirement: &Requirement) -> u32 {
         let (number, new) = self.masks.intern(&Mask {
-            node_selector: requirement.node_selector.clone(),
+            node_conditions: requirement.node_conditions.clone(),
             node_names: requirement.node_names.clone(),
             tolerations: requirement.tolerations.clone(),
         });
@@ -90,11 +92,7 @@ impl Mask {
     }
 
     fn selects(&self, node: &Node) -> bool {
-        let label =
-            |term: &SelectorTerm| term.accepts(node.labels.get(&term.key).map(String::as_str));
         let named = self.node_names.is_empty() || self.node_names.contains(&*node.name);
-        let selected = self.node_selector.is_empty()
-            || self.node_selector.iter().any(|terms| terms.iter().all(label));
-        named && selected
+        named && self.node_conditions.iter().all(|condition| condition.accepts(node))
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod masks;
 pub(crate) mod nodes;
 pub(crate) mod shapes;
 
-use dovetail_model::{HoldingId, NodeId, Topology};
+use dovetail_model::{Attachment, HoldingId, NodeId, Topology};
 
 use self::counters::Counters;
 use self::domains::Domains;
@@ -35,6 +35,7 @@ pub(crate) struct Names {
     pub(crate) models: Interner<String>,
     pub(crate) extended: Interner<String>,
     pub(crate) counters: Interner<String>,
+    pub(crate) attachments: Interner<Attachment>,
 }
 
 /// The cluster as the engine sees it.

@@ -39,6 +39,8 @@ pub(crate) struct Demand {
     pub(crate) need: u32,
     pub(crate) mask: u32,
     pub(crate) rules: SmallVec<[Rule; 1]>,
+    /// Interned volumes, ascending.
+    pub(crate) attachments: SmallVec<[u32; 2]>,
 }
 
 /// A [`dovetail_model::CounterRule`] with its counter interned.
@@ -98,6 +100,7 @@ impl State {
             need: self.devices.intern_need(&need),
             mask: self.masks.intern(requirement),
             rules,
+            attachments: self.names.attached(&requirement.attachments),
         }
     }
 

@@ -313,6 +313,7 @@ fn reservations_keep_room_that_only_their_view_shows() {
         resources: Resources::pod(100, 0),
         devices: vec![(0, DeviceAmount::share(1000, 0)), (1, DeviceAmount::share(1000, 0))],
         counts_into: Default::default(),
+        attachments: Default::default(),
     };
     let snapshot =
         Snapshot { nodes: vec![gpus("a", 2)], holdings: vec![kept], ..Snapshot::default() };
@@ -346,6 +347,7 @@ fn counted_devices_are_told_apart_by_number_only() {
         resources: Resources::pod(0, 0),
         devices: vec![(0, DeviceAmount::share(1000, 0))],
         counts_into: Default::default(),
+        attachments: Default::default(),
     };
     world.step(Event::ForeignHeld(Box::new(foreign)));
     assert_eq!(world.start(whole(2)), None);

@@ -101,7 +101,7 @@ fn bound(job: &Job, pod: PodId, seen: &mut Tally) {
     );
     let facts = [
         (!set.requirement.rules.is_empty(), "pod with rules"),
-        (!set.requirement.node_selector.is_empty(), "pod with selector"),
+        (!set.requirement.node_conditions.is_empty(), "pod with selector"),
         (job.pod_sets.len() > 1, "gang of several sets"),
         (set.min > 1, "set of several pods"),
         (pod.ordinal >= set.min, "pod beyond the smallest size"),

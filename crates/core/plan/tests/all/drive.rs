@@ -59,6 +59,7 @@ fn whole_devices(node: &Node, first: usize) -> Holding {
         resources: Resources::default(),
         devices: (first..first + 1 + first % 2).map(whole).collect(),
         counts_into: Default::default(),
+        attachments: Default::default(),
     }
 }
 

@@ -8,9 +8,9 @@ use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, Device, DeviceRequest, Estimate, Job, JobId, Knowledge, MigProfile,
-    MigTable, Node, PodSet, Queue, Requirement, Resources, RuleKind, SelectorTerm, Taint,
-    TaintEffect, Toleration, Topology, TopologyRequest,
+    Condition, CounterRule, CounterScope, Device, DeviceRequest, Estimate, Job, JobId, Knowledge,
+    MigProfile, MigTable, Node, NodeCondition, PodSet, Queue, Requirement, Resources, RuleCause,
+    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -208,6 +208,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         name: format!("n{index}").into(),
         allocatable,
         devices: devices(counted, choose),
+        attach_limits: BTreeMap::new(),
         knowledge: if counted { Knowledge::Counted } else { Knowledge::Assigned },
         labels,
         taints: taints.map(taint).into_iter().collect(),
@@ -256,7 +257,7 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
     }
     let gpu_models = choose.among::<&[&str]>(&[&[], &[], &[], &[], &["A"], &["B", "C"]]);
     let min_device_memory_bytes = choose.among(&[0, 0, 0, 0, 0, 40, 80]);
-    let node_selector = node_selector(choose);
+    let node_conditions = node_conditions(choose);
     let node_names = choose.among::<&[&str]>(&[&[], &[], &[], &[], &[], &[], &[], &["n0", "n2"]]);
     let tolerations = match choose.below(4) {
         1 => vec![Toleration { any_value: true, ..Toleration::default() }],
@@ -278,11 +279,12 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         device,
         gpu_models: owned(gpu_models),
         min_device_memory_bytes,
-        node_selector,
+        node_conditions,
         node_names: owned(node_names),
         tolerations,
         counts_into: counts_into.iter().map(|i| SELECTORS[*i].to_owned()).collect(),
         rules,
+        attachments: BTreeSet::new(),
     }
 }
 
@@ -313,13 +315,13 @@ fn device_request(choose: &mut Choices<'_>) -> DeviceRequest {
     }
 }
 
-fn node_selector(choose: &mut Choices<'_>) -> Vec<Vec<SelectorTerm>> {
+fn node_conditions(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
     let term = |key: &str, operator, values: &[&str]| SelectorTerm {
         key: key.to_owned(),
         operator,
         values: values.iter().map(|v| (*v).to_owned()).collect(),
     };
-    match choose.below(16) {
+    let any_of = match choose.below(16) {
         4 => vec![vec![term("pool", Operator::In, &["5", "a"])]],
         5 => vec![vec![term("pool", Operator::NotIn, &["5"])]],
         6 => vec![vec![term("pool", Operator::Gt, &["5"])]],
@@ -328,8 +330,9 @@ fn node_selector(choose: &mut Choices<'_>) -> Vec<Vec<SelectorTerm>> {
             vec![term("pool", Operator::Lt, &["9"]), term("zone-label", Operator::Exists, &[])],
             vec![term("pool", Operator::DoesNotExist, &[])],
         ],
-        _ => Vec::new(),
-    }
+        _ => return Vec::new(),
+    };
+    vec![NodeCondition::node_affinity(any_of)]
 }
 
 fn rule(choose: &mut Choices<'_>) -> CounterRule {
@@ -339,9 +342,11 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
         kind: choose.among(&[
             RuleKind::Affinity,
             RuleKind::AntiAffinity,
-            RuleKind::Spread { max_skew: 1 },
-            RuleKind::Spread { max_skew: 2 },
+            RuleKind::Spread { max_skew: 1, min_domains: None },
+            RuleKind::Spread { max_skew: 2, min_domains: None },
         ]),
+        scope: CounterScope::AllNodes,
+        cause: RuleCause::Spread,
     }
 }
 

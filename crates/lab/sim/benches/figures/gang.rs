@@ -85,6 +85,7 @@ fn held(number: u32) -> Holding {
         resources: Resources::pod(64_000, 1 << 39),
         devices: (0..8).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
         counts_into: Default::default(),
+        attachments: Default::default(),
     }
 }
 
