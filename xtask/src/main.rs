@@ -1,5 +1,6 @@
 //! Chores of the project: `cargo xtask <task>`.
 
+mod cluster;
 mod codegen;
 mod tidy;
 
@@ -9,7 +10,8 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
-  codegen cli      write docs/reference/cli.md from the command line's own definition";
+  codegen cli      write docs/reference/cli.md from the command line's own definition
+  cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +19,7 @@ fn main() -> Result<ExitCode> {
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
         ["codegen", "cli"] => codegen::write_cli_reference(),
+        ["cluster", "build"] => cluster::build(),
         _ => bail!("{USAGE}"),
     }
 }

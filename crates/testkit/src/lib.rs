@@ -1,0 +1,3 @@
+//! What tests stand on, and nothing that ships: programs of Kubernetes built from pinned sources.
+
+pub mod binaries;
