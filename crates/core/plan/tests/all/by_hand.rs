@@ -136,6 +136,21 @@ fn mig_slices_leave_room_for_the_others() {
 }
 
 #[test]
+fn devices_of_one_island_come_from_the_smallest_that_suffices() {
+    let mut here = gpus("n", 5);
+    here.devices.iter_mut().skip(3).for_each(|device| device.island = 1);
+    let mut world = World::nodes(vec![here]);
+    let together = |count| DeviceRequest::Whole { count, same_island: true };
+    let indices = |held: Option<HeldDevices>| -> Option<Vec<u16>> {
+        held.map(|held| held.into_iter().map(|(index, _)| index).collect())
+    };
+    assert_eq!(indices(world.start(together(4))), None, "no island has four");
+    assert_eq!(indices(world.start(together(2))), Some(vec![3, 4]));
+    assert_eq!(indices(world.start(together(1))), Some(vec![0]));
+    assert_eq!(indices(world.start(together(2))), Some(vec![1, 2]));
+}
+
+#[test]
 fn time_slicing_fills_a_device_before_the_next() {
     let sliced = Device { replicas: 4, ..Device::plain("A", 0) };
     let mut world = World::nodes(vec![node("n", vec![sliced; 2])]);
