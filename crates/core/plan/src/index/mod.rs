@@ -161,7 +161,7 @@ impl Finder for Index {
         policy: &mut dyn Policy,
         shape: ShapeId,
     ) -> CauseCounts {
-        self.tree(state, policy, shape, None).obstacles()
+        self.tree(state, policy, shape, None).obstacles(state)
     }
 
     fn prepare(&mut self, state: &mut State, policy: &mut dyn Policy, shape: ShapeId) {

@@ -22,6 +22,8 @@ pub(crate) struct ScoreIndex {
     /// First obstacle per leaf, as [`Cause`].
     causes: Vec<u8>,
     counts: CauseCounts,
+    /// How many leaves are [`STALE`].
+    stale: u32,
     /// Nodes by leaf; without a domain a leaf is a slot and this stays empty.
     members: Vec<NodeId>,
     leaf_of: FxHashMap<NodeId, usize>,
@@ -37,6 +39,10 @@ pub(crate) struct ScoreIndex {
 const FITS: u8 = Cause::None as u8;
 /// A leaf that stands for no node.
 const NO_NODE: u8 = u8::MAX;
+/// A leaf whose node still does not fit, after holds; which obstacle is first now is found out when asked.
+const STALE: u8 = u8::MAX - 1;
+/// Touched nodes from which on they are taken in order.
+const MANY: usize = 128;
 
 impl ScoreIndex {
     pub(crate) fn new(state: &State, shape: ShapeId, domain: Option<DomainId>) -> Self {
@@ -47,6 +53,7 @@ impl ScoreIndex {
             tree: WideTree::default(),
             causes: Vec::new(),
             counts: [0; CAUSES],
+            stale: 0,
             members: Vec::new(),
             leaf_of: FxHashMap::default(),
             cursor: Cursor::default(),
@@ -87,12 +94,8 @@ impl ScoreIndex {
             return self.rebuild(state, policy);
         }
         self.static_versions = state.nodes.static_versions();
-        self.cursor = end;
-        let touched = std::mem::take(&mut self.touched);
-        for node in &touched {
-            self.rescore(state, policy, *node);
-        }
-        self.touched = touched;
+        let since = std::mem::replace(&mut self.cursor, end);
+        self.rescore_touched(state, policy, since);
         if new_version {
             self.rescore_all(state, policy);
         }
@@ -142,7 +145,18 @@ impl ScoreIndex {
     }
 
     /// Nodes by obstacle.
-    pub(crate) fn obstacles(&self) -> CauseCounts {
+    pub(crate) fn obstacles(&mut self, state: &mut State) -> CauseCounts {
+        for leaf in 0..self.causes.len() {
+            if self.stale == 0 {
+                break;
+            }
+            if self.causes[leaf] == STALE {
+                let node = self.node(leaf);
+                let cause = state.obstacle(&self.demand, &self.verdicts, node);
+                debug_assert!(cause != Cause::None, "a hold made room on node {node:?}");
+                self.set_cause(leaf, cause as u8);
+            }
+        }
         self.counts
     }
 
@@ -169,6 +183,7 @@ impl ScoreIndex {
             self.verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &self.eligible);
         }
         self.counts = [0; CAUSES];
+        self.stale = 0;
         self.causes.clear();
         let leaves = match self.domain {
             Some(_) => self.members.len(),
@@ -178,9 +193,7 @@ impl ScoreIndex {
         tree.rebuild((0..leaves).map(|leaf| {
             let (key, cause) = self.judge(state, policy, self.node(leaf));
             self.causes.push(cause);
-            if cause != NO_NODE {
-                self.counts[usize::from(cause)] += 1;
-            }
+            self.count(cause, 1);
             key
         }));
         self.tree = tree;
@@ -212,29 +225,67 @@ impl ScoreIndex {
         true
     }
 
+    /// Looks again at the touched nodes. Many are taken in the order of their leaves, which the caches of
+    /// the machine like best.
+    fn rescore_touched(&mut self, state: &mut State, policy: &mut dyn Policy, since: Cursor) {
+        let mut touched = std::mem::take(&mut self.touched);
+        let many = touched.len() >= MANY;
+        if many {
+            ascending(&mut touched, state.nodes.slots());
+        }
+        let holds_cannot_help = self.demand.rules.is_empty();
+        for node in &touched {
+            let Some(leaf) = self.leaf(*node) else { continue };
+            let known = self.causes.get(leaf).copied().unwrap_or(NO_NODE);
+            if known != FITS
+                && known != NO_NODE
+                && holds_cannot_help
+                && state.log.only_holds_since(since, *node)
+            {
+                self.set_cause(leaf, STALE);
+                continue;
+            }
+            let (key, cause) = self.judge(state, policy, *node);
+            self.set_cause(leaf, cause);
+            match many {
+                true => self.tree.put(leaf, key),
+                false => self.tree.set(leaf, key),
+            }
+        }
+        self.tree.settle();
+        self.touched = touched;
+    }
+
     #[inline]
-    fn rescore(&mut self, state: &mut State, policy: &mut dyn Policy, node: NodeId) {
-        let leaf = match self.domain {
-            None => node.index(),
-            Some(_) => match self.leaf_of.get(&node) {
-                Some(leaf) => *leaf,
-                None => return,
-            },
-        };
-        let (key, cause) = self.judge(state, policy, node);
+    fn leaf(&self, node: NodeId) -> Option<usize> {
+        match self.domain {
+            None => Some(node.index()),
+            Some(_) => self.leaf_of.get(&node).copied(),
+        }
+    }
+
+    #[inline]
+    fn set_cause(&mut self, leaf: usize, cause: u8) {
         if self.causes.len() <= leaf {
             self.causes.resize(leaf + 1, NO_NODE);
         }
         let old = std::mem::replace(&mut self.causes[leaf], cause);
         if old != cause {
-            if old != NO_NODE {
-                self.counts[usize::from(old)] -= 1;
-            }
-            if cause != NO_NODE {
-                self.counts[usize::from(cause)] += 1;
+            self.count(old, -1);
+            self.count(cause, 1);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, cause: u8, by: i32) {
+        match cause {
+            NO_NODE => {}
+            STALE => self.stale = self.stale.wrapping_add_signed(by),
+            cause => {
+                let count = &mut self.counts[usize::from(cause)];
+                *count = count.wrapping_add_signed(by);
             }
         }
-        self.tree.set(leaf, key);
     }
 
     #[inline]
@@ -262,4 +313,19 @@ fn key(score: i64, rank: u32) -> u64 {
     debug_assert!(rank < (1 << RANK_BITS) - 1, "rank {rank} has more than 24 bits");
     let above_zero = (score + SCORE_LIMIT) as u64;
     above_zero << RANK_BITS | u64::from((1 << RANK_BITS) - 1 - rank)
+}
+
+/// Sorts distinct nodes by slot, by way of one bit per slot.
+fn ascending(nodes: &mut Vec<NodeId>, slots: usize) {
+    let mut bits = vec![0u64; slots.div_ceil(64)];
+    for node in nodes.iter() {
+        bits[node.index() / 64] |= 1 << (node.index() % 64);
+    }
+    nodes.clear();
+    for (word, mut bits) in bits.into_iter().enumerate() {
+        while bits != 0 {
+            nodes.push(NodeId(word as u32 * 64 + bits.trailing_zeros()));
+            bits &= bits - 1;
+        }
+    }
 }

@@ -11,6 +11,8 @@ const FAN_OUT_BITS: usize = 3;
 pub(crate) struct WideTree {
     /// `levels[0]` are the leaves; an entry above is the greatest of its eight children.
     levels: Vec<Vec<u64>>,
+    /// Parents to compare anew, see [`WideTree::put`].
+    dirty: Vec<usize>,
 }
 
 impl WideTree {
@@ -56,6 +58,42 @@ impl WideTree {
             }
             place >>= FAN_OUT_BITS;
         }
+    }
+
+    /// Like [`WideTree::set`] for one of many leaves: the tree answers again after [`WideTree::settle`].
+    #[inline]
+    pub(crate) fn put(&mut self, leaf: usize, key: u64) {
+        if leaf >= self.len() {
+            self.grow(leaf + 1);
+        }
+        let old = std::mem::replace(&mut self.levels[0][leaf], key);
+        let parent = leaf >> FAN_OUT_BITS;
+        if old != key && self.dirty.last() != Some(&parent) {
+            self.dirty.push(parent);
+        }
+    }
+
+    /// Ends a row of [`WideTree::put`]. Leaves in ascending order cost least: each parent is compared once.
+    pub(crate) fn settle(&mut self) {
+        for depth in 1..self.levels.len() {
+            let (below, above) = self.levels.split_at_mut(depth);
+            let (below, above) = (&below[depth - 1], &mut above[0]);
+            let mut kept = 0;
+            for place in 0..self.dirty.len() {
+                let parent = self.dirty[place];
+                let first = parent << FAN_OUT_BITS;
+                let key = greatest(&below[first..(first + FAN_OUT).min(below.len())]);
+                let next = parent >> FAN_OUT_BITS;
+                if std::mem::replace(&mut above[parent], key) != key
+                    && (kept == 0 || self.dirty[kept - 1] != next)
+                {
+                    self.dirty[kept] = next;
+                    kept += 1;
+                }
+            }
+            self.dirty.truncate(kept);
+        }
+        self.dirty.clear();
     }
 
     /// The greatest key and its leaf; `None` if all keys are 0.
@@ -117,6 +155,7 @@ mod tests {
         fn best_is_the_greatest_leaf(
             start in prop::collection::vec(0u64..50, 0..70),
             changes in prop::collection::vec((0usize..700, 0u64..50), 0..200),
+            many in prop::collection::vec((0usize..900, 0u64..60), 0..300),
         ) {
             let mut tree = WideTree::default();
             let mut keys = start;
@@ -133,6 +172,15 @@ mod tests {
                     prop_assert_eq!(keys[leaf], key);
                 }
             }
+            for (leaf, key) in many {
+                keys.resize(keys.len().max(leaf + 1), 0);
+                keys[leaf] = key;
+                tree.put(leaf, key);
+            }
+            tree.settle();
+            let mut fresh = WideTree::default();
+            fresh.rebuild(keys.iter().copied());
+            prop_assert_eq!(tree.levels, fresh.levels);
         }
     }
 }

@@ -9,8 +9,9 @@ const KEPT_MIN: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeLog {
     nodes: Tail<u32>,
-    /// Position of the newest entry of each node: older ones need no look.
-    newest: Vec<u64>,
+    /// Per node the position of its newest entry (older ones need no look), and behind its newest
+    /// entry that was more than a hold.
+    newest: Vec<(u64, u64)>,
     counters: Tail<(u32, u32)>,
 }
 
@@ -54,12 +55,19 @@ pub(crate) struct Cursor {
 
 impl ChangeLog {
     /// Notes that anything about the node changed.
-    #[inline]
     pub(crate) fn touch(&mut self, node: NodeId) {
+        self.touch_by_hold(node);
+        self.newest[node.index()].1 = self.nodes.end();
+    }
+
+    /// Notes that something more is held on the node and nothing else changed: whatever did not fit
+    /// there by itself does not fit now.
+    #[inline]
+    pub(crate) fn touch_by_hold(&mut self, node: NodeId) {
         if self.newest.len() <= node.index() {
-            self.newest.resize(node.index() + 1, 0);
+            self.newest.resize(node.index() + 1, (0, 0));
         }
-        self.newest[node.index()] = self.nodes.end();
+        self.newest[node.index()].0 = self.nodes.end();
         let kept = KEPT_MIN.max(self.newest.len());
         self.nodes.push(node.0, kept);
     }
@@ -81,8 +89,14 @@ impl ChangeLog {
     pub(crate) fn touched_since(&self, cursor: Cursor) -> Option<impl Iterator<Item = NodeId>> {
         let entries = self.nodes.since(cursor.nodes)?;
         Some(entries.iter().zip(cursor.nodes..).filter_map(|(node, position)| {
-            (self.newest[*node as usize] == position).then_some(NodeId(*node))
+            (self.newest[*node as usize].0 == position).then_some(NodeId(*node))
         }))
+    }
+
+    /// Whether only holds touched the node since the cursor.
+    #[inline]
+    pub(crate) fn only_holds_since(&self, cursor: Cursor, node: NodeId) -> bool {
+        self.newest[node.index()].1 <= cursor.nodes
     }
 
     /// (counter, value) pairs moved since the cursor; `None` if the log no longer reaches back.

@@ -142,7 +142,7 @@ impl State {
         self.nodes.cold_mut(record.node).holdings.push(id);
         self.nodes.apply(record, 1, &mut self.devices);
         self.counters.apply(record, 1, &mut self.log);
-        self.log.touch(record.node);
+        self.log.touch_by_hold(record.node);
     }
 
     fn unapply(&mut self, id: HoldingId, record: &HoldingRecord) {

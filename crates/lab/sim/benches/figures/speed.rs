@@ -31,7 +31,9 @@ pub(crate) fn print() {
         let best = (0..5).map(|_| openb::timed_run(&world, openb::config(policy, 42)));
         row(policy, nodes.len(), &best.min_by_key(|run| run.decision_ns).expect("five runs"));
     }
-    println!("\nThe fastest of five runs; targets: fgd 300,000/s, dovetail half of that, p99 100,000 ns.\n");
+    println!(
+        "\nThe fastest of five runs; targets: fgd 300,000/s, dovetail half of that, p99 100,000 ns.\n"
+    );
     against_naive(&world, "1,213 nodes, one in 10", 10, usize::MAX);
 }
 
