@@ -45,13 +45,12 @@ pub(crate) struct Dovetail {
 #[derive(Debug)]
 struct Version {
     depth: DepthFragmentation,
-    /// Learnt CPU milli per GPU milli, 10 fractional bits; 0 is unknown.
-    cpu_per_gpu: i64,
+    balance: Balance,
     /// Price of a whole GPU by interned model.
     prices: FxHashMap<u32, i64>,
     largest: (i64, i64),
-    /// (need, devices, CPU step before, after) → gain in depth fragmentation less scarcity.
-    gains: FxHashMap<(u64, u32), i64>,
+    /// Gain in depth fragmentation less scarcity.
+    gains: Gains,
     openings: FxHashMap<(i64, u16), i64>,
     recent: Recent,
 }
@@ -69,7 +68,7 @@ impl Parts {
     }
 }
 
-/// All that a score reads of a shape and a node.
+/// All that a score reads of a shape and a node under one version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     demand: u32,
@@ -79,40 +78,70 @@ struct Seen {
     opened: bool,
 }
 
-/// Scores computed lately. Many nodes are alike, above all empty ones.
+/// The last few scores: many nodes are alike, above all empty ones. Small, so that a look costs nothing.
 #[derive(Debug)]
 struct Recent {
     scores: Vec<(Seen, i64)>,
 }
 
-const RECENT: usize = 1 << 12;
+const RECENT_BITS: u32 = 8;
 
 impl Default for Recent {
     fn default() -> Self {
         let nothing = Seen { demand: u32::MAX, ..Seen::default() };
-        Self { scores: vec![(nothing, 0); RECENT] }
+        Self { scores: vec![(nothing, 0); 1 << RECENT_BITS] }
     }
 }
 
 impl Recent {
     #[inline]
-    fn place(seen: &Seen) -> usize {
-        let mixed = (u64::from(seen.demand) << 32 ^ u64::from(seen.set))
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .wrapping_add(seen.cpu_left_milli as u64 ^ u64::from(seen.opened) << 40)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed >> 52) as usize
+    fn of(&mut self, seen: &Seen) -> &mut (Seen, i64) {
+        let mixed = u64::from(seen.set) ^ (seen.cpu_left_milli as u64) << 20;
+        let place = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - RECENT_BITS);
+        &mut self.scores[place as usize]
+    }
+}
+
+/// Gains known under one version: all of them, and in front the latest, at one look each.
+#[derive(Debug)]
+struct Gains {
+    latest: Vec<(GainKey, i64)>,
+    all: FxHashMap<GainKey, i64>,
+}
+
+/// (need, devices), (CPU step before, after).
+type GainKey = (u64, u32);
+
+/// Places in front, a power of two.
+const LATEST_BITS: u32 = 16;
+
+impl Default for Gains {
+    fn default() -> Self {
+        Self { latest: vec![((u64::MAX, 0), 0); 1 << LATEST_BITS], all: FxHashMap::default() }
+    }
+}
+
+impl Gains {
+    #[inline]
+    fn place(key: GainKey) -> usize {
+        let mixed = (key.0 ^ u64::from(key.1).rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> (u64::BITS - LATEST_BITS)) as usize
     }
 
     #[inline]
-    fn find(&self, seen: &Seen) -> Option<i64> {
-        let (known, score) = &self.scores[Self::place(seen)];
-        (known == seen).then_some(*score)
+    fn find(&mut self, key: GainKey) -> Option<i64> {
+        let latest = &mut self.latest[Self::place(key)];
+        if latest.0 == key {
+            return Some(latest.1);
+        }
+        let gain = *self.all.get(&key)?;
+        *latest = (key, gain);
+        Some(gain)
     }
 
-    #[inline]
-    fn note(&mut self, seen: Seen, score: i64) {
-        self.scores[Self::place(&seen)] = (seen, score);
+    fn note(&mut self, key: GainKey, gain: i64) {
+        self.latest[Self::place(key)] = (key, gain);
+        self.all.insert(key, gain);
     }
 }
 
@@ -123,6 +152,7 @@ impl Dovetail {
         Self { learnt, published, remember }
     }
 
+    #[inline]
     fn parts(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Parts {
         let hot = *state.nodes.hot(node);
         let info = state.shapes.get(shape);
@@ -131,8 +161,8 @@ impl Dovetail {
         let version = &mut self.published;
         let idle = state.devices.facts(hot.set).gpu_left_milli;
         let cpu_after = hot.cpu_left_milli - cpu_milli;
-        let imbalance = version.imbalance(idle, hot.cpu_left_milli)
-            - version.imbalance(idle - gpu_milli, cpu_after);
+        let imbalance = version.balance.imbalance(idle, hot.cpu_left_milli)
+            - version.balance.imbalance(idle - gpu_milli, cpu_after);
         Parts {
             gain: version.gain(state, need, &hot, cpu_after, self.remember),
             imbalance,
@@ -155,20 +185,20 @@ impl Policy for Dovetail {
         if !self.remember {
             return self.parts(state, shape, node).total();
         }
-        let info = state.shapes.get(shape);
         let hot = state.nodes.hot(node);
         let seen = Seen {
-            demand: info.demand_id,
+            demand: state.shapes.get(shape).demand_id,
             set: hot.set,
             cpu_left_milli: hot.cpu_left_milli,
             cpu_allocatable_milli: hot.cpu_allocatable_milli,
             opened: hot.pods_of_jobs > 0,
         };
-        if let Some(score) = self.published.recent.find(&seen) {
-            return score;
+        let known = self.published.recent.of(&seen);
+        if known.0 == seen {
+            return known.1;
         }
         let score = self.parts(state, shape, node).total();
-        self.published.recent.note(seen, score);
+        *self.published.recent.of(&seen) = (seen, score);
         score
     }
 
@@ -221,9 +251,9 @@ impl Version {
         Self {
             prices: prices.collect(),
             depth: DepthFragmentation::new(state, &learnt.mix(), remember),
-            cpu_per_gpu: cpu_per_gpu(learnt),
+            balance: Balance::of(learnt),
             largest: (learnt.supply.largest_cpu_milli, learnt.supply.largest_gpu_count),
-            gains: FxHashMap::default(),
+            gains: Gains::default(),
             openings: FxHashMap::default(),
             recent: Recent::default(),
         }
@@ -243,8 +273,8 @@ impl Version {
         let after = self.depth.cpu_step(cpu_after);
         let steps = u32::from(before) << 16 | u32::from(after);
         let key = (u64::from(need) << 32 | u64::from(hot.set), steps);
-        if remember && let Some(known) = self.gains.get(&key) {
-            return *known;
+        if remember && let Some(known) = self.gains.find(key) {
+            return known;
         }
         let now = self.depth.of(state, hot.set, before);
         let options = options_after(state, need, hot.set);
@@ -254,7 +284,7 @@ impl Version {
             .max()
             .unwrap_or(0);
         if remember {
-            self.gains.insert(key, gain);
+            self.gains.note(key, gain);
         }
         gain
     }
@@ -278,19 +308,6 @@ impl Version {
         best.map_or(0, |option| self.price(&option))
     }
 
-    /// GPU without CPU and CPU without GPU, weighed.
-    #[inline]
-    fn imbalance(&self, idle_milli: i64, cpu_milli: i64) -> i64 {
-        let rate = self.cpu_per_gpu;
-        if rate == 0 {
-            return 0;
-        }
-        let stranded = (idle_milli - cpu_milli * 1024 / rate).clamp(0, SCORE_LIMIT >> 20);
-        let carried = cpu_milli * (1024 * 8) / (rate * SURPLUS_FROM_EIGHTHS);
-        let surplus = (carried - idle_milli).clamp(0, SCORE_LIMIT >> 20);
-        (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)
-    }
-
     /// Price of being the first of ours on a node with all devices free.
     #[inline]
     fn opening(&mut self, state: &State, hot: &Hot) -> i64 {
@@ -310,12 +327,38 @@ impl Version {
     }
 }
 
-/// CPU milli per GPU milli of the pods that ask for GPUs, 10 fractional bits.
-fn cpu_per_gpu(learnt: &Learnt) -> i64 {
-    let (mut cpu, mut gpu) = (0i128, 0i128);
-    for (kind, share) in learnt.shares.iter().filter(|(kind, _)| kind.gpu_count > 0) {
-        cpu += i128::from(kind.cpu_milli) * i128::from(*share);
-        gpu += i128::from(kind.total_milli()) * i128::from(*share);
+/// What the free CPU can carry and what it cannot fill, at the learnt CPU per GPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Balance {
+    /// Milli-GPU per milli-CPU that the learnt mix asks for, 20 fractional bits; 0 is unknown.
+    carried: i64,
+    /// The same where surplus begins.
+    filled: i64,
+}
+
+impl Balance {
+    fn of(learnt: &Learnt) -> Self {
+        let (mut cpu, mut gpu) = (0i128, 0i128);
+        for (kind, share) in learnt.shares.iter().filter(|(kind, _)| kind.gpu_count > 0) {
+            cpu += i128::from(kind.cpu_milli) * i128::from(*share);
+            gpu += i128::from(kind.total_milli()) * i128::from(*share);
+        }
+        if gpu == 0 || cpu == 0 {
+            return Self::default();
+        }
+        // At least a thousandth of a milli-CPU per milli-GPU, so that amounts of CPU can be multiplied.
+        let carried = (gpu * i128::from(ONE) / cpu).min(i128::from(ONE) * 1000) as i64;
+        Self { carried, filled: carried * 8 / SURPLUS_FROM_EIGHTHS }
     }
-    if gpu == 0 { 0 } else { (cpu * 1024 / gpu) as i64 }
+
+    /// GPU without CPU and CPU without GPU, weighed.
+    #[inline]
+    fn imbalance(self, idle_milli: i64, cpu_milli: i64) -> i64 {
+        if self.carried == 0 {
+            return 0;
+        }
+        let stranded = (idle_milli - (cpu_milli * self.carried >> 20)).clamp(0, SCORE_LIMIT >> 20);
+        let surplus = ((cpu_milli * self.filled >> 20) - idle_milli).clamp(0, SCORE_LIMIT >> 20);
+        (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)
+    }
 }

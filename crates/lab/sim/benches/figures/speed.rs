@@ -46,10 +46,6 @@ pub(crate) fn print_large() {
     let world =
         FgdWorld { nodes: &nodes, pods: &pods, arrivals: &arrivals, node_order: &node_order };
     header();
-    if let Ok(only) = std::env::var("ONLY") {
-        row(&only, nodes.len(), &openb::timed_run(&world, openb::config(&only, 42)));
-        return;
-    }
     for policy in ["fgd", "dovetail"] {
         row(policy, nodes.len(), &openb::timed_run(&world, openb::config(policy, 42)));
     }
