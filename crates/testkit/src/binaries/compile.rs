@@ -38,7 +38,7 @@ pub(super) fn compile(
             return Err(BuildError::NoProgram {
                 module: what,
                 program: from.display().to_string(),
-                file: format!("{}/go.mod", module.folder),
+                file: module.manifest_path(),
             });
         }
         std::fs::rename(&from, &to).map_err(BuildError::file(&to))?;
@@ -61,6 +61,8 @@ fn run(
             "build",
             "-v",
             "-mod=readonly",
+            &format!("-modfile={}", module.manifest),
+            &format!("-tags={}", module.tags),
             "-ldflags",
             &module.linker_flags(&pins.version),
             "-o",

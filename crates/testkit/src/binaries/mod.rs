@@ -28,6 +28,10 @@ pub enum Program {
     Kubectl,
     /// KWOK, which plays nodes: a cross-check of the own kubelets.
     Kwok,
+    /// kube-scheduler's own filter plugins as judges.
+    Oracle,
+    /// The same of Kubernetes 1.35.
+    Oracle135,
 }
 
 impl Program {
@@ -41,6 +45,7 @@ impl Program {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
+            Self::Oracle | Self::Oracle135 => "oracle",
         }
     }
 
@@ -48,6 +53,8 @@ impl Program {
         match self {
             Self::Etcd => &module::ETCD,
             Self::Kwok => &module::KWOK,
+            Self::Oracle => &module::ORACLE,
+            Self::Oracle135 => &module::ORACLE_1_35,
             Self::KubeApiserver
             | Self::KubeScheduler
             | Self::KubeControllerManager

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::BuildError;
 
 /// All modules, in the order in which they are built.
-pub(super) const MODULES: [&Module; 3] = [&ETCD, &KUBERNETES, &KWOK];
+pub(super) const MODULES: [&Module; 5] = [&ETCD, &KUBERNETES, &KWOK, &ORACLE, &ORACLE_1_35];
 
 /// A Go module and the programs it builds.
 pub(super) struct Module {
@@ -16,10 +16,14 @@ pub(super) struct Module {
     pub(super) name: &'static str,
     /// The folder of `go.mod`, from the root of the repository.
     pub(super) folder: &'static str,
+    /// The file that pins versions, `go.mod` but where one folder is built for several releases.
+    pub(super) manifest: &'static str,
     /// The required module whose version is the version of the programs.
     pub(super) versioned_by: &'static str,
     /// What `go build` is asked for; `tool` stands for the tools that `go.mod` lists.
     pub(super) packages: &'static str,
+    /// Build tags that choose between files.
+    pub(super) tags: &'static str,
     /// The programs: the name Go gives, and the name they are known by.
     pub(super) programs: &'static [(&'static str, &'static str)],
     /// Whether the programs must be told their version at link time.
@@ -29,8 +33,10 @@ pub(super) struct Module {
 pub(super) const ETCD: Module = Module {
     name: "etcd",
     folder: "xtask/cluster/etcd",
+    manifest: "go.mod",
     versioned_by: "go.etcd.io/etcd/server/v3",
     packages: "tool",
+    tags: "",
     programs: &[("server", "etcd")],
     stamped: false,
 };
@@ -38,8 +44,10 @@ pub(super) const ETCD: Module = Module {
 pub(super) const KUBERNETES: Module = Module {
     name: "kubernetes",
     folder: "xtask/cluster/kubernetes",
+    manifest: "go.mod",
     versioned_by: "k8s.io/kubernetes",
     packages: "tool",
+    tags: "",
     programs: &[
         ("kube-apiserver", "kube-apiserver"),
         ("kube-controller-manager", "kube-controller-manager"),
@@ -53,10 +61,32 @@ pub(super) const KUBERNETES: Module = Module {
 pub(super) const KWOK: Module = Module {
     name: "kwok",
     folder: "xtask/cluster/kwok",
+    manifest: "go.mod",
     versioned_by: "sigs.k8s.io/kwok",
     packages: "tool",
+    tags: "",
     programs: &[("kwok", "kwok")],
     stamped: false,
+};
+
+/// kube-scheduler's own filter plugins as judges, of the release that the project follows.
+pub(super) const ORACLE: Module = Module {
+    name: "oracle",
+    folder: "oracle",
+    manifest: "go.mod",
+    versioned_by: "k8s.io/kubernetes",
+    packages: ".",
+    tags: "",
+    programs: &[("oracle", "oracle")],
+    stamped: true,
+};
+
+/// The same of the oldest release that the project is run on.
+pub(super) const ORACLE_1_35: Module = Module {
+    name: "oracle-1.35",
+    manifest: "kubernetes-1.35.mod",
+    tags: "kubernetes_1_35",
+    ..ORACLE
 };
 
 impl Module {
@@ -67,14 +97,16 @@ impl Module {
         root.join(self.folder)
     }
 
-    /// Reads what the module's `go.mod` pins.
+    /// The file that pins versions, from the root of the repository.
+    pub(super) fn manifest_path(&self) -> String {
+        format!("{}/{}", self.folder, self.manifest)
+    }
+
+    /// Reads what the module's manifest pins.
     pub(super) fn pins(&self) -> Result<Pins, BuildError> {
-        let path = self.source().join("go.mod");
+        let path = self.source().join(self.manifest);
         let text = std::fs::read_to_string(&path).map_err(BuildError::file(&path))?;
-        let missing = |wanted: String| BuildError::Manifest {
-            file: format!("{}/go.mod", self.folder),
-            wanted,
-        };
+        let missing = |wanted: String| BuildError::Manifest { file: self.manifest_path(), wanted };
         let go = value_after(&text, "go").ok_or_else(|| missing("go <version>".to_owned()))?;
         let version = value_after(&text, self.versioned_by)
             .and_then(|version| version.strip_prefix('v'))

@@ -1,0 +1,99 @@
+//! Worlds: clusters as the API server stores them, for tests that compare with kube-scheduler.
+//!
+//! - [`World`]: API objects as plain JSON, one moment of a cluster and the pods that wait.
+//! - [`generate()`]: a random world from a seed; it draws on every filter that kube-scheduler has.
+//! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
+//! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
+//! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
+//! - [`shrink()`]: the smallest part of a world that still shows something.
+
+mod affinity;
+mod claim;
+mod coverage;
+mod documented;
+mod generate;
+mod node;
+mod node_choice;
+mod oracle;
+mod pod;
+mod port;
+mod random;
+mod request;
+mod shrink;
+mod spread;
+mod volume;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use coverage::{Coverage, PluginCoverage};
+pub use documented::{DocumentedWorld, documented};
+pub use generate::generate;
+pub use oracle::{Answer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection, Release};
+pub use shrink::shrink;
+
+/// A cluster at one moment, as API objects with the server's defaults filled in.
+///
+/// `pods` exist, `pending` are asked about: each alone, against `pods` only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct World {
+    /// `v1` Node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Value>,
+    /// `v1` Pod, those that are assigned to a node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<Value>,
+    /// `v1` Pod, those in question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Value>,
+    /// `v1` Namespace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<Value>,
+    /// `v1` PersistentVolume.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub persistent_volumes: Vec<Value>,
+    /// `v1` PersistentVolumeClaim.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub persistent_volume_claims: Vec<Value>,
+    /// `storage.k8s.io/v1` StorageClass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub storage_classes: Vec<Value>,
+    /// `storage.k8s.io/v1` CSINode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub csi_nodes: Vec<Value>,
+    /// `storage.k8s.io/v1` CSIDriver.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub csi_drivers: Vec<Value>,
+    /// `storage.k8s.io/v1` CSIStorageCapacity.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub csi_storage_capacities: Vec<Value>,
+    /// `storage.k8s.io/v1` VolumeAttachment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volume_attachments: Vec<Value>,
+}
+
+impl World {
+    /// The world on one line, without line breaks.
+    pub fn to_line(&self) -> String {
+        // order-free: serde_json keeps maps sorted.
+        serde_json::to_string(self).expect("JSON values always print")
+    }
+
+    /// The lists of objects with their JSON names, for code that treats all kinds alike.
+    pub fn lists_mut(&mut self) -> [(&'static str, &mut Vec<Value>); 11] {
+        [
+            ("pods", &mut self.pods),
+            ("pending", &mut self.pending),
+            ("nodes", &mut self.nodes),
+            ("persistentVolumeClaims", &mut self.persistent_volume_claims),
+            ("persistentVolumes", &mut self.persistent_volumes),
+            ("storageClasses", &mut self.storage_classes),
+            ("csiNodes", &mut self.csi_nodes),
+            ("csiDrivers", &mut self.csi_drivers),
+            ("csiStorageCapacities", &mut self.csi_storage_capacities),
+            ("volumeAttachments", &mut self.volume_attachments),
+            ("namespaces", &mut self.namespaces),
+        ]
+    }
+}

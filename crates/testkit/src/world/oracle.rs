@@ -1,0 +1,173 @@
+//! kube-scheduler's own filter plugins, in a process of their own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::World;
+use crate::binaries::{BuildError, Program, program};
+
+/// Which kube-scheduler answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// 1.37.1.
+    V1_37,
+    /// 1.35.4.
+    V1_35,
+}
+
+/// A running oracle: it reads worlds and answers them one by one, until it is dropped.
+#[derive(Debug)]
+pub struct Oracle {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Oracle {
+    /// Starts the oracle of a release, and builds it first where the cache does not hold it: minutes.
+    ///
+    /// # Errors
+    /// When it cannot be built or started.
+    pub fn start(release: Release) -> Result<Self, OracleError> {
+        let wanted = match release {
+            Release::V1_37 => Program::Oracle,
+            Release::V1_35 => Program::Oracle135,
+        };
+        #[allow(clippy::print_stderr, reason = "a build takes minutes: say what is going on")]
+        let path = program(wanted, &mut |line| eprintln!("{line}"))?;
+        Self::start_at(&path)
+    }
+
+    /// Starts an oracle that is already built.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start_at(path: &Path) -> Result<Self, OracleError> {
+        let mut child =
+            Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(
+                |source| OracleError::Start { path: path.display().to_string(), source },
+            )?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new).ok_or(OracleError::Ended)?;
+        Ok(Self { child, input, output })
+    }
+
+    /// What kube-scheduler says about the pending pods of a world.
+    ///
+    /// # Errors
+    /// When the oracle ended, or refuses the world: then it holds something that the API does not
+    /// know, or that kube-scheduler does not read.
+    pub fn judge(&mut self, world: &World) -> Result<Answer, OracleError> {
+        let input = self.input.as_mut().ok_or(OracleError::Ended)?;
+        let mut line = world.to_line();
+        line.push('\n');
+        input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(OracleError::Talk)?;
+        let mut reply = String::new();
+        if self.output.read_line(&mut reply).map_err(OracleError::Talk)? == 0 {
+            return Err(OracleError::Ended);
+        }
+        let answer: Answer = serde_json::from_str(&reply).map_err(OracleError::Reply)?;
+        if answer.error.is_empty() { Ok(answer) } else { Err(OracleError::World(answer.error)) }
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// What kube-scheduler says about one world.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Answer {
+    #[serde(default)]
+    error: String,
+    /// One entry per pending pod, in the world's order.
+    pub pods: Vec<PodAnswer>,
+}
+
+/// What kube-scheduler says about one pending pod.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodAnswer {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Why it would not even be queued; empty: it would.
+    #[serde(default)]
+    pub gated: Vec<String>,
+    /// The rejection that ends the search before any node is looked at.
+    pub pre_filter: Option<Rejection>,
+    /// The text of the event, where no node fits.
+    #[serde(default)]
+    pub message: String,
+    /// One entry per node, by name.
+    pub nodes: Vec<NodeAnswer>,
+}
+
+impl PodAnswer {
+    /// The nodes on which the pod fits, by name.
+    pub fn feasible(&self) -> Vec<&str> {
+        let fitting = self.nodes.iter().filter(|node| node.rejects.is_empty());
+        fitting.map(|node| node.node.as_str()).collect()
+    }
+}
+
+/// Which plugins reject a pod on a node, each asked as if it were the only one, in kube-scheduler's
+/// order; none: it fits.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct NodeAnswer {
+    /// Name of the node.
+    pub node: String,
+    /// The rejections; kube-scheduler reports the first.
+    #[serde(default)]
+    pub rejects: Vec<Rejection>,
+}
+
+/// One plugin's no.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejection {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// `Unschedulable`, `UnschedulableAndUnresolvable` or `Error`.
+    pub code: String,
+    /// What the event would say of this node.
+    pub reasons: Vec<String>,
+    /// The plugin rejects every node at once.
+    #[serde(default)]
+    pub before_nodes: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum OracleError {
+    /// It could not be built.
+    #[error("the oracle could not be built")]
+    Build(#[from] BuildError),
+    /// It could not be started.
+    #[error("{path}: the oracle did not start: {source}")]
+    Start {
+        /// The program.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It could not be written to or read from.
+    #[error("the oracle cannot be reached: {0}")]
+    Talk(std::io::Error),
+    /// It ended before it answered.
+    #[error("the oracle ended before it answered: its last words are above")]
+    Ended,
+    /// It answered something else than an answer.
+    #[error("the oracle's answer is not understood: {0}")]
+    Reply(serde_json::Error),
+    /// It refuses the world.
+    #[error("the oracle refuses the world: {0}")]
+    World(String),
+}

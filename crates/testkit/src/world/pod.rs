@@ -1,0 +1,211 @@
+//! Pods of a random world: those that run, and those that wait.
+
+use serde_json::{Value, json};
+
+use super::World;
+use super::affinity::{APPS, NAMESPACES, REVISIONS, add_pod_terms};
+use super::claim::ClaimState;
+use super::node_choice::{
+    add_needed_feature, add_node_affinity, add_node_name, add_node_selector, add_tolerations,
+    add_universal_toleration,
+};
+use super::port::add_host_ports;
+use super::random::Draw;
+use super::request::{Appetite, add_containers, add_resize};
+use super::spread::add_spread;
+use super::volume::{add_disk, add_own_claim, add_shared_claim};
+
+/// One thing that a pending pod asks for. A pod draws a few, so that a filter often is the only one
+/// that rejects it.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Demand {
+    NodeName,
+    NodeSelector,
+    NodeAffinity,
+    NoToleration,
+    SomeTolerations,
+    HostPorts,
+    Capacity,
+    Disk,
+    OncePodClaim,
+    AffineVolume,
+    ZonedVolume,
+    DelayedVolume,
+    SelectedVolume,
+    BrokenClaim,
+    Attachments,
+    Spread,
+    Affinity,
+    AntiAffinity,
+    NeededFeature,
+    Gate,
+}
+
+/// Demands, those that often meet no resistance more than once.
+pub(super) const DEMANDS: [Demand; 33] = [
+    Demand::NodeName,
+    Demand::NodeSelector,
+    Demand::NodeAffinity,
+    Demand::NodeAffinity,
+    Demand::NoToleration,
+    Demand::NoToleration,
+    Demand::SomeTolerations,
+    Demand::HostPorts,
+    Demand::HostPorts,
+    Demand::HostPorts,
+    Demand::Capacity,
+    Demand::Capacity,
+    Demand::Capacity,
+    Demand::Disk,
+    Demand::Disk,
+    Demand::Disk,
+    Demand::OncePodClaim,
+    Demand::AffineVolume,
+    Demand::ZonedVolume,
+    Demand::ZonedVolume,
+    Demand::DelayedVolume,
+    Demand::DelayedVolume,
+    Demand::SelectedVolume,
+    Demand::BrokenClaim,
+    Demand::Attachments,
+    Demand::Attachments,
+    Demand::Spread,
+    Demand::Spread,
+    Demand::Spread,
+    Demand::Affinity,
+    Demand::Affinity,
+    Demand::AntiAffinity,
+    Demand::NeededFeature,
+];
+
+/// A pod that runs, or is being deleted, on one of the nodes.
+pub(super) fn existing(
+    draw: &mut Draw,
+    world: &mut World,
+    number: usize,
+    nodes: &[String],
+    volumes: bool,
+) -> Value {
+    let mut pod = blank(draw, &format!("running-{number}"));
+    let appetite = *draw.pick(&[
+        Appetite::None,
+        Appetite::Small,
+        Appetite::Small,
+        Appetite::Small,
+        Appetite::Large,
+    ]);
+    add_containers(draw, &mut pod["spec"], appetite);
+    pod["spec"]["nodeName"] = json!(draw.pick(nodes));
+    pod["status"] = json!({"phase": draw.pick(&["Running", "Running", "Running", "Pending"])});
+    if draw.chance(35) {
+        add_host_ports(draw, &mut pod["spec"]);
+    }
+    if draw.chance(9) {
+        add_pod_terms(draw, &mut pod, "podAntiAffinity", 2);
+    }
+    if draw.chance(10) {
+        add_pod_terms(draw, &mut pod, "podAffinity", 1);
+    }
+    if draw.chance(35) {
+        add_disk(draw, &mut pod);
+    }
+    if volumes && draw.chance(60) {
+        let state = *draw.pick(&[ClaimState::Anywhere, ClaimState::Anywhere, ClaimState::Affine]);
+        add_own_claim(draw, world, &mut pod, state, nodes);
+    }
+    if volumes && draw.chance(15) {
+        add_shared_claim(draw, world, &mut pod, false);
+    }
+    if draw.chance(12) {
+        add_resize(draw, &mut pod);
+    }
+    match draw.below(20) {
+        0 | 1 => pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"),
+        // Over: it holds nothing, counts for nothing.
+        2 => pod["status"] = json!({"phase": draw.pick(&["Succeeded", "Failed"])}),
+        _ => {}
+    }
+    pod
+}
+
+/// A pod that waits, with these demands.
+pub(super) fn pending(
+    draw: &mut Draw,
+    world: &mut World,
+    name: &str,
+    demands: &[Demand],
+    nodes: &[String],
+) -> Value {
+    let mut pod = blank(draw, name);
+    let appetite = if demands.contains(&Demand::Capacity) {
+        Appetite::Large
+    } else {
+        *draw.pick(&[Appetite::None, Appetite::Small])
+    };
+    add_containers(draw, &mut pod["spec"], appetite);
+    if !demands.contains(&Demand::NoToleration) && !demands.contains(&Demand::SomeTolerations) {
+        add_universal_toleration(&mut pod["spec"]);
+    }
+    pod["status"] = json!({"phase": "Pending"});
+    for &demand in demands {
+        add_demand(draw, world, &mut pod, demand, nodes);
+    }
+    pod
+}
+
+fn add_demand(
+    draw: &mut Draw,
+    world: &mut World,
+    pod: &mut Value,
+    demand: Demand,
+    nodes: &[String],
+) {
+    let spec = &mut pod["spec"];
+    match demand {
+        Demand::NodeName => add_node_name(draw, spec, nodes),
+        Demand::NodeSelector => add_node_selector(draw, spec, nodes),
+        Demand::NodeAffinity => add_node_affinity(draw, spec, nodes),
+        Demand::NoToleration | Demand::Capacity => {}
+        Demand::SomeTolerations => add_tolerations(draw, spec),
+        Demand::HostPorts => add_host_ports(draw, spec),
+        Demand::Disk => add_disk(draw, pod),
+        Demand::OncePodClaim => add_shared_claim(draw, world, pod, true),
+        Demand::AffineVolume => add_own_claim(draw, world, pod, ClaimState::Affine, nodes),
+        Demand::ZonedVolume => add_own_claim(draw, world, pod, ClaimState::Zoned, nodes),
+        Demand::DelayedVolume => add_own_claim(draw, world, pod, ClaimState::Delayed, nodes),
+        Demand::SelectedVolume => add_own_claim(draw, world, pod, ClaimState::Selected, nodes),
+        Demand::BrokenClaim => add_own_claim(draw, world, pod, ClaimState::Broken, nodes),
+        Demand::Attachments => {
+            for _ in 0..1 + draw.below(2) {
+                add_own_claim(draw, world, pod, ClaimState::Anywhere, nodes);
+            }
+            if draw.chance(40) {
+                add_shared_claim(draw, world, pod, false);
+            }
+        }
+        Demand::Spread => add_spread(draw, pod),
+        Demand::Affinity => add_pod_terms(draw, pod, "podAffinity", 2),
+        Demand::AntiAffinity => add_pod_terms(draw, pod, "podAntiAffinity", 2),
+        Demand::NeededFeature => add_needed_feature(draw, spec),
+        Demand::Gate => spec["schedulingGates"] = json!([{"name": "example.com/quota"}]),
+    }
+}
+
+/// A pod with a name, a namespace and labels.
+fn blank(draw: &mut Draw, name: &str) -> Value {
+    let namespace = *draw.pick(&[NAMESPACES[0], NAMESPACES[0], NAMESPACES[1], NAMESPACES[2]]);
+    let mut labels = json!({});
+    if draw.chance(90) {
+        labels["app"] = json!(draw.pick(&APPS));
+    }
+    if draw.chance(60) {
+        labels["tier"] = json!(draw.pick(&["front", "back"]));
+    }
+    if draw.chance(70) {
+        labels["pod-template-hash"] = json!(draw.pick(&REVISIONS));
+    }
+    json!({
+        "metadata": {"name": name, "namespace": namespace, "uid": format!("uid-{name}"), "labels": labels},
+        "spec": {"schedulerName": "dovetail", "restartPolicy": "Always"},
+    })
+}

@@ -1,0 +1,17 @@
+//go:build kubernetes_1_35
+
+package main
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// knowsEveryField says that worlds are written for a newer API.
+const knowsEveryField = false
+
+// schedulePod asks kube-scheduler to place the pod; nothing is assumed or bound.
+func schedulePod(c *court, pod *v1.Pod) error {
+	_, err := c.scheduler.SchedulePod(c.context, c.framework, framework.NewCycleState(), pod)
+	return err
+}
