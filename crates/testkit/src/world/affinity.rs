@@ -45,14 +45,14 @@ fn term(draw: &mut Draw, labels: &Value) -> Value {
 
 /// A topology key; one in twenty is on no node.
 pub(super) fn topology_key(draw: &mut Draw) -> &'static str {
-    if draw.chance(5) { TOPOLOGY_KEYS[3] } else { *draw.pick(&TOPOLOGY_KEYS[..3]) }
+    if draw.chance(5) { TOPOLOGY_KEYS[3] } else { draw.pick(&TOPOLOGY_KEYS[..3]) }
 }
 
 /// The server turns both lists into expressions of the selector when the pod is created, and keeps
 /// the lists; keys that the pod does not carry are left out.
 fn add_label_keys(draw: &mut Draw, term: &mut Value, labels: &Value) {
-    let (field, operator) = *draw.pick(&[("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]);
-    let key = *draw.pick(&["pod-template-hash", "tier", "absent-key"]);
+    let (field, operator) = draw.pick(&[("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]);
+    let key = draw.pick(&["pod-template-hash", "tier", "absent-key"]);
     term[field] = json!([key]);
     let Some(value) = labels[key].as_str() else { return };
     let expression = json!({"key": key, "operator": operator, "values": [value]});

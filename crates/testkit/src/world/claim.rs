@@ -32,7 +32,7 @@ pub(super) fn add_storage(draw: &mut Draw, world: &mut World, nodes: &[String]) 
     if draw.chance(40) {
         world.csi_drivers[0]["spec"]["preventPodSchedulingIfMissing"] = json!(true);
     }
-    let limited_percent = *draw.pick(&[40, 70, 90]);
+    let limited_percent = draw.pick(&[40, 70, 90]);
     for node in nodes {
         if draw.chance(90) {
             world.csi_nodes.push(csi_node(draw, node, limited_percent));
@@ -71,7 +71,7 @@ fn capacity(draw: &mut Draw, number: usize, nodes: &[String]) -> Value {
         "storageClassName": draw.pick(&["scarce", "scarce", "scarce", "zonal"]),
     });
     match draw.below(4) {
-        0 => capacity["nodeTopology"] = json!({"matchLabels": {HOSTNAME: draw.pick(nodes)}}),
+        0 => capacity["nodeTopology"] = json!({"matchLabels": {HOSTNAME: draw.one(nodes)}}),
         1 => capacity["nodeTopology"] = json!({}),
         2 => {
             capacity["nodeTopology"] = json!({"matchExpressions":
@@ -134,7 +134,7 @@ pub(super) fn add_claim(
                 json!(draw.pick(&["zonal", "zonal", "delayed", "scarce"]));
             if state == ClaimState::Selected {
                 claim["metadata"]["annotations"] =
-                    json!({"volume.kubernetes.io/selected-node": draw.pick(nodes)});
+                    json!({"volume.kubernetes.io/selected-node": draw.one(nodes)});
             }
         }
         ClaimState::Broken => {
@@ -174,7 +174,7 @@ fn bind(draw: &mut Draw, world: &mut World, claim: &mut Value, state: ClaimState
         }
         ClaimState::Zoned => {
             let key = draw.pick(&[ZONE, ZONE, "failure-domain.beta.kubernetes.io/zone", REGION]);
-            volume["metadata"]["labels"][*key] = if *key == REGION {
+            volume["metadata"]["labels"][key] = if key == REGION {
                 json!("region-1")
             } else {
                 json!(draw.pick(&["zone-a", "zone-b", "zone-b__zone-c"]))
@@ -217,7 +217,7 @@ pub(super) fn add_attachment(draw: &mut Draw, world: &mut World, node: &str) {
     if world.persistent_volumes.is_empty() {
         return;
     }
-    let volume = draw.pick(&world.persistent_volumes);
+    let volume = draw.one(&world.persistent_volumes);
     let attachment = json!({
         "metadata": {"name": format!("attachment-{}", world.volume_attachments.len())},
         "spec": {

@@ -269,18 +269,18 @@ fn pod_affinity() -> Vec<DocumentedWorld> {
 fn spread() -> Vec<DocumentedWorld> {
     let four = [("node1", "zoneA"), ("node2", "zoneA"), ("node3", "zoneB"), ("node4", "zoneB")];
     let five = [four.as_slice(), &[("node5", "zoneC")]].concat();
-    let foo = json!({"foo": "bar"});
+    let labels = json!({"foo": "bar"});
     let constraint = |key: &str| {
         json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"foo": "bar"}}})
     };
-    let mypod = |spec: Value| pod("mypod", foo.clone(), spec);
+    let mypod = |spec: Value| pod("mypod", labels.clone(), spec);
     let one = json!({"topologySpreadConstraints": [constraint(ZONE)]});
     let two = json!({"topologySpreadConstraints": [constraint(ZONE), constraint("node")]});
     let mut not_c = one.clone();
     not_c["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
         "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["zoneC"]}]}]});
-    let three_pods = || running(&["node1", "node2", "node3"], &foo);
+    let three_pods = || running(&["node1", "node2", "node3"], &labels);
     let three_zones = [("a", "zone1"), ("b", "zone2"), ("c", "zone3")];
     let skewed = |nodes: &[&str], max_skew: i32, min_domains: Option<i32>| {
         let mut constraint = constraint(ZONE);
@@ -288,7 +288,7 @@ fn spread() -> Vec<DocumentedWorld> {
         if let Some(min_domains) = min_domains {
             constraint["minDomains"] = json!(min_domains);
         }
-        (running(nodes, &foo), mypod(json!({"topologySpreadConstraints": [constraint]})))
+        (running(nodes, &labels), mypod(json!({"topologySpreadConstraints": [constraint]})))
     };
     let full = ["a", "a", "b", "b", "c", "c"];
     let (pods_221, skew_1) = skewed(&full[..5], 1, None);
@@ -312,7 +312,7 @@ fn spread() -> Vec<DocumentedWorld> {
         shown(
             "two constraints may contradict each other",
             plain(&four[..3]),
-            running(&["node1", "node1", "node2", "node3", "node3"], &foo),
+            running(&["node1", "node1", "node2", "node3", "node3"], &labels),
             mypod(two),
             &[],
         ),

@@ -33,7 +33,7 @@ pub fn generate(seed: u64) -> World {
         world.pods.push(pod);
     }
     let modest = pending(draw, &mut world, "modest", &[], &names);
-    let choice = *draw.pick(&[Demand::NodeName, Demand::NodeSelector]);
+    let choice = draw.pick(&[Demand::NodeName, Demand::NodeSelector]);
     let picky = pending(draw, &mut world, "picky", &[choice], &names);
     world.pending.extend([modest, picky]);
     for number in 0..4 {
@@ -53,10 +53,10 @@ pub fn generate(seed: u64) -> World {
 
 /// One demand for most pods, so that single filters decide; several for the rest.
 fn demands(draw: &mut Draw, volumes: bool) -> Vec<Demand> {
-    let count = *draw.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 4]);
+    let count = draw.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 4]);
     let mut demands = Vec::new();
     while demands.len() < count {
-        let demand = if draw.chance(3) { Demand::Gate } else { *draw.pick(&DEMANDS) };
+        let demand = if draw.chance(3) { Demand::Gate } else { draw.pick(&DEMANDS) };
         if !demands.contains(&demand) && (volumes || !needs_storage(demand)) {
             demands.push(demand);
         }

@@ -35,11 +35,11 @@ pub(super) struct Climate {
 impl Climate {
     pub(super) fn draw(draw: &mut Draw) -> Self {
         Self {
-            tainted_percent: *draw.pick(&[0, 0, 20, 30, 50]),
-            cordoned_percent: *draw.pick(&[0, 0, 15, 30, 50]),
-            labelled_percent: *draw.pick(&[100, 100, 90, 70]),
-            declaring_percent: *draw.pick(&[0, 40, 60, 100]),
-            most_slots: *draw.pick(&[110, 110, 110, 6]),
+            tainted_percent: draw.pick(&[0, 0, 20, 30, 50]),
+            cordoned_percent: draw.pick(&[0, 0, 15, 30, 50]),
+            labelled_percent: draw.pick(&[100, 100, 90, 70]),
+            declaring_percent: draw.pick(&[0, 40, 60, 100]),
+            most_slots: draw.pick(&[110, 110, 110, 6]),
         }
     }
 }
@@ -79,22 +79,22 @@ fn labels(draw: &mut Draw, climate: &Climate, name: &str) -> Value {
         set(HOSTNAME, name);
     }
     if draw.chance(has) {
-        set(ZONE, *draw.pick(&ZONES));
+        set(ZONE, draw.pick(&ZONES));
     }
     if draw.chance(has) {
-        set(REGION, *draw.pick(&["region-1", "region-2"]));
+        set(REGION, draw.pick(&["region-1", "region-2"]));
     }
     if draw.chance(8) {
-        set("failure-domain.beta.kubernetes.io/zone", *draw.pick(&ZONES));
+        set("failure-domain.beta.kubernetes.io/zone", draw.pick(&ZONES));
     }
     if draw.chance(has) {
-        set(RACK, *draw.pick(&["rack-1", "rack-2", "rack-3", "rack-4"]));
+        set(RACK, draw.pick(&["rack-1", "rack-2", "rack-3", "rack-4"]));
     }
     if draw.chance(70) {
-        set("disk", *draw.pick(&["ssd", "hdd", "nvme"]));
+        set("disk", draw.pick(&["ssd", "hdd", "nvme"]));
     }
     if draw.chance(70) {
-        set("generation", *draw.pick(&["1", "2", "3", "10", "-4", "third"]));
+        set("generation", draw.pick(&["1", "2", "3", "10", "-4", "third"]));
     }
     Value::Object(labels)
 }
@@ -107,7 +107,7 @@ fn taints(draw: &mut Draw, climate: &Climate) -> Vec<Value> {
     chosen
         .into_iter()
         .map(|(key, value)| {
-            let effect = *draw.pick(&["NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule"]);
+            let effect = draw.pick(&["NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule"]);
             if value.is_empty() {
                 json!({"key": key, "effect": effect})
             } else {

@@ -8,8 +8,7 @@ use super::random::Draw;
 
 /// `spec.nodeName` of a pod that asks to be judged for one node.
 pub(super) fn add_node_name(draw: &mut Draw, spec: &mut Value, nodes: &[String]) {
-    spec["nodeName"] =
-        if draw.chance(95) { json!(draw.pick(nodes)) } else { json!("no-such-node") };
+    spec["nodeName"] = if draw.chance(95) { json!(draw.one(nodes)) } else { json!("no-such-node") };
 }
 
 /// `spec.nodeSelector`.
@@ -20,7 +19,7 @@ pub(super) fn add_node_selector(draw: &mut Draw, spec: &mut Value, nodes: &[Stri
             0 => selector[ZONE] = json!(draw.pick(&ZONES)),
             1 => selector["disk"] = json!(draw.pick(&["ssd", "hdd", "nvme", "tape"])),
             2 => selector[REGION] = json!(draw.pick(&["region-1", "region-2"])),
-            _ => selector[HOSTNAME] = json!(draw.pick(nodes)),
+            _ => selector[HOSTNAME] = json!(draw.one(nodes)),
         }
     }
     spec["nodeSelector"] = selector;
@@ -44,7 +43,7 @@ fn term(draw: &mut Draw, nodes: &[String]) -> Value {
         let operator = draw.pick(&["In", "In", "NotIn"]);
         // The server allows one name per expression.
         term["matchFields"] =
-            json!([{"key": "metadata.name", "operator": operator, "values": [draw.pick(nodes)]}]);
+            json!([{"key": "metadata.name", "operator": operator, "values": [draw.one(nodes)]}]);
     }
     term
 }
@@ -72,7 +71,7 @@ pub(super) fn label_expression(draw: &mut Draw) -> Value {
 pub(super) fn add_tolerations(draw: &mut Draw, spec: &mut Value) {
     let mut tolerations = Vec::new();
     for _ in 0..draw.below(4) {
-        let (key, value) = *draw.pick(&TAINTS);
+        let (key, value) = draw.pick(&TAINTS);
         let mut toleration = match draw.below(3) {
             0 => json!({"key": key, "operator": "Exists"}),
             1 => json!({"key": key, "operator": "Equal", "value": value}),
@@ -101,7 +100,7 @@ pub(super) fn add_universal_toleration(spec: &mut Value) {
 
 /// Fields that only a node which declares a feature can honour.
 pub(super) fn add_needed_feature(draw: &mut Draw, spec: &mut Value) {
-    match *draw.pick(&FEATURES) {
+    match draw.pick(&FEATURES) {
         "RestartAllContainersOnContainerExits" => {
             spec["containers"][0]["restartPolicy"] = json!("Never");
             spec["containers"][0]["restartPolicyRules"] = json!([{

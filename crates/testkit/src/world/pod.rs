@@ -87,7 +87,7 @@ pub(super) fn existing(
     volumes: bool,
 ) -> Value {
     let mut pod = blank(draw, &format!("running-{number}"));
-    let appetite = *draw.pick(&[
+    let appetite = draw.pick(&[
         Appetite::None,
         Appetite::Small,
         Appetite::Small,
@@ -95,7 +95,7 @@ pub(super) fn existing(
         Appetite::Large,
     ]);
     add_containers(draw, &mut pod["spec"], appetite);
-    pod["spec"]["nodeName"] = json!(draw.pick(nodes));
+    pod["spec"]["nodeName"] = json!(draw.one(nodes));
     pod["status"] = json!({"phase": draw.pick(&["Running", "Running", "Running", "Pending"])});
     if draw.chance(35) {
         add_host_ports(draw, &mut pod["spec"]);
@@ -110,7 +110,7 @@ pub(super) fn existing(
         add_disk(draw, &mut pod);
     }
     if volumes && draw.chance(60) {
-        let state = *draw.pick(&[ClaimState::Anywhere, ClaimState::Anywhere, ClaimState::Affine]);
+        let state = draw.pick(&[ClaimState::Anywhere, ClaimState::Anywhere, ClaimState::Affine]);
         add_own_claim(draw, world, &mut pod, state, nodes);
     }
     if volumes && draw.chance(15) {
@@ -140,7 +140,7 @@ pub(super) fn pending(
     let appetite = if demands.contains(&Demand::Capacity) {
         Appetite::Large
     } else {
-        *draw.pick(&[Appetite::None, Appetite::Small])
+        draw.pick(&[Appetite::None, Appetite::Small])
     };
     add_containers(draw, &mut pod["spec"], appetite);
     if !demands.contains(&Demand::NoToleration) && !demands.contains(&Demand::SomeTolerations) {
@@ -193,7 +193,7 @@ fn add_demand(
 
 /// A pod with a name, a namespace and labels.
 fn blank(draw: &mut Draw, name: &str) -> Value {
-    let namespace = *draw.pick(&[NAMESPACES[0], NAMESPACES[0], NAMESPACES[1], NAMESPACES[2]]);
+    let namespace = draw.pick(&[NAMESPACES[0], NAMESPACES[0], NAMESPACES[1], NAMESPACES[2]]);
     let mut labels = json!({});
     if draw.chance(90) {
         labels["app"] = json!(draw.pick(&APPS));

@@ -28,7 +28,7 @@ pub(super) fn add_host_ports(draw: &mut Draw, spec: &mut Value) {
 }
 
 fn host_port(draw: &mut Draw) -> Value {
-    let number = *draw.pick(&[80, 80, 9100]);
+    let number = draw.pick(&[80, 80, 9100]);
     let mut port = json!({
         "containerPort": number,
         "hostPort": number,

@@ -27,7 +27,12 @@ impl Draw {
     }
 
     /// One of the items, each as likely as the others.
-    pub(super) fn pick<'t, T>(&mut self, items: &'t [T]) -> &'t T {
+    pub(super) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        *self.one(items)
+    }
+
+    /// The same, by reference.
+    pub(super) fn one<'t, T>(&mut self, items: &'t [T]) -> &'t T {
         &items[self.below(items.len())]
     }
 

@@ -107,7 +107,7 @@ pub(super) fn add_resize(draw: &mut Draw, pod: &mut Value) {
     }
     if draw.chance(25) {
         // What the kubelet reports of the pod as a whole stands for all its containers.
-        let whole = |cpu: &&str| json!({"cpu": cpu, "memory": "2Gi"});
+        let whole = |cpu: &str| json!({"cpu": cpu, "memory": "2Gi"});
         pod["status"]["allocatedResources"] = whole(draw.pick(&["1", "4"]));
         pod["status"]["resources"] = json!({"requests": whole(draw.pick(&["1", "5"]))});
     }

@@ -29,6 +29,7 @@ fn kube_scheduler_says_what_its_documentation_says() {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "the table is worth a look: --nocapture shows it")]
 fn random_worlds_reach_every_filter() {
     let mut oracle = Oracle::start(Release::V1_37).unwrap();
     let mut coverage = Coverage::default();
@@ -39,7 +40,7 @@ fn random_worlds_reach_every_filter() {
             Err(error) => panic!("seed {seed}: {error}\n{}", world.to_line()),
         }
     }
-    println!("{coverage}");
+    eprintln!("{coverage}");
     assert!(coverage.pods >= 5000, "{coverage}");
     assert!(coverage.worlds_one_sided * 50 <= coverage.worlds, "{coverage}");
     for filter in FILTERS {
