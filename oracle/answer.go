@@ -23,7 +23,9 @@ type PodAnswer struct {
 // one, in the order in which kube-scheduler asks them: the first is the one that kube-scheduler
 // reports. An empty list means that the pod fits.
 type NodeAnswer struct {
-	Node    string      `json:"node"`
+	Node string `json:"node"`
+	// Overcommitted says that the node's pods hold more of something than it has.
+	Overcommitted bool        `json:"overcommitted,omitempty"`
 	Rejects []Rejection `json:"rejects,omitempty"`
 }
 

@@ -44,6 +44,7 @@ func (c *court) judgePod(pod *v1.Pod, nodes []fwk.NodeInfo) (*PodAnswer, error) 
 	}
 	for i, node := range nodes {
 		answer.Nodes[i].Node = node.Node().Name
+		answer.Nodes[i].Overcommitted = isOvercommitted(node)
 	}
 	for _, plugin := range c.plugins {
 		for i, rejection := range c.askAlone(plugin, pod, nodes) {
@@ -96,6 +97,20 @@ func (c *court) askAlone(plugin filterPlugin, pod *v1.Pod, nodes []fwk.NodeInfo)
 		}
 	}
 	return rejections
+}
+
+// isOvercommitted tells whether the pods of a node hold more of anything than the node has. Then
+// kube-scheduler still places pods there that ask for nothing of what is short.
+func isOvercommitted(node fwk.NodeInfo) bool {
+	held, has := node.GetRequested(), node.GetAllocatable()
+	for name, amount := range held.GetScalarResources() {
+		if amount > has.GetScalarResources()[name] {
+			return true
+		}
+	}
+	return held.GetMilliCPU() > has.GetMilliCPU() || held.GetMemory() > has.GetMemory() ||
+		held.GetEphemeralStorage() > has.GetEphemeralStorage() ||
+		len(node.GetPods()) > has.GetAllowedPodNumber()
 }
 
 func rejectionOf(plugin string, status *fwk.Status) *Rejection {

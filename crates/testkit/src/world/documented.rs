@@ -26,6 +26,7 @@ pub fn documented() -> Vec<DocumentedWorld> {
     worlds.extend(taints());
     worlds.extend(pod_affinity());
     worlds.extend(spread());
+    worlds.extend(skew());
     worlds
 }
 
@@ -266,84 +267,76 @@ fn pod_affinity() -> Vec<DocumentedWorld> {
     ]
 }
 
+/// What the documentation's spread constraints count.
+fn counted() -> Value {
+    json!({"foo": "bar"})
+}
+
+fn constraint(key: &str) -> Value {
+    json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": counted()}})
+}
+
+/// “Pod Topology Spread Constraints”: the drawn clusters.
 fn spread() -> Vec<DocumentedWorld> {
     let four = [("node1", "zoneA"), ("node2", "zoneA"), ("node3", "zoneB"), ("node4", "zoneB")];
     let five = [four.as_slice(), &[("node5", "zoneC")]].concat();
-    let labels = json!({"foo": "bar"});
-    let constraint = |key: &str| {
-        json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"foo": "bar"}}})
-    };
-    let mypod = |spec: Value| pod("mypod", labels.clone(), spec);
+    let mypod = |spec: Value| pod("mypod", counted(), spec);
     let one = json!({"topologySpreadConstraints": [constraint(ZONE)]});
     let two = json!({"topologySpreadConstraints": [constraint(ZONE), constraint("node")]});
     let mut not_c = one.clone();
     not_c["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
         "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["zoneC"]}]}]});
-    let three_pods = || running(&["node1", "node2", "node3"], &labels);
-    let three_zones = [("a", "zone1"), ("b", "zone2"), ("c", "zone3")];
-    let skewed = |nodes: &[&str], max_skew: i32, min_domains: Option<i32>| {
-        let mut constraint = constraint(ZONE);
-        constraint["maxSkew"] = json!(max_skew);
-        if let Some(min_domains) = min_domains {
-            constraint["minDomains"] = json!(min_domains);
-        }
-        (running(nodes, &labels), mypod(json!({"topologySpreadConstraints": [constraint]})))
-    };
-    let full = ["a", "a", "b", "b", "c", "c"];
-    let (pods_221, skew_1) = skewed(&full[..5], 1, None);
-    let (pods_221_again, skew_2) = skewed(&full[..5], 2, None);
-    let (pods_222, five_domains) = skewed(&full, 1, Some(5));
+    let three = || running(&["node1", "node2", "node3"], &counted());
+    let skewed = || running(&["node1", "node1", "node2", "node3", "node3"], &counted());
+    let zone_b = &["node3", "node4"];
     vec![
         shown(
             "one constraint fills the emptier zone",
             plain(&four),
-            three_pods(),
+            three(),
             mypod(one.clone()),
-            &["node3", "node4"],
+            zone_b,
         ),
         shown(
             "two constraints meet on one node",
             plain(&four),
-            three_pods(),
+            three(),
             mypod(two.clone()),
             &["node4"],
         ),
         shown(
             "two constraints may contradict each other",
             plain(&four[..3]),
-            running(&["node1", "node1", "node2", "node3", "node3"], &labels),
+            skewed(),
             mypod(two),
             &[],
         ),
-        shown(
-            "without node affinity the empty zone is the minimum",
-            plain(&five),
-            three_pods(),
-            mypod(one),
-            &["node5"],
-        ),
+        shown("the empty zone is the minimum", plain(&five), three(), mypod(one), &["node5"]),
         shown(
             "a zone that node affinity excludes does not count",
             plain(&five),
-            three_pods(),
+            three(),
             mypod(not_c),
-            &["node3", "node4"],
+            zone_b,
         ),
-        shown("2/2/1 leaves one zone at skew 1", plain(&three_zones), pods_221, skew_1, &["c"]),
-        shown(
-            "2/2/1 leaves every zone at skew 2",
-            plain(&three_zones),
-            pods_221_again,
-            skew_2,
-            &["a", "b", "c"],
-        ),
-        shown(
-            "fewer domains than minDomains make the minimum 0",
-            plain(&three_zones),
-            pods_222,
-            five_domains,
-            &[],
-        ),
+    ]
+}
+
+/// The API reference of `maxSkew` and `minDomains`: pods over three zones, 2/2/1 and 2/2/2.
+fn skew() -> Vec<DocumentedWorld> {
+    let zones = || plain(&[("a", "zone1"), ("b", "zone2"), ("c", "zone3")]);
+    let full = ["a", "a", "b", "b", "c", "c"];
+    let mypod = |max_skew: i32, min_domains: i32| {
+        let mut constraint = constraint(ZONE);
+        constraint["maxSkew"] = json!(max_skew);
+        constraint["minDomains"] = json!(min_domains);
+        pod("mypod", counted(), json!({"topologySpreadConstraints": [constraint]}))
+    };
+    let pods = |count: usize| running(&full[..count], &counted());
+    vec![
+        shown("2/2/1 leaves one zone at skew 1", zones(), pods(5), mypod(1, 1), &["c"]),
+        shown("2/2/1 leaves every zone at skew 2", zones(), pods(5), mypod(2, 1), &["a", "b", "c"]),
+        shown("2/2/2 leaves none below minDomains", zones(), pods(6), mypod(1, 5), &[]),
     ]
 }

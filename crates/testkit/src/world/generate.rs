@@ -5,7 +5,7 @@ use serde_json::json;
 use super::World;
 use super::claim::{add_attachment, add_storage};
 use super::node::{Climate, node};
-use super::pod::{DEMANDS, Demand, existing, pending};
+use super::pod::{DEMANDS, Demand, Setting, existing, pending};
 use super::random::Draw;
 
 /// A random world of 4 to 10 nodes, up to 24 existing pods and 6 pending pods.
@@ -28,8 +28,9 @@ pub fn generate(seed: u64) -> World {
     if volumes {
         add_storage(draw, &mut world, &names);
     }
+    let setting = Setting { volumes, crowded: climate.crowded };
     for number in 0..draw.below(25) {
-        let pod = existing(draw, &mut world, number, &names, volumes);
+        let pod = existing(draw, &mut world, &format!("running-{number}"), &names, &setting);
         world.pods.push(pod);
     }
     let modest = pending(draw, &mut world, "modest", &[], &names);

@@ -28,6 +28,8 @@ pub(super) struct Climate {
     pub(super) cordoned_percent: usize,
     pub(super) labelled_percent: usize,
     pub(super) declaring_percent: usize,
+    /// Whether pods run that together may hold more than their node has.
+    pub(super) crowded: bool,
     /// Pod slots of a node at most.
     pub(super) most_slots: i64,
 }
@@ -35,10 +37,11 @@ pub(super) struct Climate {
 impl Climate {
     pub(super) fn draw(draw: &mut Draw) -> Self {
         Self {
-            tainted_percent: draw.pick(&[0, 0, 20, 30, 50]),
-            cordoned_percent: draw.pick(&[0, 0, 15, 30, 50]),
+            tainted_percent: draw.pick(&[0, 10, 20, 30, 50]),
+            cordoned_percent: draw.pick(&[0, 15, 25, 40, 50]),
             labelled_percent: draw.pick(&[100, 100, 90, 70]),
             declaring_percent: draw.pick(&[0, 40, 60, 100]),
+            crowded: draw.chance(15),
             most_slots: draw.pick(&[110, 110, 110, 6]),
         }
     }

@@ -124,6 +124,9 @@ impl PodAnswer {
 pub struct NodeAnswer {
     /// Name of the node.
     pub node: String,
+    /// The node's pods hold more of something than it has.
+    #[serde(default)]
+    pub overcommitted: bool,
     /// The rejections; kube-scheduler reports the first.
     #[serde(default)]
     pub rejects: Vec<Rejection>,

@@ -82,20 +82,23 @@ pub(super) const DEMANDS: [Demand; 33] = [
 pub(super) fn existing(
     draw: &mut Draw,
     world: &mut World,
-    number: usize,
+    name: &str,
     nodes: &[String],
-    volumes: bool,
+    setting: &Setting,
 ) -> Value {
-    let mut pod = blank(draw, &format!("running-{number}"));
-    let appetite = draw.pick(&[
-        Appetite::None,
-        Appetite::Small,
-        Appetite::Small,
-        Appetite::Small,
-        Appetite::Large,
-    ]);
+    let volumes = setting.volumes;
+    let mut pod = blank(draw, name);
+    if draw.chance(50) {
+        pod["spec"]["schedulerName"] = json!("default-scheduler");
+    }
+    let largest = if setting.crowded { Appetite::Large } else { Appetite::Small };
+    let appetite = draw.pick(&[Appetite::None, Appetite::Small, Appetite::Small, largest]);
     add_containers(draw, &mut pod["spec"], appetite);
-    pod["spec"]["nodeName"] = json!(draw.one(nodes));
+    let node = draw.below(nodes.len());
+    pod["spec"]["nodeName"] = json!(nodes[node]);
+    if !setting.crowded {
+        drop_what_is_not_there(&mut pod["spec"], &world.nodes[node]);
+    }
     pod["status"] = json!({"phase": draw.pick(&["Running", "Running", "Running", "Pending"])});
     if draw.chance(35) {
         add_host_ports(draw, &mut pod["spec"]);
@@ -116,7 +119,7 @@ pub(super) fn existing(
     if volumes && draw.chance(15) {
         add_shared_claim(draw, world, &mut pod, false);
     }
-    if draw.chance(12) {
+    if draw.chance(if setting.crowded { 20 } else { 6 }) {
         add_resize(draw, &mut pod);
     }
     match draw.below(20) {
@@ -126,6 +129,23 @@ pub(super) fn existing(
         _ => {}
     }
     pod
+}
+
+/// What is the same for all pods of a world.
+pub(super) struct Setting {
+    /// There is storage.
+    pub(super) volumes: bool,
+    /// Pods may together hold more than their node has.
+    pub(super) crowded: bool,
+}
+
+/// A node without a resource does not run pods that ask for it.
+fn drop_what_is_not_there(spec: &mut Value, node: &Value) {
+    for container in spec["containers"].as_array_mut().into_iter().flatten() {
+        if let Some(requests) = container["resources"]["requests"].as_object_mut() {
+            requests.retain(|name, _| node["status"]["allocatable"].get(name).is_some());
+        }
+    }
 }
 
 /// A pod that waits, with these demands.
