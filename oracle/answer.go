@@ -26,7 +26,7 @@ type NodeAnswer struct {
 	Node string `json:"node"`
 	// Overcommitted says that the node's pods hold more of something than it has.
 	Overcommitted bool        `json:"overcommitted,omitempty"`
-	Rejects []Rejection `json:"rejects,omitempty"`
+	Rejects       []Rejection `json:"rejects,omitempty"`
 }
 
 // Rejection is one plugin's no.
