@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use clap::Args;
-use dovetail_trace::{Cluster, ReadOptions, SkippedRow, Trace, read_cluster, read_trace};
+use dovetail_trace::{
+    Cluster, ReadOptions, SkippedRow, Trace, TraceError, read_cluster, read_trace,
+};
 
 use crate::app::App;
 
@@ -29,7 +31,7 @@ pub(crate) fn jobs(app: &App, path: &Path, rows: RowFlags) -> Result<Trace> {
 
 /// The jobs of a file, read as told.
 pub(crate) fn jobs_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Trace> {
-    let trace = read_trace(path, options)?;
+    let trace = read_trace(path, options).map_err(or_skip)?;
     tell(app, path, &trace.notes, &trace.skipped);
     Ok(trace)
 }
@@ -41,9 +43,21 @@ pub(crate) fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<Cluster
 
 /// The machines of a file, read as told.
 pub(crate) fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cluster> {
-    let cluster = read_cluster(path, options)?;
+    let cluster = read_cluster(path, options).map_err(or_skip)?;
     tell(app, path, &cluster.notes, &cluster.skipped);
     Ok(cluster)
+}
+
+/// Names the flag that gets past a bad row.
+fn or_skip(error: TraceError) -> Error {
+    match &error {
+        TraceError::Row(_) => {
+            let text =
+                format!("{error} Or leave bad rows out, and have them listed: --skip-bad-rows.");
+            Error::new(error).context(text)
+        }
+        _ => error.into(),
+    }
 }
 
 fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {

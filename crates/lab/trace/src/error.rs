@@ -158,7 +158,7 @@ impl TraceError {
 /// A row that says something impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file} line {line}{}: {text:?} {problem}; expected {expected}. Correct the row, or leave bad rows out and have them listed.",
+    "{file} line {line}{}: {text:?} {problem}; expected {expected}. Correct the row.",
     .column.as_ref().map(|column| format!(", column {column}")).unwrap_or_default()
 )]
 pub struct RowError {
