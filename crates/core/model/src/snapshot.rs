@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::action::PendingReason;
 use crate::device::MigTable;
 use crate::holding::Holding;
-use crate::ids::JobId;
-use crate::job::Job;
+use crate::ids::{JobId, NodeName, QueueName};
+use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
 use crate::queue::Queue;
 use crate::topology::Topology;
@@ -35,4 +35,25 @@ pub struct Snapshot {
     pub reasons: Vec<(JobId, PendingReason)>,
     /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both at 0.
     pub random_draws: [u64; 2],
+    /// What was found not to fit and is not tried again before something it wants becomes better.
+    pub sleeping: Vec<Sleeping>,
+    /// What became better since waiting jobs were last tried, as bits of the engine's own.
+    pub helped: u64,
+    /// Nodes on which something was freed since then.
+    pub helped_nodes: Vec<NodeName>,
+}
+
+/// A class of jobs that ask for the same, found not to fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sleeping {
+    /// Their queue.
+    pub queue: QueueName,
+    /// What they ask for.
+    pub pod_sets: Vec<PodSet>,
+    /// Where.
+    pub topology: TopologyRequest,
+    /// What must become better first, as bits of the engine's own.
+    pub wants: u64,
+    /// What the first of them is told.
+    pub reason: PendingReason,
 }

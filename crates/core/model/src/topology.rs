@@ -33,4 +33,9 @@ impl Topology {
         }
         self.levels.iter().position(|level| level.name == name)
     }
+
+    /// Name of the level at a depth, as [`Topology::depth`] counts.
+    pub fn name_at(&self, depth: usize) -> &str {
+        self.levels.get(depth).map_or(NODE_LEVEL, |level| &level.name)
+    }
 }

@@ -86,6 +86,16 @@ impl Help {
     /// Anything that frees something.
     pub const FREED: Self = Self(!(1 << 30));
 
+    /// As plain data.
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// From plain data.
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits as u32)
+    }
+
     /// What helps against one cause.
     pub fn against(cause: Cause) -> Self {
         Self(1 << cause as u8)

@@ -55,11 +55,6 @@ fn cases() -> Vec<(&'static str, i32, String)> {
         ("pause_without_checkpoint", 2, format!("{TIMED} --order fifo --pause-at 60")),
         ("record_with_preemption", 2, format!("{TIMED} --order srtf --record log")),
         ("pause_of_arrivals_only", 2, format!("{FGD} --pause-at 60 --checkpoint paused.json")),
-        (
-            "pause_with_random",
-            2,
-            format!("{TIMED} --order fifo --policy random --pause-at 60 --checkpoint p.json"),
-        ),
         ("not_a_recording", 3, "sim replay jobs.csv".into()),
         ("not_a_checkpoint", 3, format!("{TIMED} --order fifo --from-checkpoint nodes.csv")),
         ("machines_for_jobs", 3, "trace stats nodes.csv".into()),

@@ -34,7 +34,7 @@ impl Engine {
                 self.state.helped = Help::ALL;
             }
             Event::Submitted(job) => self.submit(*job, &mut plan)?,
-            Event::Ended { job } => self.end(job)?,
+            Event::Ended { job } => self.end(job, &mut plan)?,
             Event::Ending { job, expected_end_ms } => {
                 let record = self.jobs.get(&job).ok_or(EngineError::UnknownJob { job })?;
                 for id in &record.holdings {
@@ -128,7 +128,7 @@ impl Engine {
             let Some(record) = self.jobs.get_mut(&job) else { continue };
             record.holdings.retain(|id| self.state.holdings.contains(*id));
             plan.actions.push(Action::Lost { job });
-            self.end(job)?;
+            self.end(job, plan)?;
         }
         Ok(())
     }
@@ -152,11 +152,6 @@ impl Engine {
         }
         let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
         let (place, class) = self.pending.push(&job, key);
-        let mut reason = None;
-        if self.pending.is_asleep(class) {
-            reason = Some(PendingReason::WaitingForTurn);
-            plan.actions.push(Action::Wait { job: job.id, reason: PendingReason::WaitingForTurn });
-        }
         let id = job.id;
         let record = JobRecord {
             job,
@@ -164,16 +159,26 @@ impl Engine {
             holdings: Vec::new(),
             counted_milli: 0,
             place: Some((place, class)),
-            reason,
+            reason: None,
         };
         self.jobs.insert(id, record);
+        if let Some(sleep) = self.pending.asleep(class) {
+            let first = self.pending.first_of(class) == Some(id);
+            let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
+            self.say(id, reason, plan);
+        }
         Ok(())
     }
 
-    fn end(&mut self, job: JobId) -> Result<(), EngineError> {
+    fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         if let Some((place, class)) = record.place {
             self.pending.remove(place, class);
+            if let (Some(next), Some(sleep)) =
+                (self.pending.first_of(class), self.pending.asleep(class))
+            {
+                self.say(next, sleep.reason, plan);
+            }
         }
         for id in record.holdings {
             self.state.remove_holding(id);

@@ -10,7 +10,7 @@ use crate::explain::DecisionRecord;
 use crate::finder::Scope;
 use crate::fit::RuleVerdicts;
 use crate::gang::{Gang, PlacedPod, Placer};
-use crate::queue::OrderKey;
+use crate::queue::{OrderKey, Sleep};
 use crate::view::View;
 
 impl Engine {
@@ -36,7 +36,7 @@ impl Engine {
                     after = None;
                 }
                 Err((reason, wants)) => {
-                    self.pending.sleep(class, wants);
+                    self.pending.sleep(class, Sleep { wants, reason });
                     self.say(job, reason, plan);
                     after = Some(place);
                 }
@@ -178,7 +178,7 @@ impl Engine {
         if hopeless { Help::FREED } else { Help::ALL }
     }
 
-    fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {
+    pub(super) fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {
         let record = self.jobs.get_mut(&job).expect("a pending job is known");
         if record.reason != Some(reason) {
             record.reason = Some(reason);

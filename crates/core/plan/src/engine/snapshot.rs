@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Holding, Job, Node, Owner, Snapshot};
+use dovetail_model::snapshot::Sleeping;
+use dovetail_model::{
+    Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
+};
 
 use super::apply::Drain;
 use super::{Engine, EngineError, JobRecord};
-use crate::gang::Gang;
-use crate::queue::ClassKey;
+use crate::cause::Help;
+use crate::gang::{Gang, GangSet};
+use crate::queue::{ClassKey, Sleep};
 use crate::state::State;
 
 impl State {
@@ -91,7 +95,50 @@ impl Engine {
         }
         let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
         self.quota.recount(holds);
+        self.adopt_sleep(snapshot)
+    }
+
+    fn adopt_sleep(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        for sleeping in &snapshot.sleeping {
+            let asks = Job {
+                pod_sets: sleeping.pod_sets.clone(),
+                topology: sleeping.topology.clone(),
+                ..Job::single(JobId(u64::MAX), "sleeping", 0, Arc::default())
+            };
+            let gang = Arc::new(Gang::of(&mut self.state, &asks)?);
+            let class = self.pending.class(ClassKey { queue: sleeping.queue.clone(), gang });
+            let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
+            self.pending.sleep(class, Sleep { wants, reason });
+        }
+        if !snapshot.sleeping.is_empty() {
+            let slot = |name: &NodeName| self.state.nodes.find(name);
+            self.state.helped_nodes = snapshot.helped_nodes.iter().filter_map(slot).collect();
+            self.state.helped = Help::from_bits(snapshot.helped);
+        }
         Ok(())
+    }
+
+    fn sleeping(&self, key: &ClassKey, sleep: Sleep) -> Sleeping {
+        let level = |depth: Option<usize>| depth.map(|d| self.state.topology.name_at(d).to_owned());
+        let topology = |required, preferred| TopologyRequest {
+            required: level(required),
+            preferred: level(preferred),
+        };
+        let pod_set = |set: &GangSet| PodSet {
+            name: set.pod_set.to_string(),
+            requirement: Arc::clone(&self.state.shapes.get(set.shape).requirement),
+            min: set.min + set.first_ordinal,
+            max: set.max + set.first_ordinal,
+            present: set.first_ordinal,
+            topology: topology(set.required, set.preferred),
+        };
+        Sleeping {
+            queue: key.queue.clone(),
+            pod_sets: key.gang.sets.iter().map(pod_set).collect(),
+            topology: topology(key.gang.required, key.gang.preferred),
+            wants: sleep.wants.bits(),
+            reason: sleep.reason,
+        }
     }
 
     fn adopt_holding(&mut self, holding: &Holding) {
@@ -137,6 +184,10 @@ impl Engine {
         let mut holdings: Vec<Holding> =
             self.state.holdings.iter().map(|(id, _)| self.state.export(id)).collect();
         holdings.extend(self.unplaced_foreign.values().cloned());
+        let name = |slot: &NodeId| {
+            let is_there = self.state.nodes.hot(*slot).is_present();
+            is_there.then(|| self.state.nodes.cold(*slot).node.name.clone())
+        };
         Snapshot {
             now_ms: self.now_ms,
             topology: self.state.topology.clone(),
@@ -147,6 +198,13 @@ impl Engine {
             holdings,
             reasons,
             random_draws: [self.finder.draws(), self.policy.draws()],
+            sleeping: self
+                .pending
+                .sleeping()
+                .map(|(key, sleep)| self.sleeping(key, sleep))
+                .collect(),
+            helped: self.state.helped.bits(),
+            helped_nodes: self.state.helped_nodes.iter().filter_map(name).collect(),
         }
     }
 }

@@ -257,7 +257,7 @@ impl Engine {
             WaitingClass {
                 first: &record.job,
                 jobs: self.pending.class_len(class) as u64,
-                tried: self.pending.is_asleep(class),
+                tried: self.pending.asleep(class).is_some(),
                 blocked_by_quota: quota.is_some(),
                 sets: record.gang.sets.iter().map(set).collect(),
             }

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Job, JobId};
+use dovetail_model::{Job, JobId, PendingReason};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,17 @@ pub(crate) struct ClassKey {
 struct Class {
     key: ClassKey,
     jobs: BTreeSet<OrderKey>,
-    /// What must become better; `None` while awake.
-    asleep: Option<Help>,
+    /// `None` while awake.
+    asleep: Option<Sleep>,
+}
+
+/// Why a class sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sleep {
+    /// What must become better.
+    pub(crate) wants: Help,
+    /// What its first job is told.
+    pub(crate) reason: PendingReason,
 }
 
 /// All waiting jobs.
@@ -80,14 +89,20 @@ impl Pending {
             Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
         };
         let place = (Reverse(job.priority), value, job.id);
+        let number = self.class(key);
+        self.change(number, |class| class.jobs.insert(place));
+        self.waiting += 1;
+        (place, number)
+    }
+
+    /// The number of a class; a new one is awake and has no jobs.
+    pub(crate) fn class(&mut self, key: ClassKey) -> usize {
         let next = self.classes.len();
         let number = *self.numbers.entry(key.clone()).or_insert(next);
         if number == next {
             self.classes.push(Class { key, jobs: BTreeSet::new(), asleep: None });
         }
-        self.change(number, |class| class.jobs.insert(place));
-        self.waiting += 1;
-        (place, number)
+        number
     }
 
     /// Takes a job out.
@@ -111,16 +126,27 @@ impl Pending {
     }
 
     /// Puts a class to sleep until something it wants becomes better.
-    pub(crate) fn sleep(&mut self, class: usize, wants: Help) {
-        self.wanted |= wants;
+    pub(crate) fn sleep(&mut self, class: usize, sleep: Sleep) {
+        self.wanted |= sleep.wants;
         self.change(class, |class| {
-            class.asleep = Some(wants);
+            class.asleep = Some(sleep);
             true
         });
     }
 
-    pub(crate) fn is_asleep(&self, class: usize) -> bool {
-        self.classes[class].asleep.is_some()
+    /// Why a class sleeps; `None` while it is awake.
+    pub(crate) fn asleep(&self, class: usize) -> Option<Sleep> {
+        self.classes[class].asleep
+    }
+
+    /// All sleeping classes, also those without jobs.
+    pub(crate) fn sleeping(&self) -> impl Iterator<Item = (&ClassKey, Sleep)> {
+        self.classes.iter().filter_map(|class| Some((&class.key, class.asleep?)))
+    }
+
+    /// The first job of a class.
+    pub(crate) fn first_of(&self, class: usize) -> Option<JobId> {
+        self.classes[class].jobs.first().map(|place| place.2)
     }
 
     /// Sleeping classes with jobs that want any of what became better. Those without jobs just wake.
@@ -131,7 +157,7 @@ impl Pending {
         }
         self.wanted = Help::NONE;
         for (number, class) in self.classes.iter_mut().enumerate() {
-            let Some(wants) = class.asleep else { continue };
+            let Some(Sleep { wants, .. }) = class.asleep else { continue };
             if !wants.meets(helped) {
                 self.wanted |= wants;
             } else if class.jobs.is_empty() {
@@ -147,7 +173,7 @@ impl Pending {
     /// What a class asks for, and what it wants to become better.
     pub(crate) fn asks(&self, class: usize) -> (&ClassKey, Help) {
         let class = &self.classes[class];
-        (&class.key, class.asleep.unwrap_or(Help::NONE))
+        (&class.key, class.asleep.map_or(Help::NONE, |sleep| sleep.wants))
     }
 
     /// Wakes a class.

@@ -136,6 +136,32 @@ fn mig_slices_leave_room_for_the_others() {
 }
 
 #[test]
+fn the_first_of_those_alike_is_told_what_helps_and_the_others_to_wait_their_turn() {
+    let mut world = World::nodes(vec![gpus("n", 1)]);
+    assert!(world.start(whole(1)).is_some());
+    let told = |plan: Plan| -> Vec<(u64, PendingReason)> {
+        let waits = plan.actions.into_iter().filter_map(|action| match action {
+            Action::Wait { job, reason } => Some((job.0, reason)),
+            _ => None,
+        });
+        waits.collect()
+    };
+    let (first, turn) = (PendingReason::Unschedulable, PendingReason::WaitingForTurn);
+    assert_eq!(told(world.submit(|_| {}, asks(whole(1)))), [(2, first)]);
+    assert_eq!(told(world.submit(|_| {}, asks(whole(1)))), [(3, turn)]);
+    assert_eq!(told(world.end(2)), [(3, first)], "it is first in line now");
+    assert_eq!(told(world.end(3)), []);
+    assert_eq!(told(world.submit(|_| {}, asks(whole(1)))), [(4, first)], "nobody is before it");
+    let resumed = world.engines[0].snapshot();
+    assert_eq!(resumed.sleeping.len(), 1);
+    let mut resumed = World::of(&resumed);
+    assert_eq!(resumed.engines[0].snapshot(), world.engines[0].snapshot());
+    resumed.next_job = 5;
+    assert_eq!(told(resumed.submit(|_| {}, asks(whole(1)))), [(5, turn)]);
+    assert_eq!(placed(&resumed.end(1)).len(), 1, "what is freed wakes them");
+}
+
+#[test]
 fn devices_of_one_island_come_from_the_smallest_that_suffices() {
     let mut here = gpus("n", 5);
     here.devices.iter_mut().skip(3).for_each(|device| device.island = 1);

@@ -181,12 +181,6 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
         let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
         return Err(UsageError(text).into());
     }
-    if let Some(flag) = flags.pause.given().filter(|_| name == "random") {
-        // A resumed engine tries waiting gangs again, which draws from the sequence once more.
-        let text =
-            format!("{flag}: policy random would draw otherwise after a pause: leave it out");
-        return Err(UsageError(text).into());
-    }
     Ok(TimedPlan {
         order,
         policy: flags.learning.policy(name, seed)?,

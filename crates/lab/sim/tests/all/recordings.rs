@@ -83,8 +83,7 @@ fn a_recording_replays_and_a_changed_one_is_caught() {
 
 #[test]
 fn a_paused_simulation_goes_on_as_if_never_paused() {
-    // A resumed engine tries waiting gangs again, for which `random` draws: it cannot be paused.
-    for policy in ["dovetail", "fgd-learnt", "kube-default"] {
+    for policy in ["dovetail", "fgd-learnt", "kube-default", "random"] {
         let whole = run(policy).0;
         let mut simulation = Simulation::new(world(), config(policy)).unwrap();
         let mut pauses = 0;
