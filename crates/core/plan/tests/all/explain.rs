@@ -22,6 +22,8 @@ fn starts(snapshot: &Snapshot, job: &Job, given_up: &[Relaxation], policy: &Poli
     world.jobs.retain(|other| other.start_ms.is_some());
     world.jobs.push(relax(job, given_up));
     world.jobs.sort_by_key(|job| job.id);
+    // It is another world now: what was found not to fit there says nothing here.
+    world.sleeping.clear();
     for relaxation in given_up {
         match relaxation {
             Relaxation::Quota => world.queues.iter_mut().for_each(|q| q.limit_gpu_milli = None),
