@@ -9,6 +9,6 @@ fetch_toolchain
 # Each figure in a process of its own, so that its peak memory is its own.
 say "build"
 cargo bench --locked --package dovetail-sim --bench figures --no-run
-for figure in speed gang timed compare policies; do
+for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done

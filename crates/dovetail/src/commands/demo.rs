@@ -16,8 +16,9 @@ use rayon::prelude::*;
 
 use crate::app::App;
 use crate::commands::demo_traces;
+use crate::commands::sim::check::{Check, Watch};
 use crate::input::prices::{PriceFlags, Prices};
-use crate::output::to_stderr;
+use crate::output::{Output, to_stderr};
 use crate::progress::Progress;
 
 /// The scheduler that clusters have, and the one that they could have.
@@ -49,19 +50,25 @@ pub(crate) struct DemoFlags {
 
 /// Runs the demonstration.
 pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
+    let output = app.output("demo", &[Output::Table, Output::Json, Output::Html])?;
     let started = Instant::now();
     let mut data = ReportData {
         title: "dovetail demo".to_owned(),
         program: format!("dovetail {}", env!("CARGO_PKG_VERSION")),
-        command: Some("make demo".to_owned()),
+        command: Some(flags.command(app)),
         ..ReportData::default()
     };
     match flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => demo_traces::fill(&mut data, folder, flags)?,
         None => data.timed.push(synthetic(app, flags)?),
     }
-    app.print(&report::text(&data)?)?;
-    write_report(&flags.report, &report::html(&data)?)?;
+    let html = report::html(&data)?;
+    write_report(&flags.report, &html)?;
+    match output {
+        Output::Json => return app.print_json(&data),
+        Output::Html => return app.print(&html),
+        _ => app.print(&report::text(&data)?)?,
+    }
     let path = flags.report.canonicalize().unwrap_or_else(|_| flags.report.clone());
     let seconds = started.elapsed().as_secs_f64();
     app.print(&format!("\nReport with plots: {}  ({seconds:.0} s)\n", path.display()))
@@ -86,7 +93,8 @@ fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
         POLICIES.join(" and ")
     ));
     let prices = flags.prices.of(&cluster)?;
-    compare("synthetic month", &cluster, &jobs, &prices)
+    let span = if flags.days == 30 { "month".to_owned() } else { format!("{} days", flags.days) };
+    compare(&format!("synthetic {span}"), &cluster, &jobs, &prices)
 }
 
 /// The same jobs under both policies, side by side.
@@ -128,9 +136,11 @@ fn replay(
     // Behind the last submission a trace offers nothing, and an emptying cluster says nothing.
     let until_ms = jobs.iter().map(|job| job.submit_ms).max();
     let timeline = Timeline::new(TimelineConfig { cause_period_ms: CAUSE_PERIOD_MS, until_ms });
-    let mut eyes = Eyes { timeline, progress };
     let mut simulation = Simulation::new(world, config)?;
+    let judge = Watch::new(Check::Sampled, &simulation.engine.snapshot());
+    let mut eyes = Eyes { timeline, judge, progress };
     simulation.run(None, &mut eyes)?;
+    eyes.judge.verdict()?;
     let usage = UsageReport::new(&eyes.timeline.usage()?, prices);
     let learns = simulation.engine.policy().learnt().is_some();
     let run = TimedRun {
@@ -146,9 +156,10 @@ fn replay(
     })
 }
 
-/// The account of GPU-time, and the progress bar.
+/// The account of GPU-time, the judge of every action, and the progress bar.
 struct Eyes<'p> {
     timeline: Timeline,
+    judge: Watch,
     progress: &'p Progress,
 }
 
@@ -159,6 +170,7 @@ impl Observer for Eyes<'_> {
 
     fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
         self.timeline.stepped(engine, now_ms, events, plan);
+        self.judge.step(events, plan, now_ms);
         let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
         self.progress.advance(ended.count() as u64);
     }
@@ -173,6 +185,18 @@ fn write_report(path: &Path, html: &str) -> Result<()> {
 }
 
 impl DemoFlags {
+    /// What repeats this demonstration.
+    fn command(&self, app: &App) -> String {
+        let Self { nodes, days, load, .. } = self;
+        let seed = app.settings.seed.value;
+        format!("dovetail demo --nodes {nodes} --days {days} --load {load} --seed {seed}")
+    }
+
+    /// Whether the user said anything about prices.
+    pub(crate) fn assumes_prices(&self) -> bool {
+        self.prices.given().is_some()
+    }
+
     /// Prices of the models of a cluster.
     pub(crate) fn prices_of(&self, cluster: &Cluster) -> Result<Prices> {
         self.prices.of(cluster)

@@ -1,16 +1,19 @@
 //! `dovetail demo` on real traces: packing on openb, queueing on Philly.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdWorld, run_fgd};
-use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, ReportData};
+use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData};
 use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;
 
 use crate::commands::demo::{self, DemoFlags};
+use crate::commands::sim::check::{Check, Watch};
+use crate::commands::sim::limits::prefixes;
 use crate::output::to_stderr;
 
 /// Compared on arriving pods; the first is what clusters have.
@@ -44,6 +47,11 @@ pub(crate) fn fill(data: &mut ReportData, folder: &Path, flags: &DemoFlags) -> R
         let cluster = philly_cluster();
         to_stderr(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
         let prices = flags.prices_of(&cluster)?;
+        if !flags.assumes_prices() {
+            let hint = "The Philly trace names no GPU models, so its dollars are unknown: --gpu-price '*=USD_PER_HOUR' assumes a price.";
+            to_stderr(hint);
+            data.notes.push(hint.to_owned());
+        }
         data.timed.push(demo::compare("Philly 2017, jobs that passed", &cluster, &jobs, &prices)?);
     }
     found.then_some(()).with_context(|| {
@@ -80,8 +88,25 @@ fn packing(cluster: &Cluster, pods: &[TraceJob]) -> Result<ArrivalComparison> {
         trace: "openb default".to_owned(),
         nodes: cluster.nodes.len() as u64,
         gpus: cluster.total_gpus(),
-        limits: Vec::new(),
+        limits: SEEDS.par_iter().map(|seed| limit(cluster, pods, *seed)).collect::<Result<_>>()?,
         policies,
+    })
+}
+
+/// What no policy can exceed under a seed.
+fn limit(cluster: &Cluster, pods: &[TraceJob], seed: i64) -> Result<PrefixLimit> {
+    let orders = fgd_orders(pods, &cluster.nodes, seed)?;
+    let world = FgdWorld {
+        nodes: &cluster.nodes,
+        pods,
+        arrivals: &orders.arrivals,
+        node_order: &orders.nodes,
+    };
+    let bounds = prefixes(&world, false)?;
+    Ok(PrefixLimit {
+        seed: seed as u64,
+        device_prefix_percent: bounds.device.arrived_percent,
+        lp_prefix_percent: bounds.lp.arrived_percent,
     })
 }
 
@@ -99,7 +124,14 @@ fn arrival_run(
         node_order: &orders.nodes,
     };
     let config = EngineConfig { policy: PolicySpec::named(policy), ..EngineConfig::default() };
-    let run = run_fgd(&world, config, &mut || 0, &mut |_, _, _| {})?;
+    let started = Instant::now();
+    let mut clock_ns = || started.elapsed().as_nanos() as u64;
+    let (engine, config) = world.engine(config)?;
+    let mut judge = Watch::new(Check::Sampled, &engine.snapshot());
+    let run = run_fgd(&world, config, &mut clock_ns, &mut |_, event, plan| {
+        judge.step(std::slice::from_ref(event), plan, 0);
+    })?;
+    judge.verdict()?;
     let held = run.samples.iter().zip(run.samples.iter().skip(1)).find(|(before, after)| {
         after.arrived_milli > before.arrived_milli
             && after.allocated_milli == before.allocated_milli

@@ -66,6 +66,24 @@ fn the_row_of_an_order_file_is_chosen_by_seed_and_trace() {
 }
 
 #[test]
+fn the_demo_compares_two_policies_and_writes_its_report() {
+    let folder = Folder::new();
+    let small = "demo --nodes 20 --days 1 --report page/demo.html";
+    let shown = folder.json(small);
+    assert_eq!(shown["command"], "dovetail demo --nodes 20 --days 1 --load 0.9 --seed 0");
+    let policies = shown["timed"][0]["policies"].as_array().unwrap();
+    let names: Vec<&Value> = policies.iter().map(|policy| &policy["policy"]).collect();
+    assert_eq!(names, ["kube-default", "dovetail"]);
+    for policy in policies {
+        let run = &policy["runs"][0];
+        assert!(run["metrics"]["jobs"].as_u64() > Some(0), "{run}");
+        assert!(run["account"]["usage"].is_object(), "{run}");
+    }
+    assert!(folder.read("page/demo.html").contains("synthetic 1 days"));
+    assert_eq!(folder.call(&format!("{small} --output csv")).code, Some(2));
+}
+
+#[test]
 fn learnt_values_are_saved_and_taken_up() {
     let folder = Folder::new();
     let run = |more: &str| folder.json(&format!("sim run {FGD} --policy dovetail {more}"));

@@ -15,8 +15,10 @@ use crate::state::State;
 /// Pods beyond this number on one node are not told apart.
 const DEEPEST: i64 = 16;
 
-/// CPU told apart by the first look-up of a step.
+/// Least CPU told apart by the first look-up of a step.
 const BUCKET_MILLI: i64 = 256;
+/// Most such buckets, however much CPU somebody asks for.
+const MOST_BUCKETS: i64 = 1 << 14;
 
 /// Depth fragmentation under one mix, computed once per (devices, CPU step).
 #[derive(Debug)]
@@ -24,8 +26,9 @@ pub(crate) struct DepthFragmentation {
     mix: Vec<Expected>,
     /// Free CPU is told apart only where one more expected pod fits, ascending.
     cpu_steps: Vec<i64>,
-    /// Steps at or below the lower end of each [`BUCKET_MILLI`] of CPU, so that few are compared.
+    /// Steps at or below the lower end of each bucket of CPU, so that few are compared.
     first_step: Vec<u16>,
+    bucket_milli: i64,
     memo: FxHashMap<u64, i64>,
     remember: bool,
 }
@@ -44,22 +47,23 @@ impl DepthFragmentation {
         let mut cpu_steps: Vec<i64> = Vec::new();
         for (kind, _) in mix.iter().filter(|(kind, _)| kind.cpu_milli > 0) {
             let deepest = if kind.gpu_count > 0 { DEEPEST } else { 1 };
-            cpu_steps.extend((1..=deepest).map(|pods| kind.cpu_milli * pods));
+            cpu_steps.extend((1..=deepest).map(|pods| kind.cpu_milli.saturating_mul(pods)));
         }
         cpu_steps.sort_unstable();
         cpu_steps.dedup();
         let mix = mix.iter().map(|(kind, weight)| Expected::of(state, kind, *weight)).collect();
-        let buckets = cpu_steps.last().map_or(0, |last| last / BUCKET_MILLI + 1);
-        let first_step = (0..=buckets)
-            .map(|bucket| cpu_steps.partition_point(|step| *step <= bucket * BUCKET_MILLI) as u16)
-            .collect();
-        Self { mix, cpu_steps, first_step, memo: FxHashMap::default(), remember }
+        let last = cpu_steps.last().copied().unwrap_or(0);
+        let bucket_milli = BUCKET_MILLI.max(last / MOST_BUCKETS + 1);
+        let steps_below = |milli: i64| cpu_steps.partition_point(|step| *step <= milli) as u16;
+        let first_step =
+            (0..=last / bucket_milli).map(|bucket| steps_below(bucket * bucket_milli)).collect();
+        Self { mix, cpu_steps, first_step, bucket_milli, memo: FxHashMap::default(), remember }
     }
 
     /// The step of an amount of free CPU.
     #[inline]
     pub(crate) fn cpu_step(&self, cpu_left_milli: i64) -> u16 {
-        let bucket = usize::try_from(cpu_left_milli / BUCKET_MILLI).unwrap_or(0);
+        let bucket = usize::try_from(cpu_left_milli / self.bucket_milli).unwrap_or(0);
         let Some(first) = self.first_step.get(bucket) else { return self.cpu_steps.len() as u16 };
         let mut step = usize::from(*first);
         while self.cpu_steps.get(step).is_some_and(|next| *next <= cpu_left_milli) {

@@ -327,6 +327,9 @@ impl Version {
     }
 }
 
+/// More free CPU than this on one node is not told apart, so that amounts can be multiplied.
+const MOST_CPU_MILLI: i64 = 1 << 32;
+
 /// What the free CPU can carry and what it cannot fill, at the learnt CPU per GPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Balance {
@@ -357,6 +360,7 @@ impl Balance {
         if self.carried == 0 {
             return 0;
         }
+        let cpu_milli = cpu_milli.min(MOST_CPU_MILLI);
         let stranded = (idle_milli - (cpu_milli * self.carried >> 20)).clamp(0, SCORE_LIMIT >> 20);
         let surplus = ((cpu_milli * self.filled >> 20) - idle_milli).clamp(0, SCORE_LIMIT >> 20);
         (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)

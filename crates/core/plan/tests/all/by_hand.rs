@@ -136,6 +136,22 @@ fn mig_slices_leave_room_for_the_others() {
 }
 
 #[test]
+fn absurd_requests_cost_nothing_and_keep_nobody_out() {
+    let snapshot = Snapshot { nodes: vec![gpus("n", 8)], ..Snapshot::default() };
+    let mut engine = Engine::new(EngineConfig::default(), &snapshot).expect("a good world");
+    let mut submit = |number: u64, cpu_milli: i64| {
+        let resources = Resources::pod(cpu_milli, 0);
+        let requirement = Requirement { resources, ..asks(whole(1)) };
+        let job = Job::single(JobId(number), "absurd", 0, Arc::new(requirement));
+        engine.step(Event::Submitted(Box::new(job)), 0).expect("a step")
+    };
+    for number in 0..600 {
+        assert_eq!(placed(&submit(number, i64::MAX / 1_000_000)), []);
+    }
+    assert_eq!(placed(&submit(600, 1000)).len(), 1);
+}
+
+#[test]
 fn the_first_of_those_alike_is_told_what_helps_and_the_others_to_wait_their_turn() {
     let mut world = World::nodes(vec![gpus("n", 1)]);
     assert!(world.start(whole(1)).is_some());

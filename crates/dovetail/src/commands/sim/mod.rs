@@ -1,11 +1,11 @@
 //! `dovetail sim`: replays of traces.
 
 mod bounds;
-mod check;
+pub(crate) mod check;
 mod compare;
 mod figures;
 mod grid;
-mod limits;
+pub(crate) mod limits;
 mod money;
 mod page;
 mod pause;
