@@ -112,7 +112,7 @@ impl Folder {
 /// The program in a folder, with nothing of the caller's settings.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
-    let ours = ["OUTPUT", "SEED", "THREADS", "COLOR", "CONFIG"];
+    let ours = ["OUTPUT", "SEED", "THREADS", "COLOR", "CONFIG", "TRACES"];
     for name in ours {
         command.env_remove(format!("DOVETAIL_{name}"));
     }
