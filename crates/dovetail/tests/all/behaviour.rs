@@ -70,7 +70,7 @@ fn the_demo_compares_two_policies_and_writes_its_report() {
     let folder = Folder::new();
     let small = "demo --nodes 20 --days 1 --report page/demo.html";
     let shown = folder.json(small);
-    assert_eq!(shown["command"], "dovetail demo --nodes 20 --days 1 --load 0.9 --seed 0");
+    assert_eq!(shown["command"], "dovetail demo --nodes 20 --days 1 --load 0.9 --seed 42");
     let policies = shown["timed"][0]["policies"].as_array().unwrap();
     let names: Vec<&Value> = policies.iter().map(|policy| &policy["policy"]).collect();
     assert_eq!(names, ["kube-default", "dovetail"]);
