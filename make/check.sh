@@ -50,6 +50,23 @@ need() {
     fi
 }
 
+# The programs of the test cluster are compiled from Go modules. The oldest Go that does stands in
+# their go.mod; the compiler is looked for where cargo xtask cluster build looks.
+need_go() {
+    wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' xtask/cluster/kubernetes/go.mod)
+    go=$(command -v go || echo /usr/local/go/bin/go)
+    if [ ! -x "$go" ]; then
+        bad "go $wanted or newer" "install it from https://go.dev/dl"
+        return
+    fi
+    version=$(GOTOOLCHAIN=local "$go" env GOVERSION 2>/dev/null | grep -o '[0-9][0-9.]*[0-9]' | head -n 1)
+    if at_least "${version:-0}" "$wanted"; then
+        good "go $version"
+    else
+        bad "go $wanted or newer (this is ${version:-of unknown version})" "install it from https://go.dev/dl"
+    fi
+}
+
 # need_gb NAME FREE_KB NEEDED_GB MEND
 need_gb() {
     free_gb=$(awk -v kb="$2" 'BEGIN { printf "%.1f", kb / 1048576 }')
@@ -112,7 +129,8 @@ case $purpose in
         ;;
     test)
         need git 2.20 "$(install git)"
-        need_gb disk "$(free_disk_kb)" 6 "free some space, or clone onto a larger disk"
+        need_go
+        need_gb disk "$(free_disk_kb)" 12 "free some space, or clone onto a larger disk"
         need_gb memory "$(free_memory_kb)" 3 "close other programs, then try again"
         ;;
 esac
