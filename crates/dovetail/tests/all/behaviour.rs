@@ -84,6 +84,21 @@ fn the_demo_compares_two_policies_and_writes_its_report() {
 }
 
 #[test]
+fn one_replay_asked_for_ten_times_is_no_evidence() {
+    let folder = Folder::new();
+    let grid = "sim compare --protocol timed --nodes 2x4 --jobs jobs.csv --orders fifo,sjf";
+    let shown = folder.json(&format!("{grid} --policies first-fit --seeds 1-10"));
+    let policies = shown["all_traces"]["policies"].as_array().or(shown["traces"][0]["policies"].as_array());
+    for policy in policies.unwrap() {
+        for metric in policy["metrics"].as_object().unwrap().values() {
+            assert!(metric["runs"].is_null() || metric["runs"] == 1, "{metric}");
+            let p = &metric["against"]["sign_test_p"];
+            assert!(p.is_null() || *p == 1.0, "{metric}");
+        }
+    }
+}
+
+#[test]
 fn learnt_values_are_saved_and_taken_up() {
     let folder = Folder::new();
     let run = |more: &str| folder.json(&format!("sim run {FGD} --policy dovetail {more}"));

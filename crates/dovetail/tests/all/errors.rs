@@ -55,6 +55,7 @@ fn cases() -> Vec<(&'static str, i32, String)> {
         ("pause_without_checkpoint", 2, format!("{TIMED} --order fifo --pause-at 60")),
         ("record_with_preemption", 2, format!("{TIMED} --order srtf --record log")),
         ("pause_of_arrivals_only", 2, format!("{FGD} --pause-at 60 --checkpoint paused.json")),
+        ("one_file_for_two", 2, "trace synth --to-jobs a.csv --to-nodes a.csv".into()),
         ("not_a_recording", 3, "sim replay jobs.csv".into()),
         ("not_a_checkpoint", 3, format!("{TIMED} --order fifo --from-checkpoint nodes.csv")),
         ("machines_for_jobs", 3, "trace stats nodes.csv".into()),

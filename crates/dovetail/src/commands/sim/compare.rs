@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::App;
 use crate::commands::sim::figures::{Metric, Row, metrics_of};
@@ -152,8 +152,16 @@ impl Block {
         let line = |variant: &String| {
             let own = of(variant);
             let metrics = metrics.iter().map(|metric| {
-                let figures: Vec<f64> = own.iter().filter_map(|row| metric.of(row)).collect();
-                let both = own.iter().zip(&others);
+                // A replay that the seed does not change is one replay, however often it was asked for.
+                let mut seen = BTreeSet::new();
+                let new = |row: &&&Row| seen.insert(row.figures.event_log_hash());
+                let figures: Vec<f64> =
+                    own.iter().filter(new).filter_map(|row| metric.of(row)).collect();
+                let mut seen = BTreeSet::new();
+                let mut new = |(a, b): &(&&Row, &&Row)| {
+                    seen.insert((a.figures.event_log_hash(), b.figures.event_log_hash()))
+                };
+                let both = own.iter().zip(&others).filter(|both| new(both));
                 let pairs: Vec<(f64, f64)> =
                     both.filter_map(|(row, other)| metric.of(row).zip(metric.of(other))).collect();
                 let against = Paired::of(&pairs).filter(|_| variant != against);

@@ -44,6 +44,16 @@ pub(crate) enum Figures {
     Timed(Box<TimedFigures>),
 }
 
+impl Figures {
+    /// Hash of everything that happened.
+    pub(crate) fn event_log_hash(&self) -> &str {
+        match self {
+            Self::Fgd(figures) => &figures.event_log_hash,
+            Self::Timed(figures) => &figures.event_log_hash,
+        }
+    }
+}
+
 /// What counts at the end of an arrivals-only replay.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FgdFigures {

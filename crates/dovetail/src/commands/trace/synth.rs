@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::write_file;
 use crate::app::App;
+use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::table::{facts, whole};
 
@@ -60,6 +61,11 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
         load: flags.load,
         profile: SynthProfile::from_name(&flags.profile).context("profiles are checked by name")?,
     };
+    if flags.to_jobs == flags.to_nodes {
+        let file = flags.to_jobs.display();
+        let text = format!("--to-jobs and --to-nodes both name {file}: give each its own file");
+        return Err(UsageError(text).into());
+    }
     let made = synth(&settings)?;
     write_file(&flags.to_nodes, |file| write_cluster(&made.cluster, file))?;
     write_file(&flags.to_jobs, |file| write_trace(&made.trace, file))?;

@@ -120,7 +120,13 @@ impl UsageReport {
     /// GPU-time of all causes but the lack of demand, starting nodes and nodes taken out of service: free
     /// although work waited for it.
     pub fn free_while_work_waited(&self) -> AmountReport {
-        let mut sum = AmountReport::default();
+        // No GPU-time costs nothing, whatever its price.
+        let nothing = Some(0);
+        let mut sum = AmountReport {
+            usd_micros: nothing,
+            estimated_usd_micros_per_month: nothing,
+            ..AmountReport::default()
+        };
         for (cause, amount) in &self.total.free_by_cause {
             let other = [FreeCause::NoDemand, FreeCause::Starting, FreeCause::DrainingOrCordoned];
             if !other.contains(cause) && amount.gpu_milli_ms > 0 {
