@@ -296,7 +296,7 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
     counts_into.extend(used.filter(|_| choose.below(4) < 3).cloned());
     node_conditions.extend((0..2).filter_map(|_| other_condition(choose)));
     let attachments = attachments(choose);
-    Requirement {
+    let mut asked = Requirement {
         resources,
         device,
         gpu_models: owned(gpu_models),
@@ -307,7 +307,14 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         counts_into,
         rules,
         attachments,
+    };
+    if !asked.rules.is_empty() && choose.below(2) == 1 {
+        // Nothing but its rules decides where it goes.
+        asked.device = DeviceRequest::None;
+        asked.node_names.clear();
+        asked.node_conditions.clear();
     }
+    asked
 }
 
 fn owned(names: &[&str]) -> BTreeSet<String> {
@@ -359,7 +366,7 @@ fn node_affinity(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
 
 /// Selectors that count somebody else's pod.
 pub(crate) fn selectors(choose: &mut Choices<'_>) -> BTreeSet<String> {
-    let counted = choose.among::<&[usize]>(&[&[], &[], &[0], &[1, 2], &[3], &[4], &[2]]);
+    let counted = choose.among::<&[usize]>(&[&[], &[0], &[1, 2], &[3], &[4], &[2], &[0, 3]]);
     counted.iter().map(|i| SELECTORS[*i].to_owned()).collect()
 }
 
@@ -413,32 +420,31 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
     let spread = |max_skew| (RuleKind::Spread { max_skew, min_domains }, RuleCause::Spread);
     let none = |cause| (RuleKind::AntiAffinity, cause);
     let (name, cluster) = ("metadata.name", "dovetail.dev/cluster");
-    let ((kind, cause), selector, label) = match choose.below(13) {
+    let ((kind, cause), selector, label) = match choose.below(18) {
         0 | 1 => ((RuleKind::Affinity, RuleCause::Affinity), own, label),
         2 | 12 => (none(RuleCause::AntiAffinity), own, label),
-        3 => (none(RuleCause::ExistingAntiAffinity), own, label),
+        3 | 13 => (none(RuleCause::ExistingAntiAffinity), own, label),
         4..7 => (spread(1), own, label),
         7 => (spread(2), own, label),
-        8 => (none(RuleCause::HostPort), SELECTORS[2], name),
-        9 => (none(RuleCause::DiskConflict), SELECTORS[3], name),
-        10 => (none(RuleCause::ReadWriteOncePod), SELECTORS[4], cluster),
+        8 | 14 => (none(RuleCause::HostPort), SELECTORS[2], name),
+        9 | 15 | 16 => (none(RuleCause::DiskConflict), SELECTORS[3], name),
+        10 | 17 => (none(RuleCause::ReadWriteOncePod), SELECTORS[4], cluster),
         _ => (spread(1), own, cluster),
     };
     let eligible =
         |honor_affinity, honor_taints| CounterScope::Eligible { honor_affinity, honor_taints };
-    CounterRule {
-        selector: selector.to_owned(),
-        label: label.to_owned(),
-        kind,
-        scope: choose.among(&[
-            CounterScope::AllNodes,
+    let all = CounterScope::AllNodes;
+    let scope = match kind {
+        RuleKind::Spread { .. } => choose.among(&[
+            all,
             eligible(true, false),
             eligible(true, true),
             eligible(false, true),
             eligible(false, false),
         ]),
-        cause,
-    }
+        _ => choose.among(&[all, all, all, eligible(true, true)]),
+    };
+    CounterRule { selector: selector.to_owned(), label: label.to_owned(), kind, scope, cause }
 }
 
 /// A job over some of the shapes.
