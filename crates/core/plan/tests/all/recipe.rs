@@ -182,18 +182,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     if let Some(value) = choose.among(&[None, Some("5"), Some("9"), Some("a")]) {
         labels.insert("pool".to_owned(), value.to_owned());
     }
-    let taint = |effect| Taint { key: "dedicated".into(), value: "team".into(), effect };
-    let taint_effect = choose.among(&[
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        Some(TaintEffect::NoSchedule),
-        Some(TaintEffect::PreferNoSchedule),
-        Some(TaintEffect::NoExecute),
-    ]);
+    let mut taints: Vec<Taint> = dedicated(choose).into_iter().collect();
     let condition = match choose.below(32) {
         9 => Condition::Starting,
         10 => Condition::Cordoned,
@@ -206,11 +195,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         _ => None,
     };
     let devices = devices(counted, choose);
-    let mut taints: Vec<Taint> = taint_effect.map(taint).into_iter().collect();
-    if choose.below(16) == 5 {
-        let key = "node.kubernetes.io/unschedulable".to_owned();
-        taints.push(Taint { key, value: String::new(), effect: TaintEffect::NoSchedule });
-    }
+    taints.extend(unschedulable(choose));
     let limits = choose.among::<&[(&str, i64)]>(&[
         &[],
         &[],
@@ -232,6 +217,27 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         interruption_ppm_per_hour: None,
         drain_window,
     }
+}
+
+fn dedicated(choose: &mut Choices<'_>) -> Option<Taint> {
+    let effect = choose.among(&[
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        Some(TaintEffect::NoSchedule),
+        Some(TaintEffect::PreferNoSchedule),
+        Some(TaintEffect::NoExecute),
+    ]);
+    effect.map(|effect| Taint { key: "dedicated".into(), value: "team".into(), effect })
+}
+
+fn unschedulable(choose: &mut Choices<'_>) -> Option<Taint> {
+    let key = "node.kubernetes.io/unschedulable".to_owned();
+    let effect = TaintEffect::NoSchedule;
+    (choose.below(16) == 5).then(|| Taint { key, value: String::new(), effect })
 }
 
 fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {
