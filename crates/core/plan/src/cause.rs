@@ -154,12 +154,12 @@ impl Help {
 
     /// As plain data.
     pub(crate) fn bits(self) -> u64 {
-        u64::from(self.0)
+        self.0
     }
 
     /// From plain data.
     pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits as u32)
+        Self(bits)
     }
 
     /// What helps against one cause.
