@@ -88,7 +88,8 @@ fn one_replay_asked_for_ten_times_is_no_evidence() {
     let folder = Folder::new();
     let grid = "sim compare --protocol timed --nodes 2x4 --jobs jobs.csv --orders fifo,sjf";
     let shown = folder.json(&format!("{grid} --policies first-fit --seeds 1-10"));
-    let policies = shown["all_traces"]["policies"].as_array().or(shown["traces"][0]["policies"].as_array());
+    let policies =
+        shown["all_traces"]["policies"].as_array().or(shown["traces"][0]["policies"].as_array());
     for policy in policies.unwrap() {
         for metric in policy["metrics"].as_object().unwrap().values() {
             assert!(metric["runs"].is_null() || metric["runs"] == 1, "{metric}");

@@ -96,7 +96,7 @@ impl Default for Recent {
 impl Recent {
     #[inline]
     fn of(&mut self, seen: &Seen) -> &mut (Seen, i64) {
-        let mixed = u64::from(seen.set) ^ (seen.cpu_left_milli as u64) << 20;
+        let mixed = u64::from(seen.set) ^ ((seen.cpu_left_milli as u64) << 20);
         let place = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - RECENT_BITS);
         &mut self.scores[place as usize]
     }
@@ -361,8 +361,9 @@ impl Balance {
             return 0;
         }
         let cpu_milli = cpu_milli.min(MOST_CPU_MILLI);
-        let stranded = (idle_milli - (cpu_milli * self.carried >> 20)).clamp(0, SCORE_LIMIT >> 20);
-        let surplus = ((cpu_milli * self.filled >> 20) - idle_milli).clamp(0, SCORE_LIMIT >> 20);
+        let stranded =
+            (idle_milli - ((cpu_milli * self.carried) >> 20)).clamp(0, SCORE_LIMIT >> 20);
+        let surplus = (((cpu_milli * self.filled) >> 20) - idle_milli).clamp(0, SCORE_LIMIT >> 20);
         (stranded * STRANDED_EIGHTHS + surplus * SURPLUS_EIGHTHS) * (ONE / 8)
     }
 }
