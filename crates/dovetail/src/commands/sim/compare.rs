@@ -152,18 +152,20 @@ impl Block {
         let line = |variant: &String| {
             let own = of(variant);
             let metrics = metrics.iter().map(|metric| {
-                // A replay that the seed does not change is one replay, however often it was asked for.
                 let mut seen = BTreeSet::new();
-                let new = |row: &&&Row| seen.insert(row.figures.event_log_hash());
-                let figures: Vec<f64> =
-                    own.iter().filter(new).filter_map(|row| metric.of(row)).collect();
-                let mut seen = BTreeSet::new();
-                let mut new = |(a, b): &(&&Row, &&Row)| {
-                    seen.insert((a.figures.event_log_hash(), b.figures.event_log_hash()))
-                };
-                let both = own.iter().zip(&others).filter(|both| new(both));
-                let pairs: Vec<(f64, f64)> =
-                    both.filter_map(|(row, other)| metric.of(row).zip(metric.of(other))).collect();
+                let mut figures = Vec::new();
+                let mut pairs = Vec::new();
+                for (row, other) in own.iter().zip(&others) {
+                    let (hash, other_hash) =
+                        (row.figures.event_log_hash(), other.figures.event_log_hash());
+                    // A replay that the seed does not change is one replay, however often asked for.
+                    if seen.insert((hash, None)) {
+                        figures.extend(metric.of(row));
+                    }
+                    if seen.insert((hash, Some(other_hash))) {
+                        pairs.extend(metric.of(row).zip(metric.of(other)));
+                    }
+                }
                 let against = Paired::of(&pairs).filter(|_| variant != against);
                 (metric.key, Comparison { spread: Spread::of(&figures), against })
             });
