@@ -5,11 +5,11 @@ use std::sync::Arc;
 use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Action, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
-    HeldDevices, Holding, HoldingId, Job, JobId, Knowledge, MigProfile, MigTable, Mode, Node,
-    NodeCondition, Owner, PendingReason, Phase, Plan, PodId, PodSet, Queue, Requirement,
-    ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect,
-    Topology, TopologyRequest,
+    Action, Attachment, Condition, ConditionCause, CounterRule, CounterScope, Device, DeviceAmount,
+    DeviceRequest, Event, HeldDevices, Holding, HoldingId, Job, JobId, Knowledge, MigProfile,
+    MigTable, Mode, Node, NodeCondition, Owner, PendingReason, Phase, Plan, PodId, PodSet, Queue,
+    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
+    TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::violation::DeviceProblem;
@@ -196,7 +196,20 @@ fn which_node() {
             ..whole(1)
         },
     );
-    assert!(matches!(start(&selected), Violation::Selector { .. }));
+    let excluded = start(&selected);
+    let cause = ConditionCause::NodeAffinity;
+    assert!(matches!(excluded, Violation::Condition { cause: c, .. } if c == cause), "{excluded}");
+    let nowhere = NodeCondition { any_of: Vec::new(), cause: ConditionCause::VolumeZone };
+    let nowhere = with(&|_| {}, Requirement { node_conditions: vec![nowhere], ..whole(1) });
+    assert!(matches!(start(&nowhere), Violation::Condition { .. }));
+    let term = |key: &str, value: &str| {
+        let (key, values) = (key.to_owned(), vec![value.to_owned()]);
+        vec![vec![SelectorTerm { key, operator: Operator::In, values }]]
+    };
+    let here = [term("metadata.name", "a"), term("dovetail.dev/cluster", "")];
+    let node_conditions = here.map(NodeCondition::node_affinity).to_vec();
+    let named = with(&|_| {}, Requirement { node_conditions, ..whole(1) });
+    assert_eq!(judged(&named, vec![bind(pod(1, 0), "a", one(0, 1000))]), []);
 }
 
 #[test]
@@ -371,6 +384,72 @@ fn counted_devices() {
 }
 
 #[test]
+fn volumes_count_once_per_node() {
+    let volumes = |names: &[&str]| -> std::collections::BTreeSet<Attachment> {
+        let limit = || "csi".to_owned();
+        names.iter().map(|name| Attachment { limit: limit(), volume: (*name).into() }).collect()
+    };
+    let limited = |held: &[&str], asked: &[&str], most: i64| {
+        let pod = Requirement { attachments: volumes(asked), ..whole(1) };
+        let mut world = world(vec![node("a")], vec![job(1, pod)]);
+        world.nodes[0].attach_limits.insert("csi".into(), most);
+        let owner = Owner::Foreign("static".into());
+        let mut holding = holding(owner, "a", Resources::default(), vec![]);
+        holding.attachments = volumes(held);
+        world.holdings.push(holding);
+        world
+    };
+    let here = || vec![bind(pod(1, 0), "a", one(0, 1000))];
+    assert_eq!(judged(&limited(&["v"], &["v", "w"], 2), here()), []);
+    assert_eq!(judged(&limited(&["v", "w"], &["w"], 1), here()), [], "it adds nothing");
+    assert_fault!(limited(&["v"], &["v", "w"], 1), here(), Violation::Volumes { after: 2, .. });
+    assert_fault!(limited(&[], &["v"], 0), here(), Violation::Volumes { most: 0, .. });
+}
+
+#[test]
+fn scopes_of_rules() {
+    let spread = |scope, min_domains| {
+        let rule = CounterRule {
+            selector: "s".into(),
+            label: "metadata.name".into(),
+            kind: RuleKind::Spread { max_skew: 1, min_domains },
+            scope,
+            cause: RuleCause::Spread,
+        };
+        let counts_into = ["s".to_owned()].into();
+        Requirement { counts_into, rules: vec![rule], ..whole(1) }
+    };
+    // Node `b` is empty, tainted and outside: whether it counts as a domain decides about `a`.
+    let on_a = |scope, min_domains| {
+        let mut pod = spread(scope, min_domains);
+        let any_of = vec![vec![SelectorTerm {
+            key: "metadata.name".into(),
+            operator: Operator::In,
+            values: vec!["a".into()],
+        }]];
+        pod.node_conditions = vec![NodeCondition::node_affinity(any_of)];
+        let mut world = world(vec![node("a"), node("b")], vec![job(1, pod)]);
+        let effect = TaintEffect::NoSchedule;
+        world.nodes[1].taints.push(Taint { key: "k".into(), value: "".into(), effect });
+        let owner = Owner::Foreign("static".into());
+        let mut held = holding(owner, "a", Resources::default(), vec![]);
+        held.counts_into.insert("s".into());
+        world.holdings.push(held);
+        judged(&world, vec![bind(self::pod(1, 0), "a", one(0, 1000))])
+    };
+    let eligible =
+        |honor_affinity, honor_taints| CounterScope::Eligible { honor_affinity, honor_taints };
+    assert_eq!(on_a(eligible(true, false), None), []);
+    assert_eq!(on_a(eligible(false, true), None), []);
+    for scope in [CounterScope::AllNodes, eligible(false, false)] {
+        assert!(matches!(on_a(scope, None).as_slice(), [Violation::Rule { .. }]));
+    }
+    // One domain where two are wanted: the emptiest counts as 0.
+    assert_eq!(on_a(eligible(true, false), Some(1)), []);
+    assert!(matches!(on_a(eligible(true, false), Some(2)).as_slice(), [Violation::Rule { .. }]));
+}
+
+#[test]
 fn rules() {
     let rule = |kind| CounterRule {
         selector: "s".into(),
@@ -397,9 +476,12 @@ fn rules() {
     }
     assert_eq!(judged(&two(RuleKind::Affinity), together()), []);
     assert_fault!(two(RuleKind::Affinity), apart(), Violation::Rule { .. });
-    let mut unlabelled = two(RuleKind::AntiAffinity);
+    let mut unlabelled = two(RuleKind::Spread { max_skew: 2, min_domains: None });
     unlabelled.nodes[1].labels.clear();
     assert_fault!(unlabelled, apart(), Violation::Rule { .. });
+    let mut unlabelled = two(RuleKind::AntiAffinity);
+    unlabelled.nodes[1].labels.clear();
+    assert_eq!(judged(&unlabelled, apart()), []);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Whether one pod may go where a plan puts it, judged against the world just before.
 
+use std::collections::BTreeSet;
+
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Device, DeviceAmount, DeviceRequest, HeldDevices, Mode, Node, NodeName, PodId, Requirement,
-    SelectorTerm, TaintEffect,
+    Attachment, Device, DeviceAmount, DeviceRequest, HeldDevices, Mode, Node, NodeCondition,
+    NodeName, PodId, Requirement, SelectorTerm, Taint, TaintEffect,
 };
 
 use crate::devices::{Free, MODES};
@@ -32,6 +34,7 @@ impl Placing<'_> {
             true => self.judge_pool(&mut found),
             false => self.judge_devices(&mut found),
         }
+        self.judge_volumes(&mut found);
         self.judge_rules(&mut found);
         found
     }
@@ -43,13 +46,35 @@ impl Placing<'_> {
             found.push(Violation::Closed { pod, node: node(), condition: here.condition });
         }
         for taint in &here.taints {
-            let hard = taint.effect != TaintEffect::PreferNoSchedule;
-            if hard && !self.requirement.tolerations.iter().any(|t| t.accepts(taint)) {
+            if !tolerates(self.requirement, taint) {
                 found.push(Violation::Taint { pod, node: node(), taint: taint.key.clone() });
             }
         }
-        if !selects(self.requirement, here) {
+        if !is_named(self.requirement, here) {
             found.push(Violation::Selector { pod, node: node() });
+        }
+        for condition in &self.requirement.node_conditions {
+            if !holds(condition, here) {
+                let cause = condition.cause;
+                found.push(Violation::Condition { pod, node: node(), cause });
+            }
+        }
+    }
+
+    /// Volumes count once per node; limits that the pod adds nothing to are not its business.
+    fn judge_volumes(&self, found: &mut Vec<Violation>) {
+        let attached: BTreeSet<&Attachment> =
+            self.books.held.values().flat_map(|held| &held.attachments).collect();
+        for (limit, most) in &self.books.node.attach_limits {
+            let of_limit = |a: &&Attachment| a.limit == *limit;
+            let asked = self.requirement.attachments.iter().filter(of_limit);
+            let new = asked.filter(|a| !attached.contains(a)).count() as i64;
+            let before = attached.iter().copied().filter(of_limit).count() as i64;
+            if new > 0 && before + new > *most {
+                let (pod, node, limit) = (self.pod, self.name.clone(), limit.clone());
+                let after = before + new;
+                found.push(Violation::Volumes { pod, node, limit, after, most: *most });
+            }
         }
     }
 
@@ -239,15 +264,31 @@ impl Placing<'_> {
     }
 }
 
-/// Whether name and labels allow the node.
-pub(crate) fn selects(requirement: &Requirement, node: &Node) -> bool {
+/// Whether the names allow the node.
+pub(crate) fn is_named(requirement: &Requirement, node: &Node) -> bool {
     let names = &requirement.node_names;
-    if !names.is_empty() && !names.iter().any(|name| **name == *node.name) {
-        return false;
+    names.is_empty() || names.iter().any(|name| **name == *node.name)
+}
+
+/// Whether the node is as the condition says.
+pub(crate) fn holds(condition: &NodeCondition, node: &Node) -> bool {
+    let term = |term: &SelectorTerm| term.accepts(label(node, &term.key));
+    condition.any_of.iter().any(|terms| terms.iter().all(term))
+}
+
+/// Whether the taint keeps the pod away from no node.
+pub(crate) fn tolerates(requirement: &Requirement, taint: &Taint) -> bool {
+    taint.effect == TaintEffect::PreferNoSchedule
+        || requirement.tolerations.iter().any(|toleration| toleration.accepts(taint))
+}
+
+/// A label of the node, or one of the two that stand for its name and for the whole cluster.
+pub(crate) fn label<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
+    if key == "metadata.name" {
+        return Some(&node.name);
     }
-    let holds = |term: &SelectorTerm| term.accepts(node.label(&term.key));
-    let conditions = &requirement.node_conditions;
-    conditions.iter().all(|c| c.any_of.iter().any(|terms| terms.iter().all(holds)))
+    let whole_cluster = (key == "dovetail.dev/cluster").then_some("");
+    whole_cluster.or_else(|| node.labels.get(key).map(String::as_str))
 }
 
 fn allows(requirement: &Requirement, device: &Device) -> bool {

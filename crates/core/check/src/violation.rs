@@ -1,6 +1,6 @@
 //! What can be wrong with a plan, with everything needed to see it by hand.
 
-use dovetail_model::{Condition, JobId, NodeName, PodId, QueueName};
+use dovetail_model::{Condition, ConditionCause, JobId, NodeName, PodId, QueueName};
 use thiserror::Error;
 
 /// One broken invariant.
@@ -62,13 +62,39 @@ pub enum Violation {
         /// Key of the taint.
         taint: String,
     },
-    /// Labels or name do not match.
-    #[error("pod {pod:?} is bound to node {node}, which its node names or its selector exclude")]
+    /// The name does not match.
+    #[error("pod {pod:?} is bound to node {node}, which its node names exclude")]
     Selector {
         /// The pod.
         pod: PodId,
         /// The node.
         node: NodeName,
+    },
+    /// Labels or name do not satisfy a condition.
+    #[error("pod {pod:?} is bound to node {node}, which a condition of its {cause:?} excludes")]
+    Condition {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// What the condition comes from.
+        cause: ConditionCause,
+    },
+    /// Too many volumes are attached.
+    #[error(
+        "with pod {pod:?} node {node} has {after} volumes attached that count for {limit}, and {most} are allowed"
+    )]
+    Volumes {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Name of the limit.
+        limit: String,
+        /// Volumes with the pod.
+        after: i64,
+        /// The limit.
+        most: i64,
     },
     /// The node already held more than it has: it takes nothing until that has healed.
     #[error(

@@ -12,10 +12,10 @@
 //!
 //! | cause | the shape |
 //! |---|---|
-//! | taint | does not tolerate the node's taints, or its labels or names exclude the node |
+//! | taint | does not tolerate the node's taints, or its labels, names, volumes or features exclude the node |
 //! | type mismatch | may not use the model of the piece, or needs more device memory |
-//! | topology | has a spread or affinity rule against the node; must share a level that the node is in no domain of; or fits here while its gang would fit as a whole only if it did not have to share a domain |
-//! | stranded by CPU, by memory, by another limit | finds too little of it; another limit is ephemeral storage, pod slots, an extended resource, or a node that holds more than it has |
+//! | topology | has a rule against the node (spread, affinity, a host port or a disk in use); must share a level that the node is in no domain of; or fits here while its gang would fit as a whole only if it did not have to share a domain |
+//! | stranded by CPU, by memory, by another limit | finds too little of it; another limit is ephemeral storage, pod slots, an extended resource, attached volumes, or a node that holds more than it has |
 //! | fragmented | finds too little free on the node's devices, or in pieces too small, or this piece is too small |
 //! | gang short | fits, but its gang does not fit as a whole at this moment |
 //! | quota | fits, gang included, but a queue is at its limit |
@@ -136,14 +136,32 @@ impl FreeCause {
             // A ready node gives none of these three.
             Cause::NotReady | Cause::Cordoned => Self::DrainingOrCordoned,
             Cause::Starting => Self::Starting,
-            Cause::Taint | Cause::Selector => Self::Taint,
+            Cause::NodeName
+            | Cause::Unschedulable
+            | Cause::Taint
+            | Cause::NodeAffinity
+            | Cause::VolumeDriver
+            | Cause::VolumeNodeAffinity
+            | Cause::StorageTopology
+            | Cause::StorageCapacity
+            | Cause::VolumeZone
+            | Cause::DeclaredFeatures => Self::Taint,
             Cause::Model => Self::TypeMismatch,
-            Cause::Rule => Self::Topology,
+            Cause::HostPort
+            | Cause::DiskConflict
+            | Cause::ReadWriteOncePod
+            | Cause::SpreadLabel
+            | Cause::Spread
+            | Cause::Affinity
+            | Cause::AntiAffinity
+            | Cause::ExistingAntiAffinity => Self::Topology,
             Cause::Cpu => Self::StrandedByCpu,
             Cause::Memory => Self::StrandedByMemory,
-            Cause::Overcommitted | Cause::Ephemeral | Cause::PodSlots | Cause::Extended => {
-                Self::StrandedByOther
-            }
+            Cause::Overcommitted
+            | Cause::Ephemeral
+            | Cause::PodSlots
+            | Cause::Extended
+            | Cause::VolumeLimit => Self::StrandedByOther,
             Cause::Device => Self::Fragmented,
         })
     }

@@ -123,6 +123,8 @@ pub enum ConditionCause {
     VolumeNodeAffinity,
     /// The zone or region labels of such a volume.
     VolumeZone,
+    /// Where a volume's driver must be installed and is.
+    VolumeDriver,
     /// Where the storage class of an unbound claim may provision.
     StorageTopology,
     /// Where a storage class has capacity left for an unbound claim.

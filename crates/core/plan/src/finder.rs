@@ -3,7 +3,6 @@
 use dovetail_model::NodeId;
 
 use crate::cause::{Cause, CauseCounts};
-use crate::fit::{RuleVerdicts, eligible_values};
 use crate::policy::Policy;
 use crate::state::State;
 use crate::state::domains::DomainId;
@@ -56,9 +55,7 @@ impl State {
     /// Whether one pod fits on a node, rules included, judged from scratch.
     pub(crate) fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
         let demand = self.shapes.get(shape).demand.clone();
-        let eligible = eligible_values(self, &demand);
-        let verdicts = RuleVerdicts::of(&demand.rules, &self.counters, &eligible);
-        self.obstacle(&demand, &verdicts, node) == Cause::None
+        self.obstacle(&demand, node) == Cause::None
     }
 
     /// [`State::node_capacity`] of a shape.

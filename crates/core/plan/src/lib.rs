@@ -26,6 +26,7 @@ mod learn;
 pub mod naive;
 pub mod policy;
 mod queue;
+mod rules;
 pub mod state;
 pub mod view;
 

@@ -159,9 +159,9 @@ fn rules_and_levels_are_topology() {
     alone.rules = vec![CounterRule {
         selector,
         label,
-        kind: RuleKind::AntiAffinity,
+        kind: RuleKind::Spread { max_skew: 1, min_domains: Some(2) },
         scope: CounterScope::AllNodes,
-        cause: RuleCause::AntiAffinity,
+        cause: RuleCause::Spread,
     }];
     submit(&mut engine, gang(1, alone.clone(), 1));
     submit(&mut engine, gang(2, alone.clone(), 1));

@@ -263,7 +263,9 @@ fn selects(pod: &Requirement, node: &Node) -> bool {
 
 fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
     pod.rules.iter().all(|rule| {
-        let Some(here) = node.labels.get(&rule.label) else { return false };
+        let Some(here) = node.labels.get(&rule.label) else {
+            return rule.kind == RuleKind::AntiAffinity;
+        };
         let count = |value: &String| {
             let there = world.holdings.iter().filter(|holding| {
                 let node = world.nodes.iter().find(|node| node.name == holding.node);
@@ -281,9 +283,7 @@ fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
                 count(here) > 0 || (itself && values.iter().all(|value| count(value) == 0))
             }
             RuleKind::Spread { max_skew, .. } => {
-                let eligible = world.nodes.iter().filter(|node| selects(pod, node));
-                let values = eligible.filter_map(|node| node.labels.get(&rule.label));
-                let least = values.map(count).min();
+                let least = values.iter().map(|value| count(value)).min();
                 least.is_some_and(|least| {
                     count(here) + i64::from(itself) - least <= i64::from(max_skew)
                 })

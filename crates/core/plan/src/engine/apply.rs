@@ -20,21 +20,30 @@ impl Engine {
         if now_ms < self.now_ms {
             return Err(EngineError::TimeWentBack { now_ms, last_ms: self.now_ms });
         }
-        self.now_ms = now_ms;
-        self.advance_drains();
+        let last_ms = std::mem::replace(&mut self.now_ms, now_ms);
         let mut plan = Plan::default();
+        if let Err(refused) = self.take(event, &mut plan) {
+            self.now_ms = last_ms;
+            return Err(refused);
+        }
+        self.advance_drains();
+        Ok(plan)
+    }
+
+    /// Takes an event into the state, or refuses it and changes nothing.
+    fn take(&mut self, event: Event, plan: &mut Plan) -> Result<(), EngineError> {
         match event {
             Event::NodeChanged(node) => self.change_node(*node),
             Event::NodeCondition { node, condition } => self.change_condition(node, condition)?,
-            Event::NodeRemoved { node } => self.lose_node(node, &mut plan)?,
+            Event::NodeRemoved { node } => self.lose_node(node, plan)?,
             Event::QueueChanged(queue) => {
                 self.quota.set(queue);
                 let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
                 self.quota.recount(holds);
                 self.state.helped = Help::ALL;
             }
-            Event::Submitted(job) => self.submit(*job, &mut plan)?,
-            Event::Ended { job } => self.end(job, &mut plan)?,
+            Event::Submitted(job) => self.submit(*job, plan)?,
+            Event::Ended { job } => self.end(job, plan)?,
             Event::Ending { job, expected_end_ms } => {
                 let record = self.jobs.get(&job).ok_or(EngineError::UnknownJob { job })?;
                 for id in &record.holdings {
@@ -58,7 +67,7 @@ impl Engine {
             }
             Event::Tick => {}
         }
-        Ok(plan)
+        Ok(())
     }
 
     fn change_node(&mut self, mut node: Node) {

@@ -8,7 +8,6 @@ use super::Engine;
 use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
-use crate::fit::RuleVerdicts;
 use crate::gang::{Gang, PlacedPod, Placer};
 use crate::queue::{OrderKey, Sleep};
 use crate::view::View;
@@ -68,13 +67,11 @@ impl Engine {
         let gang = Arc::clone(&key.gang);
         if let Some(set) = gang.only_pod() {
             let demand = &self.state.shapes.get(set.shape).demand;
-            if !demand.rules.is_empty() {
+            if !demand.is_plain() {
                 return true;
             }
             let demand = demand.clone();
-            let no_rules = RuleVerdicts::default();
-            let fits =
-                |node: &NodeId| self.state.obstacle(&demand, &no_rules, *node) == Cause::None;
+            let fits = |node: &NodeId| self.state.obstacle(&demand, *node) == Cause::None;
             return nodes.iter().any(fits);
         }
         let finder = self.finder.finder();

@@ -13,11 +13,11 @@ use crate::device::choice::LOST;
 use crate::device::need::Request;
 use crate::device::slices;
 use crate::device::table::DeviceFit;
-use crate::fit::{RuleVerdicts, eligible_values};
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
 use crate::policy::Pick;
 use crate::policy::first_fit::FirstFit;
+use crate::rules::RuleVerdicts;
 use crate::state::log::Cursor;
 use crate::state::shapes::{Demand, ShapeId};
 
@@ -81,62 +81,64 @@ pub enum Levels {
 #[derive(Clone, Debug)]
 pub struct PodProbe {
     demand: Demand,
-    without_rules: Demand,
     verdicts: RuleVerdicts,
-    seen: Option<(u64, u64)>,
+    seen: Option<(Cursor, u64)>,
 }
 
 impl PodProbe {
     /// Questions about a shape.
     pub fn new(engine: &Engine, shape: ShapeId) -> Self {
         let demand = engine.state.shapes.get(shape).demand.clone();
-        let without_rules = Demand { rules: Default::default(), ..demand.clone() };
-        Self { demand, without_rules, verdicts: RuleVerdicts::default(), seen: None }
+        Self { demand, verdicts: RuleVerdicts::default(), seen: None }
     }
 
-    /// Brings spread and affinity up to date; true if earlier answers may be void on any node. Answers
+    /// Looks at spread and affinity again; true if earlier answers may be void on any node. Answers
     /// otherwise change only on nodes that [`Engine::changed_nodes`] names.
     pub fn refresh(&mut self, engine: &Engine) -> bool {
         let state = &engine.state;
-        let here = (state.log.end().counters, state.nodes.static_versions());
+        let here = (state.log.end(), state.nodes.static_versions());
         if self.demand.rules.is_empty() || self.seen == Some(here) {
             return false;
         }
+        let known = self.seen.filter(|(_, versions)| *versions == here.1);
+        let moved = known.and_then(|(cursor, _)| state.log.moved_since(cursor));
         self.seen = Some(here);
-        let eligible = eligible_values(state, &self.demand);
-        let verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &eligible);
-        let moved = verdicts != self.verdicts;
-        self.verdicts = verdicts;
-        moved
+        let mut moves = false;
+        self.verdicts.refresh(&self.demand.rules, &state.counters, moved, |_, _| moves = true);
+        moves
     }
 
-    /// The first thing that keeps a pod off a node in the order of an account: condition, taint, labels,
-    /// model, rules, CPU, memory, other amounts and over-commitment, devices.
+    /// The first thing that keeps a pod off a node in the order of an account: the node itself (condition,
+    /// name, taint, every kind of label), model, rules, other amounts and over-commitment, devices.
     ///
     /// Placement looks at the same things in another order, which only matters where several are short.
     pub fn obstacle(&self, engine: &mut Engine, node: NodeId) -> Cause {
-        let state = &mut engine.state;
-        let cause = state.obstacle(&self.without_rules, &RuleVerdicts::default(), node);
-        let by_node = matches!(cause, Cause::NotReady | Cause::Starting | Cause::Cordoned);
-        if by_node || matches!(cause, Cause::Taint | Cause::Selector | Cause::Model) {
+        let (state, demand) = (&mut engine.state, &self.demand);
+        let hot = *state.nodes.hot(node);
+        if !hot.is_present() {
+            return Cause::NotReady;
+        }
+        let verdict = state.masks.verdict(demand.mask, node, hot.static_version, &state.nodes);
+        let by_node = Some(verdict.early).filter(|cause| *cause != Cause::None);
+        if let Some(cause) = by_node.or_else(|| verdict.late().next()) {
             return cause;
         }
-        let hot = *state.nodes.hot(node);
-        if state.devices.fit(self.demand.need, hot.set) == DeviceFit::WrongKind {
+        if state.devices.fit(demand.need, hot.set) == DeviceFit::WrongKind {
             return Cause::Model;
         }
-        let allowed = self.demand.rules.iter().enumerate().all(|(index, rule)| {
-            let value = state.counters.key_of(rule.counter).value(node);
-            value.is_some_and(|value| self.verdicts.allows(index, value))
-        });
-        if !allowed {
-            return Cause::Rule;
+        let broken = state.counters.obstacle(&demand.rules, &demand.rules, node);
+        if broken != Cause::None {
+            return broken;
         }
-        match cause {
-            Cause::Overcommitted if hot.cpu_left_milli < self.demand.amounts.cpu_milli => {
+        match state.obstacle_aside_rules(demand, node) {
+            Cause::Overcommitted | Cause::PodSlots
+                if hot.cpu_left_milli < demand.amounts.cpu_milli =>
+            {
                 Cause::Cpu
             }
-            Cause::Overcommitted if hot.memory_left_bytes < self.demand.amounts.memory_bytes => {
+            Cause::Overcommitted | Cause::PodSlots
+                if hot.memory_left_bytes < demand.amounts.memory_bytes =>
+            {
                 Cause::Memory
             }
             cause => cause,

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use dovetail_model::requirement::Toleration;
-use dovetail_model::{HoldingId, Job, JobId, Owner, PendingReason, Requirement};
+use dovetail_model::{
+    ConditionCause, HoldingId, Job, JobId, Owner, PendingReason, Requirement, RuleCause,
+};
 use serde::Serialize;
 
 use crate::cause::{CAUSES, CauseCounts};
@@ -37,8 +39,14 @@ pub enum Relaxation {
     Taint,
     /// Node labels and names.
     Selector,
+    /// Features that a node must declare.
+    Features,
     /// Spread and affinity rules.
     Rule,
+    /// Host ports.
+    HostPort,
+    /// Where volumes are, can be made and may be attached, and who else uses them.
+    Volume,
     /// Capacity kept for others.
     Reservation,
     /// All devices of a pod in one island.
@@ -47,7 +55,7 @@ pub enum Relaxation {
 
 impl Relaxation {
     /// All of them, in the order in which they are tried and shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Quota,
         Self::GpuModel,
         Self::Level,
@@ -57,7 +65,10 @@ impl Relaxation {
         Self::Extended,
         Self::Taint,
         Self::Selector,
+        Self::Features,
         Self::Rule,
+        Self::HostPort,
+        Self::Volume,
         Self::Reservation,
         Self::Island,
     ];
@@ -183,15 +194,50 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
             pod.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
         }
         Relaxation::Selector => {
-            pod.node_conditions.clear();
+            pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
             pod.node_names.clear();
         }
-        Relaxation::Rule => pod.rules.clear(),
+        Relaxation::Features => {
+            pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
+        }
+        Relaxation::Rule | Relaxation::HostPort => {
+            pod.rules.retain(|rule| of_rule(rule.cause) != relaxation);
+        }
+        Relaxation::Volume => {
+            pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
+            pod.rules.retain(|rule| of_rule(rule.cause) != relaxation);
+            pod.attachments.clear();
+        }
         Relaxation::Island => {
             if let dovetail_model::DeviceRequest::Whole { same_island, .. } = &mut pod.device {
                 *same_island = false;
             }
         }
+    }
+}
+
+/// What gives a condition up.
+fn of_condition(cause: ConditionCause) -> Relaxation {
+    match cause {
+        ConditionCause::NodeAffinity => Relaxation::Selector,
+        ConditionCause::DeclaredFeatures => Relaxation::Features,
+        ConditionCause::VolumeDriver
+        | ConditionCause::VolumeNodeAffinity
+        | ConditionCause::VolumeZone
+        | ConditionCause::StorageTopology
+        | ConditionCause::StorageCapacity => Relaxation::Volume,
+    }
+}
+
+/// What gives a rule up.
+fn of_rule(cause: RuleCause) -> Relaxation {
+    match cause {
+        RuleCause::Spread
+        | RuleCause::Affinity
+        | RuleCause::AntiAffinity
+        | RuleCause::ExistingAntiAffinity => Relaxation::Rule,
+        RuleCause::HostPort => Relaxation::HostPort,
+        RuleCause::DiskConflict | RuleCause::ReadWriteOncePod => Relaxation::Volume,
     }
 }
 

@@ -4,9 +4,9 @@ use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 
 use crate::cause::{CAUSES, Cause, CauseCounts};
-use crate::fit::{RuleVerdicts, eligible_values};
 use crate::index::wide_tree::WideTree;
 use crate::policy::{Policy, SCORE_LIMIT};
+use crate::rules::RuleVerdicts;
 use crate::state::State;
 use crate::state::domains::DomainId;
 use crate::state::log::Cursor;
@@ -30,7 +30,6 @@ pub(crate) struct ScoreIndex {
     cursor: Cursor,
     policy_version: u64,
     static_versions: u64,
-    eligible: Vec<Vec<u32>>,
     verdicts: RuleVerdicts,
     built: bool,
     touched: Vec<NodeId>,
@@ -59,7 +58,6 @@ impl ScoreIndex {
             cursor: Cursor::default(),
             policy_version: 0,
             static_versions: 0,
-            eligible: Vec::new(),
             verdicts: RuleVerdicts::default(),
             built: false,
             touched: Vec::new(),
@@ -152,7 +150,7 @@ impl ScoreIndex {
             }
             if self.causes[leaf] == STALE {
                 let node = self.node(leaf);
-                let cause = state.obstacle(&self.demand, &self.verdicts, node);
+                let cause = state.obstacle(&self.demand, node);
                 debug_assert!(cause != Cause::None, "a hold made room on node {node:?}");
                 self.set_cause(leaf, cause as u8);
             }
@@ -162,7 +160,10 @@ impl ScoreIndex {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.tree.bytes() + self.causes.capacity() + self.members.capacity() * 32
+        self.tree.bytes()
+            + self.causes.capacity()
+            + self.members.capacity() * 32
+            + self.verdicts.bytes()
     }
 
     fn node(&self, leaf: usize) -> NodeId {
@@ -179,8 +180,7 @@ impl ScoreIndex {
             self.leaf_of = self.members.iter().enumerate().map(|(l, node)| (*node, l)).collect();
         }
         if !self.demand.rules.is_empty() {
-            self.eligible = eligible_values(state, &self.demand);
-            self.verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &self.eligible);
+            self.verdicts.refresh(&self.demand.rules, &state.counters, None, |_, _| {});
         }
         self.counts = [0; CAUSES];
         self.stale = 0;
@@ -203,25 +203,13 @@ impl ScoreIndex {
     /// false if the log no longer reaches back.
     fn refresh_rules(&mut self, state: &State, static_changed: bool) -> bool {
         let Some(moved) = state.log.moved_since(self.cursor) else { return false };
-        let reads = |counter: u32| self.demand.rules.iter().any(|rule| rule.counter == counter);
-        if !static_changed && !moved.iter().any(|(counter, _)| reads(*counter)) {
-            return true;
-        }
-        if static_changed {
-            self.eligible = eligible_values(state, &self.demand);
-        }
-        let verdicts = RuleVerdicts::of(&self.demand.rules, &state.counters, &self.eligible);
+        let moved = (!static_changed).then_some(moved);
         let mut seen: rustc_hash::FxHashSet<NodeId> = self.touched.iter().copied().collect();
-        for (index, rule) in self.demand.rules.iter().enumerate() {
-            let table = state.counters.key_of(rule.counter);
-            for value in 0..table.values() as u32 {
-                if verdicts.allows(index, value) != self.verdicts.allows(index, value) {
-                    let nodes = table.nodes[value as usize].iter().copied();
-                    self.touched.extend(nodes.filter(|node| seen.insert(*node)));
-                }
-            }
-        }
-        self.verdicts = verdicts;
+        let touched = &mut self.touched;
+        self.verdicts.refresh(&self.demand.rules, &state.counters, moved, |rule, value| {
+            let nodes = &state.counters.key_of(rule.counter).nodes[value as usize];
+            touched.extend(nodes.iter().copied().filter(|node| seen.insert(*node)));
+        });
         true
     }
 
@@ -233,7 +221,7 @@ impl ScoreIndex {
         if many {
             ascending(&mut touched, state.nodes.slots());
         }
-        let holds_cannot_help = self.demand.rules.is_empty();
+        let holds_cannot_help = self.demand.is_plain();
         for node in &touched {
             let Some(leaf) = self.leaf(*node) else { continue };
             let known = self.causes.get(leaf).copied().unwrap_or(NO_NODE);
@@ -293,7 +281,7 @@ impl ScoreIndex {
         if !state.nodes.hot(node).is_present() {
             return (0, NO_NODE);
         }
-        match state.obstacle(&self.demand, &self.verdicts, node) {
+        match state.obstacle(&self.demand, node) {
             Cause::None => {
                 let score = policy.score(state, self.shape, node);
                 (key(score, state.nodes.hot(node).rank), Cause::None as u8)

@@ -6,10 +6,13 @@
 
 mod room;
 mod rules;
+mod volumes;
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Condition, Node, NodeId, Requirement, TaintEffect};
+use dovetail_model::{
+    Condition, ConditionCause, Node, NodeId, Requirement, RuleCause, Taint, TaintEffect,
+};
 
 use crate::cause::{CAUSES, Cause, CauseCounts};
 use crate::device::cell::Cell;
@@ -111,49 +114,77 @@ fn members(state: &State, scope: Scope) -> Vec<NodeId> {
 pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
     let requirement = &state.shapes.get(shape).requirement;
     let free = Free::of(state, slot);
-    let by_labels = static_obstacle(requirement, free.node);
-    if by_labels != Cause::None {
-        return by_labels;
-    }
-    let by_amounts = free.obstacle(state, shape);
-    if by_amounts != Cause::None {
-        return by_amounts;
-    }
-    match rules::allow(state, requirement, slot) {
-        true => Cause::None,
-        false => Cause::Rule,
-    }
+    let broken = |causes: &[RuleCause]| rules::broken(state, requirement, causes, slot);
+    let lacks = |cause| !conditions_hold(requirement, free.node, cause);
+    let steps: [&dyn Fn() -> Option<Cause>; 16] = [
+        &|| early_obstacle(requirement, free.node),
+        &|| broken(&[RuleCause::HostPort]),
+        &|| Some(free.obstacle(state, shape)).filter(|cause| *cause != Cause::None),
+        &|| broken(&[RuleCause::DiskConflict]),
+        &|| broken(&[RuleCause::ReadWriteOncePod]),
+        &|| lacks(ConditionCause::VolumeDriver).then_some(Cause::VolumeDriver),
+        &|| volumes::exceed(state, requirement, slot).then_some(Cause::VolumeLimit),
+        &|| lacks(ConditionCause::VolumeNodeAffinity).then_some(Cause::VolumeNodeAffinity),
+        &|| lacks(ConditionCause::StorageTopology).then_some(Cause::StorageTopology),
+        &|| lacks(ConditionCause::StorageCapacity).then_some(Cause::StorageCapacity),
+        &|| lacks(ConditionCause::VolumeZone).then_some(Cause::VolumeZone),
+        &|| broken(&[RuleCause::Spread]),
+        &|| broken(&[RuleCause::Affinity]),
+        &|| broken(&[RuleCause::AntiAffinity]),
+        &|| broken(&[RuleCause::ExistingAntiAffinity]),
+        &|| lacks(ConditionCause::DeclaredFeatures).then_some(Cause::DeclaredFeatures),
+    ];
+    steps.iter().find_map(|step| step()).unwrap_or(Cause::None)
 }
 
-pub(crate) fn static_obstacle(requirement: &Requirement, node: &Node) -> Cause {
-    let condition = match node.condition {
-        Condition::NotReady => Cause::NotReady,
-        Condition::Starting => Cause::Starting,
-        Condition::Cordoned => Cause::Cordoned,
-        Condition::Ready => Cause::None,
-    };
-    if condition != Cause::None {
-        return condition;
+/// Condition, name, taints and node affinity.
+fn early_obstacle(requirement: &Requirement, node: &Node) -> Option<Cause> {
+    match node.condition {
+        Condition::NotReady => return Some(Cause::NotReady),
+        Condition::Starting => return Some(Cause::Starting),
+        Condition::Cordoned => return Some(Cause::Cordoned),
+        Condition::Ready => {}
     }
+    if !named(requirement, node) {
+        return Some(Cause::NodeName);
+    }
+    let mut hard = false;
     for taint in &node.taints {
-        let tolerated = requirement.tolerations.iter().any(|t| t.accepts(taint));
-        if taint.effect != TaintEffect::PreferNoSchedule && !tolerated {
-            return Cause::Taint;
+        if tolerated(requirement, taint) {
+            continue;
         }
+        if taint.key == "node.kubernetes.io/unschedulable" {
+            return Some(Cause::Unschedulable);
+        }
+        hard = true;
     }
-    if selected(requirement, node) { Cause::None } else { Cause::Selector }
+    if hard {
+        return Some(Cause::Taint);
+    }
+    let selected = conditions_hold(requirement, node, ConditionCause::NodeAffinity);
+    (!selected).then_some(Cause::NodeAffinity)
 }
 
-pub(crate) fn selected(requirement: &Requirement, node: &Node) -> bool {
-    if !requirement.node_names.is_empty() && !requirement.node_names.contains(&*node.name) {
-        return false;
-    }
+fn named(requirement: &Requirement, node: &Node) -> bool {
+    requirement.node_names.is_empty() || requirement.node_names.iter().any(|n| **n == *node.name)
+}
+
+fn tolerated(requirement: &Requirement, taint: &Taint) -> bool {
+    taint.effect == TaintEffect::PreferNoSchedule
+        || requirement.tolerations.iter().any(|toleration| toleration.accepts(taint))
+}
+
+/// Whether a node satisfies the conditions that come from there.
+fn conditions_hold(requirement: &Requirement, node: &Node, cause: ConditionCause) -> bool {
     for condition in &requirement.node_conditions {
+        if condition.cause != cause {
+            continue;
+        }
         let mut any = false;
         for terms in &condition.any_of {
             let mut all = true;
             for term in terms {
-                all &= term.accepts(node.label(&term.key));
+                all &= term.accepts(label(node, &term.key));
             }
             any |= all;
         }
@@ -162,6 +193,15 @@ pub(crate) fn selected(requirement: &Requirement, node: &Node) -> bool {
         }
     }
     true
+}
+
+/// The node's labels, and those that every node has without carrying them.
+fn label<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
+    match key {
+        "metadata.name" => Some(&*node.name),
+        "dovetail.dev/cluster" => Some(""),
+        _ => node.labels.get(key).map(String::as_str),
+    }
 }
 
 impl<'s> Free<'s> {
@@ -244,10 +284,10 @@ impl<'s> Free<'s> {
         let checks = [
             (self.overcommitted, Cause::Overcommitted),
             (wants_device && !right_kind, Cause::Model),
+            (self.pod_slots < asked.pod_slots, Cause::PodSlots),
             (self.cpu_milli < asked.cpu_milli, Cause::Cpu),
             (self.memory_bytes < asked.memory_bytes, Cause::Memory),
             (self.ephemeral_bytes < asked.ephemeral_bytes, Cause::Ephemeral),
-            (self.pod_slots < asked.pod_slots, Cause::PodSlots),
             (asked.extended.iter().any(|(n, amount)| left(n) < *amount), Cause::Extended),
             (choice::choose(need, &self.cells, &state.devices).is_none(), Cause::Device),
         ];

@@ -2,9 +2,8 @@
 
 use dovetail_model::NodeId;
 
-use crate::cause::Cause;
 use crate::device::choice;
-use crate::naive::{Free, static_obstacle};
+use crate::naive::{Free, early_obstacle, volumes};
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
@@ -15,7 +14,10 @@ const MOST_PODS: i64 = 65_533;
 pub(super) fn of(state: &State, shape: ShapeId, slot: NodeId) -> u64 {
     let info = state.shapes.get(shape);
     let free = Free::of(state, slot);
-    if static_obstacle(&info.requirement, free.node) != Cause::None || free.overcommitted {
+    let closed = early_obstacle(&info.requirement, free.node).is_some()
+        || info.requirement.node_conditions.iter().any(|condition| !condition.accepts(free.node))
+        || volumes::exceed(state, &info.requirement, slot);
+    if closed || free.overcommitted {
         return 0;
     }
     let asked = &info.demand.amounts;

@@ -1,43 +1,112 @@
-//! Spread and affinity by counting every pod.
+//! Rules over the pods that are already there, by counting every pod.
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{CounterRule, NodeId, Requirement, RuleKind};
+use dovetail_model::{
+    ConditionCause, CounterRule, CounterScope, Node, NodeId, Requirement, RuleCause, RuleKind,
+};
 
-use crate::naive::selected;
+use crate::cause::Cause;
+use crate::naive::{conditions_hold, label, named, tolerated};
 use crate::state::State;
 
-/// Whether every rule allows one more such pod on the node.
-pub(super) fn allow(state: &State, requirement: &Requirement, slot: NodeId) -> bool {
-    requirement.rules.iter().all(|rule| allows(state, requirement, rule, slot))
+/// The first rule from there that does not allow one more such pod on the node.
+pub(super) fn broken(
+    state: &State,
+    requirement: &Requirement,
+    causes: &[RuleCause],
+    slot: NodeId,
+) -> Option<Cause> {
+    let mut rules = requirement.rules.iter().filter(|rule| causes.contains(&of_rule(rule)));
+    rules.find_map(|rule| breaks(state, requirement, rule, slot))
 }
 
-fn allows(state: &State, requirement: &Requirement, rule: &CounterRule, slot: NodeId) -> bool {
-    let value_of = |slot: NodeId| state.nodes.cold(slot).node.labels.get(&rule.label);
-    let Some(here) = value_of(slot) else { return false };
-    let mut counts: BTreeMap<&String, i64> = BTreeMap::new();
-    for (_, record) in state.holdings.iter() {
-        let mut names = record.counts_into.iter().map(|n| state.counters.selector_name(*n));
-        if names.any(|name| name == rule.selector)
-            && let Some(value) = value_of(record.node)
-        {
-            *counts.entry(value).or_default() += 1;
-        }
-    }
-    let count = |value: &String| counts.get(value).copied().unwrap_or(0);
-    let counts_itself = requirement.counts_into.contains(&rule.selector);
+/// What a rule is known by: what it asks goes before what it says it comes from.
+fn of_rule(rule: &CounterRule) -> RuleCause {
     match rule.kind {
-        RuleKind::AntiAffinity => count(here) == 0,
-        RuleKind::Affinity => {
-            count(here) > 0 || (counts_itself && counts.values().sum::<i64>() == 0)
+        RuleKind::Spread { .. } => RuleCause::Spread,
+        RuleKind::Affinity => RuleCause::Affinity,
+        RuleKind::AntiAffinity => match rule.cause {
+            RuleCause::Spread | RuleCause::Affinity => RuleCause::AntiAffinity,
+            cause => cause,
+        },
+    }
+}
+
+fn breaks(
+    state: &State,
+    requirement: &Requirement,
+    rule: &CounterRule,
+    slot: NodeId,
+) -> Option<Cause> {
+    let counts = pods_per_domain(state, requirement, rule);
+    let here = label(&state.nodes.cold(slot).node, &rule.label);
+    let count = here.and_then(|here| counts.get(here)).copied().unwrap_or(0);
+    let counts_itself = i64::from(requirement.counts_into.contains(&rule.selector));
+    match (rule.kind, here) {
+        (RuleKind::AntiAffinity, None) => None,
+        (RuleKind::Spread { .. }, None) => Some(Cause::SpreadLabel),
+        (RuleKind::Affinity, None) => Some(Cause::Affinity),
+        (RuleKind::AntiAffinity, Some(_)) => (count > 0).then_some(match of_rule(rule) {
+            RuleCause::HostPort => Cause::HostPort,
+            RuleCause::DiskConflict => Cause::DiskConflict,
+            RuleCause::ReadWriteOncePod => Cause::ReadWriteOncePod,
+            RuleCause::ExistingAntiAffinity => Cause::ExistingAntiAffinity,
+            _ => Cause::AntiAffinity,
+        }),
+        (RuleKind::Affinity, Some(_)) => {
+            (count == 0 && !is_first(state, requirement)).then_some(Cause::Affinity)
         }
-        RuleKind::Spread { max_skew, .. } => {
-            let eligible = state.nodes.present().filter(|(_, node)| selected(requirement, node));
-            let emptiest =
-                eligible.filter_map(|(_, node)| node.labels.get(&rule.label)).map(count).min();
-            emptiest.is_some_and(|emptiest| {
-                count(here) + i64::from(counts_itself) - emptiest <= i64::from(max_skew)
-            })
+        (RuleKind::Spread { max_skew, min_domains }, Some(_)) => {
+            let mut emptiest = counts.values().min().copied().unwrap_or(0);
+            if counts.len() < min_domains.unwrap_or(1) as usize {
+                emptiest = 0;
+            }
+            let skew = count + counts_itself - emptiest;
+            (skew > i64::from(max_skew)).then_some(Cause::Spread)
         }
     }
+}
+
+/// Whether the pod counts itself into all of its affinity rules, and no pod is counted by any.
+fn is_first(state: &State, requirement: &Requirement) -> bool {
+    requirement.rules.iter().filter(|rule| rule.kind == RuleKind::Affinity).all(|rule| {
+        requirement.counts_into.contains(&rule.selector)
+            && pods_per_domain(state, requirement, rule).values().all(|pods| *pods == 0)
+    })
+}
+
+/// Pods per domain that has a node which counts.
+fn pods_per_domain<'s>(
+    state: &'s State,
+    requirement: &Requirement,
+    rule: &CounterRule,
+) -> BTreeMap<&'s str, i64> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for (slot, node) in state.nodes.present() {
+        let Some(value) = label(node, &rule.label) else { continue };
+        if !counts_at_all(requirement, rule.scope, node) {
+            continue;
+        }
+        let pods = counts.entry(value).or_default();
+        for (_, record) in state.holdings.iter().filter(|(_, record)| record.node == slot) {
+            let mut names = record.counts_into.iter().map(|n| state.counters.selector_name(*n));
+            *pods += i64::from(names.any(|name| name == rule.selector));
+        }
+    }
+    counts
+}
+
+fn counts_at_all(requirement: &Requirement, scope: CounterScope, node: &Node) -> bool {
+    let CounterScope::Eligible { honor_affinity, honor_taints } = scope else { return true };
+    for rule in &requirement.rules {
+        if matches!(rule.kind, RuleKind::Spread { .. }) && label(node, &rule.label).is_none() {
+            return false;
+        }
+    }
+    let wanted = || {
+        named(requirement, node) && conditions_hold(requirement, node, ConditionCause::NodeAffinity)
+    };
+    let open = || node.taints.iter().all(|taint| tolerated(requirement, taint));
+    (!honor_affinity || wanted()) && (!honor_taints || open())
 }

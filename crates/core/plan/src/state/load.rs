@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Attachment, Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase,
-    PodId, Resources,
+    Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId,
+    Resources,
 };
-use smallvec::SmallVec;
 
-use crate::cause::{Cause, Help};
+use crate::cause::Help;
 use crate::device::cell::{Cell, kind_of};
 use crate::device::choice::LOST;
 use crate::state::holdings::{Amounts, HoldingRecord};
@@ -22,11 +21,7 @@ impl State {
             Some(slot) => slot,
             None => self.nodes.add(Arc::clone(&node)),
         };
-        let held = self.nodes.cold(slot).holdings.clone();
-        for id in &held {
-            let record = self.holdings.get(*id).clone();
-            self.counters.apply(&record, -1, &mut self.log);
-        }
+        self.recount(slot, -1);
         let old_path = std::mem::take(&mut self.nodes.cold_mut(slot).path);
         self.domains.leave(slot, &old_path);
         self.counters.relabel(slot, Some(&node));
@@ -34,15 +29,20 @@ impl State {
         let cold = self.nodes.cold_mut(slot);
         cold.path = path;
         cold.node = node;
-        for id in &held {
-            let record = self.holdings.get(*id).clone();
-            self.counters.apply(&record, 1, &mut self.log);
-        }
+        self.recount(slot, 1);
         self.nodes.bump_version(slot);
         self.rebuild_amounts(slot);
+        self.rebuild_attached(slot);
         self.rebuild_devices(slot);
         self.helped = Help::ALL;
         slot
+    }
+
+    /// Counts (`sign` 1) or uncounts (−1) every pod of a node.
+    fn recount(&mut self, slot: NodeId, sign: i64) {
+        for id in &self.nodes.cold(slot).holdings {
+            self.counters.apply(self.holdings.get(*id), sign, &mut self.log);
+        }
     }
 
     /// Changes only the condition of a node; false if there is no such node.
@@ -110,12 +110,11 @@ impl State {
 
     /// Changes the selectors that count a committed holding.
     pub(crate) fn set_counts(&mut self, id: HoldingId, counts_into: &BTreeSet<String>) {
-        let record = self.holdings.get(id).clone();
-        self.counters.apply(&record, -1, &mut self.log);
+        self.counters.apply(self.holdings.get(id), -1, &mut self.log);
         let numbers = counts_into.iter().map(|name| self.counters.selector(name)).collect();
         self.holdings.set_counts(id, numbers);
         self.counters.apply(self.holdings.get(id), 1, &mut self.log);
-        self.helped |= Help::against(Cause::Rule);
+        self.helped |= Help::against_rules();
     }
 
     fn rebuild_amounts(&mut self, slot: NodeId) {
@@ -268,14 +267,6 @@ impl Names {
                 .map(|(name, amount)| (self.extended.get(*name).clone(), *amount))
                 .collect(),
         }
-    }
-
-    /// Volumes with their names interned.
-    pub(crate) fn attached(&mut self, attachments: &BTreeSet<Attachment>) -> SmallVec<[u32; 2]> {
-        let mut numbers: SmallVec<[u32; 2]> =
-            attachments.iter().map(|attachment| self.attachments.intern(attachment).0).collect();
-        numbers.sort_unstable();
-        numbers
     }
 
     /// Amounts with names interned; amounts of 0 are left out.

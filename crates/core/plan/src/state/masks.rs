@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Condition, Node, NodeCondition, NodeId, Requirement, TaintEffect, Toleration,
+    Condition, ConditionCause, Node, NodeCondition, NodeId, Requirement, TaintEffect, Toleration,
 };
 
 use crate::cause::Cause;
@@ -22,8 +22,52 @@ pub(crate) struct Mask {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Masks {
     masks: Interner<Mask>,
-    /// Per mask and node slot: version of the node's static part × 16 + cause.
+    /// Per mask and node slot: version of the node's static part × 2^16 + verdict.
     verdicts: Vec<Vec<u64>>,
+}
+
+/// What a mask says of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// The first thing that is looked at before amounts.
+    pub(crate) early: Cause,
+    /// What is looked at after amounts, one bit per cause, in the order of [`LATE`].
+    late: u8,
+}
+
+/// Causes that are looked at after amounts.
+const LATE: [Cause; 6] = [
+    Cause::VolumeDriver,
+    Cause::VolumeNodeAffinity,
+    Cause::StorageTopology,
+    Cause::StorageCapacity,
+    Cause::VolumeZone,
+    Cause::DeclaredFeatures,
+];
+
+impl Verdict {
+    /// Whether nothing of what is looked at after amounts is in the way.
+    #[inline]
+    pub(crate) fn is_late_clear(self) -> bool {
+        self.late == 0
+    }
+
+    /// What is in the way of what is looked at after amounts, in order.
+    pub(crate) fn late(self) -> impl Iterator<Item = Cause> {
+        LATE.into_iter()
+            .enumerate()
+            .filter(move |(bit, _)| self.late >> bit & 1 == 1)
+            .map(|(_, c)| c)
+    }
+
+    fn packed(self) -> u64 {
+        (self.early as u64) << 8 | u64::from(self.late)
+    }
+
+    #[inline]
+    fn unpacked(packed: u64) -> Self {
+        Self { early: Cause::ALL[(packed >> 8 & 255) as usize], late: packed as u8 }
+    }
 }
 
 impl Masks {
@@ -39,7 +83,7 @@ impl Masks {
         number
     }
 
-    /// What keeps pods with this mask off the node; [`Cause::None`] if nothing does.
+    /// What keeps pods with this mask off the node.
     #[inline]
     pub(crate) fn verdict(
         &mut self,
@@ -47,52 +91,84 @@ impl Masks {
         node: NodeId,
         version: u64,
         nodes: &Nodes,
-    ) -> Cause {
+    ) -> Verdict {
         let known = self.verdicts[mask as usize].get(node.index()).copied().unwrap_or(0);
-        if known >> 4 == version {
-            return Cause::ALL[(known & 15) as usize];
+        if known >> 16 == version {
+            return Verdict::unpacked(known);
         }
         self.judge(mask, node.index(), version, &nodes.cold(node).node)
     }
 
     #[cold]
-    fn judge(&mut self, mask: u32, slot: usize, version: u64, node: &Node) -> Cause {
-        let cause = self.masks.get(mask).judge(node);
+    fn judge(&mut self, mask: u32, slot: usize, version: u64, node: &Node) -> Verdict {
+        let verdict = self.masks.get(mask).judge(node);
         let verdicts = &mut self.verdicts[mask as usize];
         if verdicts.len() <= slot {
             verdicts.resize(slot + 1, 0);
         }
-        verdicts[slot] = version << 4 | cause as u64;
-        cause
-    }
-
-    /// Whether labels and name allow the node, whatever its taints and condition.
-    pub(crate) fn selects(&self, mask: u32, node: &Node) -> bool {
-        self.masks.get(mask).selects(node)
+        verdicts[slot] = version << 16 | verdict.packed();
+        verdict
     }
 }
 
 impl Mask {
-    fn judge(&self, node: &Node) -> Cause {
+    fn judge(&self, node: &Node) -> Verdict {
+        let refused = |condition: &&NodeCondition| !condition.accepts(node);
+        let mut late = 0;
+        for condition in self.node_conditions.iter().filter(refused) {
+            let cause = late_cause(condition.cause);
+            late |= LATE.iter().position(|other| Some(*other) == cause).map_or(0, |bit| 1 << bit);
+        }
+        Verdict { early: self.judge_early(node), late }
+    }
+
+    fn judge_early(&self, node: &Node) -> Cause {
         match node.condition {
             Condition::Ready => {}
             Condition::Starting => return Cause::Starting,
             Condition::Cordoned => return Cause::Cordoned,
             Condition::NotReady => return Cause::NotReady,
         }
-        let untolerated = node.taints.iter().any(|taint| {
-            taint.effect != TaintEffect::PreferNoSchedule
-                && !self.tolerations.iter().any(|toleration| toleration.accepts(taint))
-        });
-        match (untolerated, self.selects(node)) {
-            (true, _) => Cause::Taint,
-            (false, false) => Cause::Selector,
-            (false, true) => Cause::None,
+        if !self.node_names.is_empty() && !self.node_names.contains(&*node.name) {
+            return Cause::NodeName;
+        }
+        let mut hard = untolerated(node, &self.tolerations).peekable();
+        if hard.peek().is_some() {
+            return match hard.any(|key| key == UNSCHEDULABLE) {
+                true => Cause::Unschedulable,
+                false => Cause::Taint,
+            };
+        }
+        let mut conditions = self.node_conditions.iter();
+        match conditions.all(|c| c.cause != ConditionCause::NodeAffinity || c.accepts(node)) {
+            true => Cause::None,
+            false => Cause::NodeAffinity,
         }
     }
+}
 
-    fn selects(&self, node: &Node) -> bool {
-        let named = self.node_names.is_empty() || self.node_names.contains(&*node.name);
-        named && self.node_conditions.iter().all(|condition| condition.accepts(node))
+/// Key of the taint that stands for a node marked unschedulable.
+pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// Keys of the taints that keep pods off the node and are not tolerated.
+pub(crate) fn untolerated<'n>(
+    node: &'n Node,
+    tolerations: &[Toleration],
+) -> impl Iterator<Item = &'n str> {
+    let hard = node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
+    let open = hard.filter(|taint| !tolerations.iter().any(|toleration| toleration.accepts(taint)));
+    open.map(|taint| taint.key.as_str())
+}
+
+/// The cause of a condition that is looked at after amounts; `None` for the others.
+fn late_cause(cause: ConditionCause) -> Option<Cause> {
+    match cause {
+        ConditionCause::NodeAffinity => None,
+        ConditionCause::VolumeDriver => Some(Cause::VolumeDriver),
+        ConditionCause::VolumeNodeAffinity => Some(Cause::VolumeNodeAffinity),
+        ConditionCause::StorageTopology => Some(Cause::StorageTopology),
+        ConditionCause::StorageCapacity => Some(Cause::StorageCapacity),
+        ConditionCause::VolumeZone => Some(Cause::VolumeZone),
+        ConditionCause::DeclaredFeatures => Some(Cause::DeclaredFeatures),
     }
 }

@@ -6,6 +6,7 @@
 //! moved counter goes to the change log ([`log::ChangeLog`]), also when a rollback touches it again: that
 //! is how the indices stay exact.
 
+pub(crate) mod attachments;
 pub(crate) mod counters;
 pub(crate) mod domains;
 pub(crate) mod holdings;
@@ -14,6 +15,7 @@ pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod masks;
 pub(crate) mod nodes;
+pub(crate) mod scopes;
 pub(crate) mod shapes;
 
 use dovetail_model::{Attachment, HoldingId, NodeId, Topology};
@@ -36,6 +38,9 @@ pub(crate) struct Names {
     pub(crate) extended: Interner<String>,
     pub(crate) counters: Interner<String>,
     pub(crate) attachments: Interner<Attachment>,
+    pub(crate) limits: Interner<String>,
+    /// Limit of each attachment.
+    pub(crate) limit_of: Vec<u32>,
 }
 
 /// The cluster as the engine sees it.
@@ -142,6 +147,7 @@ impl State {
         self.nodes.cold_mut(record.node).holdings.push(id);
         self.nodes.apply(record, 1, &mut self.devices);
         self.counters.apply(record, 1, &mut self.log);
+        self.attach(record);
         self.log.touch_by_hold(record.node);
     }
 
@@ -149,6 +155,7 @@ impl State {
         self.nodes.cold_mut(record.node).forget(id);
         let overlapped = self.nodes.apply(record, -1, &mut self.devices);
         self.counters.apply(record, -1, &mut self.log);
+        self.detach(record);
         self.log.touch(record.node);
         if overlapped {
             self.recount_devices(record.node);

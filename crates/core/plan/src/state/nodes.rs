@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::device::choice::LOST;
 use crate::device::table::{CellSet, DeviceTable};
+use crate::state::attachments::Attached;
 use crate::state::domains::Path;
 use crate::state::holdings::{Amounts, HoldingRecord};
 
@@ -53,6 +54,7 @@ pub(crate) struct Cold {
     pub(crate) path: Path,
     /// Devices held beyond those the node has.
     pub(crate) missing_devices: u32,
+    pub(crate) attached: Attached,
 }
 
 /// All nodes by slot.
@@ -121,6 +123,7 @@ impl Nodes {
             holdings: Vec::new(),
             path: Path::new(),
             missing_devices: 0,
+            attached: Attached::default(),
         }));
         NodeId(slot)
     }

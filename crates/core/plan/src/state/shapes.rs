@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{DeviceRequest, Requirement, RuleKind};
+use dovetail_model::{CounterRule, DeviceRequest, Requirement, RuleCause, RuleKind};
 use smallvec::SmallVec;
 
+use crate::cause::Cause;
 use crate::device::need::{DeviceNeed, Request};
 use crate::state::State;
 use crate::state::holdings::Amounts;
 use crate::state::intern::Interner;
+use crate::state::scopes::Scope;
 
 /// Number of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,7 @@ pub(crate) struct Demand {
     pub(crate) amounts: Amounts,
     pub(crate) need: u32,
     pub(crate) mask: u32,
+    /// In the order in which they are looked at.
     pub(crate) rules: SmallVec<[Rule; 1]>,
     /// Interned volumes, ascending.
     pub(crate) attachments: SmallVec<[u32; 2]>,
@@ -48,6 +51,7 @@ pub(crate) struct Demand {
 pub(crate) struct Rule {
     pub(crate) counter: u32,
     pub(crate) kind: RuleKind,
+    pub(crate) cause: Cause,
     /// The pod is itself counted by the counter.
     pub(crate) counts_itself: bool,
 }
@@ -58,6 +62,14 @@ pub(crate) struct Shapes {
     numbers: Interner<Arc<Requirement>>,
     shapes: Vec<Shape>,
     demands: Interner<Demand>,
+}
+
+impl Demand {
+    /// Whether amounts, devices and the node itself are all it asks for.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.rules.is_empty() && self.attachments.is_empty()
+    }
 }
 
 impl Shapes {
@@ -88,12 +100,9 @@ impl State {
     }
 
     fn demand_of(&mut self, requirement: &Requirement) -> Demand {
-        let rules = requirement.rules.iter().map(|rule| Rule {
-            counter: self.intern_counter(&rule.selector, &rule.label),
-            kind: rule.kind,
-            counts_itself: requirement.counts_into.contains(&rule.selector),
-        });
-        let rules = rules.collect();
+        let rules = requirement.rules.iter().map(|rule| self.rule_of(requirement, rule));
+        let mut rules: SmallVec<[Rule; 1]> = rules.collect();
+        rules.sort_by_key(|rule| rule.cause);
         let need = self.device_need_of(requirement);
         Demand {
             amounts: self.names.amounts(&requirement.resources),
@@ -101,6 +110,17 @@ impl State {
             mask: self.masks.intern(requirement),
             rules,
             attachments: self.names.attached(&requirement.attachments),
+        }
+    }
+
+    fn rule_of(&mut self, requirement: &Requirement, rule: &CounterRule) -> Rule {
+        let scope = Scope::of(requirement, rule.scope);
+        let ranked = matches!(rule.kind, RuleKind::Spread { .. });
+        Rule {
+            counter: self.intern_counter(&rule.selector, &rule.label, scope.as_ref(), ranked),
+            kind: rule.kind,
+            cause: cause_of(rule),
+            counts_itself: requirement.counts_into.contains(&rule.selector),
         }
     }
 
@@ -131,5 +151,19 @@ impl State {
         let min_memory_bytes =
             if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
         DeviceNeed { request, models, min_memory_bytes }
+    }
+}
+
+/// The cause a broken rule is known by. What a rule asks goes before what it comes from, because that
+/// decides which events can help.
+fn cause_of(rule: &CounterRule) -> Cause {
+    match (rule.kind, rule.cause) {
+        (RuleKind::Spread { .. }, _) => Cause::Spread,
+        (RuleKind::Affinity, _) => Cause::Affinity,
+        (RuleKind::AntiAffinity, RuleCause::HostPort) => Cause::HostPort,
+        (RuleKind::AntiAffinity, RuleCause::DiskConflict) => Cause::DiskConflict,
+        (RuleKind::AntiAffinity, RuleCause::ReadWriteOncePod) => Cause::ReadWriteOncePod,
+        (RuleKind::AntiAffinity, RuleCause::ExistingAntiAffinity) => Cause::ExistingAntiAffinity,
+        (RuleKind::AntiAffinity, _) => Cause::AntiAffinity,
     }
 }

@@ -17,18 +17,18 @@ use dovetail_plan::{Engine, PolicySpec, TargetPod, View};
 use crate::recipe::{mig_table, queue};
 
 /// Both searches over one world, watched by the judge.
-struct World {
-    engines: [Engine; 2],
+pub(crate) struct World {
+    pub(crate) engines: [Engine; 2],
     judge: Judge,
     now_ms: u64,
     next_job: u64,
 }
 
 /// Where a pod went, as (ordinal, node, devices).
-type Placed = Vec<(u32, String, HeldDevices)>;
+pub(crate) type Placed = Vec<(u32, String, HeldDevices)>;
 
 impl World {
-    fn of(snapshot: &Snapshot) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let policy = PolicySpec::named("best-fit");
         let config = EngineConfig { policy, ..EngineConfig::default() };
         let engine = |naive| Engine::new(EngineConfig { naive, ..config.clone() }, snapshot);
@@ -40,12 +40,12 @@ impl World {
         }
     }
 
-    fn nodes(nodes: Vec<Node>) -> Self {
+    pub(crate) fn nodes(nodes: Vec<Node>) -> Self {
         let mig_tables = vec![mig_table()];
         Self::of(&Snapshot { nodes, mig_tables, ..Snapshot::default() })
     }
 
-    fn step(&mut self, event: Event) -> Plan {
+    pub(crate) fn step(&mut self, event: Event) -> Plan {
         let plans = self.engines.each_mut().map(|engine| {
             engine.step(event.clone(), self.now_ms).expect("an event that makes sense")
         });
@@ -57,7 +57,11 @@ impl World {
         plan
     }
 
-    fn submit(&mut self, change: impl FnOnce(&mut Job), requirement: Requirement) -> Plan {
+    pub(crate) fn submit(
+        &mut self,
+        change: impl FnOnce(&mut Job),
+        requirement: Requirement,
+    ) -> Plan {
         let id = self.next_job;
         self.next_job += 1;
         let mut job = Job::single(JobId(id), "by-hand", self.now_ms, Arc::new(requirement));
@@ -71,7 +75,7 @@ impl World {
         placed.into_iter().next().map(|(_, _, devices)| devices)
     }
 
-    fn end(&mut self, job: u64) -> Plan {
+    pub(crate) fn end(&mut self, job: u64) -> Plan {
         self.step(Event::Ended { job: JobId(job) })
     }
 
@@ -87,7 +91,7 @@ impl World {
     }
 }
 
-fn placed(plan: &Plan) -> Placed {
+pub(crate) fn placed(plan: &Plan) -> Placed {
     let bound = plan.actions.iter().filter_map(|action| match action {
         Action::Bind { pod, node, devices } => {
             Some((pod.ordinal, node.to_string(), devices.clone()))

@@ -30,6 +30,9 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
             continue;
         };
         let submitted = matches!(event, Event::Submitted(_));
+        if matches!(event, Event::CountsChanged { .. }) {
+            count(seen, "changed counts");
+        }
         for action in &plan.actions {
             match action {
                 Action::Bind { pod, .. } => {
@@ -65,23 +68,39 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     }
 }
 
-const CAUSES: [(dovetail_plan::Cause, &str); 14] = {
+const CAUSES: [(dovetail_plan::Cause, &str); 30] = {
     use dovetail_plan::Cause::*;
     [
         (NotReady, "not ready"),
         (Starting, "starting"),
         (Cordoned, "cordoned"),
+        (NodeName, "node name"),
+        (Unschedulable, "unschedulable"),
         (Taint, "taint"),
-        (Selector, "selector"),
+        (NodeAffinity, "node affinity"),
+        (HostPort, "host port"),
         (Overcommitted, "over-committed"),
         (Model, "model"),
+        (PodSlots, "pod slots"),
         (Cpu, "cpu"),
         (Memory, "memory"),
         (Ephemeral, "ephemeral"),
-        (PodSlots, "pod slots"),
         (Extended, "extended"),
         (Device, "device"),
-        (Rule, "rule"),
+        (DiskConflict, "disk conflict"),
+        (ReadWriteOncePod, "claim of one pod"),
+        (VolumeDriver, "volume driver"),
+        (VolumeLimit, "volume limit"),
+        (VolumeNodeAffinity, "volume's node"),
+        (StorageTopology, "storage topology"),
+        (StorageCapacity, "storage capacity"),
+        (VolumeZone, "volume's zone"),
+        (SpreadLabel, "spread label"),
+        (Spread, "spread"),
+        (Affinity, "affinity"),
+        (AntiAffinity, "anti-affinity"),
+        (ExistingAntiAffinity, "anti-affinity of others"),
+        (DeclaredFeatures, "declared features"),
     ]
 };
 
@@ -102,6 +121,7 @@ fn bound(job: &Job, pod: PodId, seen: &mut Tally) {
     let facts = [
         (!set.requirement.rules.is_empty(), "pod with rules"),
         (!set.requirement.node_conditions.is_empty(), "pod with selector"),
+        (!set.requirement.attachments.is_empty(), "pod with volumes"),
         (job.pod_sets.len() > 1, "gang of several sets"),
         (set.min > 1, "set of several pods"),
         (pod.ordinal >= set.min, "pod beyond the smallest size"),
@@ -125,7 +145,7 @@ fn the_worlds_have_everything() {
         tally(&recipe, &mut seen);
     }
     let names = "no device, whole devices, devices of one island, share, replicas, slice, counters, \
-        pod with rules, pod with selector, gang of several sets, set of several pods, pod beyond the \
+        pod with rules, pod with selector, pod with volumes, changed counts, gang of several sets, set of several pods, pod beyond the \
         smallest size, required level, preferred level, start after waiting, lost job, published \
         version, wait for quota, wait for room, wait for turn, refused event, one relaxation, two \
         relaxations";

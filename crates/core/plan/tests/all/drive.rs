@@ -18,7 +18,7 @@ pub(crate) fn start(recipe: &Recipe) -> Snapshot {
     let nodes = recipe.nodes();
     let mut holdings = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
-        let choose = &mut Choices::of(&recipe.nodes[index][17..]);
+        let choose = &mut Choices::of(&recipe.nodes[index][20..]);
         let kind = choose.below(20);
         if !(4..8).contains(&kind) {
             continue;
@@ -146,7 +146,7 @@ impl History {
     /// The next event. `engine` is only looked at.
     pub(crate) fn event(&mut self, bytes: &[u8], engine: &Engine) -> Event {
         let choose = &mut Choices::of(bytes);
-        let kind = choose.below(32);
+        let kind = choose.below(34);
         self.now_ms += choose.among(&[0, 1, 3, 7]);
         let known: Vec<JobId> =
             (1..self.next_job).map(JobId).filter(|job| engine.job(*job).is_some()).collect();
@@ -175,8 +175,18 @@ impl History {
                     Event::QueueChanged(recipe::queue(name, parent, limit))
                 }
             },
+            31 | 32 => self.counts(choose, engine),
             _ => Event::Tick,
         }
+    }
+
+    /// Other selectors count what somebody holds, or nobody.
+    fn counts(&mut self, choose: &mut Choices<'_>, engine: &Engine) -> Event {
+        let held = engine.snapshot().holdings;
+        let unknown = Owner::Foreign("nobody".to_owned());
+        let chosen = held.get(choose.below(held.len() + 1)).map(|holding| holding.owner.clone());
+        let counts_into = recipe::selectors(choose);
+        Event::CountsChanged { owner: chosen.unwrap_or(unknown), counts_into }
     }
 
     fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
@@ -194,10 +204,10 @@ impl History {
     /// A new node, or one change of a node that is there.
     fn change_node(&mut self, choose: &mut Choices<'_>) -> Event {
         let name = self.some_node(choose);
-        let kind = choose.below(12);
+        let kind = choose.below(13);
         let anew = recipe::node(choose.below(8), choose);
         let node = match self.nodes.get(&name).cloned() {
-            Some(mut node) if kind < 11 => {
+            Some(mut node) if kind < 12 => {
                 match kind {
                     0 => node.allocatable = Resources::default(),
                     1 => node.allocatable = anew.allocatable,
@@ -209,6 +219,7 @@ impl History {
                     4 => node.taints = anew.taints,
                     5 => node.drain_window = anew.drain_window,
                     6 => node.devices.truncate(node.devices.len() / 2),
+                    7 => node.attach_limits = anew.attach_limits,
                     _ => node = self.first.get(&name).cloned().unwrap_or(node),
                 }
                 node
@@ -259,8 +270,8 @@ impl History {
         holding.phase = Phase::Held { expected_end_ms: choose.among(&[None, Some(15)]) };
         let cpu_milli = choose.among(&[100, 100, 1000, 9000]);
         holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 5, 5, 200]));
-        let counted = choose.among::<&[&str]>(&[&[], &[], &["web"]]);
-        holding.counts_into = counted.iter().map(|name| (*name).to_owned()).collect();
+        holding.counts_into = recipe::selectors(choose);
+        holding.attachments = recipe::attachments(choose);
         let others = engine.snapshot().holdings;
         let here = others.iter().filter(|h| h.node == name && h.owner != owner);
         let foreign_mode =

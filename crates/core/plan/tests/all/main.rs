@@ -5,6 +5,7 @@
 
 mod by_hand;
 mod conservation;
+mod constraints;
 mod coverage;
 mod determinism;
 mod differential;

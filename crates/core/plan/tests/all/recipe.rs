@@ -8,9 +8,10 @@ use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, CounterScope, Device, DeviceRequest, Estimate, Job, JobId, Knowledge,
-    MigProfile, MigTable, Node, NodeCondition, PodSet, Queue, Requirement, Resources, RuleCause,
-    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
+    Attachment, Condition, ConditionCause, CounterRule, CounterScope, Device, DeviceRequest,
+    Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition, PodSet, Queue,
+    Requirement, Resources, RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration,
+    Topology, TopologyRequest,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -19,8 +20,8 @@ use proptest::test_runner::RngSeed;
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) config: [u8; 8],
-    pub(crate) nodes: Vec<[u8; 20]>,
-    pub(crate) shapes: Vec<[u8; 20]>,
+    pub(crate) nodes: Vec<[u8; 24]>,
+    pub(crate) shapes: Vec<[u8; 40]>,
     pub(crate) events: Vec<[u8; 24]>,
 }
 
@@ -42,8 +43,8 @@ impl std::fmt::Debug for Recipe {
 pub(crate) fn recipes(nodes: usize, shapes: usize, events: usize) -> impl Strategy<Value = Recipe> {
     (
         any::<[u8; 8]>(),
-        prop::collection::vec(any::<[u8; 20]>(), 1..=nodes),
-        prop::collection::vec(any::<[u8; 20]>(), 1..=shapes),
+        prop::collection::vec(any::<[u8; 24]>(), 1..=nodes),
+        prop::collection::vec(any::<[u8; 40]>(), 1..=shapes),
         prop::collection::vec(any::<[u8; 24]>(), 1..=events),
     )
         .prop_map(|(config, nodes, shapes, events)| Recipe { config, nodes, shapes, events })
@@ -89,8 +90,8 @@ impl<'b> Choices<'b> {
     }
 }
 
-/// Selectors that count pods.
-const SELECTORS: [&str; 2] = ["web", "batch"];
+/// Selectors that count pods by what they are, and by what they use.
+const SELECTORS: [&str; 5] = ["web", "batch", "port:80", "disk:a", "claim:b"];
 
 impl Recipe {
     pub(crate) fn topology(&self) -> Topology {
@@ -181,18 +182,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     if let Some(value) = choose.among(&[None, Some("5"), Some("9"), Some("a")]) {
         labels.insert("pool".to_owned(), value.to_owned());
     }
-    let taint = |effect| Taint { key: "dedicated".into(), value: "team".into(), effect };
-    let taints = choose.among(&[
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        Some(TaintEffect::NoSchedule),
-        Some(TaintEffect::PreferNoSchedule),
-        Some(TaintEffect::NoExecute),
-    ]);
+    let mut taints: Vec<Taint> = dedicated(choose).into_iter().collect();
     let condition = match choose.below(32) {
         9 => Condition::Starting,
         10 => Condition::Cordoned,
@@ -204,19 +194,50 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         7 => Some(DrainWindow { from_ms: 20, to_ms: 30 }),
         _ => None,
     };
+    let devices = devices(counted, choose);
+    taints.extend(unschedulable(choose));
+    let limits = choose.among::<&[(&str, i64)]>(&[
+        &[],
+        &[],
+        &[],
+        &[("csi", 1)],
+        &[("csi", 2)],
+        &[("csi", 0), ("other", 1)],
+    ]);
     Node {
         name: format!("n{index}").into(),
         allocatable,
-        devices: devices(counted, choose),
-        attach_limits: BTreeMap::new(),
+        devices,
+        attach_limits: limits.iter().map(|(name, most)| ((*name).to_owned(), *most)).collect(),
         knowledge: if counted { Knowledge::Counted } else { Knowledge::Assigned },
         labels,
-        taints: taints.map(taint).into_iter().collect(),
+        taints,
         condition,
         price_usd_micros_per_hour: Some(1000),
         interruption_ppm_per_hour: None,
         drain_window,
     }
+}
+
+fn dedicated(choose: &mut Choices<'_>) -> Option<Taint> {
+    let effect = choose.among(&[
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        Some(TaintEffect::NoSchedule),
+        Some(TaintEffect::PreferNoSchedule),
+        Some(TaintEffect::NoExecute),
+    ]);
+    effect.map(|effect| Taint { key: "dedicated".into(), value: "team".into(), effect })
+}
+
+fn unschedulable(choose: &mut Choices<'_>) -> Option<Taint> {
+    let key = "node.kubernetes.io/unschedulable".to_owned();
+    let effect = TaintEffect::NoSchedule;
+    (choose.below(16) == 5).then(|| Taint { key, value: String::new(), effect })
 }
 
 fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {
@@ -257,7 +278,7 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
     }
     let gpu_models = choose.among::<&[&str]>(&[&[], &[], &[], &[], &["A"], &["B", "C"]]);
     let min_device_memory_bytes = choose.among(&[0, 0, 0, 0, 0, 40, 80]);
-    let node_conditions = node_conditions(choose);
+    let mut node_conditions = node_affinity(choose);
     let node_names = choose.among::<&[&str]>(&[&[], &[], &[], &[], &[], &[], &[], &["n0", "n2"]]);
     let tolerations = match choose.below(4) {
         1 => vec![Toleration { any_value: true, ..Toleration::default() }],
@@ -269,12 +290,19 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         }],
         _ => Vec::new(),
     };
-    let counts_into = choose.among::<&[usize]>(&[&[], &[], &[0], &[1], &[0, 1]]);
-    let rules = match choose.below(4) {
-        2 => (0..1 + choose.below(2)).map(|_| rule(choose)).collect(),
+    let counted = choose.among::<&[usize]>(&[&[], &[0], &[0], &[1], &[0, 1], &[0, 2]]);
+    let mut counts_into: BTreeSet<String> =
+        counted.iter().map(|i| SELECTORS[*i].to_owned()).collect();
+    let rules: Vec<CounterRule> = match choose.below(5) {
+        2 | 3 => (0..1 + choose.below(3)).map(|_| rule(choose)).collect(),
         _ => Vec::new(),
     };
-    Requirement {
+    // Who asks for a port or a disk mostly uses it.
+    let used = rules.iter().map(|rule| &rule.selector).filter(|name| name.contains(':'));
+    counts_into.extend(used.filter(|_| choose.below(4) < 3).cloned());
+    node_conditions.extend((0..2).filter_map(|_| other_condition(choose)));
+    let attachments = attachments(choose);
+    let mut asked = Requirement {
         resources,
         device,
         gpu_models: owned(gpu_models),
@@ -282,10 +310,17 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         node_conditions,
         node_names: owned(node_names),
         tolerations,
-        counts_into: counts_into.iter().map(|i| SELECTORS[*i].to_owned()).collect(),
+        counts_into,
         rules,
-        attachments: BTreeSet::new(),
+        attachments,
+    };
+    if !asked.rules.is_empty() && choose.below(2) == 1 {
+        // Nothing but its rules decides where it goes.
+        asked.device = DeviceRequest::None;
+        asked.node_names.clear();
+        asked.node_conditions.clear();
     }
+    asked
 }
 
 fn owned(names: &[&str]) -> BTreeSet<String> {
@@ -315,7 +350,7 @@ fn device_request(choose: &mut Choices<'_>) -> DeviceRequest {
     }
 }
 
-fn node_conditions(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
+fn node_affinity(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
     let term = |key: &str, operator, values: &[&str]| SelectorTerm {
         key: key.to_owned(),
         operator,
@@ -335,19 +370,87 @@ fn node_conditions(choose: &mut Choices<'_>) -> Vec<NodeCondition> {
     vec![NodeCondition::node_affinity(any_of)]
 }
 
+/// Selectors that count somebody else's pod.
+pub(crate) fn selectors(choose: &mut Choices<'_>) -> BTreeSet<String> {
+    let counted = choose.among::<&[usize]>(&[&[], &[0], &[1, 2], &[3], &[4], &[2], &[0, 3]]);
+    counted.iter().map(|i| SELECTORS[*i].to_owned()).collect()
+}
+
+/// What a volume or a feature asks of the node.
+fn other_condition(choose: &mut Choices<'_>) -> Option<NodeCondition> {
+    let term = |key: &str, operator, values: &[&str]| {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        vec![vec![SelectorTerm { key: key.to_owned(), operator, values }]]
+    };
+    let (cause, any_of) = match choose.below(32) {
+        10 => (
+            ConditionCause::VolumeNodeAffinity,
+            term("metadata.name", Operator::In, &["n0", "n1", "n4"]),
+        ),
+        11 => (ConditionCause::VolumeZone, term("zone-label", Operator::In, &["0"])),
+        12 => (ConditionCause::StorageTopology, term("rack-label", Operator::NotIn, &["1"])),
+        13 => (ConditionCause::StorageCapacity, term("zone-label", Operator::NotIn, &["0"])),
+        14 => (ConditionCause::VolumeDriver, term("pool", Operator::Exists, &[])),
+        15 => (ConditionCause::DeclaredFeatures, term("pool", Operator::DoesNotExist, &[])),
+        16 => (ConditionCause::NodeAffinity, term("metadata.name", Operator::NotIn, &["n0"])),
+        17 => (ConditionCause::VolumeNodeAffinity, Vec::new()),
+        _ => return None,
+    };
+    Some(NodeCondition { any_of, cause })
+}
+
+/// Volumes of a pod.
+pub(crate) fn attachments(choose: &mut Choices<'_>) -> BTreeSet<Attachment> {
+    let volumes = choose.among::<&[(&str, &str)]>(&[
+        &[],
+        &[],
+        &[],
+        &[],
+        &[],
+        &[("csi", "v")],
+        &[("csi", "v"), ("csi", "w")],
+        &[("csi", "w"), ("other", "v")],
+        &[("csi", "x")],
+    ]);
+    let volume = |(limit, volume): &(&str, &str)| Attachment {
+        limit: (*limit).to_owned(),
+        volume: (*volume).to_owned(),
+    };
+    volumes.iter().map(volume).collect()
+}
+
 fn rule(choose: &mut Choices<'_>) -> CounterRule {
-    CounterRule {
-        selector: choose.among(&SELECTORS).to_owned(),
-        label: choose.among(&["zone-label", "rack-label", "pool"]).to_owned(),
-        kind: choose.among(&[
-            RuleKind::Affinity,
-            RuleKind::AntiAffinity,
-            RuleKind::Spread { max_skew: 1, min_domains: None },
-            RuleKind::Spread { max_skew: 2, min_domains: None },
+    let label = choose.among(&["zone-label", "rack-label", "pool", "metadata.name"]);
+    let own = choose.among(&[SELECTORS[0], SELECTORS[0], SELECTORS[1]]);
+    let min_domains = choose.among(&[None, None, Some(2), Some(4)]);
+    let spread = |max_skew| (RuleKind::Spread { max_skew, min_domains }, RuleCause::Spread);
+    let none = |cause| (RuleKind::AntiAffinity, cause);
+    let (name, cluster) = ("metadata.name", "dovetail.dev/cluster");
+    let ((kind, cause), selector, label) = match choose.below(18) {
+        0 | 1 => ((RuleKind::Affinity, RuleCause::Affinity), own, label),
+        2 | 12 => (none(RuleCause::AntiAffinity), own, label),
+        3 | 13 => (none(RuleCause::ExistingAntiAffinity), own, label),
+        4..7 => (spread(1), own, label),
+        7 => (spread(2), own, label),
+        8 | 14 => (none(RuleCause::HostPort), SELECTORS[2], name),
+        9 | 15 | 16 => (none(RuleCause::DiskConflict), SELECTORS[3], name),
+        10 | 17 => (none(RuleCause::ReadWriteOncePod), SELECTORS[4], cluster),
+        _ => (spread(1), own, cluster),
+    };
+    let eligible =
+        |honor_affinity, honor_taints| CounterScope::Eligible { honor_affinity, honor_taints };
+    let all = CounterScope::AllNodes;
+    let scope = match kind {
+        RuleKind::Spread { .. } => choose.among(&[
+            all,
+            eligible(true, false),
+            eligible(true, true),
+            eligible(false, true),
+            eligible(false, false),
         ]),
-        scope: CounterScope::AllNodes,
-        cause: RuleCause::Spread,
-    }
+        _ => choose.among(&[all, all, all, eligible(true, true)]),
+    };
+    CounterRule { selector: selector.to_owned(), label: label.to_owned(), kind, scope, cause }
 }
 
 /// A job over some of the shapes.

@@ -1,0 +1,84 @@
+//! Everything that one step of the placement check has against a node, as kube-scheduler lists it.
+
+use std::sync::Arc;
+
+use dovetail_model::Requirement;
+use serde::Serialize;
+
+use crate::cause::Cause;
+use crate::engine::Engine;
+use crate::state::State;
+use crate::state::shapes::Demand;
+
+/// One thing that keeps a pod off a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// What it is.
+    pub cause: Cause,
+    /// Name of the extended resource, for [`Cause::Extended`].
+    pub resource: Option<String>,
+}
+
+impl Engine {
+    /// What keeps one more such pod off a node at this moment: empty if it fits, `None` if there is no such
+    /// node. The first entry is what placement stops at. Where kube-scheduler names several reasons of the
+    /// same filter (amounts, and the volumes that are to be bound), the others of it follow.
+    pub fn refusals(&mut self, pod: &Arc<Requirement>, node: &str) -> Option<Vec<Refusal>> {
+        let slot = self.state.nodes.find(node)?;
+        let shape = self.state.intern_shape(pod);
+        let demand = self.state.shapes.get(shape).demand.clone();
+        let first = self.state.obstacle(&demand, slot);
+        let more = match first {
+            Cause::None => return Some(Vec::new()),
+            Cause::Overcommitted
+            | Cause::Model
+            | Cause::PodSlots
+            | Cause::Cpu
+            | Cause::Memory
+            | Cause::Ephemeral
+            | Cause::Extended
+            | Cause::Device => self.state.short(&demand, slot),
+            Cause::VolumeNodeAffinity | Cause::StorageTopology => {
+                let hot = *self.state.nodes.hot(slot);
+                let masks = &mut self.state.masks;
+                let verdict =
+                    masks.verdict(demand.mask, slot, hot.static_version, &self.state.nodes);
+                let of_binding = |cause: &Cause| (first..=Cause::StorageCapacity).contains(cause);
+                verdict.late().filter(of_binding).map(Refusal::of).collect()
+            }
+            _ => Vec::new(),
+        };
+        let named = more.iter().any(|refusal| refusal.cause == first);
+        let first = (!named).then(|| Refusal::of(first));
+        Some(first.into_iter().chain(more).collect())
+    }
+}
+
+impl Refusal {
+    fn of(cause: Cause) -> Self {
+        Self { cause, resource: None }
+    }
+}
+
+impl State {
+    /// Every amount that the demand asks for and the node has too little of.
+    fn short(&self, demand: &Demand, node: dovetail_model::NodeId) -> Vec<Refusal> {
+        let (hot, cold, asked) = (self.nodes.hot(node), self.nodes.cold(node), &demand.amounts);
+        let plain = [
+            (i64::from(hot.slots_left), asked.pod_slots, Cause::PodSlots),
+            (hot.cpu_left_milli, asked.cpu_milli, Cause::Cpu),
+            (hot.memory_left_bytes, asked.memory_bytes, Cause::Memory),
+            (cold.ephemeral_left_bytes, asked.ephemeral_bytes, Cause::Ephemeral),
+        ];
+        let is_short = |left: i64, asked: i64| asked > 0 && left < asked;
+        let plain = plain.into_iter().filter(|(left, asked, _)| is_short(*left, *asked));
+        let mut short: Vec<Refusal> = plain.map(|(.., cause)| Refusal::of(cause)).collect();
+        for (name, asked) in &asked.extended {
+            if is_short(cold.extended_left(*name), *asked) {
+                let resource = Some(self.names.extended.get(*name).clone());
+                short.push(Refusal { cause: Cause::Extended, resource });
+            }
+        }
+        short
+    }
+}
