@@ -43,6 +43,8 @@ tests() {
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step tidy cargo xtask tidy
+# Minutes the first time; later the programs are taken from the cache.
+step cluster cargo xtask cluster build
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
 

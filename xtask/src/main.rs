@@ -11,7 +11,11 @@ use anyhow::{Result, bail};
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
   codegen cli      write docs/reference/cli.md from the command line's own definition
-  cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once";
+  cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once
+  cluster up       start a control plane in the background: --nodes N, --shape 8xH100,
+                   --scheduler, --controller-manager, --kwok; prints its kubeconfig
+  cluster status   what is running
+  cluster down     end it";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +23,7 @@ fn main() -> Result<ExitCode> {
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
         ["codegen", "cli"] => codegen::write_cli_reference(),
-        ["cluster", "build"] => cluster::build(),
+        ["cluster", task @ ..] => cluster::run(task),
         _ => bail!("{USAGE}"),
     }
 }

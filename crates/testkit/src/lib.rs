@@ -1,6 +1,28 @@
-//! What tests stand on, and nothing that ships: programs of Kubernetes built from pinned sources, and
-//! worlds that its scheduler judges.
+//! What tests stand on, and nothing that ships.
+//!
+//! - [`binaries`]: the programs of Kubernetes, built once from pinned sources.
+//! - [`cluster`]: starts and stops a real control plane; needs no Kubernetes client.
+//! - [`Shape`]: GPU machines as Node objects.
+//! - `ControlPlane`: a real control plane for tests, one per test program.
+//! - `Kubelets`: plays the kubelets of all nodes.
+//! - `world`: worlds that kube-scheduler's own filters judge.
+//!
+//! The last three need the feature `full`.
 
 pub mod binaries;
+pub mod cluster;
+mod shape;
+
+#[cfg(feature = "full")]
+mod control_plane;
+#[cfg(feature = "full")]
+mod kubelets;
 #[cfg(feature = "full")]
 pub mod world;
+
+pub use shape::{Shape, ShapeError};
+
+#[cfg(feature = "full")]
+pub use control_plane::{ControlPlane, ControlPlaneError, TestNamespace};
+#[cfg(feature = "full")]
+pub use kubelets::{Counts, EXIT_CODE, KubeletError, KubeletOptions, Kubelets, RUN_MS};

@@ -8,7 +8,7 @@ use super::workspace::Package;
 use super::{Outcome, Violation, Workspace};
 
 /// Permissive licences. A licence that asks to publish changes is not among them.
-const ACCEPTED: [&str; 14] = [
+const ACCEPTED: [&str; 15] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -17,6 +17,7 @@ const ACCEPTED: [&str; 14] = [
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
     "MIT-0",

@@ -29,7 +29,8 @@ fn folder_below(
 ) -> Result<PathBuf, BuildError> {
     let pins = module.pins()?;
     let key = key(&module.source())?;
-    let folder = root.join(format!("{}-{}-{key}", module.name, pins.version));
+    let name = format!("{}-{}-{key}", module.name, pins.version);
+    let folder = root.join(&name);
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -39,7 +40,7 @@ fn folder_below(
     if folder.is_dir() {
         return Ok(folder);
     }
-    let partial = folder.with_extension("partial");
+    let partial = root.join(format!("{name}.partial"));
     if partial.exists() {
         fs::remove_dir_all(&partial).map_err(BuildError::file(&partial))?;
     }

@@ -1,3 +1,5 @@
 //! The crate's one integration test program.
 
+mod control_plane;
+mod kubelets;
 mod worlds;

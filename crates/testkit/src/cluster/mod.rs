@@ -1,0 +1,190 @@
+//! A real control plane on loopback: etcd and kube-apiserver, and on request kube-scheduler,
+//! kube-controller-manager and KWOK.
+//!
+//! Every [`Cluster`] has free ports, a folder and certificates of its own. It ends with the value, and
+//! also when the process that holds it is killed. `cargo xtask cluster up` and the tests start the
+//! same thing; this module needs no Kubernetes client.
+
+mod access;
+mod certificates;
+mod error;
+mod guard;
+mod http;
+mod options;
+mod ports;
+mod process;
+mod programs;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use error::StartError;
+pub use options::{Options, User};
+
+use crate::binaries::Program;
+use access::Access;
+use certificates::Authority;
+use guard::Guard;
+use http::LoopbackClient;
+use process::Process;
+use programs::Programs;
+
+/// How long the API server may take until it is ready. It takes seconds; a busy machine takes more.
+const READY_WITHIN: Duration = Duration::from_secs(180);
+
+/// How often the start is tried where another process takes a port first.
+const PORT_ATTEMPTS: u32 = 5;
+
+/// A running control plane. Dropping it stops every process and removes its folder.
+#[derive(Debug)]
+pub struct Cluster {
+    started: Started,
+    options: Options,
+    // Last: it kills what did not end before.
+    guard: Guard,
+}
+
+/// What runs inside a guard.
+#[derive(Debug)]
+struct Started {
+    api_server: Process,
+    etcd: Process,
+    others: Vec<Process>,
+    access: Access,
+    client: LoopbackClient,
+    programs: Programs,
+}
+
+impl Cluster {
+    /// Starts a control plane and waits until its API server is ready. Programs that are missing are
+    /// built first, which takes minutes once; `progress` gets a line now and then.
+    ///
+    /// # Errors
+    /// When a program cannot be built or started, or ends before it is ready; the error names the log
+    /// and quotes its end.
+    pub fn start(options: Options, progress: &mut dyn FnMut(&str)) -> Result<Self, StartError> {
+        let programs = Programs::locate(&options, progress)?;
+        let mut attempts = 1;
+        loop {
+            match Self::attempt(&options, &programs) {
+                Err(error) if error.is_port_taken() && attempts < PORT_ATTEMPTS => attempts += 1,
+                result => return result,
+            }
+        }
+    }
+
+    fn attempt(options: &Options, programs: &Programs) -> Result<Self, StartError> {
+        let mut guard = Guard::start(&options.make_folder()?)?;
+        let started = Started::launch(options, programs, &guard);
+        if let Err(error) = &started
+            && !error.is_port_taken()
+        {
+            guard.keep();
+        }
+        Ok(Self { started: started?, options: options.clone(), guard })
+    }
+
+    /// The kubeconfig of the administrator, who may do everything.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.started.access.kubeconfig_of(access::ADMIN)
+    }
+
+    /// The kubeconfig of one of [`Options::users`], by name; it is not there for other names.
+    #[must_use]
+    pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
+        self.started.access.kubeconfig_of(user)
+    }
+
+    /// Where the API server listens, such as `https://127.0.0.1:23456`.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.started.access.server()
+    }
+
+    /// The folder with certificates, kubeconfigs, etcd's data and one log per program.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.guard.folder()
+    }
+
+    /// The path of a program of this control plane, such as kubectl.
+    #[must_use]
+    pub fn program(&self, program: Program) -> Option<&Path> {
+        self.started.programs.path(program)
+    }
+
+    /// Kills the API server without warning, as a crash does. Its store lives on.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn kill_api_server(&mut self) -> Result<(), StartError> {
+        self.started.api_server.kill()
+    }
+
+    /// Starts the API server again on its old port and store, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_api_server(&mut self) -> Result<(), StartError> {
+        self.started.api_server.kill()?;
+        let folder = self.guard.folder();
+        let Started { api_server, client, programs, .. } = &mut self.started;
+        *api_server = Process::spawn(programs.api_server(&self.options), folder, &self.guard)?;
+        wait_until_ready(api_server, client)
+    }
+
+    /// The first program that ended by itself, as an error that quotes its log.
+    ///
+    /// # Errors
+    /// That is the answer.
+    pub fn check_alive(&mut self) -> Result<(), StartError> {
+        let Started { api_server, etcd, others, .. } = &mut self.started;
+        [etcd, api_server].into_iter().chain(others).try_for_each(|process| process.check_alive())
+    }
+
+    /// Creates an object with a plain POST, and answers with the status code. For callers without a
+    /// Kubernetes client.
+    ///
+    /// # Errors
+    /// When the API server cannot be reached or does not answer 201.
+    pub fn create(&self, path: &str, object: &str) -> Result<(), StartError> {
+        self.started.client.create(path, object)
+    }
+
+    /// Keeps the folder when the control plane ends, and answers with its path.
+    pub fn keep_folder(&mut self) -> &Path {
+        self.guard.keep();
+        self.guard.folder()
+    }
+}
+
+impl Started {
+    fn launch(options: &Options, programs: &Programs, guard: &Guard) -> Result<Self, StartError> {
+        let folder = guard.folder();
+        let ports = ports::free_ports()?;
+        let authority = Authority::create(folder)?;
+        let access = Access::write(folder, ports.api_server, &authority, options)?;
+        let client = LoopbackClient::new(ports.api_server, &authority, access.admin_token())?;
+        let programs = programs.clone().with(folder, ports);
+
+        let mut etcd = Process::spawn(programs.etcd(), folder, guard)?;
+        etcd.wait_for_mark(Instant::now() + READY_WITHIN)?;
+        let mut api_server = Process::spawn(programs.api_server(options), folder, guard)?;
+        wait_until_ready(&mut api_server, &client)?;
+        let others = programs.others(options)?.into_iter();
+        let others = others.map(|other| Process::spawn(other, folder, guard));
+        let others = others.collect::<Result<_, _>>()?;
+        Ok(Self { api_server, etcd, others, access, client, programs })
+    }
+}
+
+/// Asks whenever the server has logged something new, and now and then.
+fn wait_until_ready(server: &mut Process, client: &LoopbackClient) -> Result<(), StartError> {
+    let deadline = Instant::now() + READY_WITHIN;
+    server.wait_for_mark(deadline)?;
+    while !client.is_ready() {
+        server.wait_for_news(deadline)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! What a control plane consists of.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::StartError;
+
+/// What to start beside etcd and the API server, and for whom. `Options::default()` is those two.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Start kube-scheduler, with its client's limits raised to 5,000 requests per second: its default
+    /// of 50 measures the limit instead of the scheduler.
+    pub scheduler: bool,
+    /// Start kube-controller-manager without its node life-cycle controller: nodes without agents
+    /// would turn not-ready.
+    pub controller_manager: bool,
+    /// Start KWOK, which claims every node and plays its kubelet.
+    pub kwok: bool,
+    /// Users beside the administrator; each gets a kubeconfig.
+    pub users: Vec<User>,
+    /// More arguments of kube-apiserver.
+    pub api_server_arguments: Vec<String>,
+    /// A new folder to work in. Without one, a folder below the system's temporary folder.
+    pub folder: Option<PathBuf>,
+}
+
+/// Someone who may speak to the API server, with the rights that RBAC objects give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's name: ASCII letters, digits, `-`, `.` and `:`.
+    pub name: String,
+    /// The groups the user is in.
+    pub groups: Vec<String>,
+}
+
+impl User {
+    /// A user in no group.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), groups: Vec::new() }
+    }
+}
+
+impl Options {
+    /// Creates the folder that the control plane works in.
+    pub(super) fn make_folder(&self) -> Result<PathBuf, StartError> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let folder = self.folder.clone().unwrap_or_else(|| {
+            let number = STARTED.fetch_add(1, Ordering::Relaxed);
+            std::env::temp_dir().join(format!("dovetail-cluster-{}-{number}", std::process::id()))
+        });
+        if folder.exists() {
+            // Left by a killed process with the same number, or by an attempt whose port was taken.
+            std::fs::remove_dir_all(&folder).map_err(StartError::file(&folder))?;
+        }
+        std::fs::create_dir_all(&folder).map_err(StartError::file(&folder))?;
+        Ok(folder)
+    }
+}

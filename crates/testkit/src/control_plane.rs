@@ -1,0 +1,193 @@
+//! A control plane for tests: the launcher of [`crate::cluster`] with a Kubernetes client.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use thiserror::Error;
+
+use crate::cluster::{Cluster, Options, StartError};
+
+/// A running control plane that tests speak to.
+///
+/// Most tests take [`ControlPlane::shared`] and a [`ControlPlane::namespace`] of their own. A test
+/// that kills the API server, or that looks at all nodes, starts a control plane for itself.
+#[derive(Debug)]
+pub struct ControlPlane {
+    cluster: Mutex<Cluster>,
+    kubeconfig: PathBuf,
+}
+
+impl ControlPlane {
+    /// Starts a control plane and waits until its API server is ready. Missing programs are built
+    /// first, with progress on stderr. This blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start(options: Options) -> Result<Self, ControlPlaneError> {
+        let cluster = Cluster::start(options, &mut say)?;
+        Ok(Self { kubeconfig: cluster.kubeconfig(), cluster: Mutex::new(cluster) })
+    }
+
+    /// The control plane that all tests of this program share: etcd and the API server, started by
+    /// the first test that asks. It ends with the program.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`]; every later caller gets the text of the first error.
+    pub fn shared() -> Result<&'static Self, ControlPlaneError> {
+        static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+        let shared = SHARED
+            .get_or_init(|| Self::start(Options::default()).map_err(|error| error.to_string()));
+        shared.as_ref().map_err(|text| ControlPlaneError::Shared(text.clone()))
+    }
+
+    /// The kubeconfig of the administrator.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &std::path::Path {
+        &self.kubeconfig
+    }
+
+    /// The settings of a client with the administrator's rights.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read.
+    pub async fn config(&self) -> Result<Config, ControlPlaneError> {
+        config_from(&self.kubeconfig).await
+    }
+
+    /// The settings of a client of one of [`Options::users`].
+    ///
+    /// # Errors
+    /// When there is no such user.
+    pub async fn config_of(&self, user: &str) -> Result<Config, ControlPlaneError> {
+        let path = self.cluster().kubeconfig_of(user);
+        config_from(&path).await
+    }
+
+    /// A client with the administrator's rights. It belongs to the runtime that asks for it.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read.
+    pub async fn client(&self) -> Result<Client, ControlPlaneError> {
+        Ok(Client::try_from(self.config().await?)?)
+    }
+
+    /// A new namespace, named after a test. Hold the answer until the test ends: when it ends by a
+    /// panic, the logs of the control plane are kept and stderr says where.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn namespace(&self, test: &str) -> Result<TestNamespace<'_>, ControlPlaneError> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let letters = test.chars().map(|letter| match letter.to_ascii_lowercase() {
+            letter @ ('a'..='z' | '0'..='9') => letter,
+            _ => '-',
+        });
+        // A name has at most 63 letters.
+        let letters: String = letters.take(50).collect();
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", letters.trim_matches('-'));
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.clone());
+        let api = Api::all(self.client().await?);
+        api.create(&PostParams::default(), &namespace).await?;
+        Ok(TestNamespace { name, control_plane: self })
+    }
+
+    /// Kills the API server without warning; its store lives on.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn kill_api_server(&self) -> Result<(), ControlPlaneError> {
+        Ok(self.cluster().kill_api_server()?)
+    }
+
+    /// Starts the killed API server again, on its old port and store, and waits until it is ready.
+    /// This blocks the calling thread.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn start_api_server(&self) -> Result<(), ControlPlaneError> {
+        Ok(self.cluster().start_api_server()?)
+    }
+
+    /// The launcher behind this control plane.
+    pub fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            keep_logs(&mut self.cluster());
+        }
+    }
+}
+
+/// A namespace that belongs to one test.
+#[derive(Debug)]
+pub struct TestNamespace<'a> {
+    name: String,
+    control_plane: &'a ControlPlane,
+}
+
+impl TestNamespace<'_> {
+    /// The name of the namespace.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for TestNamespace<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            keep_logs(&mut self.control_plane.cluster());
+        }
+    }
+}
+
+/// Why a test has no control plane.
+#[derive(Debug, Error)]
+pub enum ControlPlaneError {
+    /// It could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The one that tests share could not be started.
+    #[error("the shared control plane: {0}")]
+    Shared(String),
+    /// A kubeconfig could not be read.
+    #[error("kubeconfig {path}: {source}")]
+    Kubeconfig {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: kube::config::KubeconfigError,
+    },
+    /// The API server refused a request.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+}
+
+async fn config_from(path: &std::path::Path) -> Result<Config, ControlPlaneError> {
+    let failed = |source| ControlPlaneError::Kubeconfig { path: path.to_owned(), source };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+    let options = KubeConfigOptions::default();
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+}
+
+fn keep_logs(cluster: &mut Cluster) {
+    let folder = cluster.keep_folder().display().to_string();
+    say(&format!("the logs of the control plane are kept in {folder}"));
+}
+
+/// Past the test harness, which would hide progress until the test fails.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,185 @@
+//! One task that plays the kubelets of all nodes, against a real or a fake API server.
+//!
+//! Bound pods are admitted in the order of their binding by the kubelet's rules for pod slots,
+//! processors, memory and extended resources; one that does not fit fails with the kubelet's reason
+//! and message. Admitted pods run, end after a set time, and are taken away after a set time when
+//! somebody deletes them. Nodes come and go as their objects do; creating those is up to the test.
+//!
+//! Restarted containers, probes, volumes, leases and conditions of nodes are not played.
+
+mod admission;
+mod driver;
+mod options;
+mod pauses;
+mod quantity;
+mod request;
+mod requests;
+mod seat;
+mod status;
+mod world;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use options::{EXIT_CODE, KubeletOptions, RUN_MS};
+
+use driver::{Driver, lock};
+use request::Outcome;
+use seat::Write;
+use world::World;
+
+/// The kubelets of all nodes. They stop when the value is dropped.
+pub struct Kubelets {
+    client: Client,
+    world: Arc<Mutex<World>>,
+    counts: watch::Receiver<Counts>,
+    task: JoinHandle<()>,
+}
+
+/// What the kubelets have told the API server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pods that run or ran.
+    pub running: u64,
+    /// Pods that a node did not take.
+    pub rejected: u64,
+    /// Pods whose containers ended, by themselves or because they were deleted.
+    pub ended: u64,
+    /// Pods whose object was taken away after their containers ended.
+    pub deleted: u64,
+    /// Requests that the API server will never take: a mistake of these kubelets, told on stderr.
+    pub refused: u64,
+    /// Bound pods that were seen to go, whoever deleted them.
+    pub gone: u64,
+    pods_listed: bool,
+    nodes_listed: bool,
+}
+
+impl Counts {
+    /// Everything that changed a pod.
+    #[must_use]
+    pub fn transitions(&self) -> u64 {
+        self.running + self.rejected + self.ended + self.deleted
+    }
+
+    fn add(&mut self, write: &Write, outcome: Outcome) {
+        match (outcome, write) {
+            (Outcome::Done, Write::Reject(_)) => self.rejected += 1,
+            (Outcome::Done, Write::Run) => self.running += 1,
+            (Outcome::Done, Write::End(_)) => self.ended += 1,
+            (Outcome::Done, Write::Delete) => self.deleted += 1,
+            (Outcome::Refused, _) => self.refused += 1,
+            (Outcome::Gone, _) => {}
+        }
+    }
+}
+
+impl Kubelets {
+    /// Starts the kubelets of all nodes that the client sees, on the runtime of the caller.
+    #[must_use]
+    pub fn start(client: Client, options: KubeletOptions) -> Self {
+        let requests_in_flight = options.requests_in_flight;
+        let world = Arc::new(Mutex::new(World::new(options)));
+        let (sender, counts) = watch::channel(Counts::default());
+        let driver = Driver::new(client.clone(), Arc::clone(&world), sender, requests_in_flight);
+        let task = tokio::spawn(driver.run());
+        Self { client, world, counts, task }
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        *self.counts.borrow()
+    }
+
+    /// Waits until both watches have delivered what was there before.
+    ///
+    /// # Errors
+    /// As [`Kubelets::wait_until`].
+    pub async fn wait_until_listed(&self, within: Duration) -> Result<(), KubeletError> {
+        self.wait_until(within, |counts| counts.pods_listed && counts.nodes_listed).await.map(drop)
+    }
+
+    /// Waits until enough has happened.
+    ///
+    /// # Errors
+    /// When it has not happened in time, or when the kubelets' task ended by a panic.
+    pub async fn wait_until(
+        &self,
+        within: Duration,
+        enough: impl Fn(&Counts) -> bool,
+    ) -> Result<Counts, KubeletError> {
+        let mut counts = self.counts.clone();
+        let waited = tokio::time::timeout(within, counts.wait_for(enough)).await;
+        match waited {
+            Ok(Ok(counts)) => Ok(*counts),
+            Ok(Err(_)) => Err(KubeletError::Stopped),
+            Err(_) => Err(KubeletError::TooLate { within, counts: self.counts() }),
+        }
+    }
+
+    /// Breaks devices behind the back of the API server: from now on only `healthy` devices of this
+    /// resource work on a node, while its Node object promises what it did. A pod that gets none fails
+    /// with `UnexpectedAdmissionError`. Pods that run go on.
+    pub fn break_devices(&self, node: &str, resource: &str, healthy: u32) {
+        lock(&self.world).set_healthy(node, resource, i64::from(healthy));
+    }
+
+    /// Changes what a node offers, in its Node object. Pods that run go on, even where they hold more.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn set_allocatable(
+        &self,
+        node: &str,
+        resource: &str,
+        quantity: &str,
+    ) -> Result<(), kube::Error> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let patch = Patch::Merge(json!({ "status": { "allocatable": { resource: quantity } } }));
+        api.patch_status(node, &PatchParams::default(), &patch).await.map(drop)
+    }
+
+    /// How many pods are admitted on a node and not over.
+    #[must_use]
+    pub fn pods_on(&self, node: &str) -> usize {
+        lock(&self.world).pods_on(node)
+    }
+}
+
+impl fmt::Debug for Kubelets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Kubelets").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Why waiting for kubelets ended without what was waited for.
+#[derive(Debug, Error)]
+pub enum KubeletError {
+    /// It did not happen in time.
+    #[error("the kubelets did not get there within {within:?}: {counts:?}")]
+    TooLate {
+        /// How long was waited.
+        within: Duration,
+        /// How far they came.
+        counts: Counts,
+    },
+    /// Their task ended.
+    #[error("the kubelets ended by a panic: its message is above")]
+    Stopped,
+}

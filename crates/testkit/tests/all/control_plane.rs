@@ -1,0 +1,114 @@
+//! A real control plane starts, breaks, restarts and ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use dovetail_testkit::ControlPlane;
+use dovetail_testkit::cluster::{Cluster, Options, StartError, User};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+
+/// The variable that turns one test into the program that another one kills.
+const VICTIM: &str = "DOVETAIL_TESTKIT_VICTIM";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_has_its_version_and_the_native_gang_api() {
+    let control_plane = ControlPlane::shared().unwrap();
+    let namespace = control_plane.namespace("gang api").await.unwrap();
+    assert!(namespace.name().starts_with("gang-api-"));
+    let client = control_plane.client().await.unwrap();
+    assert_eq!(client.apiserver_version().await.unwrap().git_version, "v1.37.1");
+    let gangs = client.list_api_group_resources("scheduling.k8s.io/v1beta1").await.unwrap();
+    assert!(gangs.resources.iter().any(|resource| resource.name == "podgroups"), "{gangs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_survive_a_killed_api_server_and_users_have_only_their_rights() {
+    let user = User { name: "system:serviceaccount:gpu:agent".to_owned(), groups: Vec::new() };
+    let options = Options { users: vec![user.clone()], ..Options::default() };
+    let control_plane = ControlPlane::start(options).unwrap();
+    let namespace = control_plane.namespace("survival").await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let maps = Api::<ConfigMap>::namespaced(client.clone(), namespace.name());
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("kept".to_owned());
+    let created = maps.create(&PostParams::default(), &map).await.unwrap();
+
+    control_plane.kill_api_server().unwrap();
+    assert!(maps.get("kept").await.is_err());
+    control_plane.start_api_server().unwrap();
+    let kept = maps.get("kept").await.unwrap();
+    assert_eq!(kept.metadata.uid, created.metadata.uid);
+
+    let theirs = control_plane.config_of(&user.name).await.unwrap();
+    let theirs = Api::<Node>::all(Client::try_from(theirs).unwrap());
+    match theirs.list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 403, "{status}"),
+        other => panic!("a user without rights listed nodes: {other:?}"),
+    }
+    let ours = Api::<Node>::all(client);
+    assert!(ours.list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[test]
+fn an_error_quotes_the_log_and_keeps_it() {
+    let options =
+        Options { api_server_arguments: vec!["--no-such-flag".to_owned()], ..Options::default() };
+    match Cluster::start(options, &mut |_| {}) {
+        Err(StartError::Ended { program, log, tail }) => {
+            assert_eq!(program, "kube-apiserver");
+            assert!(tail.contains("no-such-flag"), "{tail}");
+            assert!(std::fs::read_to_string(&log).unwrap().contains("no-such-flag"));
+            std::fs::remove_dir_all(log.parent().unwrap()).unwrap();
+        }
+        other => panic!("an unknown flag was taken: {other:?}"),
+    }
+}
+
+#[test]
+fn a_control_plane_ends_when_its_process_is_killed() {
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["control_plane::victim", "--exact", "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+    let mut addresses = lines
+        .map_while(Result::ok)
+        .filter_map(|line| line.strip_prefix("listens on ").map(str::to_owned));
+    let address = addresses.next().expect("the victim started a control plane");
+    let mut connection = TcpStream::connect(&address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // The connection breaks with the server. A server that lives on lets the read time out.
+    match connection.read(&mut [0; 1]) {
+        Ok(count) => assert_eq!(count, 0),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+    }
+    assert!(TcpStream::connect(&address).is_err());
+}
+
+/// What the test above kills; nothing else.
+#[test]
+fn victim() {
+    if std::env::var_os(VICTIM).is_none() {
+        return;
+    }
+    let cluster = Cluster::start(Options::default(), &mut |_| {}).unwrap();
+    let address = cluster.server().trim_start_matches("https://").to_owned();
+    println(&format!("\nlistens on {address}"));
+    // Until the parent kills this process, or a minute after it was forgotten.
+    let (_sender, receiver) = std::sync::mpsc::channel::<()>();
+    let _ = receiver.recv_timeout(Duration::from_secs(60));
+}
+
+fn println(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
+}

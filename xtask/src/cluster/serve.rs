@@ -1,0 +1,69 @@
+//! The process that holds the control plane: started by `up`, ended by `down`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use dovetail_testkit::cluster::Cluster;
+
+use super::arguments::{self, Arguments};
+use super::control::{self, Answer};
+use super::folder;
+
+/// A progress line each time that many nodes are created.
+const NODES_PER_LINE: u32 = 500;
+
+/// Tells `up` on stdout how it goes, and then serves until it is told to stop.
+pub(super) fn run(arguments: &[&str]) -> Result<ExitCode> {
+    match start(arguments) {
+        Ok(cluster) => serve(cluster),
+        Err(error) => {
+            tell(&format!("error {error:#}"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn start(arguments: &[&str]) -> Result<Cluster> {
+    let Arguments { nodes, shape, mut options } = arguments::parse(arguments)?;
+    options.folder = Some(folder());
+    let cluster = Cluster::start(options, &mut |line| tell(&format!("progress {line}")))?;
+    for number in 1..=nodes {
+        let name = format!("node-{number:05}");
+        cluster.create("/api/v1/nodes", &shape.node(&name).to_string())?;
+        if number % NODES_PER_LINE == 0 {
+            tell(&format!("progress {number} of {nodes} nodes"));
+        }
+    }
+    Ok(cluster)
+}
+
+fn serve(mut cluster: Cluster) -> Result<ExitCode> {
+    tell(&format!("ready {}", cluster.kubeconfig().display()));
+    let mut asker = control::listen(|word| match word {
+        "down" => Answer::Stop,
+        _ => Answer::Text(status(&mut cluster)),
+    })?;
+    drop(cluster);
+    asker.write_all(b"stopped\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(cluster: &mut Cluster) -> String {
+    let health = match cluster.check_alive() {
+        Ok(()) => "running".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    format!(
+        "{health}\nserver      {}\nkubeconfig  {}\nlogs        {}\n",
+        cluster.server(),
+        cluster.kubeconfig().display(),
+        cluster.folder().display(),
+    )
+}
+
+/// Where `up` is gone, the control plane goes on.
+fn tell(line: &str) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
