@@ -130,8 +130,9 @@ case $purpose in
     test)
         need git 2.20 "$(install git)"
         need_go
+        # Rust's build and, where the test cluster is not built yet, Go's modules and its cache.
         need_gb disk "$(free_disk_kb)" 12 "free some space, or clone onto a larger disk"
-        need_gb memory "$(free_memory_kb)" 3 "close other programs, then try again"
+        need_gb memory "$(free_memory_kb)" 4 "close other programs, then try again"
         ;;
 esac
 

@@ -179,7 +179,10 @@ async fn config_from(path: &std::path::Path) -> Result<Config, ControlPlaneError
     let failed = |source| ControlPlaneError::Kubeconfig { path: path.to_owned(), source };
     let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
     let options = KubeConfigOptions::default();
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
+    // The client's own repetitions may take minutes and hide what a test looks for.
+    config.default_retry = false;
+    Ok(config)
 }
 
 fn keep_logs(cluster: &mut Cluster) {

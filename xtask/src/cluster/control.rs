@@ -18,13 +18,20 @@ pub(super) fn ask(word: &str) -> Result<Option<String>> {
     Ok(Some(answer))
 }
 
-/// Answers until `answer` says that it was the last time.
-pub(super) fn listen(mut answer: impl FnMut(&str) -> Answer) -> Result<UnixStream> {
+/// Takes the socket of this clone. Who asks before [`answer_at`] waits.
+pub(super) fn open() -> Result<UnixListener> {
     let path = path();
     ensure!(UnixStream::connect(&path).is_err(), "another control plane of this clone is running");
     // What a killed process left.
     let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).with_context(|| format!("bind {}", path.display()))?;
+    UnixListener::bind(&path).with_context(|| format!("bind {}", path.display()))
+}
+
+/// Answers until `answer` says that it was the last time, and gives back who asked then.
+pub(super) fn answer_at(
+    listener: &UnixListener,
+    mut answer: impl FnMut(&str) -> Answer,
+) -> Result<UnixStream> {
     loop {
         let (mut stream, _) = listener.accept()?;
         let mut word = String::new();
@@ -34,12 +41,14 @@ pub(super) fn listen(mut answer: impl FnMut(&str) -> Answer) -> Result<UnixStrea
         match answer(&word) {
             // Whoever asked may be gone.
             Answer::Text(text) => drop(stream.write_all(text.as_bytes())),
-            Answer::Stop => {
-                let _ = std::fs::remove_file(&path);
-                return Ok(stream);
-            }
+            Answer::Stop => return Ok(stream),
         }
     }
+}
+
+/// Takes the socket away when nobody answers any more.
+pub(super) fn close() {
+    let _ = std::fs::remove_file(path());
 }
 
 pub(super) enum Answer {

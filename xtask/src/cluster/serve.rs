@@ -1,6 +1,7 @@
 //! The process that holds the control plane: started by `up`, ended by `down`.
 
 use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -15,8 +16,16 @@ const NODES_PER_LINE: u32 = 500;
 
 /// Tells `up` on stdout how it goes, and then serves until it is told to stop.
 pub(super) fn run(arguments: &[&str]) -> Result<ExitCode> {
-    match start(arguments) {
-        Ok(cluster) => serve(cluster),
+    let served = control::open().and_then(|listener| {
+        let served = start(arguments).and_then(|cluster| serve(cluster, &listener));
+        control::close();
+        served
+    });
+    match served {
+        Ok(mut asker) => {
+            asker.write_all(b"stopped\n")?;
+            Ok(ExitCode::SUCCESS)
+        }
         Err(error) => {
             tell(&format!("error {error:#}"));
             Ok(ExitCode::FAILURE)
@@ -38,15 +47,13 @@ fn start(arguments: &[&str]) -> Result<Cluster> {
     Ok(cluster)
 }
 
-fn serve(mut cluster: Cluster) -> Result<ExitCode> {
+/// Holds the control plane until somebody asks to end it, and gives back who did.
+fn serve(mut cluster: Cluster, listener: &UnixListener) -> Result<UnixStream> {
     tell(&format!("ready {}", cluster.kubeconfig().display()));
-    let mut asker = control::listen(|word| match word {
+    control::answer_at(listener, |word| match word {
         "down" => Answer::Stop,
         _ => Answer::Text(status(&mut cluster)),
-    })?;
-    drop(cluster);
-    asker.write_all(b"stopped\n")?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn status(cluster: &mut Cluster) -> String {

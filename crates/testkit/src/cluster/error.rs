@@ -64,6 +64,11 @@ pub enum StartError {
         /// The last port that was tried.
         to: u16,
     },
+    /// A folder that holds something else.
+    #[error(
+        "{0}: a control plane removes its folder when it ends, and this one holds other files: name a new one"
+    )]
+    Occupied(PathBuf),
     /// A name that would break the token file.
     #[error("user or group `{0}`: use ASCII letters, digits, `-`, `.` and `:`")]
     UserName(String),

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::StartError;
 
+/// A file that says that a folder is a control plane's and may be removed with all it holds.
+const MARK: &str = "dovetail-cluster.txt";
+
 /// What to start beside etcd and the API server, and for whom. `Options::default()` is those two.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -20,7 +23,7 @@ pub struct Options {
     pub users: Vec<User>,
     /// More arguments of kube-apiserver.
     pub api_server_arguments: Vec<String>,
-    /// A new folder to work in. Without one, a folder below the system's temporary folder.
+    /// A new or empty folder to work in; it is removed at the end. Without one, a folder below the system's temporary folder.
     pub folder: Option<PathBuf>,
 }
 
@@ -49,11 +52,17 @@ impl Options {
             let number = STARTED.fetch_add(1, Ordering::Relaxed);
             std::env::temp_dir().join(format!("dovetail-cluster-{}-{number}", std::process::id()))
         });
-        if folder.exists() {
-            // Left by a killed process with the same number, or by an attempt whose port was taken.
+        let mark = folder.join(MARK);
+        if mark.exists() {
+            // Left by a killed process with the same number.
             std::fs::remove_dir_all(&folder).map_err(StartError::file(&folder))?;
         }
         std::fs::create_dir_all(&folder).map_err(StartError::file(&folder))?;
+        if std::fs::read_dir(&folder).map_err(StartError::file(&folder))?.next().is_some() {
+            return Err(StartError::Occupied(folder));
+        }
+        std::fs::write(&mark, "A control plane for tests: removed when it ends.\n")
+            .map_err(StartError::file(&mark))?;
         Ok(folder)
     }
 }

@@ -84,7 +84,8 @@ impl Counts {
 }
 
 impl Kubelets {
-    /// Starts the kubelets of all nodes that the client sees, on the runtime of the caller.
+    /// Starts the kubelets of all nodes that the client sees, on the runtime of the caller. Requests
+    /// that fail are repeated here; a client made with `default_retry` off does not delay that.
     #[must_use]
     pub fn start(client: Client, options: KubeletOptions) -> Self {
         let requests_in_flight = options.requests_in_flight;
