@@ -14,6 +14,7 @@ mod options;
 mod ports;
 mod process;
 mod programs;
+mod stages;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

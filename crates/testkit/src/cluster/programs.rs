@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::access::{self, kubeconfig_in};
 use super::ports::Ports;
+use super::stages::stages;
 use super::{Options, StartError, certificates};
 use crate::binaries::{self, Program};
 
@@ -128,7 +129,7 @@ impl Programs {
             others.push(self.scheduler()?);
         }
         if options.kwok {
-            others.push(self.kwok());
+            others.push(self.kwok()?);
         }
         Ok(others)
     }
@@ -161,6 +162,8 @@ impl Programs {
             format!("--kubeconfig={}", kubeconfig.display()),
             "--secure-port=0".to_owned(),
             "--leader-elect=false".to_owned(),
+            // Kubernetes gives each controller its rights under a name of its own.
+            "--use-service-account-credentials=true".to_owned(),
             "--controllers=*,-node-lifecycle-controller".to_owned(),
             format!("--kube-api-qps={CLIENT_QPS}"),
             format!("--kube-api-burst={CLIENT_QPS}"),
@@ -174,13 +177,16 @@ impl Programs {
         self.invocation(Program::KubeControllerManager, arguments, None)
     }
 
-    fn kwok(&self) -> Invocation {
+    fn kwok(&self) -> Result<Invocation, StartError> {
         let kubeconfig = kubeconfig_in(&self.folder, access::ADMIN);
+        let path = self.folder.join("kwok.yaml");
+        std::fs::write(&path, stages()).map_err(StartError::file(&path))?;
         let arguments = vec![
+            format!("--config={}", path.display()),
             format!("--kubeconfig={}", kubeconfig.display()),
             "--manage-all-nodes=true".to_owned(),
         ];
-        self.invocation(Program::Kwok, arguments, None)
+        Ok(self.invocation(Program::Kwok, arguments, None))
     }
 
     fn invocation(

@@ -1,0 +1,48 @@
+//! What KWOK does with pods: they run, those of Jobs end, deleted ones go. Nodes are ready when they
+//! are created, so they need no stage.
+
+use serde_json::{Value, json};
+
+/// The stages as one YAML file: JSON documents with a line between them.
+pub(super) fn stages() -> String {
+    let is_there = json!({ "key": ".metadata.deletionTimestamp", "operator": "DoesNotExist" });
+    let in_phase = |phase| json!({ "key": ".status.phase", "operator": "In", "values": [phase] });
+    let of_a_job =
+        json!({ "key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"] });
+    let deleted = json!({ "key": ".metadata.deletionTimestamp", "operator": "Exists" });
+    let stages = [
+        stage("run", json!([is_there, in_phase("Pending")]), json!({ "statusTemplate": RUNNING })),
+        stage(
+            "end",
+            json!([is_there, in_phase("Running"), of_a_job]),
+            json!({ "statusTemplate": "phase: Succeeded\n" }),
+        ),
+        stage("go", json!([deleted]), json!({ "delete": true })),
+    ];
+    stages.map(|stage| format!("---\n{stage}\n")).concat()
+}
+
+/// In KWOK's template language.
+const RUNNING: &str = r#"{{ $now := Now }}
+phase: Running
+startTime: {{ $now | Quote }}
+conditions:
+{{ range $kind := list "Initialized" "ContainersReady" "Ready" }}
+- type: {{ $kind | Quote }}
+  status: "True"
+  lastTransitionTime: {{ $now | Quote }}
+{{ end }}
+"#;
+
+fn stage(name: &str, expressions: Value, next: Value) -> Value {
+    json!({
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": { "name": name },
+        "spec": {
+            "resourceRef": { "apiGroup": "v1", "kind": "Pod" },
+            "selector": { "matchExpressions": expressions },
+            "next": next,
+        },
+    })
+}
