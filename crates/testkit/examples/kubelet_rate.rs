@@ -48,18 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     all(0..nodes, create_node).await?;
     let create_pod = |number: u32| {
-        let pod = json!({
-            "metadata": { "name": format!("pod-{number}") },
-            "spec": {
-                "nodeName": format!("node-{}", number % nodes),
-                "containers": [{
-                    "name": "main",
-                    "image": "none",
-                    "resources": { "requests": { "cpu": "100m", "memory": "64Mi" } },
-                }],
-            },
-        });
-        let (api, pod) = (pod_api.clone(), serde_json::from_value::<Pod>(pod));
+        let (api, pod) = (pod_api.clone(), pod(number, nodes));
         async move {
             api.create(&PostParams::default(), &pod?)
                 .await
@@ -95,6 +84,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let counts = kubelets.wait_until(WITHIN, |counts| counts.deleted == wanted).await?;
     report("running to gone", counts.transitions(), begun)?;
     Ok(())
+}
+
+/// A small pod that is bound already.
+fn pod(number: u32, nodes: u32) -> serde_json::Result<Pod> {
+    serde_json::from_value(json!({
+        "metadata": { "name": format!("pod-{number}") },
+        "spec": {
+            "nodeName": format!("node-{}", number % nodes),
+            "containers": [{
+                "name": "main",
+                "image": "none",
+                "resources": { "requests": { "cpu": "100m", "memory": "64Mi" } },
+            }],
+        },
+    }))
 }
 
 /// Does something for many numbers, some at a time, and stops at the first error.

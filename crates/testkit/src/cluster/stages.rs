@@ -1,5 +1,5 @@
-//! What KWOK does with pods: they run, those of Jobs end, deleted ones go. Nodes are ready when they
-//! are created, so they need no stage.
+//! What KWOK does: nodes become ready, pods run, those of Jobs end, deleted ones go. Without a stage for
+//! nodes it looks after no node, and so after no pod.
 
 use serde_json::{Value, json};
 
@@ -10,19 +10,41 @@ pub(super) fn stages() -> String {
     let of_a_job =
         json!({ "key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"] });
     let deleted = json!({ "key": ".metadata.deletionTimestamp", "operator": "Exists" });
+    let not_ready = json!({
+        "key": ".status.conditions.[] | select( .type == \"Ready\" ) | .status",
+        "operator": "NotIn",
+        "values": ["True"],
+    });
     let stages = [
-        stage("run", json!([is_there, in_phase("Pending")]), json!({ "statusTemplate": RUNNING })),
+        stage("ready", "Node", json!([not_ready]), json!({ "statusTemplate": READY })),
+        stage(
+            "run",
+            "Pod",
+            json!([is_there, in_phase("Pending")]),
+            json!({ "statusTemplate": RUNNING }),
+        ),
         stage(
             "end",
+            "Pod",
             json!([is_there, in_phase("Running"), of_a_job]),
             json!({ "statusTemplate": "phase: Succeeded\n" }),
         ),
-        stage("go", json!([deleted]), json!({ "delete": true })),
+        stage("go", "Pod", json!([deleted]), json!({ "delete": true })),
     ];
     stages.map(|stage| format!("---\n{stage}\n")).concat()
 }
 
-/// In KWOK's template language.
+/// In KWOK's template language, as the next one.
+const READY: &str = r#"{{ $now := Now }}
+conditions:
+- type: Ready
+  status: "True"
+  reason: KubeletReady
+  message: ""
+  lastHeartbeatTime: {{ $now | Quote }}
+  lastTransitionTime: {{ $now | Quote }}
+"#;
+
 const RUNNING: &str = r#"{{ $now := Now }}
 phase: Running
 startTime: {{ $now | Quote }}
@@ -34,13 +56,13 @@ conditions:
 {{ end }}
 "#;
 
-fn stage(name: &str, expressions: Value, next: Value) -> Value {
+fn stage(name: &str, kind: &str, expressions: Value, next: Value) -> Value {
     json!({
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
         "metadata": { "name": name },
         "spec": {
-            "resourceRef": { "apiGroup": "v1", "kind": "Pod" },
+            "resourceRef": { "apiGroup": "v1", "kind": kind },
             "selector": { "matchExpressions": expressions },
             "next": next,
         },

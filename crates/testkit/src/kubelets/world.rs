@@ -416,6 +416,38 @@ mod tests {
         }
     }
 
+    /// Every request succeeds at once.
+    fn grant(
+        world: &mut World,
+        books: &mut Books,
+        due: &mut std::collections::VecDeque<(String, Step)>,
+        mut wishes: Vec<Wish>,
+        plain: bool,
+    ) -> Result<(), TestCaseError> {
+        while !wishes.is_empty() {
+            for wish in std::mem::take(&mut wishes) {
+                let (identity, write) = match wish {
+                    Wish::Write(identity, write) => (identity, write),
+                    Wish::Wait(_, uid, step) => {
+                        due.push_back((uid, step));
+                        continue;
+                    }
+                };
+                books.tell(&identity.uid, &write);
+                let pod = &books.pods[&identity.uid];
+                // Who asks for nothing is welcome on a node that shrank, who starts later was
+                // admitted under another promise, and who ends at once has left before the
+                // server hears of it.
+                if plain && write == Write::Run && gpus(pod) > 0 {
+                    let node = node_of(pod).unwrap();
+                    prop_assert!(books.running_on(node) <= books.promised[node]);
+                }
+                world.written(&identity.uid, &mut wishes);
+            }
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn no_node_admits_more_than_it_promises_and_no_pod_goes_backwards(
@@ -470,29 +502,8 @@ mod tests {
                         }
                     }
                 }
-                // Every request succeeds at once.
-                while !wishes.is_empty() {
-                    for wish in std::mem::take(&mut wishes) {
-                        let (identity, write) = match wish {
-                            Wish::Write(identity, write) => (identity, write),
-                            Wish::Wait(_, uid, step) => {
-                                due.push_back((uid, step));
-                                continue;
-                            }
-                        };
-                        books.tell(&identity.uid, &write);
-                        let pod = &books.pods[&identity.uid];
-                        // Who asks for nothing is welcome on a node that shrank, who starts later was
-                        // admitted under another promise, and who ends at once has left before the
-                        // server hears of it.
-                        let plain = delays.1 == 0 && delays.2 != Some(0);
-                        if plain && write == Write::Run && gpus(pod) > 0 {
-                            let node = node_of(pod).unwrap();
-                            prop_assert!(books.running_on(node) <= books.promised[node]);
-                        }
-                        world.written(&identity.uid, &mut wishes);
-                    }
-                }
+                let plain = delays.1 == 0 && delays.2 != Some(0);
+                grant(&mut world, &mut books, &mut due, wishes, plain)?;
             }
         }
     }
