@@ -4,10 +4,11 @@
 //! - [`cluster`]: starts and stops a real control plane; needs no Kubernetes client.
 //! - [`Shape`]: GPU machines as Node objects.
 //! - `ControlPlane`: a real control plane for tests, one per test program.
+//! - `FakeApi`: an API server in memory, with faults on demand.
 //! - `Kubelets`: plays the kubelets of all nodes.
 //! - `world`: worlds that kube-scheduler's own filters judge.
 //!
-//! The last three need the feature `full`.
+//! The last four need the feature `full`.
 
 pub mod binaries;
 pub mod cluster;
@@ -15,6 +16,8 @@ mod shape;
 
 #[cfg(feature = "full")]
 mod control_plane;
+#[cfg(feature = "full")]
+pub mod fake_api;
 #[cfg(feature = "full")]
 mod kubelets;
 #[cfg(feature = "full")]
@@ -24,5 +27,7 @@ pub use shape::{Shape, ShapeError};
 
 #[cfg(feature = "full")]
 pub use control_plane::{ControlPlane, ControlPlaneError, TestNamespace};
+#[cfg(feature = "full")]
+pub use fake_api::FakeApi;
 #[cfg(feature = "full")]
 pub use kubelets::{Counts, EXIT_CODE, KubeletError, KubeletOptions, Kubelets, RUN_MS};

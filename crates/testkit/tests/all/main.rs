@@ -1,5 +1,10 @@
 //! The crate's one integration test program.
 
+mod conformance;
 mod control_plane;
+mod faults;
 mod kubelets;
+mod script;
+mod session;
+mod steps;
 mod worlds;

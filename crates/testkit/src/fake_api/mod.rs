@@ -1,0 +1,291 @@
+//! An API server in memory.
+//!
+//! It speaks plain HTTP/1.1 and HTTP/2 on loopback and answers as the real server does, down to
+//! codes, reasons and messages, for what a scheduler needs: discovery, lists (paged, at a version),
+//! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion with
+//! preconditions and grace, binding, eviction, leases, and custom resources. A conformance script
+//! holds it against a real server.
+//!
+//! What it does not do: authentication, dry runs, server-side apply, garbage collection, validation
+//! beyond what a scheduler can get wrong, and the work of controllers.
+//!
+//! Faults strike on demand and repeatably: see [`FaultRule`].
+
+mod binding;
+mod call;
+mod create;
+mod defaults;
+mod delete;
+mod discovery;
+mod eviction;
+mod failure;
+mod fault;
+mod kind;
+mod list;
+mod now;
+mod patch;
+mod reply;
+mod selector;
+mod serve;
+mod state;
+mod store;
+mod update;
+mod watch;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch as signal;
+
+pub use self::call::Verb;
+use self::call::{Call, Query};
+use self::failure::Failure;
+pub use self::fault::{Fault, FaultRecord, FaultRule, On};
+pub use self::kind::Kind;
+use self::serve::Shared;
+use self::state::State;
+
+/// How a server is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// It is Kubernetes 1.`minor`: groups and behaviour that came later are missing.
+    pub minor: u32,
+    /// Whether watches may begin with a list (feature gate WatchList).
+    pub streaming_lists: bool,
+    /// Changes kept per kind; who asks for older ones gets 410.
+    pub history_limit: usize,
+    /// Time between bookmarks of a watch.
+    pub bookmark_interval: Duration,
+    /// Groups and versions that are switched off.
+    pub without: Vec<(String, String)>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            minor: 37,
+            streaming_lists: true,
+            history_limit: 200_000,
+            bookmark_interval: Duration::from_secs(60),
+            without: Vec::new(),
+        }
+    }
+}
+
+/// A bind that took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// UID of the pod.
+    pub uid: String,
+    /// Its node.
+    pub node: String,
+    /// Version of the write.
+    pub revision: u64,
+}
+
+/// A refusal of a direct call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code} {reason})")]
+pub struct Refused {
+    /// HTTP code.
+    pub code: u16,
+    /// Reason of the `Status`.
+    pub reason: &'static str,
+    /// Message of the `Status`.
+    pub message: String,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { code: failure.code, reason: failure.reason, message: failure.message }
+    }
+}
+
+/// A running server. It stops when dropped, and every connection with it.
+#[derive(Debug)]
+pub struct FakeApi {
+    url: String,
+    shared: Arc<Shared>,
+    stop: signal::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FakeApi {
+    /// Starts a server as [`Settings::default`] says.
+    ///
+    /// # Errors
+    /// When there is no port or no thread to be had.
+    pub fn start() -> io::Result<Self> {
+        Self::start_with(Settings::default())
+    }
+
+    /// Starts a server on a free port, in a thread of its own: a test's paused clock does not pause
+    /// it.
+    ///
+    /// # Errors
+    /// When there is no port or no thread to be had.
+    pub fn start_with(settings: Settings) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared::new(State::new(settings)));
+        let (stop, stopped) = signal::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let serving = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("fake-api".to_owned())
+            .spawn(move || runtime.block_on(serve::serve(serving, listener, stopped)))?;
+        Ok(Self { url, shared, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:40001`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Adds a kind, as a CustomResourceDefinition would.
+    pub fn register(&self, kind: Kind) {
+        self.shared.lock().kinds.register(kind);
+    }
+
+    /// Replaces the rules of faults. Their counters start anew.
+    pub fn set_faults(&self, seed: u64, rules: Vec<FaultRule>) {
+        self.shared.faults().set(seed, rules);
+    }
+
+    /// The faults that struck, in the order of their striking.
+    pub fn faults(&self) -> Vec<FaultRecord> {
+        self.shared.faults().log.clone()
+    }
+
+    /// Waits until at least so many requests are held by [`Fault::Hold`] or [`Fault::HoldReply`].
+    pub async fn held(&self, count: usize) {
+        let mut held = self.shared.held.subscribe();
+        // The sender lives as long as `self`.
+        _ = held.wait_for(|held| *held >= count).await;
+    }
+
+    /// Lets every held request go on.
+    pub fn release(&self) {
+        self.shared.released.send_modify(|count| *count += 1);
+    }
+
+    /// Sends a bookmark on every watch that takes bookmarks.
+    pub fn send_bookmarks(&self) {
+        self.shared.bookmark_orders.send_modify(|count| *count += 1);
+    }
+
+    /// Forgets all history, as etcd's compaction does: continued lists and watches from older
+    /// versions get 410.
+    pub fn compact(&self) {
+        self.shared.lock().store.compact();
+    }
+
+    /// Version of the latest write.
+    pub fn revision(&self) -> u64 {
+        self.shared.lock().store.revision
+    }
+
+    /// Tells the version of every write from now on; use it to wait without sleeping.
+    pub fn written(&self) -> signal::Receiver<u64> {
+        self.shared.lock().store.subscribe()
+    }
+
+    /// Every bind that took effect, in order.
+    pub fn bound(&self) -> Vec<Bound> {
+        self.shared.lock().bound.clone()
+    }
+
+    /// Creates an object directly, without HTTP and without faults. An empty namespace means none.
+    ///
+    /// # Errors
+    /// What the server would refuse.
+    pub fn create(&self, plural: &str, namespace: &str, object: &Value) -> Result<Value, Refused> {
+        self.direct(Verb::Create, plural, namespace, "", "", object)
+    }
+
+    /// Reads an object directly.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get(&self, plural: &str, namespace: &str, name: &str) -> Result<Value, Refused> {
+        self.direct(Verb::Get, plural, namespace, name, "", &Value::Null)
+    }
+
+    /// Merges a patch into an object, or into its subresource (`status`), directly.
+    ///
+    /// # Errors
+    /// What the server would refuse.
+    pub fn merge(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        patch: &Value,
+    ) -> Result<Value, Refused> {
+        self.direct(Verb::Patch, plural, namespace, name, subresource, patch)
+    }
+
+    /// Deletes an object directly; `options` are `DeleteOptions` or null.
+    ///
+    /// # Errors
+    /// What the server would refuse.
+    pub fn delete(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        options: &Value,
+    ) -> Result<Value, Refused> {
+        self.direct(Verb::Delete, plural, namespace, name, "", options)
+    }
+
+    /// All objects of a kind, in the order of namespace and name.
+    pub fn all(&self, plural: &str) -> Vec<Value> {
+        let state = self.shared.lock();
+        let Some(kind) = state.kinds.find_plural(plural) else { return Vec::new() };
+        state.store.all(&kind.collection()).map(|object| object.with_kind(&kind)).collect()
+    }
+
+    fn direct(
+        &self,
+        verb: Verb,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        body: &Value,
+    ) -> Result<Value, Refused> {
+        let mut state = self.shared.lock();
+        let kind = state.kinds.find_plural(plural).ok_or_else(|| Refused {
+            code: 404,
+            reason: "NotFound",
+            message: format!("the fake server has no kind with the plural `{plural}`: register it"),
+        })?;
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+        let (name, subresource) = (name.to_owned(), subresource.to_owned());
+        let call = Call { verb, kind, namespace, name, subresource, query: Query::default() };
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let reply = serve::perform(&mut state, &call, "application/merge-patch+json", &body)?;
+        Ok(serde_json::from_slice(&reply.body).unwrap_or_default())
+    }
+}
+
+impl Drop for FakeApi {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by the thread itself.
+            _ = thread.join();
+        }
+    }
+}
