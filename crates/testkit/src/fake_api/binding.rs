@@ -59,7 +59,7 @@ fn check_target(kind: &str, node: &str) -> Result<(), Failure> {
     let refuse = |message: String| Err(Failure::new(500, "", message));
     if !matches!(kind, "" | "Node") {
         return refuse(format!(
-            r#"target.kind: Unsupported value: {kind:?}: supported values: "<empty>", "Node""#
+            r#"target.kind: Unsupported value: {kind:?}: supported values: "Node", "<empty>""#
         ));
     }
     if node.is_empty() {

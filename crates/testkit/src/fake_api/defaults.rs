@@ -87,7 +87,7 @@ fn pod(state: &State, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), Fa
         status["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
-            "lastProbeTime": null, "lastTransitionTime": null, "observedGeneration": 1,
+            "lastProbeTime": null, "lastTransitionTime": stamp(now()),
         }]);
     }
     if let Some(spec) = pod["spec"].as_object_mut() {

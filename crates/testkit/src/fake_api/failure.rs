@@ -106,6 +106,12 @@ impl Failure {
         Self::new(405, "MethodNotAllowed", message)
     }
 
+    /// A patch of a form that no kind takes.
+    pub(super) fn unknown_media_type() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+
+    /// A patch of a form that this kind does not take.
     pub(super) fn unsupported_media_type(accepted: &str) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: \
@@ -148,8 +154,11 @@ impl Failure {
     pub(super) fn body(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if !self.details.is_empty() || self.code == 429 {
             status["details"] = Value::Object(self.details.clone());
         }

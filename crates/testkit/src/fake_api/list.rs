@@ -205,7 +205,7 @@ fn token(start: &str, revision: i64) -> String {
 }
 
 fn read_token(token: &str) -> Result<(String, i64), Failure> {
-    let bad = || Failure::bad_request("continue key is not valid");
+    let bad = || Failure::bad_request("invalid continue token: continue key is not valid");
     let decoded = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
     let token: Value = serde_json::from_slice(&decoded).map_err(|_| bad())?;
     let start = token["start"].as_str().filter(|start| !start.is_empty()).ok_or_else(bad)?;

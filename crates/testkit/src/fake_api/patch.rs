@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use super::failure::Failure;
+use super::failure::{Failure, FieldCause, FieldFault};
+use super::kind::Kind;
 use super::state::State;
 use super::store::Object;
 use super::update::replace;
@@ -24,7 +25,11 @@ pub(super) fn patch(
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     let accepted: &[&str] =
         if call.kind.custom { &[JSON, MERGE] } else { &[JSON, MERGE, STRATEGIC] };
+    if ![JSON, MERGE, STRATEGIC].contains(&media_type) {
+        return Err(Failure::unknown_media_type());
+    }
     if !accepted.contains(&media_type) {
+        let accepted = [accepted, &["application/apply-patch+yaml"]].concat();
         return Err(Failure::unsupported_media_type(&accepted.join(", ")));
     }
     let patch: Value = serde_json::from_slice(body)
@@ -43,21 +48,27 @@ pub(super) fn patch(
             call.name
         )));
     }
+    check_identity(&call.kind, &call.name, &old.value["metadata"], &new["metadata"])?;
     replace(state, call, &old, new)
+}
+
+/// A patch that states a UID other than the object's asks for what is never done.
+fn check_identity(kind: &Kind, name: &str, old: &Value, new: &Value) -> Result<(), Failure> {
+    let stated = new["uid"].as_str().unwrap_or_default();
+    if stated.is_empty() || new["uid"] == old["uid"] {
+        return Ok(());
+    }
+    let fault = FieldFault::Invalid(format!("{stated:?}"));
+    let cause = FieldCause::new("metadata.uid", fault, "field is immutable");
+    Err(Failure::invalid(&kind.group, &kind.kind, name, &[cause]))
 }
 
 fn apply_operations(object: &mut Value, operations: Value) -> Result<(), Failure> {
     let operations: json_patch::Patch = serde_json::from_value(operations)
         .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
-    json_patch::patch(object, &operations).map_err(|error| {
-        let mut failure = Failure::new(
-            422,
-            "Invalid",
-            "the server rejected our request due to an error in our request",
-        );
-        let cause = json!({"reason": "UnexpectedServerResponse", "message": error.to_string()});
-        failure.details.insert("causes".to_owned(), json!([cause]));
-        failure
+    json_patch::patch(object, &operations).map_err(|_| {
+        let message = "the server rejected our request due to an error in our request";
+        Failure::new(422, "Invalid", message)
     })
 }
 
@@ -133,6 +144,8 @@ fn merge_list(field: &mut Value, key: &str, items: Vec<Value>) {
     if items.iter().any(|item| item["$patch"] == "replace") {
         all.clear();
     }
+    let order = all.clone();
+    let patched: Vec<Value> = items.iter().map(|item| item[key].clone()).collect();
     for item in items {
         let place = all.iter().position(|one| one[key] == item[key]);
         match (item["$patch"].as_str(), place) {
@@ -144,7 +157,23 @@ fn merge_list(field: &mut Value, key: &str, items: Vec<Value>) {
             (_, None) => all.push(item),
         }
     }
-    *field = Value::Array(all);
+    let (ours, theirs) = all.into_iter().partition(|item| patched.contains(&item[key]));
+    *field = Value::Array(interleaved(theirs, ours, &order, key));
+}
+
+/// What is there alone and what the patch speaks of, in the order of the real server (`mergeSortedSlice`
+/// of its strategic merge patch): what is new comes before what follows.
+fn interleaved(theirs: Vec<Value>, ours: Vec<Value>, order: &[Value], key: &str) -> Vec<Value> {
+    let place = |item: &Value| order.iter().position(|one| one[key] == item[key]);
+    let (mut theirs, mut ours) = (theirs.into_iter().peekable(), ours.into_iter().peekable());
+    let mut all = Vec::new();
+    while let (Some(their), Some(our)) = (theirs.peek(), ours.peek()) {
+        let before = place(their).zip(place(our)).is_some_and(|(their, our)| their < our);
+        all.extend(if before { theirs.next() } else { ours.next() });
+    }
+    all.extend(theirs);
+    all.extend(ours);
+    all
 }
 
 #[cfg(test)]

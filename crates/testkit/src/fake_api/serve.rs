@@ -217,10 +217,11 @@ pub(super) fn perform(
         (Verb::Delete, "") => delete(state, call, &DeleteOptions::read(call, body)?),
         (Verb::DeleteCollection, "") => {
             let options = DeleteOptions::read(call, body)?;
+            let listed = list(state, call)?;
             for object in selected(state, call)? {
                 delete_object(state, kind, &object, &options)?;
             }
-            list(state, call)
+            Ok(listed)
         }
         _ => Err(Failure::new(404, "NotFound", "the server could not find the requested resource")),
     }

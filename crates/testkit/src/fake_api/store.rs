@@ -18,7 +18,8 @@ pub(super) struct Object {
 }
 
 impl Object {
-    fn new(mut value: Value, revision: u64) -> Self {
+    /// The content under a version.
+    pub(super) fn new(mut value: Value, revision: u64) -> Self {
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
         Self { value, revision, json: OnceLock::new() }
     }

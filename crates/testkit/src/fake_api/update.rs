@@ -55,8 +55,10 @@ pub(super) fn replace(
     let key = key_of(call.namespace.as_deref(), &call.name);
     let collection = kind.collection();
     if is_finished(&old.value, &new) {
+        // The answer shows what was asked for, the watch what was stored.
         let gone = state.store.remove(&collection, &key);
-        return Ok(gone.unwrap_or_else(|| old.clone()));
+        let gone = gone.unwrap_or_else(|| old.clone());
+        return Ok(Arc::new(Object::new(new, gone.revision)));
     }
     if kind.plural == "customresourcedefinitions" {
         state.kinds.register_definition(&new);
@@ -74,8 +76,7 @@ fn check_versions(call: &Call, old: &Object, new: &Value) -> Result<(), Failure>
     }
     let version = text("resourceVersion");
     if version.is_empty() && !kind.updates_blindly {
-        let shown = if kind.custom { "0x0" } else { "0" };
-        let fault = FieldFault::Invalid(shown.to_owned());
+        let fault = FieldFault::Invalid("0".to_owned());
         let detail = "must be specified for an update";
         let cause = FieldCause::new("metadata.resourceVersion", fault, detail);
         return Err(Failure::invalid(&kind.group, &kind.plural, name, &[cause]));

@@ -1,10 +1,11 @@
-//! The script of a scheduler's requests, against the fake server.
+//! The script of a scheduler's requests, against the fake server and the real one.
 
-use dovetail_testkit::FakeApi;
+use dovetail_testkit::cluster::Options;
+use dovetail_testkit::{ControlPlane, FakeApi};
 
 use crate::script::{Answer, Step, run};
 use crate::session::Session;
-use crate::steps::{AROUND, BINDING, CUSTOM, EVICTING, READING, WRITING};
+use crate::steps::{AROUND, BINDING, CUSTOM, EVICTING, EXPIRED, READING, WRITING};
 
 fn all_steps() -> Vec<Step> {
     let parts = [READING, WRITING, BINDING, EVICTING, AROUND, CUSTOM];
@@ -14,7 +15,10 @@ fn all_steps() -> Vec<Step> {
 async fn fake_answers() -> Vec<Answer> {
     let api = FakeApi::start().expect("a free port");
     let session = Session::plain(api.url());
-    run(&session, "script-1", &all_steps()).await
+    let mut answers = run(&session, "script-1", &all_steps()).await;
+    api.compact();
+    answers.extend(run(&session, "script-1", EXPIRED).await);
+    answers
 }
 
 #[tokio::test]
@@ -25,6 +29,26 @@ async fn the_fake_server_answers_every_step_as_written_down() {
         assert_eq!(line, expected);
     }
     assert_eq!(lines.len(), expected.lines().count(), "{lines:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_server_answers_every_step_as_the_fake_one_does() {
+    let control_plane = ControlPlane::start(Options::default()).expect("a control plane");
+    let session = Session::new(control_plane.config().await.expect("its kubeconfig"));
+    let mut real = run(&session, "script-1", &all_steps()).await;
+    // A server that starts knows nothing of what was before.
+    control_plane.kill_api_server().expect("a kill");
+    control_plane.start_api_server().expect("a start");
+    real.extend(run(&session, "script-1", EXPIRED).await);
+    let fake = fake_answers().await;
+    let differ = real.iter().zip(&fake).filter(|(real, fake)| real != fake);
+    let differ: Vec<String> = differ.map(|(real, fake)| difference(real, fake)).collect();
+    assert!(differ.is_empty(), "{} steps differ:\n{}", differ.len(), differ.join("\n"));
+}
+
+/// Both answers to a step, one below the other.
+fn difference(real: &Answer, fake: &Answer) -> String {
+    format!("{}\n  real {} {}\n  fake {} {}", real.step, real.code, real.body, fake.code, fake.body)
 }
 
 #[tokio::test]

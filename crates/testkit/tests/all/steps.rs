@@ -61,7 +61,7 @@ pub(crate) const READING: &[Step] = steps! {
     "watch what is there": "WATCH:3 /api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=5";
     "streaming list": "WATCH:4 /api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=5&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     "streaming list without match": "WATCH:1 /api/v1/namespaces/{ns}/pods?watch=1&sendInitialEvents=true";
-    "watch until its end": "WATCH:* /api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion={rv:list}";
+    "watch until its end": "WATCH:* /api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=1&resourceVersion={rv:list}";
 };
 
 /// Pods: changes.
@@ -247,4 +247,9 @@ pub(crate) const CUSTOM: &[Step] = steps! {
     "things": "GET /apis/conformance.dovetail.dev/v1/things";
     "thing removed": "DELETE /apis/conformance.dovetail.dev/v1/things/t";
     "definition removed": "DELETE /apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.conformance.dovetail.dev";
+};
+
+/// A version that the server has forgotten.
+pub(crate) const EXPIRED: &[Step] = steps! {
+    "watch from a version long gone": "WATCH:* /api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=1&resourceVersion=1";
 };
