@@ -45,7 +45,8 @@ impl Placing<'_> {
         if !self.world.is_open(here) {
             found.push(Violation::Closed { pod, node: node(), condition: here.condition });
         }
-        for taint in &here.taints {
+        let mark = here.unschedulable.then(Node::mark);
+        for taint in here.taints.iter().chain(&mark) {
             if !tolerates(self.requirement, taint) {
                 found.push(Violation::Taint { pod, node: node(), taint: taint.key.clone() });
             }
@@ -81,11 +82,9 @@ impl Placing<'_> {
     fn judge_amounts(&self, found: &mut Vec<Violation>) {
         let (pod, books) = (self.pod, self.books);
         let node = || self.name.clone();
-        let negative = axes(&books.free).find(|(_, free)| *free < 0);
-        let negative = negative.map(|(axis, free)| (axis.to_owned(), free));
-        let over =
-            negative.or_else(|| books.devices.overcommitted(&books.node, &self.world.mig_tables));
-        if let Some((axis, free)) = over {
+        let over = books.devices.overcommitted(&books.node, &self.world.mig_tables);
+        if let Some((axis, free)) = over.filter(|_| self.requirement.device != DeviceRequest::None)
+        {
             found.push(Violation::Overcommitted { pod, node: node(), axis, free });
         }
         for (axis, asked) in axes(&self.requirement.resources).filter(|(_, asked)| *asked > 0) {

@@ -96,7 +96,7 @@ pub enum Violation {
         /// The limit.
         most: i64,
     },
-    /// The node already held more than it has: it takes nothing until that has healed.
+    /// More was already held of the devices than there is: they are given to nobody until that has healed.
     #[error(
         "pod {pod:?} is bound to node {node}, which is over-committed in {axis}: {free} is free"
     )]

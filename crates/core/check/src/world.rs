@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, Queue, QueueName,
-    ReservationId, Snapshot, Topology,
+    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, PodId, Queue,
+    QueueName, ReservationId, Snapshot, Topology,
 };
 
 use crate::node_books::{Held, Holder, NodeBooks};
@@ -127,6 +127,31 @@ impl World {
                 let booked = BookedJob { job: Job::clone(job), pods: BTreeMap::new() };
                 self.jobs.insert(job.id, booked);
             }
+            Event::JobChanged(job) => {
+                if let Some(booked) = self.jobs.get_mut(&job.id) {
+                    booked.job = Job::clone(job);
+                }
+            }
+            Event::Adopted { job, holdings } => {
+                let mut job = Job::clone(job);
+                job.start_ms.get_or_insert(now_ms);
+                self.jobs.insert(job.id, BookedJob { job, pods: BTreeMap::new() });
+                holdings.iter().for_each(|holding| self.adopt(holding));
+            }
+            Event::Confirmed { .. } => {}
+            Event::BindFailed { pod } => {
+                if self.release_pod(*pod)
+                    && let Some(booked) = self.jobs.get_mut(&pod.job)
+                {
+                    booked.job.start_ms = None;
+                }
+            }
+            Event::PodEnded { pod } => {
+                if self.release_pod(*pod) {
+                    self.jobs.remove(&pod.job);
+                }
+            }
+            Event::HeldChanged(holding) => self.change_held(holding),
             Event::Ended { job } => self.end_job(*job),
             Event::Ending { .. } | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),
@@ -185,6 +210,28 @@ impl World {
             let gpu_milli = booked.job.pod_sets[usize::from(*pod_set)].requirement.gpu_milli();
             *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
         }
+    }
+
+    /// Frees what a pod holds; true if its job holds nothing then.
+    fn release_pod(&mut self, pod: PodId) -> bool {
+        let Some(booked) = self.jobs.get_mut(&pod.job) else { return false };
+        let Some(node) = booked.pods.remove(&(pod.pod_set, pod.ordinal)) else { return false };
+        let set = &mut booked.job.pod_sets[usize::from(pod.pod_set)];
+        set.present = set.present.saturating_sub(1);
+        let gpu_milli = set.requirement.gpu_milli();
+        *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
+        let was_last = booked.pods.is_empty();
+        self.release(&node, &Holder::Pod(pod));
+        was_last
+    }
+
+    fn change_held(&mut self, holding: &Holding) {
+        let Owner::Pod(pod) = &holding.owner else { return };
+        let Some(booked) = self.jobs.get_mut(&pod.job) else { return };
+        let at = (pod.pod_set, pod.ordinal);
+        let Some(node) = booked.pods.insert(at, holding.node.clone()) else { return };
+        self.release(&node, &Holder::Pod(*pod));
+        self.hold(&holding.node, Holder::Pod(*pod), held_of(holding));
     }
 
     fn hold_foreign(&mut self, holding: &Holding) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::holding::{Holding, Owner};
-use crate::ids::{JobId, NodeName, ReservationId};
+use crate::ids::{JobId, NodeName, PodId, ReservationId};
 use crate::job::Job;
 use crate::node::{Condition, Node};
 use crate::queue::Queue;
@@ -32,6 +32,33 @@ pub enum Event {
     QueueChanged(Queue),
     /// A job was submitted.
     Submitted(Box<Job>),
+    /// A job that waits is described anew: what its pods need, its priority, its place in the order.
+    JobChanged(Box<Job>),
+    /// A job that somebody placed before: an earlier leader, or a user by hand. It runs.
+    Adopted {
+        /// The job, with the pods it has.
+        job: Box<Job>,
+        /// What its pods hold, each on a node that is there.
+        holdings: Vec<Holding>,
+    },
+    /// A decision to run a pod took effect.
+    Confirmed {
+        /// The pod.
+        pod: PodId,
+    },
+    /// A decision to run a pod could not be carried out: it holds nothing. A job left without any pod
+    /// waits again, in the place it had; another runs on without this one.
+    BindFailed {
+        /// The pod.
+        pod: PodId,
+    },
+    /// A pod that held something left, finished or failed: it is free. With its last pod a job is over.
+    PodEnded {
+        /// The pod.
+        pod: PodId,
+    },
+    /// A pod of a running job holds something else than before, or on another node, or is ending.
+    HeldChanged(Box<Holding>),
     /// A job left, finished, failed or cancelled; everything it held is free.
     Ended {
         /// The job.

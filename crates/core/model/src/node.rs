@@ -14,6 +14,10 @@ pub const NAME_LABEL: &str = "metadata.name";
 /// A label that every node has, with an empty value: its only domain is the whole cluster.
 pub const CLUSTER_LABEL: &str = "dovetail.dev/cluster";
 
+/// Key of the taint that a pod must tolerate, with effect `NoSchedule` and no value, to go to a node that is
+/// marked unschedulable.
+pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
 /// One Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -36,6 +40,10 @@ pub struct Node {
     /// Taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
+    /// Marked unschedulable: for pods that do not tolerate [`UNSCHEDULABLE`], whatever its taints are. No
+    /// [`crate::CounterScope`] leaves it out for this mark.
+    #[serde(default)]
+    pub unschedulable: bool,
     /// Life-cycle state that decides whether the node takes pods.
     #[serde(default)]
     pub condition: Condition,
@@ -72,11 +80,18 @@ impl Node {
             attach_limits: BTreeMap::new(),
             labels: BTreeMap::new(),
             taints: Vec::new(),
+            unschedulable: false,
             condition: Condition::Ready,
             price_usd_micros_per_hour: None,
             interruption_ppm_per_hour: None,
             drain_window: None,
         }
+    }
+
+    /// The taint that the mark [`Node::unschedulable`] stands for.
+    pub fn mark() -> Taint {
+        let effect = TaintEffect::NoSchedule;
+        Taint { key: UNSCHEDULABLE.to_owned(), value: String::new(), effect }
     }
 
     /// The value of a label, also of [`NAME_LABEL`] and [`CLUSTER_LABEL`], which no node carries as such.

@@ -84,6 +84,11 @@ impl Quantity {
         Self { nano: i128::from(bytes) * NANO, format: Format::Binary }
     }
 
+    /// The sum, exact; as far as it goes where it would not fit.
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self { nano: self.nano.saturating_add(other.nano), format: self.format }
+    }
+
     /// The amount in whole units, rounded away from zero as Kubernetes' `Value()` does.
     pub fn to_units(self) -> i64 {
         ceil_away(self.nano, NANO)

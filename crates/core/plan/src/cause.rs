@@ -28,7 +28,7 @@ pub enum Cause {
     NodeAffinity,
     /// A host port is in use.
     HostPort,
-    /// The node holds more than it has: it takes nothing until that has healed.
+    /// More is held of the node's devices than there is: they are given to nobody until that has healed.
     Overcommitted,
     /// No device of an allowed model, or with enough memory.
     Model,

@@ -3,6 +3,7 @@
 use dovetail_model::NodeId;
 
 use crate::cause::Cause;
+use crate::device::need::Request;
 use crate::device::table::DeviceFit;
 use crate::state::State;
 use crate::state::masks::Verdict;
@@ -75,20 +76,22 @@ impl State {
     #[inline]
     fn lack_of_amounts(&mut self, demand: &Demand, hot: &Hot, node: NodeId) -> Cause {
         let amounts = &demand.amounts;
-        if hot.overcommitted {
+        if hot.overcommitted && self.devices.need(demand.need).request != Request::None {
             return Cause::Overcommitted;
         }
         let fit = self.devices.fit(demand.need, hot.set);
         if fit == DeviceFit::WrongKind {
             return Cause::Model;
         }
-        if i64::from(hot.slots_left) < amounts.pod_slots {
+        // Of what it does not ask for there may be less than nothing left.
+        let short = |left: i64, asked: i64| left < asked && asked > 0;
+        if short(i64::from(hot.slots_left), amounts.pod_slots) {
             return Cause::PodSlots;
         }
-        if hot.cpu_left_milli < amounts.cpu_milli {
+        if short(hot.cpu_left_milli, amounts.cpu_milli) {
             return Cause::Cpu;
         }
-        if hot.memory_left_bytes < amounts.memory_bytes {
+        if short(hot.memory_left_bytes, amounts.memory_bytes) {
             return Cause::Memory;
         }
         if amounts.ephemeral_bytes > 0
@@ -96,8 +99,9 @@ impl State {
         {
             return Cause::Ephemeral;
         }
-        let lacks =
-            |(name, amount): &(u32, i64)| self.nodes.cold(node).extended_left(*name) < *amount;
+        let lacks = |(name, amount): &(u32, i64)| {
+            short(self.nodes.cold(node).extended_left(*name), *amount)
+        };
         if amounts.extended.iter().any(lacks) {
             return Cause::Extended;
         }

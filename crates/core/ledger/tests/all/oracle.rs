@@ -219,19 +219,17 @@ fn obstacle(
     if outside || !rules_allow(world, pod, node) {
         return Some(FreeCause::Topology);
     }
-    if node.allocatable.cpu_milli - used.cpu_milli < pod.resources.cpu_milli {
+    let short = |has: i64, held: i64, asked: i64| asked > 0 && has - held < asked;
+    if short(node.allocatable.cpu_milli, used.cpu_milli, pod.resources.cpu_milli) {
         return Some(FreeCause::StrandedByCpu);
     }
-    if node.allocatable.memory_bytes - used.memory_bytes < pod.resources.memory_bytes {
+    if short(node.allocatable.memory_bytes, used.memory_bytes, pod.resources.memory_bytes) {
         return Some(FreeCause::StrandedByMemory);
     }
-    let slots_left = node.allocatable.pod_slots - used.pod_slots;
+    let no_slot = short(node.allocatable.pod_slots, used.pod_slots, pod.resources.pod_slots);
     let overcommitted = used.beyond
-        || used.cpu_milli > node.allocatable.cpu_milli
-        || used.memory_bytes > node.allocatable.memory_bytes
-        || slots_left < 0
         || used.devices.iter().zip(&node.devices).any(|((h, _), d)| d.healthy && *h > 1_000);
-    if overcommitted || slots_left < pod.resources.pod_slots {
+    if overcommitted || no_slot {
         return Some(FreeCause::StrandedByOther);
     }
     let usable: Vec<(i64, bool)> = node

@@ -12,7 +12,7 @@ use dovetail_model::{
 use super::{Engine, EngineError, JobRecord};
 use crate::cause::Help;
 use crate::gang::Gang;
-use crate::queue::ClassKey;
+use crate::queue::{ClassKey, OrderKey};
 
 impl Engine {
     /// Takes an event into the state; [`Engine::cycle`] then decides.
@@ -43,6 +43,12 @@ impl Engine {
                 self.state.helped = Help::ALL;
             }
             Event::Submitted(job) => self.submit(*job, plan)?,
+            Event::JobChanged(job) => self.change_job(*job, plan)?,
+            Event::Adopted { job, holdings } => self.adopt_running(*job, &holdings)?,
+            Event::Confirmed { pod } => self.confirm(pod)?,
+            Event::BindFailed { pod } => self.fail_bind(pod, plan)?,
+            Event::PodEnded { pod } => self.end_pod(pod, plan)?,
+            Event::HeldChanged(holding) => self.change_held(&holding)?,
             Event::Ended { job } => self.end(job, plan)?,
             Event::Ending { job, expected_end_ms } => {
                 let record = self.jobs.get(&job).ok_or(EngineError::UnknownJob { job })?;
@@ -171,23 +177,33 @@ impl Engine {
             reason: None,
         };
         self.jobs.insert(id, record);
-        if let Some(sleep) = self.pending.asleep(class) {
-            let first = self.pending.first_of(class) == Some(id);
-            let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
-            self.say(id, reason, plan);
-        }
+        self.say_if_asleep(id, class, plan);
         Ok(())
     }
 
-    fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
+    /// A job that joined a class that sleeps will not be tried now: it is told why it waits.
+    pub(super) fn say_if_asleep(&mut self, job: JobId, class: usize, plan: &mut Plan) {
+        if let Some(sleep) = self.pending.asleep(class) {
+            let first = self.pending.first_of(class) == Some(job);
+            let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
+            self.say(job, reason, plan);
+        }
+    }
+
+    /// A job leaves a class; if it sleeps, whoever is first now waits for what the class waits for.
+    pub(super) fn leave(&mut self, place: OrderKey, class: usize, plan: &mut Plan) {
+        self.pending.remove(place, class);
+        if let (Some(next), Some(sleep)) =
+            (self.pending.first_of(class), self.pending.asleep(class))
+        {
+            self.say(next, sleep.reason, plan);
+        }
+    }
+
+    pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         if let Some((place, class)) = record.place {
-            self.pending.remove(place, class);
-            if let (Some(next), Some(sleep)) =
-                (self.pending.first_of(class), self.pending.asleep(class))
-            {
-                self.say(next, sleep.reason, plan);
-            }
+            self.leave(place, class, plan);
         }
         for id in record.holdings {
             self.state.remove_holding(id);

@@ -3,6 +3,7 @@
 mod apply;
 mod ask;
 mod cycle;
+mod pods;
 mod snapshot;
 pub mod supply;
 
@@ -12,7 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan, Snapshot,
+    Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan, PodId,
+    Snapshot,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -141,6 +143,18 @@ pub enum EngineError {
     NothingHeld {
         /// Of whom the event speaks.
         owner: Owner,
+    },
+    /// The job does not wait.
+    #[error("job {job:?} does not wait: what it needs cannot change while it runs")]
+    NotWaiting {
+        /// The job.
+        job: JobId,
+    },
+    /// A pod that its job does not have.
+    #[error("job {} has no pod {pod:?}", .pod.job.0)]
+    UnknownPod {
+        /// The pod.
+        pod: PodId,
     },
     /// The identity is taken.
     #[error("job {name} has the identity {job:?}, which another job still has")]

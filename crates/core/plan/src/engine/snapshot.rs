@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    fn adopt_holding(&mut self, holding: &Holding) {
+    pub(super) fn adopt_holding(&mut self, holding: &Holding) {
         let Some(id) = self.state.add_holding(holding) else {
             if let Owner::Foreign(name) = &holding.owner {
                 self.unplaced_foreign.insert(name.clone(), holding.clone());

@@ -130,14 +130,15 @@ impl PodProbe {
         if broken != Cause::None {
             return broken;
         }
+        let short = |left: i64, asked: i64| left < asked && asked > 0;
         match state.obstacle_aside_rules(demand, node) {
             Cause::Overcommitted | Cause::PodSlots
-                if hot.cpu_left_milli < demand.amounts.cpu_milli =>
+                if short(hot.cpu_left_milli, demand.amounts.cpu_milli) =>
             {
                 Cause::Cpu
             }
             Cause::Overcommitted | Cause::PodSlots
-                if hot.memory_left_bytes < demand.amounts.memory_bytes =>
+                if short(hot.memory_left_bytes, demand.amounts.memory_bytes) =>
             {
                 Cause::Memory
             }

@@ -6,6 +6,7 @@ use dovetail_model::Requirement;
 use serde::Serialize;
 
 use crate::cause::Cause;
+use crate::device::table::DeviceFit;
 use crate::engine::Engine;
 use crate::state::State;
 use crate::state::shapes::Demand;
@@ -22,7 +23,7 @@ pub struct Refusal {
 impl Engine {
     /// What keeps one more such pod off a node at this moment: empty if it fits, `None` if there is no such
     /// node. The first entry is what placement stops at. Where kube-scheduler names several reasons of the
-    /// same filter (amounts, and the volumes that are to be bound), the others of it follow.
+    /// same filter (amounts; volumes that are bound, and those that are to be), the others of it follow.
     pub fn refusals(&mut self, pod: &Arc<Requirement>, node: &str) -> Option<Vec<Refusal>> {
         let slot = self.state.nodes.find(node)?;
         let shape = self.state.intern_shape(pod);
@@ -43,8 +44,10 @@ impl Engine {
                 let masks = &mut self.state.masks;
                 let verdict =
                     masks.verdict(demand.mask, slot, hot.static_version, &self.state.nodes);
-                let of_binding = |cause: &Cause| (first..=Cause::StorageCapacity).contains(cause);
-                verdict.late().filter(of_binding).map(Refusal::of).collect()
+                let of_claims = |cause: &Cause| {
+                    matches!(cause, Cause::StorageTopology | Cause::StorageCapacity)
+                };
+                verdict.late().find(of_claims).map(Refusal::of).into_iter().collect()
             }
             _ => Vec::new(),
         };
@@ -62,7 +65,8 @@ impl Refusal {
 
 impl State {
     /// Every amount that the demand asks for and the node has too little of.
-    fn short(&self, demand: &Demand, node: dovetail_model::NodeId) -> Vec<Refusal> {
+    fn short(&mut self, demand: &Demand, node: dovetail_model::NodeId) -> Vec<Refusal> {
+        let devices = self.devices.fit(demand.need, self.nodes.hot(node).set);
         let (hot, cold, asked) = (self.nodes.hot(node), self.nodes.cold(node), &demand.amounts);
         let plain = [
             (i64::from(hot.slots_left), asked.pod_slots, Cause::PodSlots),
@@ -79,6 +83,11 @@ impl State {
                 short.push(Refusal { cause: Cause::Extended, resource });
             }
         }
+        short.extend(match devices {
+            DeviceFit::WrongKind => Some(Refusal::of(Cause::Model)),
+            DeviceFit::Pods(0) => Some(Refusal::of(Cause::Device)),
+            DeviceFit::Pods(_) => None,
+        });
         short
     }
 }

@@ -35,9 +35,9 @@ pub struct Learnt {
     pub(crate) order: Vec<PodKind>,
     /// What the cluster offered when the version was published.
     pub(crate) supply: Supply,
-    /// State of the node table that the supply was read from; 0 is none.
+    /// State of the node table that the supply was read from; `None` after a restart.
     #[serde(skip)]
-    supply_read_at: u64,
+    supply_read_at: Option<u64>,
 }
 
 impl Learnt {
@@ -53,9 +53,9 @@ impl Learnt {
         self.shares = shares;
         self.order = self.histogram.order();
         let nodes_now = state.nodes.static_versions();
-        if self.supply_read_at != nodes_now {
+        if self.supply_read_at != Some(nodes_now) {
             self.supply = Supply::of(state);
-            self.supply_read_at = nodes_now;
+            self.supply_read_at = Some(nodes_now);
         }
         self.version += 1;
         true

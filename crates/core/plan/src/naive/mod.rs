@@ -39,7 +39,7 @@ pub(crate) struct Free<'s> {
     pub(crate) extended: BTreeMap<u32, i64>,
     /// Device cells by index.
     pub(crate) cells: Vec<u32>,
-    pub(crate) overcommitted: bool,
+    pub(crate) devices_overcommitted: bool,
 }
 
 impl Finder for Naive {
@@ -148,17 +148,15 @@ fn early_obstacle(requirement: &Requirement, node: &Node) -> Option<Cause> {
     if !named(requirement, node) {
         return Some(Cause::NodeName);
     }
-    let mut hard = false;
-    for taint in &node.taints {
-        if tolerated(requirement, taint) {
-            continue;
-        }
-        if taint.key == "node.kubernetes.io/unschedulable" {
-            return Some(Cause::Unschedulable);
-        }
-        hard = true;
+    let mark = Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    };
+    if node.unschedulable && !tolerated(requirement, &mark) {
+        return Some(Cause::Unschedulable);
     }
-    if hard {
+    if !node.taints.iter().all(|taint| tolerated(requirement, taint)) {
         return Some(Cause::Taint);
     }
     let selected = conditions_hold(requirement, node, ConditionCause::NodeAffinity);
@@ -204,6 +202,11 @@ fn label<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     }
 }
 
+/// Whether more is asked than there is; who asks for nothing gets it, however little there is.
+pub(crate) fn beyond(asked: i64, left: i64) -> bool {
+    asked != 0 && asked > left
+}
+
 impl<'s> Free<'s> {
     pub(crate) fn of(state: &'s State, slot: NodeId) -> Self {
         let cold = state.nodes.cold(slot);
@@ -216,7 +219,7 @@ impl<'s> Free<'s> {
             pod_slots: node.allocatable.pod_slots,
             extended: BTreeMap::new(),
             cells: cold.cells.clone(),
-            overcommitted: false,
+            devices_overcommitted: false,
         };
         for (name, amount) in &node.allocatable.extended {
             if let Some(number) = state.names.extended.find(name) {
@@ -232,17 +235,12 @@ impl<'s> Free<'s> {
                 *free.extended.entry(*name).or_default() -= amount;
             }
         }
-        free.overcommitted = free.cpu_milli < 0
-            || free.memory_bytes < 0
-            || free.ephemeral_bytes < 0
-            || free.pod_slots < 0
-            || free.extended.values().any(|left| *left < 0)
-            || free.devices_overcommitted(state, slot);
+        free.devices_overcommitted = free.has_overcommitted_devices(state, slot);
         free
     }
 
     /// Replays the holdings on empty devices and compares with the cells the state keeps.
-    fn devices_overcommitted(&self, state: &State, slot: NodeId) -> bool {
+    fn has_overcommitted_devices(&self, state: &State, slot: NodeId) -> bool {
         let mut cells: BTreeMap<u16, Cell> = BTreeMap::new();
         for (index, number) in self.cells.iter().enumerate().filter(|(_, n)| **n != LOST) {
             let kind = state.devices.cell(*number).kind;
@@ -282,13 +280,13 @@ impl<'s> Free<'s> {
             .any(|kind| need.accepts_kind(kind));
         let left = |name: &u32| self.extended.get(name).copied().unwrap_or(0);
         let checks = [
-            (self.overcommitted, Cause::Overcommitted),
+            (wants_device && self.devices_overcommitted, Cause::Overcommitted),
             (wants_device && !right_kind, Cause::Model),
-            (self.pod_slots < asked.pod_slots, Cause::PodSlots),
-            (self.cpu_milli < asked.cpu_milli, Cause::Cpu),
-            (self.memory_bytes < asked.memory_bytes, Cause::Memory),
-            (self.ephemeral_bytes < asked.ephemeral_bytes, Cause::Ephemeral),
-            (asked.extended.iter().any(|(n, amount)| left(n) < *amount), Cause::Extended),
+            (beyond(asked.pod_slots, self.pod_slots), Cause::PodSlots),
+            (beyond(asked.cpu_milli, self.cpu_milli), Cause::Cpu),
+            (beyond(asked.memory_bytes, self.memory_bytes), Cause::Memory),
+            (beyond(asked.ephemeral_bytes, self.ephemeral_bytes), Cause::Ephemeral),
+            (asked.extended.iter().any(|(n, amount)| beyond(*amount, left(n))), Cause::Extended),
             (choice::choose(need, &self.cells, &state.devices).is_none(), Cause::Device),
         ];
         checks.iter().find(|(fails, _)| *fails).map_or(Cause::None, |(_, cause)| *cause)

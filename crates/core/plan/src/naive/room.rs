@@ -3,7 +3,8 @@
 use dovetail_model::NodeId;
 
 use crate::device::choice;
-use crate::naive::{Free, early_obstacle, volumes};
+use crate::device::need::Request;
+use crate::naive::{Free, beyond, early_obstacle, volumes};
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
@@ -17,23 +18,24 @@ pub(super) fn of(state: &State, shape: ShapeId, slot: NodeId) -> u64 {
     let closed = early_obstacle(&info.requirement, free.node).is_some()
         || info.requirement.node_conditions.iter().any(|condition| !condition.accepts(free.node))
         || volumes::exceed(state, &info.requirement, slot);
-    if closed || free.overcommitted {
-        return 0;
-    }
     let asked = &info.demand.amounts;
     let need = state.devices.need(info.demand.need);
+    let blocked = free.devices_overcommitted && need.request != Request::None;
+    if closed || blocked {
+        return 0;
+    }
     let mut table = state.devices.clone();
     let mut cells = free.cells.clone();
     let mut count: i64 = 0;
     loop {
         let next = count + 1;
-        let enough = asked.cpu_milli * next <= free.cpu_milli
-            && asked.memory_bytes * next <= free.memory_bytes
-            && asked.ephemeral_bytes * next <= free.ephemeral_bytes
-            && asked.pod_slots * next <= free.pod_slots
-            && asked.extended.iter().all(|(name, amount)| {
-                amount * next <= free.extended.get(name).copied().unwrap_or(0)
-            });
+        let enough = !(beyond(asked.cpu_milli * next, free.cpu_milli)
+            || beyond(asked.memory_bytes * next, free.memory_bytes)
+            || beyond(asked.ephemeral_bytes * next, free.ephemeral_bytes)
+            || beyond(asked.pod_slots * next, free.pod_slots)
+            || asked.extended.iter().any(|(name, amount)| {
+                beyond(amount * next, free.extended.get(name).copied().unwrap_or(0))
+            }));
         let more = enough && count < MOST_PODS;
         let Some(chosen) = choice::choose(need, &cells, &table).filter(|_| more) else {
             return count as u64;

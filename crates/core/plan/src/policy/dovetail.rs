@@ -360,7 +360,7 @@ impl Balance {
         if self.carried == 0 {
             return 0;
         }
-        let cpu_milli = cpu_milli.min(MOST_CPU_MILLI);
+        let cpu_milli = cpu_milli.clamp(0, MOST_CPU_MILLI);
         let stranded =
             (idle_milli - ((cpu_milli * self.carried) >> 20)).clamp(0, SCORE_LIMIT >> 20);
         let surplus = (((cpu_milli * self.filled) >> 20) - idle_milli).clamp(0, SCORE_LIMIT >> 20);

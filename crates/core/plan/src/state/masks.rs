@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Condition, ConditionCause, Node, NodeCondition, NodeId, Requirement, TaintEffect, Toleration,
+    Condition, ConditionCause, Node, NodeCondition, NodeId, Requirement, Taint, TaintEffect,
+    Toleration,
 };
 
 use crate::cause::Cause;
@@ -132,12 +133,12 @@ impl Mask {
         if !self.node_names.is_empty() && !self.node_names.contains(&*node.name) {
             return Cause::NodeName;
         }
-        let mut hard = untolerated(node, &self.tolerations).peekable();
-        if hard.peek().is_some() {
-            return match hard.any(|key| key == UNSCHEDULABLE) {
-                true => Cause::Unschedulable,
-                false => Cause::Taint,
-            };
+        let tolerates = |taint: &Taint| self.tolerations.iter().any(|t| t.accepts(taint));
+        if node.unschedulable && !tolerates(&Node::mark()) {
+            return Cause::Unschedulable;
+        }
+        if !tolerates_taints(node, &self.tolerations) {
+            return Cause::Taint;
         }
         let mut conditions = self.node_conditions.iter();
         match conditions.all(|c| c.cause != ConditionCause::NodeAffinity || c.accepts(node)) {
@@ -147,17 +148,10 @@ impl Mask {
     }
 }
 
-/// Key of the taint that stands for a node marked unschedulable.
-pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-
-/// Keys of the taints that keep pods off the node and are not tolerated.
-pub(crate) fn untolerated<'n>(
-    node: &'n Node,
-    tolerations: &[Toleration],
-) -> impl Iterator<Item = &'n str> {
-    let hard = node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
-    let open = hard.filter(|taint| !tolerations.iter().any(|toleration| toleration.accepts(taint)));
-    open.map(|taint| taint.key.as_str())
+/// Whether every taint that keeps pods off the node is tolerated.
+pub(crate) fn tolerates_taints(node: &Node, tolerations: &[Toleration]) -> bool {
+    let mut hard = node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
+    hard.all(|taint| tolerations.iter().any(|toleration| toleration.accepts(taint)))
 }
 
 /// The cause of a condition that is looked at after amounts; `None` for the others.

@@ -28,7 +28,7 @@ pub(crate) struct Hot {
     pub(crate) pods_of_jobs: u16,
     /// CPU the node has.
     pub(crate) cpu_allocatable_milli: i64,
-    /// Some free amount is negative.
+    /// More is held of the devices than there is.
     pub(crate) overcommitted: bool,
 }
 
@@ -217,13 +217,7 @@ impl Cold {
     }
 
     pub(crate) fn is_overcommitted(&self, hot: &Hot, table: &DeviceTable) -> bool {
-        hot.cpu_left_milli < 0
-            || hot.memory_left_bytes < 0
-            || hot.slots_left < 0
-            || self.ephemeral_left_bytes < 0
-            || self.missing_devices > 0
-            || self.extended_left.iter().any(|(_, left)| *left < 0)
-            || table.facts(hot.set).overcommitted
+        self.missing_devices > 0 || table.facts(hot.set).overcommitted
     }
 
     /// Usable cells as a multiset.

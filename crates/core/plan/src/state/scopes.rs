@@ -7,7 +7,7 @@ use dovetail_model::{
 };
 
 use crate::state::intern::Interner;
-use crate::state::masks::untolerated;
+use crate::state::masks::tolerates_taints;
 
 /// What a node must be like to count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,8 +43,7 @@ impl Scope {
     }
 
     fn has(&self, node: &Node) -> bool {
-        let tolerates =
-            |tolerations: &Vec<Toleration>| untolerated(node, tolerations).next().is_none();
+        let tolerates = |tolerations: &Vec<Toleration>| tolerates_taints(node, tolerations);
         self.labels.iter().all(|label| node.label(label).is_some())
             && (self.names.is_empty() || self.names.contains(&*node.name))
             && self.conditions.iter().all(|condition| condition.accepts(node))

@@ -413,12 +413,16 @@ fn counted_devices_are_told_apart_by_number_only() {
     world.step(Event::ForeignHeld(Box::new(foreign)));
     assert_eq!(world.start(whole(2)), None);
     assert!(world.start(whole(1)).is_some());
-    // A device is lost: three are held of two. Nothing new until one of them ends.
+    // A device is lost: three are held of two. No device is given out until two of them are free again.
     counted.devices[2].healthy = false;
-    world.step(Event::NodeChanged(Box::new(counted)));
-    assert_eq!(world.start(DeviceRequest::None), None, "an over-committed node takes nothing");
+    world.step(Event::NodeChanged(Box::new(counted.clone())));
+    assert!(world.start(DeviceRequest::None).is_some(), "it asks for none of what is short");
+    assert_eq!(world.start(whole(1)), None);
     let healed = world.step(Event::ForeignReleased { name: "static".into() });
-    assert_eq!(placed(&healed), [(0, "n".to_owned(), vec![])]);
+    assert_eq!(placed(&healed), []);
+    counted.devices[2].healthy = true;
+    let back = world.step(Event::NodeChanged(Box::new(counted)));
+    assert_eq!(placed(&back).len(), 1);
 }
 
 #[test]

@@ -140,7 +140,8 @@ fn unschedulable_goes_before_taints() {
     };
     let unschedulable = "node.kubernetes.io/unschedulable";
     let mut a = node("a", &[]);
-    a.taints = vec![taint("gpu"), taint(unschedulable)];
+    a.taints = vec![taint("gpu")];
+    a.unschedulable = true;
     let mut world = World::nodes(vec![a]);
     let tolerates = |keys: &[&str]| {
         let tolerate = |key: &&str| Toleration {
@@ -284,7 +285,7 @@ fn volumes_say_where_they_are() {
     world.says(
         &with(&[&zoned, &space, &provision, &bound]),
         &[
-            ("a", &[VolumeNodeAffinity, StorageTopology, StorageCapacity]),
+            ("a", &[VolumeNodeAffinity, StorageTopology]),
             ("b", &[StorageCapacity]),
             ("c", &[StorageTopology]),
         ],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_model::{
     Condition, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Mode, Node, NodeName, Owner,
-    Phase, Requirement, ReservationId, Resources, Snapshot, Topology,
+    Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::policy::named::POLICIES;
@@ -146,7 +146,7 @@ impl History {
     /// The next event. `engine` is only looked at.
     pub(crate) fn event(&mut self, bytes: &[u8], engine: &Engine) -> Event {
         let choose = &mut Choices::of(bytes);
-        let kind = choose.below(34);
+        let kind = choose.below(39);
         self.now_ms += choose.among(&[0, 1, 3, 7]);
         let known: Vec<JobId> =
             (1..self.next_job).map(JobId).filter(|job| engine.job(*job).is_some()).collect();
@@ -176,6 +176,7 @@ impl History {
                 }
             },
             31 | 32 => self.counts(choose, engine),
+            33..38 => self.pods(choose, engine),
             _ => Event::Tick,
         }
     }
@@ -187,6 +188,61 @@ impl History {
         let chosen = held.get(choose.below(held.len() + 1)).map(|holding| holding.owner.clone());
         let counts_into = recipe::selectors(choose);
         Event::CountsChanged { owner: chosen.unwrap_or(unknown), counts_into }
+    }
+
+    /// Something happens to one pod, or to a job outside of the engine.
+    fn pods(&mut self, choose: &mut Choices<'_>, engine: &Engine) -> Event {
+        let mut held = engine.snapshot().holdings;
+        held.retain(|holding| matches!(holding.owner, Owner::Pod(_)));
+        let kind = choose.below(6);
+        if kind == 0 || (kind < 5 && held.is_empty()) {
+            return self.adopted(choose);
+        }
+        if kind == 5 {
+            let waits = |job: &u64| engine.job(JobId(*job)).is_some_and(|j| j.start_ms.is_none());
+            let waiting: Vec<u64> = (1..self.next_job).filter(waits).collect();
+            let Some(job) = waiting.get(choose.below(waiting.len().max(1))) else {
+                return Event::Tick;
+            };
+            let shapes = &self.shapes;
+            let job = recipe::job(*job, self.now_ms, shapes, &self.topology, choose);
+            return Event::JobChanged(Box::new(job));
+        }
+        let mut holding = held.swap_remove(choose.below(held.len()));
+        let Owner::Pod(pod) = holding.owner else { return Event::Tick };
+        match kind {
+            1 => Event::Confirmed { pod },
+            2 => Event::BindFailed { pod },
+            3 => Event::PodEnded { pod },
+            _ => {
+                holding.resources.cpu_milli = choose.among(&[100, 1000, 9000]);
+                holding.counts_into = recipe::selectors(choose);
+                holding.phase = Phase::Releasing { expected_end_ms: None };
+                Event::HeldChanged(Box::new(holding))
+            }
+        }
+    }
+
+    /// A job of one pod that somebody else placed; it holds no device.
+    fn adopted(&mut self, choose: &mut Choices<'_>) -> Event {
+        let id = self.next_job;
+        self.next_job += 1;
+        let mut job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);
+        job.pod_sets.truncate(1);
+        let set = &mut job.pod_sets[0];
+        (set.min, set.max, set.present) = (1, 1, 1);
+        job.start_ms = Some(self.now_ms);
+        let counts_into = set.requirement.counts_into.clone();
+        let pod = PodId { job: job.id, pod_set: 0, ordinal: 0 };
+        let node = Node::plain(&self.some_node(choose), 0, 0, 0, "");
+        let holdings = vec![Holding {
+            owner: Owner::Pod(pod),
+            resources: Resources::pod(choose.among(&[100, 4000]), 5),
+            phase: Phase::Held { expected_end_ms: None },
+            counts_into,
+            ..Holding { devices: Vec::new(), ..whole_devices(&node, 0) }
+        }];
+        Event::Adopted { job: Box::new(job), holdings }
     }
 
     fn submit(&mut self, choose: &mut Choices<'_>) -> Event {

@@ -182,7 +182,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     if let Some(value) = choose.among(&[None, Some("5"), Some("9"), Some("a")]) {
         labels.insert("pool".to_owned(), value.to_owned());
     }
-    let mut taints: Vec<Taint> = dedicated(choose).into_iter().collect();
+    let taints: Vec<Taint> = dedicated(choose).into_iter().collect();
     let condition = match choose.below(32) {
         9 => Condition::Starting,
         10 => Condition::Cordoned,
@@ -195,7 +195,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         _ => None,
     };
     let devices = devices(counted, choose);
-    taints.extend(unschedulable(choose));
+    let unschedulable = choose.below(16) == 5;
     let limits = choose.among::<&[(&str, i64)]>(&[
         &[],
         &[],
@@ -212,6 +212,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         knowledge: if counted { Knowledge::Counted } else { Knowledge::Assigned },
         labels,
         taints,
+        unschedulable,
         condition,
         price_usd_micros_per_hour: Some(1000),
         interruption_ppm_per_hour: None,
@@ -232,12 +233,6 @@ fn dedicated(choose: &mut Choices<'_>) -> Option<Taint> {
         Some(TaintEffect::NoExecute),
     ]);
     effect.map(|effect| Taint { key: "dedicated".into(), value: "team".into(), effect })
-}
-
-fn unschedulable(choose: &mut Choices<'_>) -> Option<Taint> {
-    let key = "node.kubernetes.io/unschedulable".to_owned();
-    let effect = TaintEffect::NoSchedule;
-    (choose.below(16) == 5).then(|| Taint { key, value: String::new(), effect })
 }
 
 fn devices(counted: bool, choose: &mut Choices<'_>) -> Vec<Device> {

@@ -1,0 +1,57 @@
+//! Small pieces that the types are read with.
+
+use dovetail_model::Quantity;
+use serde::{Deserialize, Deserializer, de};
+
+/// `null` is the same as absent: the API writes empty lists both ways.
+pub(super) fn nullable<'de, D, T>(input: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(input)?.unwrap_or_default())
+}
+
+/// Whether a field is there and not `null`, whatever it holds.
+pub(super) fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
+    Ok(Option::<de::IgnoredAny>::deserialize(input)?.is_some())
+}
+
+/// A quantity, written as text or as a plain number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount(pub(super) Quantity);
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Amount;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a quantity such as 500m, 1.5 or 64Gi")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                text.trim().parse().map(Amount).map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, units: u64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+
+            fn visit_i64<E: de::Error>(self, units: i64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+
+            fn visit_f64<E: de::Error>(self, units: f64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+        }
+        input.deserialize_any(Visitor)
+    }
+}
+
+/// A quantity in whole units, rounded up.
+pub(super) fn units<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
+    Ok(Option::<Amount>::deserialize(input)?.map(|amount| amount.0.to_units()))
+}

@@ -1,0 +1,78 @@
+//! What every object carries.
+
+use serde::Deserialize;
+
+use super::json::{is_there, nullable};
+use super::labels::{Labels, read_where};
+
+/// Name, identity and marks of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Meta {
+    /// Namespace; empty for objects of the whole cluster.
+    #[serde(deserialize_with = "nullable")]
+    pub namespace: Box<str>,
+    /// Name, unique in its namespace.
+    #[serde(deserialize_with = "nullable")]
+    pub name: Box<str>,
+    /// Identity: another object of the same name has another.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: Box<str>,
+    /// Version of the object; within one identity a greater number is newer.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_version: Box<str>,
+    /// When it was created, in milliseconds since 1970; 0 when it does not say.
+    #[serde(rename = "creationTimestamp", deserialize_with = "milliseconds")]
+    pub created_ms: u64,
+    /// Whether its deletion has begun.
+    #[serde(rename = "deletionTimestamp", deserialize_with = "is_there")]
+    pub deleting: bool,
+    /// Labels.
+    #[serde(deserialize_with = "nullable")]
+    pub labels: Labels,
+    /// The annotations that mean something to dovetail.
+    #[serde(deserialize_with = "known_annotations")]
+    pub annotations: Labels,
+    /// Identity of the object that controls it; empty if none does.
+    #[serde(rename = "ownerReferences", deserialize_with = "controller")]
+    pub controller_uid: Box<str>,
+}
+
+impl Meta {
+    /// The resource version as a number; `None` if the server writes something else.
+    pub fn version(&self) -> Option<u64> {
+        self.resource_version.parse().ok()
+    }
+}
+
+/// Annotations that are kept: those of claims and CSI nodes that the storage rules read, and those by which
+/// a pod asks for a fraction of a device.
+fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
+    read_where(input, |key| {
+        crate::translate::FRACTION_ANNOTATIONS.contains(&key)
+            || key.starts_with("dovetail.dev/")
+            || key.starts_with("pv.kubernetes.io/")
+            || key.starts_with("volume.kubernetes.io/")
+            || key.starts_with("volume.beta.kubernetes.io/")
+            || key == "storage.alpha.kubernetes.io/migrated-plugins"
+    })
+}
+
+fn milliseconds<'de, D: serde::Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    let time = Option::<jiff::Timestamp>::deserialize(input)?;
+    Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
+}
+
+fn controller<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Box<str>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Owner {
+        #[serde(deserialize_with = "nullable")]
+        uid: Box<str>,
+        #[serde(deserialize_with = "nullable")]
+        controller: bool,
+    }
+    let owners: Vec<Owner> = nullable(input)?;
+    let controller = owners.into_iter().find(|owner| owner.controller);
+    Ok(controller.map(|owner| owner.uid).unwrap_or_default())
+}

@@ -1,0 +1,247 @@
+//! What dovetail keeps of the objects it watches.
+//!
+//! A full pod costs tens of kilobytes once decoded. These types keep what decides where pods can run and
+//! nothing else; everything that follows from one object alone (what a pod asks for over all its
+//! containers, which features it needs) is worked out while it is read, so that its parts need not be
+//! kept. Fields that are absent or `null` are empty. An object whose fields have another shape than they
+//! should is a [`Strange`] one: it is told apart from the others, and the rest of a stream goes on.
+
+mod affinity;
+mod claim;
+mod csi;
+mod device_class;
+mod disruption_budget;
+mod in_tree;
+mod json;
+mod label_selector;
+mod labels;
+mod meta;
+mod namespace;
+mod node;
+mod persistent_volume;
+mod pod;
+mod pod_group;
+mod pod_json;
+mod pod_volume;
+mod priority_class;
+mod read;
+mod requests;
+mod storage_class;
+
+pub use affinity::{InterPodAffinity, PodSelection, PodTerm, SpreadConstraint};
+pub use claim::Claim;
+pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
+pub use device_class::{DeviceClass, ResourceSlice};
+pub use disruption_budget::DisruptionBudget;
+pub use in_tree::{InTreePlugin, VolumeSource};
+pub use label_selector::{LabelSelector, LabelTerm, LabelTest};
+pub use labels::Labels;
+pub use meta::Meta;
+pub use namespace::Namespace;
+pub use node::Node;
+pub use persistent_volume::{ClaimReference, PersistentVolume};
+pub use pod::{Feature, HostPort, Phase, Pod};
+pub use pod_group::PodGroup;
+pub use pod_volume::{Disk, PodVolume};
+pub use priority_class::PriorityClass;
+pub use read::{Strange, read};
+pub use storage_class::StorageClass;
+
+/// A kind of object that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `storage.k8s.io/v1` CSIDriver.
+    CsiDriver,
+    /// `storage.k8s.io/v1` CSINode.
+    CsiNode,
+    /// `storage.k8s.io/v1` CSIStorageCapacity.
+    StorageCapacity,
+    /// `resource.k8s.io/v1` DeviceClass.
+    DeviceClass,
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Node.
+    Node,
+    /// `v1` PersistentVolume.
+    PersistentVolume,
+    /// `v1` PersistentVolumeClaim.
+    Claim,
+    /// `v1` Pod.
+    Pod,
+    /// `resource.k8s.io/v1` ResourceSlice.
+    ResourceSlice,
+    /// `storage.k8s.io/v1` StorageClass.
+    StorageClass,
+    /// `storage.k8s.io/v1` VolumeAttachment.
+    VolumeAttachment,
+}
+
+impl Kind {
+    /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
+    pub const ALL: [Self; 12] = [
+        Self::Namespace,
+        Self::Node,
+        Self::CsiDriver,
+        Self::CsiNode,
+        Self::StorageClass,
+        Self::StorageCapacity,
+        Self::PersistentVolume,
+        Self::Claim,
+        Self::VolumeAttachment,
+        Self::DeviceClass,
+        Self::ResourceSlice,
+        Self::Pod,
+    ];
+
+    /// The name as manifests write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CsiDriver => "CSIDriver",
+            Self::CsiNode => "CSINode",
+            Self::StorageCapacity => "CSIStorageCapacity",
+            Self::DeviceClass => "DeviceClass",
+            Self::Namespace => "Namespace",
+            Self::Node => "Node",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::Claim => "PersistentVolumeClaim",
+            Self::Pod => "Pod",
+            Self::ResourceSlice => "ResourceSlice",
+            Self::StorageClass => "StorageClass",
+            Self::VolumeAttachment => "VolumeAttachment",
+        }
+    }
+}
+
+impl Kind {
+    /// The API group; all are in version `v1`.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Claim | Self::Namespace | Self::Node | Self::PersistentVolume | Self::Pod => "",
+            Self::DeviceClass | Self::ResourceSlice => "resource.k8s.io",
+            Self::CsiDriver
+            | Self::CsiNode
+            | Self::StorageCapacity
+            | Self::StorageClass
+            | Self::VolumeAttachment => "storage.k8s.io",
+        }
+    }
+
+    /// The name of the collection in paths.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::CsiDriver => "csidrivers",
+            Self::CsiNode => "csinodes",
+            Self::StorageCapacity => "csistoragecapacities",
+            Self::DeviceClass => "deviceclasses",
+            Self::Namespace => "namespaces",
+            Self::Node => "nodes",
+            Self::PersistentVolume => "persistentvolumes",
+            Self::Claim => "persistentvolumeclaims",
+            Self::Pod => "pods",
+            Self::ResourceSlice => "resourceslices",
+            Self::StorageClass => "storageclasses",
+            Self::VolumeAttachment => "volumeattachments",
+        }
+    }
+}
+
+/// An object of any watched kind, as far as it could be understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// A CSI driver.
+    CsiDriver(CsiDriver),
+    /// The CSI drivers of a node.
+    CsiNode(CsiNode),
+    /// Capacity of a storage class in a segment of the topology.
+    StorageCapacity(StorageCapacity),
+    /// A class of devices (DRA).
+    DeviceClass(DeviceClass),
+    /// A namespace.
+    Namespace(Namespace),
+    /// A node.
+    Node(Box<Node>),
+    /// A volume.
+    PersistentVolume(Box<PersistentVolume>),
+    /// A claim.
+    Claim(Box<Claim>),
+    /// A pod.
+    Pod(Box<Pod>),
+    /// Devices that a driver offers (DRA).
+    ResourceSlice(ResourceSlice),
+    /// A storage class.
+    StorageClass(StorageClass),
+    /// A volume attached to a node.
+    VolumeAttachment(VolumeAttachment),
+    /// An object with a field of the wrong shape.
+    Strange(Kind, Box<Strange>),
+}
+
+impl Object {
+    /// Reads one object from its JSON. What cannot be read as its kind becomes [`Object::Strange`].
+    pub fn read(kind: Kind, json: &[u8]) -> Self {
+        fn of<T: serde::de::DeserializeOwned>(
+            kind: Kind,
+            json: &[u8],
+            object: impl FnOnce(T) -> Object,
+        ) -> Object {
+            match read(kind.name(), json) {
+                Ok(value) => object(value),
+                Err(strange) => Object::Strange(kind, strange),
+            }
+        }
+        match kind {
+            Kind::CsiDriver => of(kind, json, Self::CsiDriver),
+            Kind::CsiNode => of(kind, json, Self::CsiNode),
+            Kind::StorageCapacity => of(kind, json, Self::StorageCapacity),
+            Kind::DeviceClass => of(kind, json, Self::DeviceClass),
+            Kind::Namespace => of(kind, json, Self::Namespace),
+            Kind::Node => of(kind, json, |node| Self::Node(Box::new(node))),
+            Kind::PersistentVolume => {
+                of(kind, json, |volume| Self::PersistentVolume(Box::new(volume)))
+            }
+            Kind::Claim => of(kind, json, |claim| Self::Claim(Box::new(claim))),
+            Kind::Pod => of(kind, json, |pod| Self::Pod(Box::new(pod))),
+            Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
+            Kind::StorageClass => of(kind, json, Self::StorageClass),
+            Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::CsiDriver(_) => Kind::CsiDriver,
+            Self::CsiNode(_) => Kind::CsiNode,
+            Self::StorageCapacity(_) => Kind::StorageCapacity,
+            Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Node(_) => Kind::Node,
+            Self::PersistentVolume(_) => Kind::PersistentVolume,
+            Self::Claim(_) => Kind::Claim,
+            Self::Pod(_) => Kind::Pod,
+            Self::ResourceSlice(_) => Kind::ResourceSlice,
+            Self::StorageClass(_) => Kind::StorageClass,
+            Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::Strange(kind, _) => *kind,
+        }
+    }
+
+    /// Name, namespace and what else every object has.
+    pub fn meta(&self) -> &Meta {
+        match self {
+            Self::CsiDriver(object) => &object.meta,
+            Self::CsiNode(object) => &object.meta,
+            Self::StorageCapacity(object) => &object.meta,
+            Self::DeviceClass(object) => &object.meta,
+            Self::Namespace(object) => &object.meta,
+            Self::Node(object) => &object.meta,
+            Self::PersistentVolume(object) => &object.meta,
+            Self::Claim(object) => &object.meta,
+            Self::Pod(object) => &object.meta,
+            Self::ResourceSlice(object) => &object.meta,
+            Self::StorageClass(object) => &object.meta,
+            Self::VolumeAttachment(object) => &object.meta,
+            Self::Strange(_, object) => &object.meta,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Nodes.
+
+use dovetail_model::{Resources, Taint};
+use serde::{Deserialize, Deserializer};
+
+use super::affinity::effect_of;
+use super::json::nullable;
+use super::meta::Meta;
+use super::requests::Amounts;
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// Name, identity, labels.
+    pub meta: Meta,
+    /// What pods may hold.
+    pub allocatable: Resources,
+    /// What is built in.
+    pub capacity: Resources,
+    /// Taints.
+    pub taints: Vec<Taint>,
+    /// Whether it is cordoned.
+    pub unschedulable: bool,
+    /// Features that it declares, ascending.
+    pub declared_features: Box<[Box<str>]>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeJson {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+    #[serde(deserialize_with = "nullable")]
+    status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    taints: Vec<TaintJson>,
+    #[serde(deserialize_with = "nullable")]
+    unschedulable: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TaintJson {
+    #[serde(deserialize_with = "nullable")]
+    key: String,
+    #[serde(deserialize_with = "nullable")]
+    value: String,
+    #[serde(deserialize_with = "nullable")]
+    effect: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusJson {
+    #[serde(deserialize_with = "nullable")]
+    allocatable: Amounts,
+    #[serde(deserialize_with = "nullable")]
+    capacity: Amounts,
+    #[serde(deserialize_with = "nullable")]
+    declared_features: Vec<Box<str>>,
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let NodeJson { metadata, spec, status } = NodeJson::deserialize(input)?;
+        // An effect that is not known keeps no pod away, as for kube-scheduler.
+        let taint = |taint: TaintJson| {
+            let effect = effect_of(&taint.effect)?;
+            Some(Taint { key: taint.key, value: taint.value, effect })
+        };
+        let mut declared_features = status.declared_features;
+        declared_features.sort();
+        declared_features.dedup();
+        Ok(Self {
+            meta: metadata,
+            allocatable: status.allocatable.resources(),
+            capacity: status.capacity.resources(),
+            taints: spec.taints.into_iter().filter_map(taint).collect(),
+            unschedulable: spec.unschedulable,
+            declared_features: declared_features.into(),
+        })
+    }
+}

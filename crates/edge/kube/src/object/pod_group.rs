@@ -1,0 +1,77 @@
+//! Native pod groups (`scheduling.k8s.io/v1beta1`).
+
+use serde::{Deserialize, Deserializer};
+
+use super::json::nullable;
+use super::meta::Meta;
+
+/// Pods that start together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodGroup {
+    /// Name and identity.
+    pub meta: Meta,
+    /// Fewest pods that may start; `None`: each starts by itself.
+    pub min_count: Option<u32>,
+    /// Node labels whose value all pods must share.
+    pub topology_keys: Box<[Box<str>]>,
+    /// Higher goes first; `None` if it does not say.
+    pub priority: Option<i32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GroupJson {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    scheduling_policy: PolicyJson,
+    #[serde(deserialize_with = "nullable")]
+    scheduling_constraints: ConstraintsJson,
+    priority: Option<i32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PolicyJson {
+    gang: Option<GangJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct GangJson {
+    #[serde(deserialize_with = "nullable")]
+    min_count: u32,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ConstraintsJson {
+    #[serde(deserialize_with = "nullable")]
+    topology: Vec<TopologyJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TopologyJson {
+    #[serde(deserialize_with = "nullable")]
+    key: Box<str>,
+}
+
+impl<'de> Deserialize<'de> for PodGroup {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let GroupJson { metadata, spec } = GroupJson::deserialize(input)?;
+        let levels = spec.scheduling_constraints.topology.into_iter();
+        Ok(Self {
+            meta: metadata,
+            min_count: spec.scheduling_policy.gang.map(|gang| gang.min_count),
+            topology_keys: levels.map(|level| level.key).collect(),
+            priority: spec.priority,
+        })
+    }
+}

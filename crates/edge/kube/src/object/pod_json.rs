@@ -1,0 +1,243 @@
+//! The shape of a pod's JSON, kept only while it is read.
+
+use serde::Deserialize;
+
+use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
+use super::json::nullable;
+use super::labels::Labels;
+use super::meta::Meta;
+use super::pod::{Feature, HostPort, Phase, Pod};
+use super::pod_volume::PodVolumeJson;
+use super::requests::{Amounts, effective, in_force};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PodJson {
+    #[serde(deserialize_with = "nullable")]
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) spec: SpecJson,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    scheduler_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    node_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    priority: i32,
+    #[serde(deserialize_with = "nullable")]
+    host_network: bool,
+    host_users: Option<bool>,
+    #[serde(deserialize_with = "nullable")]
+    node_selector: Labels,
+    #[serde(deserialize_with = "nullable")]
+    affinity: AffinityJson,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Vec<TolerationJson>,
+    #[serde(deserialize_with = "nullable")]
+    topology_spread_constraints: Vec<SpreadJson>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) containers: Vec<ContainerJson>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) init_containers: Vec<ContainerJson>,
+    #[serde(deserialize_with = "nullable")]
+    ephemeral_containers: Vec<ContainerJson>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) overhead: Amounts,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resources: ResourcesJson,
+    #[serde(deserialize_with = "nullable")]
+    scheduling_gates: Vec<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "nullable")]
+    volumes: Vec<PodVolumeJson>,
+    #[serde(deserialize_with = "nullable")]
+    resource_claims: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ContainerJson {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resources: ResourcesJson,
+    #[serde(deserialize_with = "nullable")]
+    restart_policy: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    restart_policy_rules: Vec<RestartRuleJson>,
+    #[serde(deserialize_with = "nullable")]
+    ports: Vec<PortJson>,
+    #[serde(deserialize_with = "nullable")]
+    volume_mounts: Vec<MountJson>,
+}
+
+impl ContainerJson {
+    /// Whether it is an init container that keeps running (a sidecar).
+    pub(super) fn keeps_running(&self) -> bool {
+        &*self.restart_policy == "Always"
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResourcesJson {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) requests: Amounts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RestartRuleJson {
+    #[serde(deserialize_with = "nullable")]
+    action: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PortJson {
+    #[serde(deserialize_with = "nullable")]
+    host_port: i32,
+    #[serde(rename = "hostIP", deserialize_with = "nullable")]
+    host_ip: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    protocol: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MountJson {
+    #[serde(deserialize_with = "nullable")]
+    bind_mount_options: Vec<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct StatusJson {
+    #[serde(deserialize_with = "nullable")]
+    phase: Phase,
+    #[serde(deserialize_with = "nullable")]
+    nominated_node_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<ConditionJson>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) container_statuses: Vec<ContainerStatusJson>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) init_container_statuses: Vec<ContainerStatusJson>,
+    pub(super) allocated_resources: Option<Amounts>,
+    pub(super) resources: Option<StatusResourcesJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ConditionJson {
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    kind: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    reason: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ContainerStatusJson {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) name: Box<str>,
+    pub(super) allocated_resources: Option<Amounts>,
+    pub(super) resources: Option<StatusResourcesJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StatusResourcesJson {
+    pub(super) requests: Option<Amounts>,
+}
+
+impl PodJson {
+    /// What is kept of it.
+    pub(super) fn read(mut self) -> Pod {
+        let requests = effective(&self.spec);
+        let held = in_force(&self.spec, &self.status);
+        let held = (held != requests).then(|| Box::new(held));
+        let (ports, features) = (self.spec.host_ports(), self.spec.features());
+        let node_affinity = self.spec.affinity.node_terms().map(Vec::into_boxed_slice);
+        let between_pods = self.spec.affinity.between_pods(&self.metadata.namespace);
+        let has_terms = !between_pods.affinity.is_empty() || !between_pods.anti_affinity.is_empty();
+        let labels = &self.metadata.labels;
+        let spread = self.spec.topology_spread_constraints.into_iter();
+        let spread = spread.filter_map(|constraint| constraint.read(labels)).collect();
+        let volumes = self.spec.volumes.into_iter();
+        let volumes = volumes.filter_map(|volume| volume.read(&self.metadata.name)).collect();
+        Pod {
+            scheduler: self.spec.scheduler_name,
+            node: self.spec.node_name,
+            nominated_node: self.status.nominated_node_name,
+            phase: self.status.phase,
+            priority: self.spec.priority,
+            gated: !self.spec.scheduling_gates.is_empty(),
+            requests,
+            held,
+            node_selector: self.spec.node_selector,
+            node_affinity,
+            tolerations: self.spec.tolerations.into_iter().filter_map(|t| t.read()).collect(),
+            between_pods: has_terms.then(|| Box::new(between_pods)),
+            spread,
+            ports,
+            volumes,
+            features,
+            has_resource_claims: !self.spec.resource_claims.is_empty(),
+            meta: self.metadata,
+        }
+    }
+}
+
+impl StatusJson {
+    /// Whether the kubelet says that a pending resize can never be granted.
+    pub(super) fn resize_is_infeasible(&self) -> bool {
+        let pending = self.conditions.iter().find(|c| &*c.kind == "PodResizePending");
+        pending.is_some_and(|condition| &*condition.reason == "Infeasible")
+    }
+}
+
+impl SpecJson {
+    /// Ports that containers take on the node as long as the pod lives.
+    fn host_ports(&self) -> Box<[HostPort]> {
+        let lasting = self.init_containers.iter().filter(|c| c.keeps_running());
+        let ports = lasting.chain(&self.containers).flat_map(|container| &container.ports);
+        let taken = ports.filter_map(|port| {
+            let or = |text: &str, default: &str| match text.is_empty() {
+                true => Box::from(default),
+                false => Box::from(text),
+            };
+            let number = u32::try_from(port.host_port).ok().filter(|number| *number > 0)?;
+            let protocol = or(&port.protocol, "TCP");
+            Some(HostPort { protocol, port: number, address: or(&port.host_ip, "0.0.0.0") })
+        });
+        let mut taken: Vec<HostPort> = taken.collect();
+        taken.sort();
+        taken.dedup();
+        taken.into()
+    }
+
+    /// What `k8s.io/component-helpers/nodedeclaredfeatures` 1.37 infers for scheduling.
+    fn features(&self) -> Box<[Feature]> {
+        let lasting = || self.containers.iter().chain(&self.init_containers);
+        let restarts_all = lasting()
+            .flat_map(|container| &container.restart_policy_rules)
+            .any(|rule| &*rule.action == "RestartAllContainers");
+        let binds_with_options = lasting()
+            .chain(&self.ephemeral_containers)
+            .flat_map(|container| &container.volume_mounts)
+            .any(|mount| !mount.bind_mount_options.is_empty());
+        let own_users_on_host_network = self.host_network && self.host_users == Some(false);
+        let needed = [
+            (restarts_all, Feature::RestartAllContainersOnContainerExits),
+            (own_users_on_host_network, Feature::UserNamespacesHostNetworkSupport),
+            (binds_with_options, Feature::VolumeBindMountOptions),
+        ];
+        needed.into_iter().filter(|(needed, _)| *needed).map(|(_, feature)| feature).collect()
+    }
+}

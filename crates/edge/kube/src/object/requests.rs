@@ -1,0 +1,186 @@
+//! What a pod asks for, and what it holds, over all of its containers.
+//!
+//! Follows `k8s.io/component-helpers/resource` (`PodRequests`) of Kubernetes 1.37: containers add up, init
+//! containers run one after the other beside those that keep running, amounts for the whole pod replace
+//! the sum, overhead comes on top. Sums are exact; they are rounded up once, at the end.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Quantity, Resources};
+use serde::{Deserialize, Deserializer};
+
+use super::json::Amount;
+use super::pod_json::{ContainerJson, SpecJson, StatusJson};
+
+/// Amounts by resource name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Amounts(BTreeMap<Box<str>, Quantity>);
+
+impl<'de> Deserialize<'de> for Amounts {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let amounts: BTreeMap<Box<str>, Amount> = Deserialize::deserialize(input)?;
+        Ok(Self(amounts.into_iter().map(|(name, amount)| (name, amount.0)).collect()))
+    }
+}
+
+impl Amounts {
+    fn add(&mut self, other: &Self) {
+        for (name, amount) in &other.0 {
+            let sum = self.0.get(name).map_or(*amount, |have| have.saturating_add(*amount));
+            self.0.insert(name.clone(), sum);
+        }
+    }
+
+    fn raise_to(&mut self, other: &Self) {
+        for (name, amount) in &other.0 {
+            let most = self.0.get(name).map_or(*amount, |have| (*have).max(*amount));
+            self.0.insert(name.clone(), most);
+        }
+    }
+
+    /// As the engine counts them. Resources that no scheduler counts are left out.
+    pub(super) fn resources(&self) -> Resources {
+        let mut resources = Resources::default();
+        for (name, amount) in &self.0 {
+            match &**name {
+                "cpu" => resources.cpu_milli = amount.to_milli(),
+                "memory" => resources.memory_bytes = amount.to_units(),
+                "ephemeral-storage" => resources.ephemeral_bytes = amount.to_units(),
+                "pods" => resources.pod_slots = amount.to_units(),
+                name if is_counted(name) => {
+                    resources.extended.insert(name.to_owned(), amount.to_units());
+                }
+                _ => {}
+            }
+        }
+        resources
+    }
+
+    fn as_pod(&self) -> Resources {
+        let mut resources = Resources { pod_slots: 1, ..self.resources() };
+        resources.extended.retain(|_, amount| *amount != 0);
+        resources
+    }
+}
+
+/// Whether kube-scheduler counts the resource: extended ones, huge pages, attachable volumes.
+fn is_counted(name: &str) -> bool {
+    let prefixed = name.contains('/') && !name.starts_with("requests.");
+    prefixed || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+}
+
+/// Whether the resource can be given to a pod as a whole.
+fn is_for_whole_pods(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
+}
+
+/// What the pod asks for.
+pub(super) fn effective(spec: &SpecJson) -> Resources {
+    let mut total = over_containers(spec, |container| Some(&container.resources.requests));
+    replace_by_pod_level(&mut total, &spec.resources.requests);
+    total.add(&spec.overhead);
+    total.as_pod()
+}
+
+/// What the pod holds while it runs: per resource the greatest of what it asks for, what the kubelet
+/// allocated, and what is in force. A resize that can never be granted does not count.
+pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
+    let infeasible = status.resize_is_infeasible();
+    let mut total = Amounts::default();
+    if !infeasible {
+        total = over_containers(spec, |container| Some(&container.resources.requests));
+    }
+    let (allocated, actual) = said_for_whole_pod(status).unwrap_or_else(|| {
+        (
+            over_containers(spec, |container| allocated_to(container, status, infeasible)),
+            over_containers(spec, |container| in_force_for(container, status, infeasible)),
+        )
+    });
+    total.raise_to(&allocated);
+    total.raise_to(&actual);
+    let asked = &spec.resources.requests;
+    let for_whole_pod = asked.0.keys().any(|name| is_for_whole_pods(name));
+    if for_whole_pod {
+        replace_by_pod_level(&mut total, &pod_level_in_force(spec, status, infeasible));
+    }
+    total.add(&spec.overhead);
+    total.as_pod()
+}
+
+/// The kubelet's sums over the pod, where it gives both.
+fn said_for_whole_pod(status: &StatusJson) -> Option<(Amounts, Amounts)> {
+    let allocated = status.allocated_resources.clone()?;
+    let actual = status.resources.as_ref()?.requests.clone()?;
+    Some((allocated, actual))
+}
+
+fn pod_level_in_force(spec: &SpecJson, status: &StatusJson, infeasible: bool) -> Amounts {
+    let asked = &spec.resources.requests;
+    let Some(said) = &status.resources else { return asked.clone() };
+    let mut most = if infeasible { Amounts::default() } else { asked.clone() };
+    if let Some(actual) = &said.requests {
+        most.raise_to(actual);
+    }
+    if let Some(allocated) = &status.allocated_resources {
+        most.raise_to(allocated);
+    }
+    most
+}
+
+fn replace_by_pod_level(total: &mut Amounts, pod_level: &Amounts) {
+    for (name, amount) in pod_level.0.iter().filter(|(name, _)| is_for_whole_pods(name)) {
+        total.0.insert(name.clone(), *amount);
+    }
+}
+
+fn allocated_to<'a>(
+    container: &'a ContainerJson,
+    status: &'a StatusJson,
+    infeasible: bool,
+) -> Option<&'a Amounts> {
+    let said = status.of(container).and_then(|said| said.allocated_resources.as_ref());
+    said.or((!infeasible).then_some(&container.resources.requests))
+}
+
+fn in_force_for<'a>(
+    container: &'a ContainerJson,
+    status: &'a StatusJson,
+    infeasible: bool,
+) -> Option<&'a Amounts> {
+    let said = status.of(container).and_then(|said| said.resources.as_ref()?.requests.as_ref());
+    said.or_else(|| allocated_to(container, status, infeasible))
+}
+
+impl StatusJson {
+    fn of(&self, container: &ContainerJson) -> Option<&super::pod_json::ContainerStatusJson> {
+        let all = self.container_statuses.iter().chain(&self.init_container_statuses);
+        all.into_iter().find(|status| status.name == container.name)
+    }
+}
+
+/// The most that the containers need at once.
+fn over_containers<'a>(
+    spec: &'a SpecJson,
+    amounts: impl Fn(&'a ContainerJson) -> Option<&'a Amounts>,
+) -> Amounts {
+    let mut total = Amounts::default();
+    for container in &spec.containers {
+        total.add(amounts(container).unwrap_or(&Amounts::default()));
+    }
+    let mut lasting = Amounts::default();
+    let mut starting = Amounts::default();
+    for container in &spec.init_containers {
+        let needs = amounts(container).cloned().unwrap_or_default();
+        if container.keeps_running() {
+            total.add(&needs);
+            lasting.add(&needs);
+            starting.raise_to(&lasting);
+        } else {
+            let mut beside = needs;
+            beside.add(&lasting);
+            starting.raise_to(&beside);
+        }
+    }
+    total.raise_to(&starting);
+    total
+}

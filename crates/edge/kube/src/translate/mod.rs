@@ -1,0 +1,42 @@
+//! API objects in the words of the engine: pure functions of an object and of what it refers to.
+//!
+//! The rules are those of kube-scheduler 1.37's default filter plugins; each file names the plugin it
+//! follows. What depends on other pods stands in a requirement as a rule over a counter, and
+//! [`counting`] says which pods each counter counts.
+
+pub mod counting;
+mod devices;
+mod disks;
+mod facts;
+mod node;
+mod not_yet;
+mod pod;
+mod ports;
+mod unbound;
+mod volumes;
+
+pub use devices::whole_devices;
+pub use facts::Facts;
+pub use node::{NodeSetting, node, twice_offered};
+pub use not_yet::NotYet;
+pub use pod::{Held, held, kept_away_by, pod};
+
+/// The resource whose units are whole GPUs, unless another is set.
+pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+
+/// Annotations by which a pod asks KAI for a fraction of a device.
+pub const FRACTION_ANNOTATIONS: [&str; 2] = ["gpu-fraction", "gpu-memory"];
+
+/// What is the same for every translation.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The extended resource whose units are devices of a node, each given whole to one pod. All others
+    /// are plain counts.
+    pub device_resource: String,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { device_resource: DEVICE_RESOURCE.to_owned() }
+    }
+}

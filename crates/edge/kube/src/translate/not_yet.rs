@@ -1,0 +1,133 @@
+//! Why a pod is left untouched.
+
+use thiserror::Error;
+
+/// Why a pod of ours is not placed whatever the nodes have: an object it refers to is missing or not
+/// ready, or it asks for something that dovetail does not do.
+///
+/// The text is for the pod's owner; the words for claims are kube-scheduler's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotYet {
+    /// A claim does not exist.
+    #[error("persistentvolumeclaim \"{claim}\" not found: create it")]
+    ClaimMissing {
+        /// The claim.
+        claim: String,
+    },
+    /// The claim of an ephemeral volume is not made yet.
+    #[error(
+        "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{claim}\""
+    )]
+    EphemeralClaimMissing {
+        /// The claim.
+        claim: String,
+    },
+    /// The claim of an ephemeral volume belongs to something else.
+    #[error(
+        "PVC {namespace}/{claim} was not created for pod {namespace}/{pod} (pod is not owner): \
+         delete the claim or rename the volume"
+    )]
+    ClaimOfAnother {
+        /// Namespace of both.
+        namespace: String,
+        /// The claim.
+        claim: String,
+        /// The pod.
+        pod: String,
+    },
+    /// The volume of a claim is gone for good.
+    #[error(
+        "persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\": \
+         make a new claim"
+    )]
+    ClaimLost {
+        /// The claim.
+        claim: String,
+        /// The volume it had.
+        volume: String,
+    },
+    /// A claim is being deleted.
+    #[error("persistentvolumeclaim \"{claim}\" is being deleted")]
+    ClaimDeleting {
+        /// The claim.
+        claim: String,
+    },
+    /// A claim that must be bound before its pod is placed is not.
+    #[error("pod has unbound immediate PersistentVolumeClaims: {claim} waits for its volume")]
+    ClaimUnbound {
+        /// The claim.
+        claim: String,
+    },
+    /// A claim is bound to a volume that does not exist.
+    #[error("persistentvolume \"{volume}\" not found: claim {claim} is bound to it")]
+    VolumeMissing {
+        /// The claim.
+        claim: String,
+        /// The volume.
+        volume: String,
+    },
+    /// A storage class does not say when its volumes are bound.
+    #[error("VolumeBindingMode not set for StorageClass \"{class}\": set it")]
+    ClassWithoutBindingMode {
+        /// The storage class.
+        class: String,
+    },
+    /// A claim could be bound to a volume that is already there.
+    #[error(
+        "claim {claim} may take the existing volume {volume}, and dovetail does not yet choose \
+         volumes: bind the claim by setting spec.volumeName, or use a class that provisions"
+    )]
+    StaticVolume {
+        /// The claim.
+        claim: String,
+        /// A volume that would do.
+        volume: String,
+    },
+    /// A volume of a plugin that a CSI driver took over, with a topology of its own.
+    #[error(
+        "volume {volume} of claim {claim} is of the removed in-tree plugin {plugin} and bound to a \
+         zone: dovetail places only pods of its CSI form"
+    )]
+    InTreeVolume {
+        /// The claim.
+        claim: String,
+        /// The volume.
+        volume: String,
+        /// The plugin.
+        plugin: &'static str,
+    },
+    /// It refers to resource claims.
+    #[error(
+        "the pod refers to resource claims (dynamic resource allocation), which dovetail does not \
+         place yet"
+    )]
+    ResourceClaims,
+    /// An extended resource that only DRA can give.
+    #[error(
+        "resource {resource} is offered by no node's device plugin, and device class {class} maps \
+         it to dynamic resource allocation, which dovetail does not place yet"
+    )]
+    ResourceByClass {
+        /// The resource.
+        resource: String,
+        /// The device class.
+        class: String,
+    },
+    /// It asks another system for a part of a device.
+    #[error(
+        "the pod asks for a part of a device by {by}, which dovetail does not share out yet: ask \
+         for whole devices"
+    )]
+    Fraction {
+        /// The annotation or resource.
+        by: String,
+    },
+    /// A field that means nothing dovetail knows.
+    #[error("field {field} is not understood: {problem}")]
+    Unreadable {
+        /// The field.
+        field: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}

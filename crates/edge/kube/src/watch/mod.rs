@@ -1,0 +1,75 @@
+//! Watches of every kind, merged into one stream of changes.
+//!
+//! Objects arrive one by one: an initial list streams where the server can do that, and comes in pages
+//! where it cannot; neither is ever held as a whole. A watch ends before load balancers drop idle
+//! connections and goes on where it was; one that was cut, or is too old, begins with a new list. Kinds
+//! that a server does not have count as listed and empty.
+
+mod served;
+mod source;
+mod watched;
+
+pub use served::served;
+
+use std::collections::BTreeSet;
+
+use futures_util::stream::{self, BoxStream, StreamExt};
+use kube::Client;
+use kube::runtime::watcher;
+
+use crate::object::Kind;
+use crate::world::Change;
+
+/// What a watch has to say.
+#[derive(Debug)]
+pub enum Notice {
+    /// The objects changed.
+    Change(Change),
+    /// A kind's watch was interrupted; it goes on by itself after a pause.
+    Interrupted {
+        /// The kind.
+        kind: Kind,
+        /// What happened.
+        problem: Box<watcher::Error>,
+    },
+    /// The server has no such kind, or does not let us see it: it counts as listed and empty.
+    Absent {
+        /// The kind.
+        kind: Kind,
+    },
+}
+
+/// How to watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// When the server ends a watch that then goes on. Below the 240 s after which common load balancers
+    /// drop idle connections without a word.
+    pub timeout_s: u32,
+    /// Objects per page where lists do not stream.
+    pub page_size: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { timeout_s: 200, page_size: 500 }
+    }
+}
+
+/// Watches every kind that the server has, for ever.
+pub fn watch(
+    client: &Client,
+    served: &BTreeSet<Kind>,
+    settings: Settings,
+) -> BoxStream<'static, Notice> {
+    let sources = Kind::ALL.iter().map(|kind| match served.contains(kind) {
+        true => source::changes(client.clone(), *kind, settings),
+        false => absent(*kind),
+    });
+    stream::select_all(sources).boxed()
+}
+
+/// A kind that the server does not have.
+fn absent(kind: Kind) -> BoxStream<'static, Notice> {
+    let notices = [Notice::Absent { kind }, Notice::Change(Change::Listed(kind))];
+    stream::iter(notices).boxed()
+}

@@ -1,0 +1,207 @@
+//! The index: changes of objects in, engine events out.
+//!
+//! It keeps the objects and, for each node, pod and attached volume, what the engine was told about it.
+//! A change marks what may stand differently now; what stands differently then is told. Where something
+//! stands follows from the objects alone and from the decisions not yet seen on the watch, so the order of
+//! changes does not matter: the engine ends where one built from the last objects begins.
+//!
+//! Nothing is told before every kind has delivered its first list. Until then objects are only kept;
+//! [`World::snapshot`] then gives the world that an engine starts from.
+
+mod attachments;
+mod facts;
+mod listing;
+mod nodes;
+mod pods;
+mod registry;
+mod report;
+mod snapshot;
+mod standing;
+mod tell;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Event, JobId, NodeName, PodId, Requirement, Topology};
+use rustc_hash::FxHashSet;
+
+use crate::object::{Kind, Meta, Namespace, Object, Pod};
+use crate::translate::{Facts, NotYet, Rules};
+
+use attachments::Attachments;
+use listing::Listings;
+use nodes::Nodes;
+use pods::{Pods, Slot};
+use registry::Registry;
+pub use report::Report;
+use standing::Told;
+
+/// What a world is told once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Pods that name this scheduler are placed; all others are foreign.
+    pub scheduler: String,
+    /// How objects are translated.
+    pub rules: Rules,
+    /// The levels above the node.
+    pub topology: Topology,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheduler: "dovetail".to_owned(),
+            rules: Rules::default(),
+            topology: Topology::default(),
+        }
+    }
+}
+
+/// A change of the objects on the server, as a watch delivers it.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// An object is there, or is different.
+    Applied(Object),
+    /// An object is gone.
+    Deleted(Kind, Meta),
+    /// A list of all objects of a kind begins.
+    Listing(Kind),
+    /// It is complete: what it did not contain is gone.
+    Listed(Kind),
+}
+
+/// The objects, and what the engine was told about them.
+#[derive(Debug, Default)]
+pub struct World {
+    settings: Settings,
+    is_ready: bool,
+    listings: Listings,
+    facts: Facts,
+    namespaces: BTreeMap<Box<str>, Namespace>,
+    nodes: Nodes,
+    pods: Pods,
+    attachments: Attachments,
+    registry: Registry,
+    jobs: BTreeMap<JobId, Slot>,
+    next_job: u64,
+    requirements: FxHashSet<Arc<Requirement>>,
+    requirements_in_use: usize,
+    /// Objects that cannot be read, pods apart: they count as gone.
+    strange: BTreeMap<(Kind, listing::Key), Meta>,
+    /// What is told of pods that are gone.
+    farewell: Vec<Event>,
+    dirty: Dirty,
+    reports: Vec<Report>,
+}
+
+/// What may stand differently than the engine was told.
+#[derive(Debug, Default)]
+struct Dirty {
+    nodes: BTreeSet<Box<str>>,
+    pods: BTreeSet<Slot>,
+    attachments: BTreeSet<Box<str>>,
+}
+
+impl World {
+    /// A world without objects.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Takes a change; what follows from it for the engine, in the order in which it must be told.
+    pub fn apply(&mut self, change: Change) -> Vec<Event> {
+        match change {
+            Change::Applied(object) => self.applied(object),
+            Change::Deleted(kind, meta) => {
+                let mut listings = std::mem::take(&mut self.listings);
+                let stored = self.stored(kind, &meta.namespace, &meta.name);
+                let accepted = listings.accepts_deletion(kind, &meta, stored);
+                self.listings = listings;
+                if accepted {
+                    self.remove(kind, &meta.namespace, &meta.name);
+                }
+            }
+            Change::Listing(kind) => self.listings.begin(kind),
+            Change::Listed(kind) => {
+                let stored = self.names(kind);
+                for (namespace, name) in self.listings.complete(kind, stored) {
+                    self.remove(kind, &namespace, &name);
+                }
+            }
+        }
+        if self.is_ready {
+            return self.settle();
+        }
+        if self.listings.are_all_complete() {
+            self.is_ready = true;
+            self.open();
+        }
+        Vec::new()
+    }
+
+    /// Whether every kind has delivered its first list, so that decisions may be taken.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// The engine has bound a pod: it holds its node until the watch or [`World::bind_failed`] says
+    /// otherwise. Call it for every bind the engine decides, before the next change.
+    pub fn assumed(&mut self, pod: PodId, node: &NodeName) -> Vec<Event> {
+        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
+        let entry = self.pods.get_mut(slot);
+        let Told::Waiting { requirement, .. } = &entry.told else { return Vec::new() };
+        let requirement = Arc::clone(requirement);
+        entry.assumed = Some(Arc::clone(node));
+        self.pods.index(slot);
+        self.note_assumed(slot, node, requirement);
+        self.settle()
+    }
+
+    /// A bind that the engine decided was not carried out. Nothing follows if the pod is meanwhile seen on
+    /// a node, or gone.
+    pub fn bind_failed(&mut self, pod: PodId) -> Vec<Event> {
+        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
+        let entry = self.pods.get_mut(slot);
+        let Told::Assumed { requirement, .. } = &entry.told else { return Vec::new() };
+        let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
+        entry.assumed = None;
+        self.pods.index(slot);
+        self.retell(slot, Told::Waiting { requirement, priority });
+        self.dirty.pods.insert(slot);
+        let mut events = vec![Event::BindFailed { pod }];
+        events.extend(self.settle());
+        events
+    }
+
+    /// A pod that the engine knows, to be bound: its namespace, name and identity.
+    pub fn pod_of(&self, pod: PodId) -> Option<&Pod> {
+        let slot = self.jobs.get(&pod.job)?;
+        (pod.pod_set == 0 && pod.ordinal == 0).then(|| &*self.pods.get(*slot).pod)
+    }
+
+    /// The job of a pod that waits or runs, if the engine places it.
+    pub fn job_of(&self, namespace: &str, name: &str) -> Option<JobId> {
+        self.pods.get(self.pods.find(namespace, name)?).job
+    }
+
+    /// Pods of ours that are left untouched, and why, by namespace and name.
+    pub fn refused(&self) -> impl Iterator<Item = (&Pod, &NotYet)> {
+        let all = self.pods.in_order().map(|slot| self.pods.get(slot));
+        all.filter_map(|entry| Some((&*entry.pod, entry.refused.as_ref()?)))
+    }
+
+    /// What there is to tell people since the last call.
+    pub fn reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+
+    fn applied(&mut self, object: Object) {
+        let (kind, meta) = (object.kind(), object.meta());
+        let mut listings = std::mem::take(&mut self.listings);
+        let accepted = listings.accepts(kind, meta, self.stored(kind, &meta.namespace, &meta.name));
+        self.listings = listings;
+        if accepted {
+            self.put(object);
+        }
+    }
+}

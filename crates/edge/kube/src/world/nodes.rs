@@ -1,0 +1,206 @@
+//! The nodes, with what is known about them from other objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Event, Node as ModelNode};
+
+use super::World;
+use super::pods::Slot;
+use super::report::Report;
+use super::standing::{Told, full_name};
+use super::tell::Events;
+use crate::object::{CsiNode, Node, ResourceSlice};
+use crate::translate::{NodeSetting, node as translated, twice_offered};
+
+/// All nodes.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    entries: BTreeMap<Box<str>, NodeEntry>,
+    csi: BTreeMap<Box<str>, CsiNode>,
+    slices: BTreeMap<Box<str>, ResourceSlice>,
+    /// Names of slices by the node whose devices they offer.
+    slices_of: BTreeMap<Box<str>, BTreeSet<Box<str>>>,
+}
+
+#[derive(Debug, Default)]
+struct NodeEntry {
+    object: Option<Box<Node>>,
+    /// Extended resources that it offers.
+    offers: Vec<Box<str>>,
+    told: Option<Arc<ModelNode>>,
+    /// What people were told is wrong with it.
+    reported: Vec<Report>,
+}
+
+impl Nodes {
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.entries.get(name)?.object.as_deref()
+    }
+
+    pub(super) fn csi(&self, name: &str) -> Option<&CsiNode> {
+        self.csi.get(name)
+    }
+
+    pub(super) fn slice(&self, name: &str) -> Option<&ResourceSlice> {
+        self.slices.get(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, e)| e.object.is_some()).map(|(name, _)| &**name)
+    }
+
+    pub(super) fn csi_names(&self) -> impl Iterator<Item = &str> {
+        self.csi.keys().map(|name| &**name)
+    }
+
+    pub(super) fn slice_names(&self) -> impl Iterator<Item = &str> {
+        self.slices.keys().map(|name| &**name)
+    }
+
+    /// Whether the engine knows the node.
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.told.is_some())
+    }
+
+    /// Memory of each device of a node, as the engine was told; 0 if there is none.
+    pub(super) fn device_memory_bytes(&self, name: &str) -> i64 {
+        let told = self.entries.get(name).and_then(|entry| entry.told.as_ref());
+        told.and_then(|node| node.devices.first()).map_or(0, |device| device.memory_bytes)
+    }
+
+    /// All nodes that the engine was told of, by name.
+    pub(super) fn told(&self) -> impl Iterator<Item = &Arc<ModelNode>> {
+        self.entries.values().filter_map(|entry| entry.told.as_ref())
+    }
+
+    pub(super) fn set_csi(&mut self, csi: CsiNode) {
+        self.csi.insert(csi.meta.name.clone(), csi);
+    }
+
+    pub(super) fn remove_csi(&mut self, name: &str) {
+        self.csi.remove(name);
+    }
+
+    /// Adds, replaces or forgets a slice; the nodes it was and is about.
+    pub(super) fn set_slice(&mut self, name: &str, slice: Option<ResourceSlice>) -> Vec<Box<str>> {
+        let mut nodes = Vec::new();
+        if let Some(before) = self.slices.remove(name) {
+            if let Some(names) = self.slices_of.get_mut(&before.node) {
+                names.remove(name);
+                if names.is_empty() {
+                    self.slices_of.remove(&before.node);
+                }
+            }
+            nodes.push(before.node);
+        }
+        if let Some(slice) = slice {
+            self.slices_of.entry(slice.node.clone()).or_default().insert(name.into());
+            nodes.push(slice.node.clone());
+            self.slices.insert(name.into(), slice);
+        }
+        nodes
+    }
+
+    /// Drivers that offer devices of a node through slices.
+    fn device_drivers(&self, node: &str) -> BTreeSet<&str> {
+        let names = self.slices_of.get(node).into_iter().flatten();
+        names.filter_map(|name| Some(&*self.slices.get(name)?.driver)).collect()
+    }
+}
+
+impl World {
+    pub(super) fn put_node(&mut self, name: &str, object: Option<Box<Node>>) {
+        let offered = object.iter().flat_map(|node| &node.allocatable.extended);
+        let offered = offered.filter(|(_, amount)| **amount > 0);
+        let offers: Vec<Box<str>> = offered.map(|(name, _)| name.as_str().into()).collect();
+        let entry = self.nodes.entries.entry(name.into()).or_default();
+        entry.object = object;
+        let before = std::mem::replace(&mut entry.offers, offers.clone());
+        let mut turned = false;
+        for resource in &offers {
+            turned |= self.facts.add_offer(resource) && self.is_given_by_class(resource);
+        }
+        for resource in &before {
+            turned |= self.facts.remove_offer(resource) && self.is_given_by_class(resource);
+        }
+        if turned {
+            self.mark_unplaced();
+        }
+        self.dirty.nodes.insert(name.into());
+    }
+
+    fn is_given_by_class(&self, resource: &str) -> bool {
+        self.facts.device_class_for(resource).is_some()
+    }
+
+    /// Tells the engine if a node stands differently.
+    pub(super) fn settle_node(&mut self, name: &str, events: &mut Events) {
+        let Some(entry) = self.nodes.entries.get(name) else { return };
+        let Some(object) = &entry.object else {
+            let was_there = entry.told.is_some();
+            self.nodes.entries.remove(name);
+            if was_there {
+                events.nodes.push(Event::NodeRemoved { node: name.into() });
+                self.forget_what_was_on(name);
+            }
+            return;
+        };
+        let cannot_be_read = |slot: &Slot| {
+            let entry = self.pods.get(*slot);
+            entry.strange && *entry.pod.node == *name
+        };
+        let strange = self.pods.on_node(name).find(cannot_be_read);
+        let setting = NodeSetting {
+            csi: self.nodes.csi.get(name),
+            device_drivers: self.nodes.device_drivers(name),
+            unknown_holder: strange.is_some(),
+        };
+        let node = translated(object, &setting, &self.settings.rules);
+        let twice = twice_offered(object, &setting).into_iter();
+        let mut wrong: Vec<Report> = twice
+            .map(|(resource, driver)| Report::TwiceOffered {
+                node: name.to_owned(),
+                resource: resource.to_owned(),
+                driver,
+            })
+            .collect();
+        wrong.extend(strange.map(|slot| Report::UnknownHolder {
+            node: name.to_owned(),
+            pod: full_name(&self.pods.get(slot).pod),
+        }));
+        self.note_node(name, node, wrong, events);
+    }
+
+    fn note_node(&mut self, name: &str, node: ModelNode, wrong: Vec<Report>, events: &mut Events) {
+        let memory_before = self.nodes.device_memory_bytes(name);
+        let entry = self.nodes.entries.get_mut(name).expect("a node that is there");
+        let is_new = entry.told.is_none();
+        if entry.told.as_deref() != Some(&node) {
+            events.nodes.push(Event::NodeChanged(Box::new(node.clone())));
+            entry.told = Some(Arc::new(node));
+        }
+        if entry.reported != wrong {
+            self.reports
+                .extend(wrong.iter().filter(|report| !entry.reported.contains(report)).cloned());
+            entry.reported = wrong;
+        }
+        if is_new || self.nodes.device_memory_bytes(name) != memory_before {
+            self.dirty.pods.extend(self.pods.on_node(name));
+        }
+    }
+
+    /// In the engine nothing is left of what was on a node that is gone.
+    fn forget_what_was_on(&mut self, node: &str) {
+        for slot in self.pods.on_node(node).collect::<Vec<_>>() {
+            let entry = self.pods.get_mut(slot);
+            if !matches!(entry.told, Told::Nothing | Told::Waiting { .. }) {
+                entry.assumed = None;
+                self.retell(slot, Told::Nothing);
+            }
+            self.pods.index(slot);
+            self.dirty.pods.insert(slot);
+        }
+        self.forget_attachments_of(node);
+    }
+}

@@ -1,0 +1,198 @@
+//! The pods, and by what they are looked up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{JobId, NodeName};
+
+use super::registry::Use;
+use super::standing::Told;
+use crate::object::{Pod, PodVolume};
+use crate::translate::NotYet;
+
+/// Number of a pod while it is kept.
+pub(super) type Slot = u32;
+
+/// A pod with what is known about it.
+#[derive(Debug)]
+pub(super) struct PodEntry {
+    pub(super) pod: Box<Pod>,
+    /// It could not be read: only its name, and maybe its node, are known.
+    pub(super) strange: bool,
+    /// What the engine was told.
+    pub(super) told: Told,
+    /// Where the engine decided to run it, until the watch shows it.
+    pub(super) assumed: Option<NodeName>,
+    /// Why it is left untouched.
+    pub(super) refused: Option<NotYet>,
+    /// Its job, from when it first waits or runs.
+    pub(super) job: Option<JobId>,
+    /// Selectors that are in use because of it.
+    pub(super) uses: Box<[Use]>,
+    /// Where it stands in the indices.
+    place: Box<str>,
+}
+
+impl PodEntry {
+    pub(super) fn new(pod: Box<Pod>, strange: bool) -> Self {
+        Self {
+            pod,
+            strange,
+            told: Told::Nothing,
+            assumed: None,
+            refused: None,
+            job: None,
+            uses: Box::default(),
+            place: Box::default(),
+        }
+    }
+
+    /// The node it is on, is to be on, or that is freed for it; empty if none.
+    fn wanted_place(&self) -> &str {
+        match (&*self.pod.node, &self.assumed) {
+            ("", Some(node)) => node,
+            ("", None) => &self.pod.nominated_node,
+            (node, _) => node,
+        }
+    }
+}
+
+/// All pods.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    slots: Vec<Option<PodEntry>>,
+    free: Vec<Slot>,
+    by_name: BTreeMap<Box<str>, BTreeMap<Box<str>, Slot>>,
+    by_node: BTreeMap<Box<str>, BTreeSet<Slot>>,
+    by_claim: BTreeMap<(Box<str>, Box<str>), BTreeSet<Slot>>,
+    /// Pods without a node that use any claim.
+    unplaced_with_claims: BTreeSet<Slot>,
+}
+
+impl Pods {
+    pub(super) fn get(&self, slot: Slot) -> &PodEntry {
+        self.slots[slot as usize].as_ref().expect("a pod that is kept")
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> &mut PodEntry {
+        self.slots[slot as usize].as_mut().expect("a pod that is kept")
+    }
+
+    pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
+        self.by_name.get(namespace)?.get(name).copied()
+    }
+
+    /// All pods by namespace and name.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = Slot> {
+        self.by_name.values().flat_map(BTreeMap::values).copied()
+    }
+
+    /// Pods of a namespace.
+    pub(super) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = Slot> {
+        self.by_name.get(namespace).into_iter().flat_map(BTreeMap::values).copied()
+    }
+
+    /// Pods that are on a node, are to be there, or for which it is freed.
+    pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = Slot> {
+        self.by_node.get(node).into_iter().flatten().copied()
+    }
+
+    /// Pods that use a claim.
+    pub(super) fn with_claim(&self, namespace: &str, claim: &str) -> impl Iterator<Item = Slot> {
+        let key = (Box::from(namespace), Box::from(claim));
+        self.by_claim.get(&key).into_iter().flatten().copied()
+    }
+
+    /// Pods that use any claim.
+    pub(super) fn with_claims(&self) -> BTreeSet<Slot> {
+        self.by_claim.values().flatten().copied().collect()
+    }
+
+    /// Pods without a node that use any claim.
+    pub(super) fn unplaced_with_claims(&self) -> impl Iterator<Item = Slot> {
+        self.unplaced_with_claims.iter().copied()
+    }
+
+    /// Keeps a pod that was not there.
+    pub(super) fn insert(&mut self, entry: PodEntry) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as Slot - 1
+        });
+        let meta = &entry.pod.meta;
+        let of_namespace = self.by_name.entry(meta.namespace.clone()).or_default();
+        of_namespace.insert(meta.name.clone(), slot);
+        self.slots[slot as usize] = Some(entry);
+        self.index_claims(slot, true);
+        self.index(slot);
+        slot
+    }
+
+    /// Replaces the object of a pod.
+    pub(super) fn replace(&mut self, slot: Slot, pod: Box<Pod>, strange: bool) -> Box<Pod> {
+        self.index_claims(slot, false);
+        let entry = self.get_mut(slot);
+        entry.strange = strange;
+        let old = std::mem::replace(&mut entry.pod, pod);
+        self.index_claims(slot, true);
+        self.index(slot);
+        old
+    }
+
+    /// Forgets a pod.
+    pub(super) fn remove(&mut self, slot: Slot) -> PodEntry {
+        self.index_claims(slot, false);
+        let entry = self.slots[slot as usize].take().expect("a pod that is kept");
+        leave(&mut self.by_node, &entry.place, slot);
+        let meta = &entry.pod.meta;
+        if let Some(of_namespace) = self.by_name.get_mut(&meta.namespace) {
+            of_namespace.remove(&meta.name);
+            if of_namespace.is_empty() {
+                self.by_name.remove(&meta.namespace);
+            }
+        }
+        self.free.push(slot);
+        entry
+    }
+
+    /// Notes where a pod is now.
+    pub(super) fn index(&mut self, slot: Slot) {
+        let entry = self.slots[slot as usize].as_mut().expect("a pod that is kept");
+        let place: Box<str> = entry.wanted_place().into();
+        if entry.place == place {
+            return;
+        }
+        let before = std::mem::replace(&mut entry.place, place.clone());
+        leave(&mut self.by_node, &before, slot);
+        if !place.is_empty() {
+            self.by_node.entry(place).or_default().insert(slot);
+        }
+    }
+
+    fn index_claims(&mut self, slot: Slot, there: bool) {
+        let Self { slots, by_claim, unplaced_with_claims, .. } = self;
+        unplaced_with_claims.remove(&slot);
+        let pod = &slots[slot as usize].as_ref().expect("a pod that is kept").pod;
+        for volume in &pod.volumes {
+            let (PodVolume::Claim(claim) | PodVolume::Ephemeral(claim)) = volume else { continue };
+            let key = (pod.meta.namespace.clone(), claim.clone());
+            if there && pod.node.is_empty() {
+                unplaced_with_claims.insert(slot);
+            }
+            match there {
+                true => {
+                    by_claim.entry(key).or_default().insert(slot);
+                }
+                false => leave(by_claim, &key, slot),
+            }
+        }
+    }
+}
+
+fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Slot>>, key: &K, slot: Slot) {
+    if let Some(slots) = index.get_mut(key) {
+        slots.remove(&slot);
+        if slots.is_empty() {
+            index.remove(key);
+        }
+    }
+}

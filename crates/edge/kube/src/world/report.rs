@@ -1,0 +1,47 @@
+//! What people should know about the objects.
+
+use thiserror::Error;
+
+use crate::object::Strange;
+use crate::translate::NotYet;
+
+/// Something about an object that people should know.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Report {
+    /// An object could not be read; as long as it is so it is not used.
+    #[error("{0}: the object is not used")]
+    Strange(Box<Strange>),
+    /// A node takes nothing new: two systems give out its devices.
+    #[error(
+        "node {node} takes no pods of ours: resource {resource} of its device plugin and driver \
+         {driver} offer the same devices; run one of the two"
+    )]
+    TwiceOffered {
+        /// The node.
+        node: String,
+        /// The resource of the device plugin.
+        resource: String,
+        /// The driver of dynamic resource allocation.
+        driver: String,
+    },
+    /// A node takes nothing new: a pod there could not be read.
+    #[error("node {node} takes no pods of ours: what pod {pod} there holds cannot be read")]
+    UnknownHolder {
+        /// The node.
+        node: String,
+        /// Namespace and name of the pod.
+        pod: String,
+    },
+    /// A pod of ours is left untouched.
+    #[error("pod {namespace}/{name} is left untouched: {reason}")]
+    Refused {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Identity of the pod.
+        uid: String,
+        /// Why.
+        reason: NotYet,
+    },
+}

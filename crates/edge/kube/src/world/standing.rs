@@ -1,0 +1,226 @@
+//! Where a pod stands: what the objects alone say, and what the engine was told.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use dovetail_model::{Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId, Requirement};
+
+use super::World;
+use super::pods::{PodEntry, Slot};
+use crate::object::Pod;
+use crate::translate::{NotYet, held, kept_away_by, pod as translated, whole_devices};
+
+/// Where a pod stands by the objects.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// It neither holds nor wants anything.
+    Nothing,
+    /// It is ours to place and cannot be.
+    Refused(NotYet),
+    /// It is ours to place.
+    Waiting(Requirement),
+    /// The engine has placed it and the watch does not show it yet.
+    Assumed(Box<Holding>),
+    /// It is ours and on a node that is there.
+    Running(Box<Holding>),
+    /// It holds something that the engine did not give out.
+    Foreign(Box<Holding>),
+}
+
+/// What the engine was told.
+#[derive(Debug, Default)]
+pub(super) enum Told {
+    /// Nothing, or that it is gone.
+    #[default]
+    Nothing,
+    /// A job waits.
+    Waiting { requirement: Arc<Requirement>, priority: i32 },
+    /// The engine decided it itself.
+    Assumed { node: NodeName, held: Fingerprint, requirement: Arc<Requirement> },
+    /// A job runs.
+    Running { node: NodeName, held: Fingerprint },
+    /// Somebody else holds something.
+    Foreign { node: NodeName, held: Fingerprint },
+}
+
+/// What is held, in brief: equal if nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    /// Of everything but the counts.
+    pub(super) amounts: u64,
+    /// Of the selectors that count it.
+    pub(super) counts: u64,
+}
+
+impl Fingerprint {
+    pub(super) fn of(holding: &Holding) -> Self {
+        let releasing = matches!(holding.phase, Phase::Releasing { .. });
+        let Holding { resources, devices, attachments, counts_into, .. } = holding;
+        Self {
+            amounts: hash(&(resources, devices, attachments, releasing)),
+            counts: hash(counts_into),
+        }
+    }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Namespace and name, as people write them.
+pub(super) fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", pod.meta.namespace, pod.meta.name)
+}
+
+/// The only pod of a job of one pod.
+pub(super) fn only_pod(job: JobId) -> PodId {
+    PodId { job, pod_set: 0, ordinal: 0 }
+}
+
+impl World {
+    /// Whether a pod is ours to place, now or before.
+    pub(super) fn is_ours(&self, pod: &Pod) -> bool {
+        *pod.scheduler == *self.settings.scheduler
+    }
+
+    /// Whether a pod may take part in scheduling: ours, not over, not gated, and not about to go before
+    /// it has a node.
+    pub(super) fn takes_part(&self, entry: &PodEntry) -> bool {
+        let pod = &entry.pod;
+        let goes = pod.meta.deleting && pod.node.is_empty();
+        self.is_ours(pod) && !entry.strange && !pod.is_over() && !pod.gated && !goes
+    }
+
+    /// Whether a pod holds something that the engine does not give out: it is on a node, or one is freed
+    /// for it by somebody else.
+    pub(super) fn is_elsewhere(&self, pod: &Pod) -> bool {
+        let nominated = !pod.nominated_node.is_empty() && !self.is_ours(pod) && !pod.meta.deleting;
+        !pod.is_over() && (!pod.node.is_empty() || nominated)
+    }
+
+    /// Where a pod stands by the objects.
+    pub(super) fn standing(&self, slot: Slot) -> Standing {
+        let entry = self.pods.get(slot);
+        let pod = &*entry.pod;
+        if self.is_elsewhere(pod) {
+            let ours = self.is_ours(pod) && !entry.strange && self.nodes.is_there(&pod.node);
+            return match entry.job.filter(|_| ours) {
+                Some(job) => Standing::Running(Box::new(self.running(slot, only_pod(job)))),
+                None => Standing::Foreign(Box::new(self.foreign(slot))),
+            };
+        }
+        if !self.takes_part(entry) {
+            return Standing::Nothing;
+        }
+        if let (Some(node), Some(job)) = (&entry.assumed, entry.job) {
+            let owner = Owner::Pod(only_pod(job));
+            let held = self.holding(slot, owner, Arc::clone(node), Phase::Assumed);
+            return Standing::Assumed(Box::new(held));
+        }
+        match self.requirement(pod) {
+            Ok(requirement) => Standing::Waiting(requirement),
+            Err(reason) => Standing::Refused(reason),
+        }
+    }
+
+    /// Whether a pod is to have a job: it waits, or is ours and on a node.
+    pub(super) fn wants_job(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        let pod = &entry.pod;
+        let bound = !pod.node.is_empty() && !pod.is_over();
+        self.is_ours(pod) && !entry.strange && (bound || self.takes_part(entry))
+    }
+
+    /// What a pod of ours needs, with what depends on other pods.
+    fn requirement(&self, pod: &Pod) -> Result<Requirement, NotYet> {
+        let mut requirement = translated(pod, &self.facts, &self.settings.rules)?;
+        let labels = self.namespace_labels(pod);
+        let counting = self.registry.counting(pod, labels);
+        requirement.counts_into.extend(counting.iter().map(|name| name.to_string()));
+        let terms = self.registry.keeping_away(pod, labels).into_iter();
+        requirement.rules.extend(terms.map(kept_away_by));
+        Ok(requirement)
+    }
+
+    fn running(&self, slot: Slot, pod: PodId) -> Holding {
+        let entry = self.pods.get(slot);
+        let phase = phase(&entry.pod);
+        self.holding(slot, Owner::Pod(pod), (*entry.pod.node).into(), phase)
+    }
+
+    fn foreign(&self, slot: Slot) -> Holding {
+        let pod = &self.pods.get(slot).pod;
+        let node = if pod.node.is_empty() { &pod.nominated_node } else { &pod.node };
+        let owner = Owner::Foreign(full_name(pod));
+        self.holding(slot, owner, (**node).into(), phase(pod))
+    }
+
+    fn holding(&self, slot: Slot, owner: Owner, node: NodeName, phase: Phase) -> Holding {
+        let pod = &self.pods.get(slot).pod;
+        let held = held(pod, &self.facts, &self.settings.rules);
+        let mut counts_into = held.counts_into;
+        let counting = self.registry.counting(pod, self.namespace_labels(pod));
+        counts_into.extend(counting.iter().map(|name| name.to_string()));
+        let memory_bytes = self.nodes.device_memory_bytes(&node);
+        Holding {
+            id: HoldingId(0),
+            node,
+            owner,
+            phase,
+            reservation: None,
+            resources: held.resources,
+            devices: whole_devices(held.devices, memory_bytes),
+            counts_into,
+            attachments: held.attachments,
+        }
+    }
+
+    /// The job of a pod.
+    pub(super) fn job(&self, slot: Slot, id: JobId, requirement: Arc<Requirement>) -> Job {
+        let pod = &self.pods.get(slot).pod;
+        let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
+        Job { priority: pod.priority, ..job }
+    }
+
+    /// The job of a pod that runs: what it would need if it waited, as far as that can be said.
+    pub(super) fn running_job(&mut self, slot: Slot, id: JobId, start_ms: u64) -> Job {
+        let pod = &self.pods.get(slot).pod;
+        let requirement = self.requirement(pod).unwrap_or_else(|_| {
+            let held = held(pod, &self.facts, &self.settings.rules);
+            Requirement { resources: held.resources, ..Requirement::default() }
+        });
+        let requirement = self.intern(requirement);
+        let mut job = self.job(slot, id, requirement);
+        job.pod_sets[0].present = 1;
+        job.start_ms = Some(start_ms);
+        job
+    }
+
+    fn namespace_labels(&self, pod: &Pod) -> Option<&crate::object::Labels> {
+        self.namespaces.get(&pod.meta.namespace).map(|namespace| &namespace.meta.labels)
+    }
+
+    /// Equal requirements are kept once.
+    pub(super) fn intern(&mut self, requirement: Requirement) -> Arc<Requirement> {
+        if let Some(known) = self.requirements.get(&requirement) {
+            return Arc::clone(known);
+        }
+        if self.requirements.len() >= 2 * self.requirements_in_use.max(64) {
+            // order-free: what nobody else holds is dropped, whatever the order.
+            self.requirements.retain(|known| Arc::strong_count(known) > 1);
+            self.requirements_in_use = self.requirements.len();
+        }
+        let requirement = Arc::new(requirement);
+        self.requirements.insert(Arc::clone(&requirement));
+        requirement
+    }
+}
+
+fn phase(pod: &Pod) -> Phase {
+    match pod.meta.deleting {
+        true => Phase::Releasing { expected_end_ms: None },
+        false => Phase::Held { expected_end_ms: None },
+    }
+}

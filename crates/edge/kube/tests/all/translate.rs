@@ -1,0 +1,332 @@
+//! Translation: what each part of an object becomes. That the whole agrees with kube-scheduler is the
+//! business of the comparison with its own plugins.
+
+use dovetail_kube::object::{CsiNode, Kind, Node, Object, Pod};
+use dovetail_kube::translate::{Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered};
+use dovetail_model::{
+    Attachment, Condition, ConditionCause, DeviceRequest, Requirement, RuleCause, RuleKind,
+    TaintEffect,
+};
+use serde_json::{Value, json};
+
+use crate::server::read;
+
+fn a_pod(spec: Value) -> Pod {
+    let value = json!({"metadata": {"namespace": "team", "name": "p", "uid": "u1",
+        "labels": {"app": "web", "hash": "h1"}}, "spec": spec});
+    match read(Kind::Pod, &value) {
+        Object::Pod(pod) => *pod,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn required(spec: Value, facts: &Facts) -> Result<Requirement, NotYet> {
+    pod(&a_pod(spec), facts, &Rules::default())
+}
+
+/// Facts from objects by kind.
+fn facts(objects: &[(Kind, Value)]) -> Facts {
+    let mut facts = Facts::default();
+    for (kind, value) in objects {
+        match read(*kind, value) {
+            Object::Claim(claim) => drop(facts.set_claim(*claim)),
+            Object::PersistentVolume(volume) => drop(facts.set_volume(*volume)),
+            Object::StorageClass(class) => drop(facts.set_class(class)),
+            Object::CsiDriver(driver) => drop(facts.set_driver(driver)),
+            Object::StorageCapacity(room) => drop(facts.set_capacity(room)),
+            Object::DeviceClass(class) => drop(facts.set_device_class(class)),
+            other => panic!("{other:?}"),
+        }
+    }
+    facts
+}
+
+fn claim(name: &str, spec: Value, annotations: Value) -> (Kind, Value) {
+    let meta = json!({"namespace": "team", "name": name, "annotations": annotations});
+    (Kind::Claim, json!({"metadata": meta, "spec": spec}))
+}
+
+fn bound(name: &str, volume: &str) -> (Kind, Value) {
+    let done = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    claim(name, json!({"volumeName": volume}), done)
+}
+
+fn using(claim: &str) -> Value {
+    json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]})
+}
+
+fn named(name: &str, mut value: Value) -> Value {
+    value["metadata"]["name"] = json!(name);
+    value
+}
+
+/// Conditions as `cause: key operator values & … | …`.
+fn conditions(requirement: &Requirement) -> Vec<String> {
+    let text = |condition: &dovetail_model::NodeCondition| {
+        let alternatives = condition.any_of.iter().map(|terms| {
+            let terms = terms
+                .iter()
+                .map(|term| format!("{} {:?} {}", term.key, term.operator, term.values.join(",")));
+            terms.collect::<Vec<_>>().join(" & ")
+        });
+        let alternatives = alternatives.collect::<Vec<_>>().join(" | ");
+        format!("{:?}: {alternatives}", condition.cause)
+    };
+    requirement.node_conditions.iter().map(text).collect()
+}
+
+#[test]
+fn node_selector_and_affinity_become_conditions() {
+    let spec = json!({"nodeSelector": {"gpu": "h100", "disk": "fast"}, "affinity": {"nodeAffinity":
+    {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}],
+            "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+        {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["8"]}]},
+        {"matchExpressions": [{"key": "cores", "operator": "Gt", "values": ["many"]}]},
+        {},
+    ]}}}});
+    let found = required(spec, &Facts::default()).unwrap();
+    assert_eq!(
+        conditions(&found),
+        [
+            "NodeAffinity: disk In fast & gpu In h100",
+            "NodeAffinity: zone NotIn a & metadata.name In n1 | cores Gt 8",
+        ]
+    );
+    let nowhere = json!({"affinity": {"nodeAffinity":
+        {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}});
+    assert_eq!(conditions(&required(nowhere, &Facts::default()).unwrap()), ["NodeAffinity: "]);
+}
+
+#[test]
+fn tolerations_that_tolerate_nothing_are_left_out() {
+    let spec = json!({"tolerations": [
+        {"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute"},
+        {"key": "a", "operator": "Gt", "value": "1"}, {"key": "a", "effect": "Later"}]});
+    let found = required(spec, &Facts::default()).unwrap().tolerations;
+    assert_eq!(found.len(), 2);
+    assert!(found[0].any_value && found[0].key.is_empty() && found[0].effect.is_none());
+    assert_eq!((found[1].value.as_str(), found[1].effect), ("b", Some(TaintEffect::NoExecute)));
+}
+
+#[test]
+fn spread_and_affinity_become_rules_over_named_counters() {
+    let web = json!({"matchLabels": {"app": "web"}});
+    let zone = "topology.kubernetes.io/zone";
+    let spec = json!({
+        "topologySpreadConstraints": [
+            {"maxSkew": 2, "minDomains": 3, "topologyKey": zone, "labelSelector": web,
+                "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash", "absent"],
+                "nodeTaintsPolicy": "Honor", "nodeAffinityPolicy": "Ignore"},
+            {"maxSkew": 1, "topologyKey": zone, "labelSelector": web,
+                "whenUnsatisfiable": "ScheduleAnyway"}],
+        "affinity": {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": zone, "labelSelector": web, "namespaces": ["b", "a"]},
+                {"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}}]},
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "host", "labelSelector": web}]}}});
+    let found = required(spec, &Facts::default()).unwrap();
+    let rules: Vec<(&str, &str, RuleKind)> =
+        found.rules.iter().map(|rule| (&*rule.selector, &*rule.label, rule.kind)).collect();
+    let together = "in [everything]: everything and in a,b: app=web";
+    let spread = RuleKind::Spread { max_skew: 2, min_domains: Some(3) };
+    assert_eq!(
+        rules,
+        [
+            ("staying in team: app=web,hash=h1", zone, spread),
+            (together, "host", RuleKind::Affinity),
+            (together, zone, RuleKind::Affinity),
+            ("in team: app=web", "host", RuleKind::AntiAffinity),
+        ]
+    );
+    let carried = "against in team: app=web per host".to_owned();
+    assert_eq!(found.counts_into.into_iter().collect::<Vec<_>>(), [carried]);
+}
+
+#[test]
+fn ports_and_disks_keep_off_those_they_conflict_with() {
+    let spec = |address: &str, read_only: bool| {
+        json!({"containers": [{"ports": [{"hostPort": 80, "hostIP": address}]}],
+            "volumes": [{"gcePersistentDisk": {"pdName": "d", "readOnly": read_only}}]})
+    };
+    let every = required(spec("", false), &Facts::default()).unwrap();
+    let one = required(spec("10.0.0.1", true), &Facts::default()).unwrap();
+    let other = required(spec("10.0.0.2", true), &Facts::default()).unwrap();
+    let conflict = |a: &Requirement, b: &Requirement, cause| {
+        let of_cause = b.rules.iter().filter(|rule| rule.cause == cause);
+        of_cause.into_iter().any(|rule| a.counts_into.contains(&rule.selector))
+    };
+    let table = [
+        (&every, &every, true, true),
+        (&every, &one, true, true),
+        (&one, &every, true, true),
+        (&one, &one, true, false),
+        (&one, &other, false, false),
+    ];
+    for (there, new, port, disk) in table {
+        assert_eq!(conflict(there, new, RuleCause::HostPort), port);
+        assert_eq!(conflict(there, new, RuleCause::DiskConflict), disk);
+    }
+}
+
+#[test]
+fn bound_volumes_ask_for_their_nodes_and_zones() {
+    let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
+        [{"key": "host", "operator": "In", "values": ["n1"]}]}]}});
+    let volume = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "a__b"}},
+        "spec": {"nodeAffinity": affinity, "csi": {"driver": "d", "volumeHandle": "h"}}});
+    let driver = json!({"spec": {"preventPodSchedulingIfMissing": true}});
+    let facts = facts(&[
+        bound("c", "v"),
+        (Kind::PersistentVolume, named("v", volume)),
+        (Kind::CsiDriver, named("d", driver)),
+    ]);
+    let found = required(using("c"), &facts).unwrap();
+    let absent = [
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+    ]
+    .map(|label| format!("{label} DoesNotExist "))
+    .join(" & ");
+    assert_eq!(
+        conditions(&found),
+        [
+            "VolumeNodeAffinity: host In n1".to_owned(),
+            format!("VolumeZone: {absent} | topology.kubernetes.io/zone In a,b"),
+            "VolumeDriver: dovetail.dev/csi-driver:d Exists ".to_owned(),
+        ]
+    );
+    let attached = Attachment { limit: "d".to_owned(), volume: "h".to_owned() };
+    assert_eq!(found.attachments.into_iter().collect::<Vec<_>>(), [attached]);
+}
+
+#[test]
+fn unbound_claims_ask_for_topology_and_room() {
+    let class = json!({"provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]});
+    let spec = json!({"storageClassName": "s", "resources": {"requests": {"storage": "10Gi"}}});
+    let room = |name: &str, size: &str, zone: &str| {
+        let room = json!({"storageClassName": "s", "capacity": size,
+            "nodeTopology": {"matchLabels": {"zone": zone}}});
+        (Kind::StorageCapacity, named(name, room))
+    };
+    let mut objects = vec![
+        (Kind::StorageClass, named("s", class)),
+        (Kind::CsiDriver, named("d", json!({"spec": {"storageCapacity": true}}))),
+        claim("c", spec.clone(), json!(null)),
+        room("r1", "9Gi", "a"),
+        room("r2", "10Gi", "b"),
+    ];
+    let found = required(using("c"), &facts(&objects)).unwrap();
+    let expected = ["StorageTopology: zone In a,b", "StorageCapacity: zone In b"];
+    assert_eq!(conditions(&found), expected);
+    let chosen = json!({"volume.kubernetes.io/selected-node": "n7"});
+    objects[2] = claim("c", spec, chosen);
+    let found = required(using("c"), &facts(&objects)).unwrap();
+    assert_eq!(conditions(&found)[0], "StorageTopology: metadata.name In n7");
+}
+
+#[test]
+fn what_cannot_be_placed_says_why() {
+    let waits = json!({"provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer"});
+    let free = json!({"spec": {"storageClassName": "s", "capacity": {"storage": "20Gi"},
+        "accessModes": ["ReadWriteOnce"]}, "status": {"phase": "Available"}});
+    let unbound = json!({"storageClassName": "s", "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "10Gi"}}});
+    let facts = facts(&[
+        (Kind::StorageClass, named("s", waits)),
+        (Kind::PersistentVolume, named("v", free)),
+        (Kind::DeviceClass, named("gpu", json!({"spec": {"extendedResourceName": "x.com/gpu"}}))),
+        claim("static", unbound, json!(null)),
+        claim("immediate", json!({"storageClassName": ""}), json!(null)),
+        bound("broken", "gone"),
+    ]);
+    let asking =
+        |resource: &str| json!({"containers": [{"resources": {"requests": {resource: "1"}}}]});
+    let ephemeral = json!({"volumes": [{"name": "tmp", "ephemeral": {}}]});
+    let odd = json!({"affinity": {"podAntiAffinity":
+        {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector":
+            {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]}}});
+    let table = [
+        (using("none"), "persistentvolumeclaim \"none\" not found"),
+        (
+            ephemeral,
+            "waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-tmp\"",
+        ),
+        (using("immediate"), "pod has unbound immediate PersistentVolumeClaims"),
+        (using("broken"), "persistentvolume \"gone\" not found: claim broken"),
+        (using("static"), "claim static may take the existing volume v"),
+        (json!({"resourceClaims": [{}]}), "the pod refers to resource claims"),
+        (
+            asking("volcano.sh/vgpu-number"),
+            "the pod asks for a part of a device by resource volcano.sh",
+        ),
+        (asking("x.com/gpu"), "resource x.com/gpu is offered by no node's device plugin"),
+        (odd, "field affinity is not understood: `a Near` has an operator that is not known"),
+    ];
+    for (spec, start) in table {
+        let reason = required(spec, &facts).unwrap_err().to_string();
+        assert!(reason.starts_with(start), "{reason}");
+    }
+}
+
+#[test]
+fn gpus_of_a_device_plugin_are_counted_devices() {
+    let value = json!({"metadata": {"name": "n", "labels": {
+            "nvidia.com/gpu.product": "H100", "nvidia.com/gpu.memory": "81559"}},
+        "spec": {"unschedulable": true, "taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"nvidia.com/gpu": "7", "nvidia.com/mig-1g.10gb": "3", "pods": "5"},
+            "capacity": {"nvidia.com/gpu": "8"}, "declaredFeatures": ["F"]}});
+    let Object::Node(object) = read(Kind::Node, &value) else { panic!("a plain node") };
+    let csi: CsiNode =
+        serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": {"drivers": [
+        {"name": "d", "allocatable": {"count": 2}}, {"name": "e"}]}}))
+        .unwrap();
+    let setting = NodeSetting { csi: Some(&csi), ..NodeSetting::default() };
+    let made = node(&object, &setting, &Rules::default());
+    let healthy = made.devices.iter().filter(|device| device.healthy).count();
+    assert_eq!((made.devices.len(), healthy), (8, 7));
+    assert_eq!((&*made.devices[0].model, made.devices[0].memory_bytes), ("H100", 81559 << 20));
+    assert_eq!(made.allocatable.extended.len(), 1, "MIG slices are plain counts");
+    assert_eq!(made.attach_limits.into_iter().collect::<Vec<_>>(), [("d".to_owned(), 2)]);
+    assert!(made.labels.contains_key("dovetail.dev/csi-driver:e"));
+    assert!(made.labels.contains_key("dovetail.dev/feature:F"));
+    let taints: Vec<&str> = made.taints.iter().map(|taint| taint.key.as_str()).collect();
+    assert_eq!(taints, ["gpu"]);
+    assert!(made.unschedulable);
+    let spec = json!({"containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]});
+    let asked = required(spec.clone(), &Facts::default()).unwrap();
+    assert_eq!(asked.device, DeviceRequest::Whole { count: 2, same_island: false });
+    assert!(asked.resources.extended.is_empty());
+    assert_eq!(held(&a_pod(spec), &Facts::default(), &Rules::default()).devices, 2);
+}
+
+#[test]
+fn a_node_whose_devices_two_systems_give_out_is_not_used() {
+    let value =
+        json!({"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}});
+    let node_object: Node = serde_json::from_value(value).unwrap();
+    let condition = |driver| {
+        let setting = NodeSetting { device_drivers: [driver].into(), ..NodeSetting::default() };
+        (
+            twice_offered(&node_object, &setting).len(),
+            node(&node_object, &setting, &Rules::default()).condition,
+        )
+    };
+    assert_eq!(condition("gpu.nvidia.com"), (1, Condition::Cordoned));
+    assert_eq!(condition("gpu.example.com"), (0, Condition::Ready));
+}
+
+#[test]
+fn causes_are_those_of_the_plugins() {
+    let spec = json!({"hostNetwork": true, "hostUsers": false});
+    let found = required(spec, &Facts::default()).unwrap();
+    assert_eq!(found.node_conditions[0].cause, ConditionCause::DeclaredFeatures);
+    assert_eq!(
+        conditions(&found),
+        ["DeclaredFeatures: dovetail.dev/feature:UserNamespacesHostNetworkSupport Exists "]
+    );
+}

@@ -1,0 +1,283 @@
+//! The index against one built anew from the last objects, and against the judge.
+
+use std::collections::BTreeMap;
+
+use dovetail_check::Judge;
+use dovetail_kube::object::Kind;
+use dovetail_kube::world::{Change, Settings, World};
+use dovetail_model::{
+    Action, Event, Holding, Job, NodeName, Owner, Phase, PodId, Requirement, Snapshot,
+};
+use dovetail_plan::Engine;
+use dovetail_plan::engine::EngineConfig;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::history::{Choices, bind, happen};
+use crate::server::Server;
+
+/// A scheduler in miniature: index, engine and judge, and binds under way.
+struct Scheduler {
+    world: World,
+    engine: Engine,
+    judge: Judge,
+    in_flight: Vec<(PodId, NodeName)>,
+    now_ms: u64,
+    binds: usize,
+}
+
+impl Scheduler {
+    /// From the first lists, each kind's in its turn.
+    fn start(server: &mut Server) -> Self {
+        let mut world = World::new(Settings::default());
+        for kind in Kind::ALL {
+            assert!(!world.is_ready(), "before the list of {kind:?}");
+            for change in server.list(kind) {
+                assert_eq!(world.apply(change), [], "told before every kind is listed");
+            }
+        }
+        assert!(world.is_ready());
+        let snapshot = world.snapshot(0);
+        let engine = Engine::new(EngineConfig::default(), &snapshot).unwrap();
+        let judge = Judge::new(&snapshot);
+        assert_eq!(judge.recheck_all(), []);
+        Self { world, engine, judge, in_flight: Vec::new(), now_ms: 0, binds: 0 }
+    }
+
+    fn take(&mut self, change: Change) {
+        let events = self.world.apply(change);
+        self.tell(events);
+    }
+
+    /// Tells the engine and the judge; nothing is decided.
+    fn tell(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.now_ms += 1;
+            self.judge.event(&event, self.now_ms);
+            let text = format!("{event:?}");
+            let plan = self.engine.apply(event, self.now_ms);
+            let plan = plan.unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(self.judge.plan(&plan), [], "{text}");
+        }
+    }
+
+    fn decide(&mut self) {
+        let mut plan = dovetail_model::Plan::default();
+        self.engine.cycle(&mut plan);
+        assert_eq!(self.judge.plan(&plan), []);
+        for action in &plan.actions {
+            if let Action::Bind { pod, node, .. } = action {
+                self.binds += 1;
+                let events = self.world.assumed(*pod, node);
+                self.tell(events);
+                self.in_flight.push((*pod, node.clone()));
+            }
+        }
+    }
+
+    /// One bind reaches the server, or is lost on the way.
+    fn carry_out(&mut self, server: &mut Server, choose: &mut Choices) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let (pod, node) = self.in_flight.swap_remove(choose.below(self.in_flight.len()));
+        let Some(object) = self.world.pod_of(pod) else { return };
+        let meta = object.meta.clone();
+        let lost = choose.once_in(5);
+        if lost || !bind(server, &meta.namespace, &meta.name, &meta.uid, &node) {
+            let events = self.world.bind_failed(pod);
+            self.tell(events);
+        }
+    }
+}
+
+/// What two engines can agree in: names instead of numbers, no times of decisions, no device numbers, and of
+/// jobs that run only what they hold.
+#[derive(Debug)]
+struct Comparable {
+    nodes: BTreeMap<NodeName, dovetail_model::Node>,
+    jobs: BTreeMap<String, Job>,
+    holdings: BTreeMap<String, Holding>,
+}
+
+impl Comparable {
+    fn of(snapshot: &Snapshot) -> Self {
+        let names: BTreeMap<_, _> =
+            snapshot.jobs.iter().map(|job| (job.id, job.name.clone())).collect();
+        let mut jobs = BTreeMap::new();
+        for job in &snapshot.jobs {
+            let mut job = job.clone();
+            job.id = dovetail_model::JobId(0);
+            if job.start_ms.is_some() {
+                job.start_ms = Some(0);
+                job.pod_sets[0].requirement = Requirement::default().into();
+            }
+            assert!(jobs.insert(job.name.clone(), job).is_none(), "two jobs of one name");
+        }
+        let mut holdings = BTreeMap::new();
+        for holding in &snapshot.holdings {
+            let mut holding = holding.clone();
+            let holder = match &holding.owner {
+                Owner::Pod(pod) => format!("job {}", names[&pod.job]),
+                Owner::Foreign(name) => format!("foreign {name}"),
+                Owner::Reservation => "reservation".to_owned(),
+            };
+            holding.id = dovetail_model::HoldingId(0);
+            holding.owner = Owner::Reservation;
+            holding.devices.iter_mut().for_each(|(index, _)| *index = 0);
+            holding.resources.extended.retain(|_, amount| *amount != 0);
+            assert!(holdings.insert(holder, holding).is_none(), "one holder holds twice");
+        }
+        let nodes = snapshot.nodes.iter().map(|node| (node.name.clone(), node.clone())).collect();
+        Self { nodes, jobs, holdings }
+    }
+}
+
+impl Comparable {
+    /// Says no more than what differs.
+    fn is_that_of(&self, other: &Self, whose: &str) {
+        fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+            anew: &BTreeMap<K, V>,
+            other: &BTreeMap<K, V>,
+            whose: &str,
+        ) {
+            for key in anew.keys().chain(other.keys()) {
+                let (anew, other) = (anew.get(key), other.get(key));
+                assert!(anew == other, "{key:?}: {whose} has\n{other:?}\ninstead of\n{anew:?}");
+            }
+        }
+        same(&self.nodes, &other.nodes, whose);
+        same(&self.jobs, &other.jobs, whose);
+        same(&self.holdings, &other.holdings, whose);
+    }
+}
+
+/// How often what the histories are to contain happened.
+#[derive(Debug, Default)]
+struct Seen {
+    binds: usize,
+    waiting: usize,
+    refused: usize,
+    running: usize,
+    foreign: usize,
+}
+
+fn follow(seed: u64, steps: usize) -> Seen {
+    let choose = &mut Choices(seed);
+    let mut server = Server::default();
+    for _ in 0..20 {
+        happen(&mut server, choose);
+    }
+    let mut scheduler = Scheduler::start(&mut server);
+    for _ in 0..steps {
+        match choose.below(10) {
+            0..3 => happen(&mut server, choose),
+            3..7 => {
+                let kind = *choose.of(&Kind::ALL);
+                let kind = if choose.once_in(2) { Kind::Pod } else { kind };
+                if let Some(message) = server.next(kind) {
+                    scheduler.take(message.change());
+                    // What a watch delivers twice tells nothing.
+                    assert_eq!(scheduler.world.apply(message.change()), []);
+                }
+            }
+            7 => {
+                if let Some(late) = server.again(choose.below(1 << 20)) {
+                    scheduler.take(late.change());
+                }
+            }
+            8 if choose.once_in(4) => {
+                for change in server.list(*choose.of(&Kind::ALL)) {
+                    scheduler.take(change);
+                }
+            }
+            8 => scheduler.carry_out(&mut server, choose),
+            _ => scheduler.decide(),
+        }
+    }
+    while !scheduler.in_flight.is_empty() {
+        scheduler.carry_out(&mut server, choose);
+    }
+    while server.has_news() {
+        if let Some(message) = server.next(*choose.of(&Kind::ALL)) {
+            scheduler.take(message.change());
+        }
+    }
+    compare(&mut server, &mut scheduler)
+}
+
+fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
+    let fresh = Scheduler::start(server);
+    let (followed, anew) = (scheduler.engine.snapshot(), fresh.engine.snapshot());
+    let told = scheduler.world.snapshot(scheduler.now_ms);
+    Comparable::of(&anew).is_that_of(&Comparable::of(&followed), "the engine");
+    Comparable::of(&anew).is_that_of(&Comparable::of(&told), "what was told");
+    assert_eq!(scheduler.judge.compare(&followed), []);
+    assert_eq!(scheduler.judge.recheck_all(), []);
+    let refused = |world: &World| -> Vec<(String, String)> {
+        world.refused().map(|(pod, why)| (pod.meta.name.to_string(), why.to_string())).collect()
+    };
+    assert_eq!(refused(&scheduler.world), refused(&fresh.world));
+    let assumed = followed.holdings.iter().filter(|h| h.phase == Phase::Assumed).count();
+    assert_eq!(assumed, 0, "all binds are seen or failed");
+    let running = followed.jobs.iter().filter(|job| job.start_ms.is_some()).count();
+    Seen {
+        binds: scheduler.binds,
+        waiting: followed.jobs.len() - running,
+        refused: refused(&fresh.world).len(),
+        running,
+        foreign: followed.holdings.len() - running,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_ends_where_one_made_from_the_last_objects_begins(
+        seed in any::<u64>(),
+        steps in 0usize..250,
+    ) {
+        follow(seed, steps);
+    }
+}
+
+#[test]
+fn the_histories_contain_what_they_are_for() {
+    let mut all = Seen::default();
+    for seed in 0..60 {
+        let seen = follow(seed, 200);
+        all.binds += seen.binds;
+        all.waiting += seen.waiting;
+        all.refused += seen.refused;
+        all.running += seen.running;
+        all.foreign += seen.foreign;
+    }
+    let least = [all.binds, all.waiting, all.refused, all.running, all.foreign].into_iter().min();
+    assert!(least >= Some(30), "{all:?}");
+}
+
+/// A pod that is deleted and made again under its name, while its bind is under way.
+#[test]
+fn a_new_pod_of_the_same_name_is_another_pod() {
+    let mut server = Server::default();
+    let spec = json!({"spec": {"schedulerName": "dovetail"}});
+    let status = json!({"allocatable": {"pods": "10"}});
+    server.apply(Kind::Node, "", "n0", json!({"status": status}));
+    server.apply(Kind::Pod, "blue", "p", spec.clone());
+    let mut scheduler = Scheduler::start(&mut server);
+    scheduler.decide();
+    let (pod, node) = scheduler.in_flight[0].clone();
+    let old = scheduler.world.pod_of(pod).unwrap().meta.clone();
+    server.delete(&(Kind::Pod, "blue".to_owned(), "p".to_owned()));
+    server.apply(Kind::Pod, "blue", "p", spec);
+    let gone = server.next(Kind::Pod).unwrap();
+    scheduler.take(server.next(Kind::Pod).unwrap().change());
+    scheduler.take(gone.change());
+    assert!(!bind(&mut server, "blue", "p", &old.uid, &node), "the server compares identities");
+    assert_eq!(scheduler.world.bind_failed(pod), []);
+    let job = scheduler.world.job_of("blue", "p").unwrap();
+    assert_ne!(job, pod.job);
+    scheduler.decide();
+    assert_eq!(scheduler.binds, 2);
+}
