@@ -14,38 +14,9 @@ const PODS: usize = 500;
 pub(crate) fn large_pod(number: usize) -> Value {
     let variable = |i: usize| json!({"name": format!("NCCL_SETTING_{i}"), "value": "/opt/nccl/plugins/lib:/usr/local/cuda/lib64"});
     let amounts = json!({"cpu": "96", "memory": "1800Gi", "nvidia.com/gpu": "8", "rdma/hca": "8"});
-    let managed: Vec<Value> = (0..4)
-        .map(|i| {
-            json!({"manager": format!("manager-{i}"), "operation": "Update", "apiVersion": "v1",
-                "time": "2026-11-01T10:00:00Z", "fieldsType": "FieldsV1",
-                "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}},
-                    "f:spec": {"f:containers": {"k:{\"name\":\"worker\"}": {".": {}, "f:image": {},
-                        "f:env": {".": {}}, "f:resources": {".": {}, "f:limits": {".": {}}}}}}}})
-        })
-        .collect();
-    let condition = |kind: &str| {
-        json!({"type": kind, "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": "2026-11-01T10:00:05Z"})
-    };
     json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": format!("pretraining-large-worker-{number}"), "namespace": "research-language",
-            "uid": format!("0f6a1c52-5c3e-4d0e-9d7e-{number:012}"), "resourceVersion": "123456789",
-            "creationTimestamp": "2026-11-01T10:00:00Z",
-            "labels": {
-                "app.kubernetes.io/name": "pretraining", "app.kubernetes.io/part-of": "language",
-                "training.kubeflow.org/job-name": "pretraining-large",
-                "training.kubeflow.org/replica-type": "worker",
-                "training.kubeflow.org/replica-index": number.to_string(), "team": "language"
-            },
-            "annotations": {"sidecar.istio.io/inject": "false", "prometheus.io/scrape": "true",
-                "dovetail.dev/runtime": "72h", "kubectl.kubernetes.io/default-container": "worker"},
-            "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
-                "name": "pretraining-large", "uid": "9f1f2ad6-08f5-4b10-8f0c-3f0dcb1a0c11",
-                "controller": true, "blockOwnerDeletion": true}],
-            "managedFields": managed
-        },
+        "metadata": metadata(number),
         "spec": {
             "schedulerName": "dovetail", "priority": 1000, "priorityClassName": "training",
             "nodeName": format!("gpu-node-{}", number % 64), "serviceAccountName": "trainer",
@@ -82,15 +53,52 @@ pub(crate) fn large_pod(number: usize) -> Value {
                     {"expirationSeconds": 3607, "path": "token"}}]}}
             ]
         },
-        "status": {
-            "phase": "Running", "podIP": "10.0.0.7", "hostIP": "10.1.0.7", "qosClass": "Guaranteed",
-            "conditions": (["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition)),
-            "containerStatuses": [{"name": "worker", "ready": true, "restartCount": 0,
-                "image": "registry.example.com/research/trainer:2026.10",
-                "imageID": "registry.example.com/research/trainer@sha256:9b0ac4e0f2",
-                "state": {"running": {"startedAt": "2026-11-01T10:01:00Z"}},
-                "allocatedResources": amounts, "resources": {"requests": amounts}}]
-        }
+        "status": status(&amounts),
+    })
+}
+
+fn metadata(number: usize) -> Value {
+    let managed: Vec<Value> = (0..4)
+        .map(|i| {
+            json!({"manager": format!("manager-{i}"), "operation": "Update", "apiVersion": "v1",
+                "time": "2026-11-01T10:00:00Z", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+                    "f:spec": {"f:containers": {"k:{\"name\":\"worker\"}": {".": {}, "f:image": {},
+                        "f:env": {".": {}}, "f:resources": {".": {}, "f:limits": {".": {}}}}}}}})
+        })
+        .collect();
+    json!({
+        "name": format!("pretraining-large-worker-{number}"), "namespace": "research-language",
+        "uid": format!("0f6a1c52-5c3e-4d0e-9d7e-{number:012}"), "resourceVersion": "123456789",
+        "creationTimestamp": "2026-11-01T10:00:00Z",
+        "labels": {
+            "app.kubernetes.io/name": "pretraining", "app.kubernetes.io/part-of": "language",
+            "training.kubeflow.org/job-name": "pretraining-large",
+            "training.kubeflow.org/replica-type": "worker",
+            "training.kubeflow.org/replica-index": number.to_string(), "team": "language"
+        },
+        "annotations": {"sidecar.istio.io/inject": "false", "prometheus.io/scrape": "true",
+            "dovetail.dev/runtime": "72h", "kubectl.kubernetes.io/default-container": "worker"},
+        "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+            "name": "pretraining-large", "uid": "9f1f2ad6-08f5-4b10-8f0c-3f0dcb1a0c11",
+            "controller": true, "blockOwnerDeletion": true}],
+        "managedFields": managed
+    })
+}
+
+fn status(amounts: &Value) -> Value {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": "2026-11-01T10:00:05Z"})
+    };
+    json!({
+        "phase": "Running", "podIP": "10.0.0.7", "hostIP": "10.1.0.7", "qosClass": "Guaranteed",
+        "conditions": (["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition)),
+        "containerStatuses": [{"name": "worker", "ready": true, "restartCount": 0,
+            "image": "registry.example.com/research/trainer:2026.10",
+            "imageID": "registry.example.com/research/trainer@sha256:9b0ac4e0f2",
+            "state": {"running": {"startedAt": "2026-11-01T10:01:00Z"}},
+            "allocatedResources": amounts, "resources": {"requests": amounts}}]
     })
 }
 
