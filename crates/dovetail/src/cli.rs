@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::app::App;
-use crate::commands::{config, demo, markdown_help, sim, trace};
+use crate::commands::{config, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
 use crate::settings::{SettingFlags, Settings};
 
@@ -27,6 +27,9 @@ enum Command {
     /// Read, generate, describe and convert traces of clusters.
     #[command(subcommand)]
     Trace(trace::Command),
+    /// Read what GPUs did while somebody held them.
+    #[command(subcommand)]
+    Usage(usage::Command),
     /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
     Demo(Box<demo::DemoFlags>),
     /// Print every setting with its value and where the value comes from.
@@ -43,6 +46,7 @@ impl Cli {
         match self.command {
             Command::Sim(command) => command.run(&app),
             Command::Trace(command) => command.run(&app),
+            Command::Usage(command) => command.run(&app),
             Command::Demo(flags) => demo::run(&app, &flags),
             Command::Config => config::run(&app),
             Command::MarkdownHelp => markdown_help::run(&app),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use dovetail_exact::BoundError;
+use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
 use dovetail_sim::baseline::{BaselineError, OverheadTableError};
@@ -111,6 +112,9 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             error if error.is_bad_input() => Some(BAD_INPUT),
             _ => None,
         };
+    }
+    if let Some(error) = cause.downcast_ref::<UsageFileError>() {
+        return error.is_bad_input().then_some(BAD_INPUT);
     }
     if let Some(error) = cause.downcast_ref::<OverheadTableError>() {
         let is_missing = matches!(error, OverheadTableError::Open { .. });

@@ -17,11 +17,13 @@
 //! | `assign` | finite demand given to free pieces |
 //! | `integral`, `usage` | GPU-time by state, model, queue and cause |
 //! | `price` | GPU-time in money |
+//! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
 //! | `proportion` | splitting without losing a unit |
 
 mod assign;
 mod cause;
 mod demand;
+mod idle_runs;
 mod integral;
 mod price;
 mod proportion;
@@ -33,6 +35,7 @@ mod verdicts;
 mod weight;
 
 pub use cause::FreeCause;
+pub use idle_runs::{ActivitySample, IdleRule, IdleRuns, IdleTime, idle_runs};
 pub use integral::{ClockError, UsageIntegral};
 pub use price::{Amount, AssumedPrice, GpuPrice, ModelBill, Priced, PricedUsage, price};
 pub use states::{Imbalance, States};

@@ -6,3 +6,4 @@ mod demo_traces;
 pub(crate) mod markdown_help;
 pub(crate) mod sim;
 pub(crate) mod trace;
+pub(crate) mod usage;

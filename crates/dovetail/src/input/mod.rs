@@ -2,6 +2,7 @@
 
 pub(crate) mod baseline;
 pub(crate) mod cluster;
+pub(crate) mod duration;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod file;

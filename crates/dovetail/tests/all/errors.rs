@@ -58,6 +58,9 @@ fn cases() -> Vec<(&'static str, i32, String)> {
         ("one_file_for_two", 2, "trace synth --to-jobs a.csv --to-nodes a.csv".into()),
         ("not_a_recording", 3, "sim replay jobs.csv".into()),
         ("not_a_checkpoint", 3, format!("{TIMED} --order fifo --from-checkpoint nodes.csv")),
+        ("bad_usage_row", 3, "usage idle --usage bad_usage.csv".into()),
+        ("bad_threshold", 2, "usage idle --usage usage.csv --threshold-percent 101".into()),
+        ("bad_duration", 2, "usage idle --usage usage.csv --min-run 10".into()),
         ("machines_for_jobs", 3, "trace stats nodes.csv".into()),
     ]
 }
@@ -66,6 +69,10 @@ fn cases() -> Vec<(&'static str, i32, String)> {
 fn errors_name_the_place_and_the_way_out() {
     let folder = Folder::new();
     folder.write("bad.csv", "job_id,submit_s,duration_s,num_gpu\nj0,0,60,1\nj1,5,-3,1\n");
+    folder.write(
+        "bad_usage.csv",
+        "timestamp_s,pod,gpu,activity_percent\n0,train-0,0,NaN\n60,train-0,0,97.5\n",
+    );
     folder.write("arrivals.csv", "1,0 1 99\n42,0 1 2\n");
     folder.write("some_overheads.csv", "num_gpu,model,overhead_s\n4,bert,20\n");
     for (name, code, arguments) in cases() {

@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "",
     "sim",
     "sim run",
@@ -14,14 +14,23 @@ const COMMANDS: [&str; 11] = [
     "trace synth",
     "trace stats",
     "trace export",
+    "usage",
+    "usage idle",
 ];
 
 #[test]
 fn help_is_as_documented() {
     let folder = Folder::new();
-    for command in
-        ["", "sim", "sim run", "sim compare", "sim bounds", "trace import", "trace synth"]
-    {
+    for command in [
+        "",
+        "sim",
+        "sim run",
+        "sim compare",
+        "sim bounds",
+        "trace import",
+        "trace synth",
+        "usage idle",
+    ] {
         let done = folder.call(&format!("{command} --help"));
         let name = format!("help_{}", command.replace(' ', "_"));
         insta::assert_snapshot!(name.trim_end_matches('_'), done.whole());

@@ -1,9 +1,11 @@
 //! The program as its users meet it: help, results, errors, exit codes.
 
 mod behaviour;
+mod duty_cycles;
 mod errors;
 mod help;
 mod program;
 mod real_traces;
 mod recordings;
 mod results;
+mod usage;

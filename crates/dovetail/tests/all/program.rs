@@ -46,7 +46,24 @@ num_gpu,model,overhead_s
 8,bert,30
 ";
 
-/// A folder with `nodes.csv`, `pods.csv`, `jobs.csv` and `overheads.csv`.
+/// What two pods did on three GPUs: one is idle for four minutes, one is busy, one pauses and is lost from
+/// sight for a while.
+const USAGE: &str = "\
+timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node
+0,notebook-0,0,0,1073741824,research,a
+60,notebook-0,0,0,1073741824,research,a
+120,notebook-0,0,4.9,1073741824,research,a
+180,notebook-0,0,0,1073741824,research,a
+0,train-0,0,97.5,,research,b
+60,train-0,0,98,,research,b
+0,train-0,1,3,,research,b
+60,train-0,1,2,,research,b
+180,train-0,1,1,,research,b
+240,train-0,1,1,,research,b
+300,train-0,1,96,,research,b
+";
+
+/// A folder with `nodes.csv`, `pods.csv`, `jobs.csv`, `overheads.csv` and `usage.csv`.
 pub(crate) struct Folder(TempDir);
 
 /// What a call did.
@@ -66,6 +83,7 @@ impl Folder {
             ("pods.csv", PODS),
             ("jobs.csv", JOBS),
             ("overheads.csv", OVERHEADS),
+            ("usage.csv", USAGE),
         ];
         for (name, text) in files {
             folder.write(name, text);

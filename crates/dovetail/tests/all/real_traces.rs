@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::command;
 
-fn traces(test: &str) -> Option<PathBuf> {
+pub(crate) fn traces(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("DOVETAIL_TRACES").map(PathBuf::from);
     if folder.is_none() {
         let line = format!("skipped: {test}: set DOVETAIL_TRACES\n");

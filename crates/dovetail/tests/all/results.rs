@@ -38,6 +38,7 @@ fn cases() -> Vec<(&'static str, String)> {
             "trace synth --nodes 20 --days 1 --seed 7 --to-jobs made.csv --to-nodes machines.csv"
                 .into(),
         ),
+        ("usage_idle", "usage idle --usage usage.csv --min-run 2m --grace 90s".into()),
         ("config", "config --threads 3".into()),
     ]
 }

@@ -1,0 +1,183 @@
+//! `dovetail usage idle`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Error, Result};
+use clap::Args;
+use dovetail_ledger::{IdleRule, IdleRuns, idle_runs};
+use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
+use dovetail_metrics::parse_decimal;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::input::duration::DurationFlag;
+use crate::input::file;
+use crate::output::Output;
+use crate::output::table::{duration, facts, percent, whole};
+
+/// Clocks differ, and so do time zones of those who write files.
+const CLOCK_SKEW_MS: u64 = 86_400_000;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct IdleFlags {
+    /// Samples: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    #[arg(long, value_name = "FILE")]
+    usage: PathBuf,
+    /// A sample below this is idle
+    #[arg(long, value_name = "PERCENT", default_value = "5")]
+    threshold_percent: ThresholdFlag,
+    /// Shortest run that counts, such as 90s, 10m or 1h30m
+    #[arg(long, value_name = "DURATION", default_value = "15m")]
+    min_run: DurationFlag,
+    /// Begin of each run that stays with its holder [default: as long as --min-run]
+    #[arg(long, value_name = "DURATION")]
+    grace: Option<DurationFlag>,
+    /// Leave bad rows out and list them on standard error, instead of stopping at the first
+    #[arg(long)]
+    skip_bad_rows: bool,
+}
+
+/// Percent with at most six decimals, as millionths.
+#[derive(Clone, Copy, Debug)]
+struct ThresholdFlag(u32);
+
+impl FromStr for ThresholdFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let micro = parse_decimal(text, 6).map_err(|problem| format!("`{text}` {problem}"))?;
+        let is_cut = parse_decimal(text, 12) != Ok(micro * 1_000_000);
+        match u32::try_from(micro) {
+            Ok(micro) if micro <= 100_000_000 && !is_cut => Ok(Self(micro)),
+            _ => Err(format!("`{text}` is not a share: write 0 to 100 with at most six decimals")),
+        }
+    }
+}
+
+/// Finds the runs of a file.
+pub(crate) fn run(app: &App, flags: &IdleFlags) -> Result<()> {
+    let output = app.output("usage idle", &[Output::Table, Output::Json])?;
+    let samples = read(app, flags)?;
+    let rule = IdleRule {
+        threshold_micro_percent: flags.threshold_percent.0,
+        min_run_ms: flags.min_run.ms,
+        grace_ms: flags.grace.unwrap_or(flags.min_run).ms,
+    };
+    let series = samples.series.iter().map(|series| series.activity.as_slice());
+    let report = Report::of(&samples, &rule, &idle_runs(series, &rule));
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.table()),
+    }
+}
+
+fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
+    let name = flags.usage.display().to_string();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let latest_ms = (now.as_millis() as u64).saturating_add(CLOCK_SKEW_MS);
+    let options = UsageFileOptions { skip_bad_rows: flags.skip_bad_rows, latest_ms };
+    let read = read_usage_file(file::open(&flags.usage)?, &name, &options);
+    let samples = read.map_err(|error| match &error {
+        UsageFileError::Row(_) => {
+            let text =
+                format!("{error}; or leave bad rows out, and have them listed: --skip-bad-rows");
+            Error::new(error).context(text)
+        }
+        _ => error.into(),
+    })?;
+    samples.skipped.iter().for_each(|row| app.note(&format!("left out {row}")));
+    if samples.skipped_rows > 0 {
+        app.note(&format!("{name}: {} bad rows left out", samples.skipped_rows));
+    }
+    if samples.duplicate_rows > 0 {
+        app.note(&format!("{name}: {} rows left out that stand twice", samples.duplicate_rows));
+    }
+    Ok(samples)
+}
+
+/// The answer; keys as in docs/json.md.
+#[derive(Debug, Serialize)]
+struct Report {
+    method: &'static str,
+    threshold_percent: f64,
+    min_run_s: f64,
+    grace_s: f64,
+    pods: usize,
+    samples: u64,
+    sample_step_s: Option<f64>,
+    gpu_hours: Option<f64>,
+    idle_gpu_hours: Option<f64>,
+    idle_share: f64,
+    runs: Option<u64>,
+    gpu_hours_in_runs: Option<f64>,
+    reclaimable_gpu_hours: Option<f64>,
+    skipped_rows: u64,
+    duplicate_rows: u64,
+}
+
+impl Report {
+    fn of(samples: &UsageSamples, rule: &IdleRule, found: &IdleRuns) -> Self {
+        let time = found.in_time.as_ref();
+        let mut pods: Vec<_> = samples.series.iter().map(|s| (&s.namespace, &s.pod)).collect();
+        pods.dedup();
+        let idle_share = half_up(u128::from(found.idle_samples), u128::from(found.samples), 10_000);
+        Self {
+            method: "sampled-idle-runs",
+            threshold_percent: f64::from(rule.threshold_micro_percent) / 1e6,
+            min_run_s: rule.min_run_ms as f64 / 1e3,
+            grace_s: rule.grace_ms as f64 / 1e3,
+            pods: pods.len(),
+            samples: found.samples,
+            sample_step_s: time.map(|time| time.step_us as f64 / 1e6),
+            gpu_hours: time.map(|time| hours(time.gpu_us)),
+            idle_gpu_hours: time.map(|time| hours(time.idle_gpu_us)),
+            idle_share,
+            runs: time.map(|time| time.runs),
+            gpu_hours_in_runs: time.map(|time| hours(time.in_runs_gpu_us)),
+            reclaimable_gpu_hours: time.map(|time| hours(time.reclaimable_gpu_us)),
+            skipped_rows: samples.skipped_rows,
+            duplicate_rows: samples.duplicate_rows,
+        }
+    }
+
+    fn table(&self) -> String {
+        let hours =
+            |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |h| format!("{h:.2}"));
+        let at_least = |what: &str| format!("{what} of at least {}", duration(self.min_run_s));
+        let share = percent(Some(100.0 * self.idle_share));
+        let rows = [
+            ("pods", whole(self.pods as u64)),
+            ("samples", whole(self.samples)),
+            ("one sample stands for", self.sample_step_s.map_or_else(|| "-".to_owned(), duration)),
+            ("GPU-hours", hours(self.gpu_hours)),
+            ("  below the threshold", format!("{} ({share})", hours(self.idle_gpu_hours))),
+            ("idle runs", self.runs.map_or_else(|| "-".to_owned(), whole)),
+            ("  GPU-hours in them", hours(self.gpu_hours_in_runs)),
+            ("  GPU-hours after the grace", hours(self.reclaimable_gpu_hours)),
+        ];
+        let method = format!(
+            "\nIdle: activity below {} %. {}, broken where samples are missing; grace {}.\n",
+            self.threshold_percent,
+            at_least("Runs"),
+            duration(self.grace_s),
+        );
+        facts(rows.into()) + &method
+    }
+}
+
+/// `part / whole` in units of 1 / `unit`, half rounded up; 0 of nothing.
+fn half_up(part: u128, whole: u128, unit: u128) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    let units = (2 * part * unit + whole) / (2 * whole);
+    units as f64 / unit as f64
+}
+
+/// Hours of µs, half up to two decimals.
+fn hours(us: u128) -> f64 {
+    half_up(us, 3_600_000_000, 100)
+}

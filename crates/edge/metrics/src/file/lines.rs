@@ -1,0 +1,80 @@
+//! Lines of bounded length with their numbers, and their fields.
+
+use std::io::{self, BufRead, Read};
+
+const UTF8_BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What one step of reading found.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// A line, to be read with [`Lines::bytes`].
+    Here,
+    /// The end of the input.
+    End,
+    /// A line longer than allowed.
+    TooLong,
+}
+
+/// One line at a time, without its line end (`\n` or `\r\n`).
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    input: R,
+    limit_bytes: u64,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(input: R, limit_bytes: u64) -> Self {
+        Self { input, limit_bytes, bytes: Vec::new(), number: 0 }
+    }
+
+    /// Goes to the next line.
+    pub(crate) fn advance(&mut self) -> io::Result<Line> {
+        self.bytes.clear();
+        self.number += 1;
+        // One more than allowed, and two for the line end.
+        let limit = self.limit_bytes + 3;
+        let count = (&mut self.input).take(limit).read_until(b'\n', &mut self.bytes)?;
+        if count == 0 {
+            return Ok(Line::End);
+        }
+        if self.bytes.last() == Some(&b'\n') {
+            self.bytes.pop();
+            if self.bytes.last() == Some(&b'\r') {
+                self.bytes.pop();
+            }
+        }
+        if self.number == 1 && self.bytes.starts_with(UTF8_BYTE_ORDER_MARK) {
+            self.bytes.drain(..UTF8_BYTE_ORDER_MARK.len());
+        }
+        Ok(if self.bytes.len() as u64 > self.limit_bytes { Line::TooLong } else { Line::Here })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of the current line, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// The fields of a line. A field stands in quotes as a whole or has none: no name of Kubernetes has a comma
+/// or a quote in it, and a stray quote must spoil no more than its own line.
+///
+/// # Errors
+/// The end of a sentence that begins with the line.
+pub(crate) fn fields<'a>(line: &'a str, found: &mut Vec<&'a str>) -> Result<(), &'static str> {
+    found.clear();
+    for field in line.split(',') {
+        let inner = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let field = inner.unwrap_or(field);
+        if field.contains('"') {
+            return Err("has a stray quote: put quotes around a whole field or nowhere");
+        }
+        found.push(field);
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! What GPUs did, read from outside: activity and memory of each pod and GPU over time.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`file`] | usage files (CSV) |
+//! | `decimal` | decimal numbers without a detour through binary fractions |
+//!
+//! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and column,
+//! and nothing is repaired in silence.
+
+mod decimal;
+pub mod file;
+
+pub use decimal::parse_decimal;
