@@ -1,11 +1,12 @@
 //! The top of the command line: commands, and the flags that all of them share.
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::app::App;
 use crate::commands::{config, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
+use crate::output::style::Color;
 use crate::settings::{SettingFlags, Settings};
 
 /// Ends GPU waste: schedules GPU clusters, and shows what another scheduler would have done.
@@ -40,6 +41,22 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line, or ends the program with what is wrong with it.
+    pub(crate) fn read() -> Self {
+        let words: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let variable = std::env::var("DOVETAIL_COLOR").ok();
+        let command = Self::command().color(color_of_messages(&words, variable.as_deref()));
+        let read = command.try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
+        read.unwrap_or_else(|error| error.exit())
+    }
+
+    /// When to colour what goes wrong, also where the settings themselves are wrong.
+    pub(crate) fn color(&self) -> Color {
+        let settings = Settings::resolve(&self.settings);
+        settings.map_or(self.settings.color.unwrap_or_default(), |settings| settings.color.value)
+    }
+
     /// Does what the command line says.
     pub(crate) fn run(self) -> Result<()> {
         let app = App::new(Settings::resolve(&self.settings)?);
@@ -51,5 +68,42 @@ impl Cli {
             Command::Config => config::run(&app),
             Command::MarkdownHelp => markdown_help::run(&app),
         }
+    }
+}
+
+/// When to colour messages about the command line itself, which is not understood yet: its last `--color`, else
+/// the variable.
+fn color_of_messages(words: &[String], variable: Option<&str>) -> ColorChoice {
+    let mut named = None;
+    for (place, word) in words.iter().enumerate().take_while(|(_, word)| *word != "--") {
+        for flag in ["--color", "--colour"] {
+            match word.strip_prefix(flag) {
+                Some("") => named = words.get(place + 1).map(String::as_str).or(named),
+                Some(rest) => named = rest.strip_prefix('=').or(named),
+                None => {}
+            }
+        }
+    }
+    match named.or(variable).and_then(|name| Color::from_str(name, false).ok()) {
+        Some(Color::Always) => ColorChoice::Always,
+        Some(Color::Never) => ColorChoice::Never,
+        Some(Color::Auto) | None => ColorChoice::Auto,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_about_the_command_line_are_coloured_as_it_says() {
+        let choice = |line: &str, variable| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            color_of_messages(&words, variable)
+        };
+        assert_eq!(choice("dovetail sim --color always", None), ColorChoice::Always);
+        assert_eq!(choice("dovetail --colour=never sim", Some("always")), ColorChoice::Never);
+        assert_eq!(choice("dovetail sim", Some("always")), ColorChoice::Always);
+        assert_eq!(choice("dovetail --colorful -- --color always", None), ColorChoice::Auto);
     }
 }

@@ -16,7 +16,7 @@ use dovetail_sim::timed::cluster_events::ClusterEventError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
-use crate::output::style::{Stream, Style};
+use crate::output::style::{Color, Stream, Style};
 
 /// The promise of the help texts.
 pub(crate) const EXIT_CODES: &str = "\
@@ -35,6 +35,24 @@ const VIOLATED: u8 = 4;
 /// The command line or a setting asks for something that does not exist.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
+
+/// Refuses a list in which something stands twice.
+///
+/// # Errors
+/// Names the flag and what is there twice.
+pub(crate) fn refuse_twice<'n>(
+    flag: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> anyhow::Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!("{flag}: {name} is there twice: leave one out");
+            Err(UsageError(text).into())
+        }
+    }
+}
 
 /// Input data that no reader of a library has refused.
 #[derive(Debug)]
@@ -61,13 +79,13 @@ macro_rules! plain_error {
 plain_error!(UsageError, BadInput, Violated, Diverged);
 
 /// Tells an error, if there is one, and turns the outcome into the exit code.
-pub(crate) fn of(outcome: anyhow::Result<()>) -> ExitCode {
+pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     // Who closes the pipe has read enough.
     if is_closed_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    let style = Style::of_environment(Stream::Error);
+    let style = Style::new(color, Stream::Error);
     crate::output::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
     ExitCode::from(code(&error))
 }
@@ -147,7 +165,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn code_of_recording(error: &RecordError) -> Option<u8> {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error {
-        RecordError::Line { .. } => Some(BAD_INPUT),
+        RecordError::Line { .. } | RecordError::CutOff { .. } => Some(BAD_INPUT),
         // What is no text, or no whole gzip stream.
         RecordError::Io { source, .. } => {
             matches!(source.kind(), InvalidData | InvalidInput | UnexpectedEof).then_some(BAD_INPUT)

@@ -11,8 +11,8 @@ mod settings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    exit::of(cli::Cli::parse().run())
+    let cli = cli::Cli::read();
+    let color = cli.color();
+    exit::of(cli.run(), color)
 }

@@ -1,5 +1,6 @@
 //! `dovetail demo`: a month of a real-size cluster under two schedulers, and where the money went.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,7 +18,9 @@ use rayon::prelude::*;
 use crate::app::App;
 use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
+use crate::commands::sim::impossible::Impossible;
 use crate::input::prices::{PriceFlags, Prices};
+use crate::output::file::{check_place, write_whole};
 use crate::output::{Output, to_stderr};
 use crate::progress::Progress;
 
@@ -51,6 +54,7 @@ pub(crate) struct DemoFlags {
 /// Runs the demonstration.
 pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
     let output = app.output("demo", &[Output::Table, Output::Json, Output::Html])?;
+    prepare_place(&flags.report)?;
     let started = Instant::now();
     let mut data = ReportData {
         title: "dovetail demo".to_owned(),
@@ -63,7 +67,7 @@ pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
         None => data.timed.push(synthetic(app, flags)?),
     }
     let html = report::html(&data)?;
-    write_report(&flags.report, &html)?;
+    write_whole(&flags.report, |file| file.write_all(html.as_bytes()))?;
     match output {
         Output::Json => return app.print_json(&data),
         Output::Html => return app.print(&html),
@@ -105,6 +109,7 @@ pub(crate) fn compare(
     prices: &Prices,
 ) -> Result<TimedComparison> {
     let progress = Progress::new("jobs", (jobs.len() * POLICIES.len()) as u64);
+    let impossible = Impossible::of(jobs, cluster)?;
     let policies = POLICIES
         .par_iter()
         .map(|policy| replay(policy, cluster, jobs, prices, &progress))
@@ -114,6 +119,8 @@ pub(crate) fn compare(
         nodes: cluster.nodes.len() as u64,
         gpus: cluster.total_gpus(),
         policies,
+        impossible_jobs: impossible.impossible_jobs,
+        first_impossible_jobs: impossible.first_impossible_jobs,
         ..TimedComparison::default()
     })
 }
@@ -176,12 +183,13 @@ impl Observer for Eyes<'_> {
     }
 }
 
-fn write_report(path: &Path, html: &str) -> Result<()> {
+/// Makes the folder of the report and sees that it can be written there, before the long work.
+fn prepare_place(path: &Path) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("{}: cannot make this folder", folder.display()))?;
     }
-    std::fs::write(path, html).with_context(|| format!("{}: cannot write it", path.display()))
+    check_place(path)
 }
 
 impl DemoFlags {

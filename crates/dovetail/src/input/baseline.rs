@@ -5,6 +5,9 @@ use dovetail_trace::{Cluster, Trace};
 
 use crate::exit::BadInput;
 
+/// What needs to know when jobs come and how long they run.
+pub(crate) const TIMED: &str = "the timed protocol";
+
 /// Microseconds in a millisecond.
 const MICROS_PER_MS: u64 = 1_000;
 
@@ -13,7 +16,7 @@ const MICROS_PER_MS: u64 = 1_000;
 /// # Errors
 /// Names the job that lacks a value, or asks for more than these orders know.
 pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
-    check_times(trace)?;
+    check_times(trace, TIMED)?;
     let bad = |id: &str, problem: &str| BadInput(format!("{}: job {id}: {problem}", trace.source));
     let job = |job: &dovetail_trace::TraceJob| {
         let duration_ms = job.duration_ms.ok_or_else(|| bad(&job.id, "has no run time"))?;
@@ -39,12 +42,12 @@ pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>, BadInput> {
 ///
 /// # Errors
 /// Names the file.
-pub(crate) fn check_times(trace: &Trace) -> Result<(), BadInput> {
+pub(crate) fn check_times(trace: &Trace, needed_by: &str) -> Result<(), BadInput> {
     if trace.known.submit_times {
         return Ok(());
     }
-    let text = "has no submission times: the timed protocol needs them";
-    Err(BadInput(format!("{}: {text}", trace.source)))
+    let text = format!("{}: has no submission times: {needed_by} needs them", trace.source);
+    Err(BadInput(text))
 }
 
 /// The GPUs of the machines.

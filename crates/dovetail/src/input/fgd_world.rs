@@ -46,22 +46,42 @@ impl FgdTrace {
         Ok(Self { name: trace_name(path), pods })
     }
 
-    /// The orders of a seed, from the files given or computed.
-    pub(crate) fn orders(
+    /// The orders of a seed, computed.
+    pub(crate) fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
+        // Settings bound seeds to what fits.
+        Ok(fgd_orders(&self.pods.jobs, &cluster.nodes, seed as i64)?)
+    }
+
+    /// The orders of a seed, from the files given or computed. A file does not say which pods its rows are of, so
+    /// an order that is not the computed one is told: it may be of another trace.
+    pub(crate) fn orders_from(
         &self,
+        app: &App,
         cluster: &Cluster,
         seed: u64,
         files: &OrderFlags,
     ) -> Result<FgdOrders> {
-        // Settings bound seeds to what fits.
-        let seed = seed as i64;
-        let pods = &self.pods.jobs;
-        let mut orders = fgd_orders(pods, &cluster.nodes, seed)?;
+        let mut orders = self.orders(cluster, seed)?;
+        let tell = |flag: &str, path: &Path| {
+            let (file, name) = (path.display(), &self.name);
+            app.note(&format!(
+                "{flag} {file}: the order for seed {seed} is not the one that this seed gives for {name}; if it is \
+                 meant to be, check that the file belongs to this trace"
+            ));
+        };
         if let Some(path) = &files.arrivals {
-            orders.arrivals = read_arrival_order(path, seed, pods.len())?;
+            let read = read_arrival_order(path, seed as i64, self.pods.jobs.len())?;
+            if read != orders.arrivals {
+                tell("--arrivals", path);
+            }
+            orders.arrivals = read;
         }
         if let Some(path) = &files.node_order {
-            orders.nodes = read_node_order(path, &self.name, seed, cluster.nodes.len())?;
+            let read = read_node_order(path, &self.name, seed as i64, cluster.nodes.len())?;
+            if read != orders.nodes {
+                tell("--node-order", path);
+            }
+            orders.nodes = read;
         }
         Ok(orders)
     }

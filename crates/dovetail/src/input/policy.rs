@@ -1,6 +1,6 @@
 //! Policies by name, and what they learnt before.
 
-use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -11,6 +11,8 @@ use dovetail_plan::{Learnt, PolicySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{BadInput, UsageError};
+use crate::input::file::open;
+use crate::output::file::{check_place, write_whole};
 
 /// Policies that learn, and so can start from what was learnt and save it.
 const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
@@ -55,6 +57,7 @@ impl LearningFlags {
                 format!("{flag}: policy {name} does not learn; the ones that do: {learning}");
             return Err(UsageError(text).into());
         }
+        self.save_learnt.as_deref().map_or(Ok(()), check_place)?;
         let mut spec = seeded(name, seed);
         if let Some(path) = &self.learnt {
             spec.learnt = Some(read(path)?);
@@ -74,15 +77,15 @@ impl LearningFlags {
         let file = LearntFile { format: FORMAT.to_owned(), learnt: learnt.clone() };
         let text =
             serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
-        let what = || format!("{}: cannot write what was learnt", path.display());
-        fs::write(path, text + "\n").with_context(what)
+        write_whole(path, |file| writeln!(file, "{text}"))
     }
 }
 
 fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
-    let text = fs::read_to_string(path);
-    let text = text.with_context(|| format!("{name}: cannot read what was learnt"))?;
+    let mut text = String::new();
+    let read = open(path)?.read_to_string(&mut text);
+    read.with_context(|| format!("{name}: cannot read what was learnt"))?;
     let bad = |problem: &dyn std::fmt::Display| {
         BadInput(format!("{name}: this is not what --save-learnt writes: {problem}"))
     };

@@ -11,7 +11,7 @@ use dovetail_ledger::{GpuPrice, Priced};
 use dovetail_price::{Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse_twice};
 
 /// Prices by GPU model; no model is that of nodes without one.
 pub(crate) type Prices = BTreeMap<Option<String>, Priced>;
@@ -75,6 +75,9 @@ impl PriceFlags {
             let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
             book = book.with_overrides_csv(file, &name)?;
         }
+        let models =
+            self.gpu_price.iter().map(|text| text.rsplit_once('=').map_or("", |pair| pair.0));
+        refuse_twice("--gpu-price", models.filter(|model| !model.is_empty()))?;
         for text in &self.gpu_price {
             let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
             let pair = text.rsplit_once('=');

@@ -9,6 +9,7 @@ use dovetail_trace::{
 };
 
 use crate::app::App;
+use crate::input::baseline;
 
 /// How bad rows are met.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -32,6 +33,20 @@ pub(crate) fn jobs(app: &App, path: &Path, rows: RowFlags) -> Result<Trace> {
 /// The jobs of a file, read as told.
 pub(crate) fn jobs_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Trace> {
     let trace = read_trace(path, options).map_err(or_skip)?;
+    tell(app, path, &trace.notes, &trace.skipped);
+    Ok(trace)
+}
+
+/// The jobs of a file for a use that needs to know when each came and how long it ran.
+pub(crate) fn jobs_with_times(
+    app: &App,
+    path: &Path,
+    rows: RowFlags,
+    needed_by: &str,
+) -> Result<Trace> {
+    let trace = read_trace(path, &rows.options()).map_err(or_skip)?;
+    baseline::check_times(&trace, needed_by)?;
+    let trace = trace.with_run_times(rows.skip_bad_rows, needed_by).map_err(or_skip)?;
     tell(app, path, &trace.notes, &trace.skipped);
     Ok(trace)
 }

@@ -60,11 +60,6 @@ impl Style {
         Self { is_on }
     }
 
-    /// The style where the settings are not known.
-    pub(crate) fn of_environment(stream: Stream) -> Self {
-        Self::new(Color::Auto, stream)
-    }
-
     /// A heading.
     pub(crate) fn strong(self, text: &str) -> String {
         self.wrapped("1", text)

@@ -36,6 +36,28 @@ pub(crate) fn facts(rows: Vec<(&str, String)>) -> String {
     rows.into_iter().map(line).collect()
 }
 
+/// A text in lines of at most 100 columns, broken at blanks; the first is indented so far, the others more.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut line = " ".repeat(indent);
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        let more = word.chars().count() + usize::from(!is_empty);
+        if !is_empty && line.chars().count() + more > usize::from(WIDTH) {
+            lines += &line;
+            lines.push('\n');
+            line = " ".repeat(indent + 4);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    lines + &line + "\n"
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
@@ -78,6 +100,18 @@ pub(crate) fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_broken_at_blanks() {
+        let text = "word ".repeat(50);
+        let lines = wrapped(text.trim_end(), 2);
+        assert!(
+            lines.lines().count() == 3 && lines.lines().all(|line| line.len() <= 100),
+            "{lines}"
+        );
+        assert_eq!(lines.split_whitespace().count(), 50);
+        assert_eq!(wrapped("short", 0), "short\n");
+    }
 
     #[test]
     fn numbers_are_grouped_by_three() {

@@ -153,6 +153,84 @@ fn colour_comes_only_when_it_is_asked_for() {
     let run = "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order fifo";
     assert!(!folder.call(run).out.contains('\x1b'));
     assert!(folder.call(&format!("{run} --color always")).out.contains('\x1b'));
+    // Also what goes wrong, before and after the command line is understood.
+    for wrong in ["trace stats nowhere.csv", "sim run --protocol none"] {
+        let plain = folder.call(wrong).err;
+        assert!(!plain.is_empty() && !plain.contains('\x1b'), "{plain}");
+        let coloured = folder.call(&format!("{wrong} --color always")).err;
+        assert!(coloured.contains('\x1b'), "{coloured}");
+    }
+}
+
+#[test]
+fn what_is_written_under_a_name_of_gzip_is_gzip() {
+    let folder = Folder::new();
+    let made = "--nodes 20 --days 1 --seed 7";
+    folder.json(&format!("trace synth {made} --to-jobs a.csv.gz --to-nodes b.csv.gz"));
+    folder.json(&format!("trace synth {made} --to-jobs a.csv --to-nodes b.csv"));
+    folder.json("trace import a.csv.gz --to again.csv.gz");
+    for name in ["a.csv", "b.csv"] {
+        let bytes = std::fs::read(folder.path(&format!("{name}.gz"))).unwrap();
+        assert!(bytes.starts_with(&[0x1f, 0x8b]), "{name}.gz");
+    }
+    let stats = |jobs: &str, nodes: &str| {
+        let mut stats = folder.json(&format!("trace stats {jobs} --nodes {nodes}"));
+        stats.as_object_mut().unwrap().remove("source");
+        stats["cluster"].as_object_mut().unwrap().remove("source");
+        stats
+    };
+    let plain = stats("a.csv", "b.csv");
+    assert_eq!(plain, stats("a.csv.gz", "b.csv.gz"));
+    assert_eq!(plain, stats("again.csv.gz", "b.csv.gz"));
+}
+
+#[test]
+fn an_order_that_the_seed_does_not_give_is_told() {
+    let folder = Folder::new();
+    // The seeded order of these pods on these machines, as a recording shows it.
+    folder.json(&format!("sim run {FGD} --policy fgd --seed 3 --record log"));
+    let log = folder.read("log");
+    let rows: Vec<&str> = log
+        .match_indices("\"submitted\"")
+        .map(|(place, _)| &log[place..])
+        .map(|rest| rest.split("\"name\":\"p").nth(1).unwrap().split('"').next().unwrap())
+        .collect();
+    let own = rows.join(" ");
+    folder.write("own.csv", &format!("3,{own}\n"));
+    let mut other = rows.clone();
+    other.rotate_left(1);
+    folder.write("other.csv", &format!("3,{}\n", other.join(" ")));
+    let run = |file: &str| {
+        let done = folder.call(&format!("sim run {FGD} --policy fgd --seed 3 --arrivals {file}"));
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        done.err
+    };
+    assert_eq!(run("own.csv"), "");
+    assert!(run("other.csv").contains("--arrivals other.csv"), "{}", run("other.csv"));
+}
+
+#[test]
+fn jobs_that_can_never_start_are_counted_and_named_and_in_no_mean() {
+    let folder = Folder::new();
+    let grid =
+        "--protocol timed --nodes 1x4 --jobs jobs.csv --orders fifo-skip --policies first-fit";
+    let run = folder.json("sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip");
+    let named = serde_json::json!([
+        { "job": "j1", "reason": "it asks for 8 GPUs and the cluster has 4" }
+    ]);
+    assert_eq!((&run["impossible_jobs"], &run["first_impossible_jobs"]), (&1.into(), &named));
+    assert_eq!((&run["unfinished_jobs"], &run["started_jobs"]), (&1.into(), &4.into()));
+    let trace = &folder.json(&format!("sim compare {grid}"))["traces"][0];
+    assert_eq!((&trace["impossible_jobs"], &trace["first_impossible_jobs"]), (&1.into(), &named));
+    // The limit is of the same jobs as the mean.
+    let limit = trace["limit"].as_f64().unwrap();
+    let mean = trace["policies"][0]["metrics"]["average_jct_s"]["mean"].as_f64().unwrap();
+    assert!(limit <= mean, "{limit} {mean}");
+    let bounds = folder.json("sim bounds --protocol timed --nodes 1x4 --jobs jobs.csv");
+    assert_eq!(bounds["impossible_jobs"], 1);
+    // Behind such a job, nobody starts in order of submission.
+    let fifo = folder.json("sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo");
+    assert_eq!((&fifo["unfinished_jobs"], &fifo["started_jobs"]), (&4.into(), &1.into()));
 }
 
 #[test]

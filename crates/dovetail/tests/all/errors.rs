@@ -5,6 +5,14 @@ use crate::program::Folder;
 const FGD: &str = "sim run --protocol fgd --nodes nodes.csv --pods pods.csv";
 const TIMED: &str = "sim run --protocol timed --nodes 2x4 --jobs jobs.csv";
 
+/// Pods of openb of which one ended, one still ran and one never started.
+const PENDING: &str = "\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+p0,4000,8192,1,500,,LS,Succeeded,0,60,5
+p1,4000,8192,1,500,,LS,Running,10,,15
+p2,4000,8192,1,500,,LS,Pending,20,,
+";
+
 /// Name, exit code, arguments after those of `FGD` or `TIMED`.
 fn cases() -> Vec<(&'static str, i32, String)> {
     vec![
@@ -39,8 +47,22 @@ fn cases() -> Vec<(&'static str, i32, String)> {
         (
             "job_too_large",
             3,
-            "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo".into(),
+            "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order srtf".into(),
         ),
+        (
+            "no_run_time",
+            3,
+            "sim run --protocol timed --nodes nodes.csv --jobs pending.csv --order fifo".into(),
+        ),
+        ("export_without_run_time", 3, "trace export pending.csv --to out.csv".into()),
+        (
+            "policy_twice",
+            2,
+            "sim compare --protocol fgd --nodes nodes.csv --pods pods.csv --policies fgd,fgd"
+                .into(),
+        ),
+        ("price_twice", 2, format!("{TIMED} --order fifo --gpu-price T4=1 --gpu-price T4=2")),
+        ("report_in_place_of_a_folder", 1, "demo --nodes 20 --days 1 --report folder".into()),
         (
             "no_submission_times",
             3,
@@ -74,6 +96,8 @@ fn errors_name_the_place_and_the_way_out() {
         "timestamp_s,pod,gpu,activity_percent\n0,train-0,0,NaN\n60,train-0,0,97.5\n",
     );
     folder.write("arrivals.csv", "1,0 1 99\n42,0 1 2\n");
+    folder.write("pending.csv", PENDING);
+    folder.make_folder("folder");
     folder.write("some_overheads.csv", "num_gpu,model,overhead_s\n4,bert,20\n");
     for (name, code, arguments) in cases() {
         let done = folder.call(&arguments);
@@ -81,6 +105,34 @@ fn errors_name_the_place_and_the_way_out() {
         assert!(done.out.is_empty(), "{name} wrote {}", done.out);
         insta::assert_snapshot!(format!("error_{name}"), done.err);
     }
+    assert!(!folder.has("out.csv"), "a file that could not be written whole is not there");
+}
+
+#[test]
+fn jobs_without_run_time_are_left_out_and_listed_on_request() {
+    let folder = Folder::new();
+    folder.write("pending.csv", PENDING);
+    let run = "sim run --protocol timed --nodes nodes.csv --jobs pending.csv --order fifo";
+    let done = folder.call(&format!("{run} --skip-bad-rows --output json"));
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("\"jobs\":1,"), "{}", done.out);
+    for place in ["line 3, column deletion_time", "line 4, column scheduled_time", "2 bad rows"] {
+        assert!(done.err.contains(place), "{place}: {}", done.err);
+    }
+    folder.json("trace export pending.csv --to out.csv --skip-bad-rows");
+    assert_eq!(folder.read("out.csv").lines().count(), 2);
+    let left: Vec<String> =
+        folder.names().into_iter().filter(|name| name.ends_with(".part")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_stays_as_it_was() {
+    let folder = Folder::new();
+    folder.write("out.csv", "before");
+    folder.write("pending.csv", PENDING);
+    assert_eq!(folder.call("trace export pending.csv --to out.csv").code, Some(3));
+    assert_eq!(folder.read("out.csv"), "before");
 }
 
 #[test]

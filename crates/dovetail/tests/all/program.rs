@@ -101,6 +101,24 @@ impl Folder {
         fs::write(self.0.path().join(name), text).expect("a file in a temporary folder");
     }
 
+    /// Makes a folder in it.
+    pub(crate) fn make_folder(&self, name: &str) {
+        fs::create_dir(self.0.path().join(name)).expect("a folder in a temporary folder");
+    }
+
+    /// Whether something is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// Names of all that is there.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).expect("a temporary folder");
+        entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
     /// The text of a file.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.path().join(name)).expect("a file that the program wrote")

@@ -10,6 +10,15 @@ fn cases() -> Vec<(&'static str, String)> {
     vec![
         ("run_fgd", format!("sim run {FGD} --policy fgd")),
         ("run_timed", format!("sim run {TIMED} --order fifo-skip")),
+        (
+            "run_impossible",
+            "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip".into(),
+        ),
+        (
+            "compare_partly_priced",
+            "sim compare --protocol timed --nodes two.csv --jobs jobs.csv --orders fifo,sjf --gpu-price A=2"
+                .into(),
+        ),
         ("run_timed_faults", format!("sim run {TIMED} --order fifo --cluster-events events.csv")),
         (
             "run_preemptive",
@@ -47,6 +56,11 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder
         .write("events.csv", "at_s,action,node\n1800,fail,node-000000\n2400,repair,node-000000\n");
+    folder.write(
+        "two.csv",
+        "node_name,cpu_milli,memory_bytes,gpu_count,gpu_model\n\
+         a,64000,274877906944,4,B\nb,64000,274877906944,2,A\nc,64000,274877906944,2,B\n",
+    );
     folder.write(
         "pods_with_times.csv",
         "job_id,submit_ms,duration_ms,gpu_count,gpu_milli,cpu_milli,memory_bytes\n\
@@ -91,8 +105,12 @@ fn a_sweep_as_csv_has_a_header_and_a_row_per_run() {
     assert!(lines[0].starts_with("trace,policy,seed,"), "{}", lines[0]);
     assert!(lines[4].starts_with("jobs,sjf/first-fit,2,"), "{}", lines[4]);
     // Published orders keep no account of money.
-    assert!(lines[0].ends_with(",wasted_usd_micros_per_month"), "{}", lines[0]);
-    assert!(lines[1].ends_with(",,") && !lines[4].ends_with(','), "{}", done.out);
+    let column =
+        |name: &str| lines[0].split(',').position(|column| column == name).expect("a column");
+    for name in ["wasted_usd_micros_per_month", "wasted_priced_share"] {
+        let cell = |line: usize| lines[line].split(',').nth(column(name)).expect("a cell");
+        assert!(cell(1).is_empty() && !cell(4).is_empty(), "{name}: {}", done.out);
+    }
 }
 
 #[test]
@@ -100,7 +118,14 @@ fn pages_stand_alone_and_name_what_they_show() {
     let folder = folder();
     let calls = [
         (format!("sim run {FGD} --policy fgd"), vec!["fgd", "pods"]),
-        (format!("sim run {TIMED} --order fifo"), vec!["fifo/first-fit", "jobs"]),
+        (
+            format!("sim run {TIMED} --order fifo"),
+            vec!["fifo/first-fit", "jobs", "100.00 % priced"],
+        ),
+        (
+            "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip".to_owned(),
+            vec!["can never start", "it asks for 8 GPUs and the cluster has 4"],
+        ),
         (format!("sim compare {FGD} --policies best-fit,fgd"), vec!["best-fit", "fgd", "pods"]),
         (format!("sim compare {TIMED} --orders fifo,srtf"), vec!["fifo/first-fit", "srtf"]),
     ];

@@ -151,6 +151,7 @@ impl TraceError {
                 | Self::Header { .. }
                 | Self::NoOrder { .. }
                 | Self::Protocol { .. }
+                | Self::Unwritable { .. }
         )
     }
 }

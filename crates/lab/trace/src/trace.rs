@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::error::SkippedRow;
+use crate::error::{RowError, SkippedRow, TraceError};
+use crate::format::Format;
 use crate::job::TraceJob;
 
 /// The jobs of one source, in the order of the source, which need not be the order of submission.
@@ -12,6 +13,10 @@ pub struct Trace {
     pub jobs: Vec<TraceJob>,
     /// Where they come from: a file, or the generator and its seed.
     pub source: String,
+    /// The format of the file; `None` for jobs that come from none.
+    pub format: Option<Format>,
+    /// Line of each job in the file, from 1, the header included; empty for jobs that come from none.
+    pub lines: Vec<u64>,
     /// What the source states at all.
     pub known: Known,
     /// Rows that were left out, with reasons; empty unless asked for.
@@ -38,5 +43,62 @@ pub struct Known {
 impl Default for Known {
     fn default() -> Self {
         Self { submit_times: true, cpu: true, memory: true, gpu_models: true }
+    }
+}
+
+impl Trace {
+    /// Leaves only jobs whose run time is known, for uses that cannot do without. The others are listed in
+    /// [`Trace::skipped`] if they are to be skipped.
+    ///
+    /// # Errors
+    /// [`TraceError::Row`] names the first job without run time, if none is to be skipped;
+    /// [`TraceError::NoRows`] if no job is left.
+    pub fn with_run_times(mut self, skip: bool, needed_by: &str) -> Result<Self, TraceError> {
+        let unknown: Vec<usize> =
+            (0..self.jobs.len()).filter(|job| self.jobs[*job].duration_ms.is_none()).collect();
+        let Some(first) = unknown.first() else { return Ok(self) };
+        let (count, all) = (unknown.len(), self.jobs.len());
+        if !skip {
+            let others =
+                format!("a run time, which {needed_by} needs ({count} of {all} jobs have none)");
+            return Err(TraceError::Row(Box::new(self.row_without_run_time(*first, others))));
+        }
+        let expected = format!("a run time, which {needed_by} needs");
+        let rows = unknown.iter().map(|job| self.row_without_run_time(*job, expected.clone()));
+        let rows: Vec<SkippedRow> = rows.map(SkippedRow::from).collect();
+        if count == all {
+            return Err(TraceError::NoRows {
+                file: self.source,
+                skipped: self.skipped.len() + count,
+                first: format!(", first: line {}: {}", rows[0].line, rows[0].reason),
+                expected: "a job with a run time".to_owned(),
+            });
+        }
+        self.skipped.extend(rows);
+        self.skipped.sort_by_key(|row| row.line);
+        let mut place = 0..;
+        self.lines.retain(|_| place.next().is_some_and(|job| unknown.binary_search(&job).is_err()));
+        self.jobs.retain(|job| job.duration_ms.is_some());
+        Ok(self)
+    }
+
+    fn row_without_run_time(&self, job: usize, expected: String) -> RowError {
+        let TraceJob { id, start_ms, .. } = &self.jobs[job];
+        let column = self.format.and_then(|format| match format {
+            Format::Jobs => Some("duration_ms"),
+            Format::Swf => Some("run_time"),
+            // Its run time is the one minus the other, and the first that is empty is missing.
+            Format::OpenbPods if start_ms.is_none() => Some("scheduled_time"),
+            Format::OpenbPods => Some("deletion_time"),
+            Format::JobTable | Format::Nodes | Format::OpenbNodes => None,
+        });
+        RowError {
+            file: self.source.clone(),
+            line: self.lines.get(job).copied().unwrap_or(0),
+            column: column.map(str::to_owned),
+            text: if self.format == Some(Format::Swf) { "-1" } else { "" }.to_owned(),
+            problem: format!("gives no run time of job {id}"),
+            expected,
+        }
     }
 }

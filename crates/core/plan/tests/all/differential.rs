@@ -2,14 +2,14 @@
 //! against its own restart, on random worlds.
 
 use dovetail_check::Judge;
-use dovetail_model::{Action, Plan, Snapshot};
+use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, EngineError};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use crate::drive::{self, History};
-use crate::recipe::{Recipe, cases, recipes};
+use crate::recipe::{Choices, Recipe, cases, recipes};
 
 /// Engines that must decide alike, with the judge of what they decide.
 pub(crate) struct Twins {
@@ -48,8 +48,39 @@ impl Twins {
         }
     }
 
-    /// One step of all; what must hold is checked.
+    /// One step of all; what must hold is checked, and everything is added up again.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<(), TestCaseError> {
+        let event = self.decide(bytes)?;
+        self.recheck(&event)
+    }
+
+    /// Many jobs of one instant, all decided in one cycle.
+    pub(crate) fn submit_together<'b>(
+        &mut self,
+        jobs: impl IntoIterator<Item = &'b [u8]>,
+    ) -> Result<(), TestCaseError> {
+        let now_ms = self.history.now_ms;
+        let (mut plan, mut naive) = (Plan::default(), Plan::default());
+        for bytes in jobs {
+            let event = self.history.submit(&mut Choices::of(bytes));
+            let applied = self.indexed.apply(event.clone(), now_ms);
+            prop_assert_eq!(&applied, &self.naive.apply(event.clone(), now_ms), "{:?}", &event);
+            if let Ok(applied) = applied {
+                plan.actions.extend(applied.actions.clone());
+                naive.actions.extend(applied.actions);
+                self.judge.event(&event, now_ms);
+            }
+        }
+        self.indexed.cycle(&mut plan);
+        self.naive.cycle(&mut naive);
+        prop_assert_eq!(&plan, &naive, "index (left) and naive (right)");
+        let found = self.judge.plan(&plan);
+        prop_assert!(found.is_empty(), "{:?}\nof {:?}", found, plan);
+        Ok(())
+    }
+
+    /// One step of all engines, which must decide alike; the judge looks at what was decided.
+    pub(crate) fn decide(&mut self, bytes: &[u8]) -> Result<Event, TestCaseError> {
         let event = self.history.event(bytes, &self.indexed);
         let now_ms = self.history.now_ms;
         let plan = self.indexed.step(event.clone(), now_ms);
@@ -69,22 +100,28 @@ impl Twins {
             let found = self.judge.plan(plan);
             prop_assert!(found.is_empty(), "{:?}\nafter {:?}\nof {:?}", found, event, plan);
         }
+        self.restart();
+        self.steps += 1;
+        Ok(event)
+    }
+
+    /// Whether the books of the judge add up, and are those of the engine.
+    pub(crate) fn recheck(&mut self, event: &Event) -> Result<(), TestCaseError> {
         let snapshot = self.indexed.snapshot();
         let found = self.judge.recheck_all();
         prop_assert!(found.is_empty(), "{:?}", found);
         let found = self.judge.compare(&snapshot);
         prop_assert!(found.is_empty(), "{:?}\nafter {:?}", found, event);
-        self.restart(&snapshot);
-        self.steps += 1;
         Ok(())
     }
 
     /// Random picks count draws, which a snapshot does not tell.
-    fn restart(&mut self, snapshot: &Snapshot) {
+    fn restart(&mut self) {
         if self.steps == self.restart_at && self.config.policy.name != "random" {
             let mut config = self.config.clone();
             config.policy.learnt = drive::written_and_read(&self.indexed);
-            self.restarted = Some(Engine::new(config, snapshot).expect("its own snapshot"));
+            let snapshot = self.indexed.snapshot();
+            self.restarted = Some(Engine::new(config, &snapshot).expect("its own snapshot"));
         }
     }
 }

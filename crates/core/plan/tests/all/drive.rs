@@ -245,7 +245,8 @@ impl History {
         Event::Adopted { job: Box::new(job), holdings }
     }
 
-    fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
+    /// A new job over some of the shapes.
+    pub(crate) fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
         let id = self.next_job;
         self.next_job += 1;
         let job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);

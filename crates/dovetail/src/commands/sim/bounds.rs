@@ -8,9 +8,11 @@ use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{TimeLimits, prefixes, times};
 use crate::commands::sim::run::Protocol;
 use crate::exit::{BadInput, UsageError};
+use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};
 use crate::input::trace_file::{self, RowFlags};
@@ -71,6 +73,8 @@ struct TimeReport {
     gpus: u64,
     jobs: usize,
     #[serde(flatten)]
+    impossible: Impossible,
+    #[serde(flatten)]
     limits: TimeLimits,
 }
 
@@ -97,7 +101,7 @@ fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let path = flags.pods.as_deref().context("the command line asks for --pods")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let seed = app.settings.seed.value;
-    let orders = trace.orders(&cluster, seed, &flags.orders)?;
+    let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
     let bounds = prefixes(&trace.world(&cluster, &orders), flags.combined)?;
     let limit = bounds.combined.unwrap_or(bounds.limit());
     let report = PrefixReport {
@@ -127,15 +131,19 @@ fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
 fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
-    let trace = trace_file::jobs(app, path, flags.rows)?;
-    let limits = times(&trace, &cluster)?;
-    let limits = limits.ok_or_else(|| BadInput(format!("{}: no jobs", trace.source)))?;
+    let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
+    let impossible = Impossible::of(&trace.jobs, &cluster)?;
+    impossible.tell(app, &trace.source);
+    let limits = times(&trace, &cluster, &impossible)?;
+    let none = || BadInput(format!("{}: no job that could start on this cluster", trace.source));
+    let limits = limits.ok_or_else(none)?;
     let report = TimeReport {
         protocol: "timed",
         trace: trace_name(path),
         nodes: cluster.nodes.len(),
         gpus: cluster.total_gpus(),
         jobs: trace.jobs.len(),
+        impossible,
         limits,
     };
     match output {

@@ -6,8 +6,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::App;
-use crate::commands::sim::figures::{Metric, Row, metrics_of};
+use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::Limit;
 use crate::commands::sim::page::page;
 use crate::commands::sim::statistics::{Paired, Spread};
@@ -55,6 +56,8 @@ struct Block {
     trace: Option<String>,
     /// Mean over the seeds; percent of the GPUs requested (fgd), or seconds from submission to end.
     limit: Option<f64>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    impossible: Option<Impossible>,
     policies: Vec<Line>,
 }
 
@@ -102,7 +105,10 @@ impl Report {
         let per_trace = grid.variants.len() * grid.seeds.len();
         let block =
             |rows: &[Row], trace: Option<String>| Block::new(grid, rows, trace, &against, metrics);
-        let traces = rows.chunks(per_trace).map(|rows| block(rows, Some(rows[0].trace.clone())));
+        let traces = rows.chunks(per_trace).zip(&grid.impossible).map(|(rows, impossible)| Block {
+            impossible: (protocol == "timed").then(|| impossible.clone()),
+            ..block(rows, Some(rows[0].trace.clone()))
+        });
         Self {
             protocol,
             nodes: grid.cluster.nodes.len(),
@@ -128,6 +134,7 @@ impl Report {
         for block in &self.traces {
             let name = block.trace.as_deref().unwrap_or_default();
             text += &format!("\n{}\n{}", style.strong(name), block.text(self.metrics));
+            text += &block.impossible.as_ref().map_or_else(String::new, Impossible::text);
         }
         if self.traces.len() > 1 {
             let block = self.all_traces.text(self.metrics);
@@ -176,6 +183,7 @@ impl Block {
         Self {
             trace,
             limit: Spread::of(&limits).map(|spread| spread.mean),
+            impossible: None,
             policies: grid.variants.iter().map(line).collect(),
         }
     }
@@ -192,15 +200,17 @@ impl Block {
             |line: &Line| line.metrics.values().filter_map(|c| c.spread).map(|s| s.runs).max();
         if self.policies.iter().filter_map(runs).max() == Some(1) {
             let mut header = vec!["policy"];
-            header.extend(metrics.iter().take(SHOWN_ALONE).map(|metric| metric.title));
+            let metrics = shown(metrics, SHOWN_ALONE);
+            header.extend(metrics.iter().map(|metric| metric.title));
             let row = |line: &Line| {
-                let means = metrics.iter().take(SHOWN_ALONE).map(|metric| line.mean(metric));
+                let means = metrics.iter().map(|metric| line.mean(metric));
                 std::iter::once(line.policy.clone()).chain(means).collect()
             };
-            return table(&header, self.policies.iter().map(row).collect());
+            let rows = self.policies.iter().map(row).collect();
+            return table(&header, rows) + money_note(&metrics);
         }
         let Some((first, others)) = metrics.split_first() else { return String::new() };
-        let others = &others[..others.len().min(SHOWN_BESIDE)];
+        let others = shown(others.iter().copied(), SHOWN_BESIDE);
         let mut header = vec!["policy", first.title, "+-", "min", "max", "difference", "p"];
         header.extend(others.iter().map(|metric| metric.title));
         let row = |line: &Line| {
@@ -208,7 +218,7 @@ impl Block {
             cells.extend(others.iter().map(|metric| line.mean(metric)));
             cells
         };
-        table(&header, self.policies.iter().map(row).collect())
+        table(&header, self.policies.iter().map(row).collect()) + money_note(&others)
     }
 }
 

@@ -106,6 +106,32 @@ pub(crate) struct Metric {
     of: fn(&Row) -> Option<f64>,
 }
 
+/// Metrics that fit into a table, of those that are known. The priced share stands where its dollars stand,
+/// and takes no other's place: money without it would say less than it seems to.
+pub(crate) fn shown<'m>(
+    known: impl IntoIterator<Item = &'m Metric>,
+    most: usize,
+) -> Vec<&'m Metric> {
+    let mut left = most;
+    let fits = |metric: &&Metric| {
+        let is_beside = metric.key == PRICED_SHARE.key;
+        let fits = is_beside || left > 0;
+        left -= usize::from(fits && !is_beside);
+        fits
+    };
+    known.into_iter().take_while(fits).collect()
+}
+
+/// What a column of the priced share says, if there is one.
+pub(crate) fn money_note(shown: &[&Metric]) -> &'static str {
+    match shown.iter().any(|metric| metric.key == PRICED_SHARE.key) {
+        true => {
+            "priced %: how much of the wasted GPU-time has a price; the USD are of that part alone\n"
+        }
+        false => "",
+    }
+}
+
 impl Metric {
     /// The figure, where the replay has it.
     pub(crate) fn of(&self, row: &Row) -> Option<f64> {
@@ -166,8 +192,16 @@ pub(crate) const FGD_METRICS: [Metric; 5] = [
     },
 ];
 
+/// How much of the wasted GPU-time the wasted dollars are of.
+const PRICED_SHARE: Metric = Metric {
+    key: "wasted_priced_share",
+    title: "priced %",
+    scale: 0.01,
+    of: |row| row.bill?.wasted_priced_share,
+};
+
 /// What is compared under `timed`, the most important first.
-pub(crate) const TIMED_METRICS: [Metric; 8] = [
+pub(crate) const TIMED_METRICS: [Metric; 10] = [
     Metric {
         key: "average_jct_s",
         title: "mean time h",
@@ -195,6 +229,7 @@ pub(crate) const TIMED_METRICS: [Metric; 8] = [
         scale: 1e6,
         of: |row| Some(row.bill?.wasted_usd_micros_per_month? as f64),
     },
+    PRICED_SHARE,
     Metric {
         key: "wasted_gpu_hours",
         title: "wasted GPU-h",
@@ -218,6 +253,12 @@ pub(crate) const TIMED_METRICS: [Metric; 8] = [
         title: "GPU used %",
         scale: 0.01,
         of: |row| timed(row)?.metrics.gpu_occupancy,
+    },
+    Metric {
+        key: "unfinished_jobs",
+        title: "not ended",
+        scale: 1.0,
+        of: |row| Some(timed(row)?.metrics.unfinished_jobs as f64),
     },
 ];
 

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{self, Limit};
 use crate::commands::sim::money::BriefBill;
 use crate::commands::sim::page::Section;
@@ -21,14 +22,15 @@ use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_fgd;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
-use crate::exit::UsageError;
+use crate::exit::{UsageError, refuse_twice};
+use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
-use crate::input::fgd_world::{FgdTrace, OrderFlags};
+use crate::input::fgd_world::FgdTrace;
 use crate::input::policy;
 use crate::input::prices::{PriceFlags, Prices};
 use crate::input::seeds::Seeds;
-use crate::input::trace_file::RowFlags;
+use crate::input::trace_file::{self, RowFlags};
 use crate::progress::Progress;
 
 /// Flags as written, of every command that replays more than once.
@@ -86,6 +88,8 @@ pub(crate) struct Grid {
     /// Names of what is compared, in the order given.
     pub(crate) variants: Vec<String>,
     pub(crate) seeds: Vec<u64>,
+    /// Jobs of each trace that can never start; none under `fgd`, which drops what does not fit.
+    pub(crate) impossible: Vec<Impossible>,
     work: Work,
     threads: usize,
 }
@@ -107,6 +111,7 @@ struct Point {
 impl Grid {
     /// Reads everything; a mistake shows before the first replay starts.
     pub(crate) fn new(app: &App, flags: &GridFlags) -> Result<Self> {
+        flags.refuse_repeated()?;
         match flags.protocol {
             Protocol::Fgd => fgd_grid(app, flags),
             Protocol::Timed => timed_grid(app, flags),
@@ -133,11 +138,14 @@ impl Grid {
     }
 
     /// Rows by trace, for a page.
-    pub(crate) fn sections<'r>(&self, rows: &'r [Row], against: &'r str) -> Vec<Section<'r>> {
+    pub(crate) fn sections<'r>(&'r self, rows: &'r [Row], against: &'r str) -> Vec<Section<'r>> {
         let (nodes, gpus) = (self.cluster.nodes.len(), self.cluster.total_gpus());
         let seeds = self.seeds.len();
         let of_trace = rows.chunks(self.variants.len() * seeds);
-        of_trace.map(|rows| Section { nodes, gpus, rows, seeds, against }).collect()
+        let of_trace = of_trace.zip(&self.impossible);
+        let section =
+            |(rows, impossible)| Section { nodes, gpus, rows, seeds, against, impossible };
+        of_trace.map(section).collect()
     }
 
     fn points(&self) -> Vec<Point> {
@@ -157,7 +165,7 @@ impl Grid {
         let figures = match &self.work {
             Work::Fgd { traces, check } => {
                 let trace = &traces[point.trace];
-                let orders = trace.orders(&self.cluster, seed, &OrderFlags::default())?;
+                let orders = trace.orders(&self.cluster, seed)?;
                 let world = trace.world(&self.cluster, &orders);
                 let policy = policy::seeded(&self.variants[point.variant], seed);
                 let replay = run_fgd::replay(&world, policy, *check, None, &steps)?;
@@ -211,12 +219,13 @@ impl Grid {
     fn limit(&self, trace: usize, seed: u64) -> Result<Option<Limit>> {
         match &self.work {
             Work::Fgd { traces, .. } => {
-                let orders = traces[trace].orders(&self.cluster, seed, &OrderFlags::default())?;
+                let orders = traces[trace].orders(&self.cluster, seed)?;
                 let bounds = limits::prefixes(&traces[trace].world(&self.cluster, &orders), false)?;
                 Ok(Some(Limit::from(&bounds)))
             }
             Work::Timed { traces, .. } => {
-                Ok(limits::times(&traces[trace], &self.cluster)?.map(Limit::from))
+                let limits = limits::times(&traces[trace], &self.cluster, &self.impossible[trace])?;
+                Ok(limits.map(Limit::from))
             }
         }
     }
@@ -244,6 +253,7 @@ fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         traces: traces.iter().map(|trace| trace.name.clone()).collect(),
         variants: flags.policies(&["kube-default", "dovetail"]),
         seeds: flags.seeds.as_ref().map_or_else(five, |seeds| seeds.0.clone()),
+        impossible: vec![Impossible::default(); traces.len()],
         work: Work::Fgd { traces, check: flags.check },
         threads: app.settings.threads.value as usize,
     })
@@ -252,8 +262,16 @@ fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
 fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     flags.refuse("fgd", &[("--pods", !flags.pods.is_empty())])?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
-    let read = |path: &PathBuf| crate::input::trace_file::jobs(app, path, flags.rows);
+    let read = |path: &PathBuf| trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED);
     let traces = flags.jobs.iter().map(read).collect::<Result<Vec<_>>>()?;
+    // Published orders know one pool of GPUs, and refuse what is larger.
+    let by_engine = flags.orders.iter().any(|order| !order.is_preemptive());
+    let impossible = traces.iter().map(|trace| match by_engine {
+        true => Impossible::of(&trace.jobs, &cluster),
+        false => Ok(Impossible::default()),
+    });
+    let impossible = impossible.collect::<Result<Vec<_>>>()?;
+    traces.iter().zip(&impossible).for_each(|(trace, jobs)| jobs.tell(app, &trace.source));
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
     let prices = flags.prices.of(&cluster)?;
@@ -292,12 +310,27 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
         traces: flags.jobs.iter().map(|path| trace_name(path)).collect(),
         variants,
         seeds: flags.seeds.as_ref().map_or_else(|| vec![seed], |seeds| seeds.0.clone()),
+        impossible,
         work: Work::Timed { traces, plans, prices },
         threads: app.settings.threads.value as usize,
     })
 }
 
 impl GridFlags {
+    /// A name that is there twice would be replayed twice and count as evidence twice.
+    fn refuse_repeated(&self) -> Result<()> {
+        let orders: Vec<&str> = self.orders.iter().map(|order| order.name()).collect();
+        let policies: Vec<&str> = self.policies.iter().map(String::as_str).collect();
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        let (pods, jobs) = (names(&self.pods), names(&self.jobs));
+        refuse_twice("--policies", policies)?;
+        refuse_twice("--orders", orders)?;
+        refuse_twice("--pods", pods.iter().map(String::as_str))?;
+        refuse_twice("--jobs", jobs.iter().map(String::as_str))
+    }
+
     fn policies(&self, default: &[&str]) -> Vec<String> {
         match self.policies.is_empty() {
             true => default.iter().map(|name| (*name).to_owned()).collect(),

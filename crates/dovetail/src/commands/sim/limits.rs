@@ -9,6 +9,7 @@ use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::{Cluster, Trace, TraceJob};
 use serde::Serialize;
 
+use crate::commands::sim::impossible::Impossible;
 use crate::exit::BadInput;
 use crate::input::baseline;
 
@@ -98,11 +99,16 @@ pub(crate) struct TimeLimits {
     pub(crate) wide_jobs_s: f64,
 }
 
-/// Bounds on the times of jobs; nothing without jobs.
-pub(crate) fn times(trace: &Trace, cluster: &Cluster) -> Result<Option<TimeLimits>> {
-    baseline::check_times(trace)?;
+/// Bounds on the times of the jobs that can start at all; nothing without such jobs.
+pub(crate) fn times(
+    trace: &Trace,
+    cluster: &Cluster,
+    impossible: &Impossible,
+) -> Result<Option<TimeLimits>> {
+    baseline::check_times(trace, baseline::TIMED)?;
     let gpus = u32::try_from(cluster.total_gpus())?;
-    let jobs = trace.jobs.iter().map(|job| bound_job(trace, job));
+    let possible = trace.jobs.iter().enumerate().filter(|(row, _)| !impossible.contains(*row));
+    let jobs = possible.map(|(_, job)| bound_job(trace, job));
     let jobs: Vec<BoundJob> = jobs.collect::<Result<_>>()?;
     let (makespan, completion) = (makespan_bounds(&jobs, gpus)?, completion_bounds(&jobs, gpus)?);
     let seconds = |ms: i64| ms as f64 / 1e3;

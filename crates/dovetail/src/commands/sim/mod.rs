@@ -5,6 +5,7 @@ pub(crate) mod check;
 mod compare;
 mod figures;
 mod grid;
+pub(crate) mod impossible;
 pub(crate) mod limits;
 mod money;
 mod page;

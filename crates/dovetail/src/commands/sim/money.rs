@@ -6,7 +6,7 @@ use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_trace::Trace;
 use serde::Serialize;
 
-use crate::output::table::{duration, number, table};
+use crate::output::table::{duration, number, table, wrapped};
 
 /// Free GPUs are held against waiting jobs at least so often, in virtual time.
 const MAX_CAUSE_PERIOD_MS: u64 = 600_000;
@@ -34,6 +34,8 @@ pub(crate) struct BriefBill {
     /// Free although something waited.
     pub(crate) wasted_gpu_hours: f64,
     pub(crate) wasted_usd_micros_per_month: Option<i64>,
+    /// Share of the wasted GPU-time that the dollars are of, 0 to 1; unknown where nothing was wasted.
+    pub(crate) wasted_priced_share: Option<f64>,
 }
 
 impl BriefBill {
@@ -49,6 +51,7 @@ impl BriefBill {
                 true => Some(0),
                 false => wasted.estimated_usd_micros_per_month,
             },
+            wasted_priced_share: wasted.priced_share,
         }
     }
 }
@@ -86,19 +89,18 @@ fn evidence(usage: &UsageReport) -> String {
     let mut text = String::new();
     for model in &usage.models {
         let name = model.model.as_deref().unwrap_or("GPUs without a model");
-        text += &match (model.usd_micros_per_gpu_hour, &model.price_source) {
+        let line = match (model.usd_micros_per_gpu_hour, &model.price_source) {
             (Some(micros), Some(source)) => {
                 let assumed = if model.price_is_assumed { ", assumed" } else { "" };
                 let usd = format_usd_micros(micros);
-                format!("{name}: {usd} USD per GPU-hour{assumed} ({source})\n")
+                format!("{name}: {usd} USD per GPU-hour{assumed} ({source})")
             }
-            _ => format!("{name}: price unknown; set one with --gpu-price\n"),
+            _ => format!("{name}: price unknown; set one with --gpu-price"),
         };
+        text += &wrapped(&line, 0);
     }
     match usage.total.installed.priced_share {
-        Some(share) if share < 1.0 => {
-            format!("{text}{:.1} % of the GPU-time has a price\n", share * 100.0)
-        }
-        _ => text,
+        Some(share) => format!("{text}{:.1} % of the GPU-time has a price\n", share * 100.0),
+        None => text,
     }
 }

@@ -6,6 +6,7 @@ use dovetail_sim::report::{
 };
 
 use crate::commands::sim::figures::{Figures, Row};
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::Limit;
 
 /// Everything about one trace on one cluster.
@@ -19,6 +20,7 @@ pub(crate) struct Section<'r> {
     pub(crate) seeds: usize,
     /// The policy that the others are compared with.
     pub(crate) against: &'r str,
+    pub(crate) impossible: &'r Impossible,
 }
 
 /// The page of some traces.
@@ -98,6 +100,8 @@ impl Section<'_> {
             gpus: self.gpus,
             limit_average_jct_s: limits.map(|(average_jct_s, _)| average_jct_s),
             limit_makespan_s: limits.map(|(_, makespan_s)| makespan_s),
+            impossible_jobs: self.impossible.impossible_jobs,
+            first_impossible_jobs: self.impossible.first_impossible_jobs.clone(),
             policies: self.policies().into_iter().map(policy).collect(),
         }
     }

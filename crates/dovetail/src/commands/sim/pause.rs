@@ -16,7 +16,7 @@ use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
 use crate::exit::{BadInput, UsageError};
 use crate::input::file::open;
-use crate::output::file::OutputFile;
+use crate::output::file::{check_place, write_whole};
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
@@ -57,6 +57,7 @@ impl PauseFlags {
         };
         let at_ms = seconds.checked_mul(1_000);
         let at_ms = at_ms.ok_or_else(|| UsageError(format!("--pause-at {seconds}: too late")))?;
+        check_place(path)?;
         Ok(Some(Pause { at_ms, path }))
     }
 }
@@ -89,10 +90,7 @@ pub(crate) fn write(
     let body = serde_json::to_string(&body).context("cannot express the checkpoint as JSON")?;
     let head = Head { sha256: hexadecimal(&Sha256::digest(&body)) };
     let head = serde_json::to_string(&head).context("cannot express the checkpoint as JSON")?;
-    let mut file = OutputFile::create(path)?;
-    let written = writeln!(file, "{head}\n{body}");
-    written.with_context(|| format!("{}: cannot be written", path.display()))?;
-    file.finish(path)
+    write_whole(path, |file| writeln!(file, "{head}\n{body}"))
 }
 
 /// A simulation as it was kept, with its account of GPU-time.

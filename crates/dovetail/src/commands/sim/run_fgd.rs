@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{Limit, prefixes};
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::recording::Recording;
@@ -56,7 +57,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.pods.as_deref().context("the command line asks for --pods")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
-    let orders = trace.orders(&cluster, seed, &flags.orders)?;
+    let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
     let progress = Progress::new("pods", orders.arrivals.len() as u64);
     let world = trace.world(&cluster, &orders);
     let replay = replay(&world, policy, flags.check, flags.record.as_deref(), &progress)?;
@@ -76,7 +77,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         };
         let (nodes, gpus) = (cluster.nodes.len(), cluster.total_gpus());
         let title = format!("{name} on {}", trace.name);
-        let section = Section { nodes, gpus, rows: &[row], seeds: 1, against: "" };
+        let impossible = &Impossible::default();
+        let section = Section { nodes, gpus, rows: &[row], seeds: 1, against: "", impossible };
         return app.print(&page(&title, &[section])?);
     }
     let report = report(&trace, &cluster, name, seed, started_from, replay);

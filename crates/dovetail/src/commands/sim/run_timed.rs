@@ -10,13 +10,14 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::sim::figures::{Figures, Row};
+use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
 use crate::exit::UsageError;
-use crate::input::trace_file;
+use crate::input::{baseline, trace_file};
 use crate::output::table::{duration, facts, percent, whole};
 use crate::output::{Output, style::Stream};
 use crate::progress::Progress;
@@ -54,6 +55,8 @@ struct Report {
     gpus: u64,
     #[serde(flatten)]
     figures: TimedFigures,
+    #[serde(flatten)]
+    impossible: Impossible,
     learning_started_from: Option<String>,
     /// Absent for published orders, which keep no account of GPU-time.
     usage: Option<UsageReport>,
@@ -70,7 +73,14 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let plan = plan(app, flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
-    let trace = trace_file::jobs(app, path, flags.rows)?;
+    let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
+    let prices = flags.prices.of(&cluster)?;
+    // Published orders know one pool of GPUs, and refuse what is larger.
+    let impossible = match plan.order.is_preemptive() {
+        true => Impossible::default(),
+        false => Impossible::of(&trace.jobs, &cluster)?,
+    };
+    impossible.tell(app, &trace.source);
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let files = Files {
         record: flags.record.as_deref(),
@@ -86,7 +96,6 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         }
         app.note("the simulation ended before the pause: no checkpoint was written");
     }
-    let prices = flags.prices.of(&cluster)?;
     let usage = figures.usage.as_ref().map(|usage| UsageReport::new(usage, &prices));
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
@@ -97,6 +106,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         nodes: cluster.nodes.len(),
         gpus: cluster.total_gpus(),
         figures,
+        impossible,
         learning_started_from: policy.as_deref().and_then(|name| flags.learning.started_from(name)),
         policy,
         usage,
@@ -104,7 +114,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     match output {
         Output::Json => app.print_json(&report),
         Output::Html => {
-            let limit = limits::times(&trace, &cluster)?.map(limits::Limit::from);
+            let limit =
+                limits::times(&trace, &cluster, &report.impossible)?.map(limits::Limit::from);
             app.print(&report.page(limit)?)
         }
         _ => app.print(&report.text(app)),
@@ -211,7 +222,8 @@ impl Report {
             learning_started_from: self.learning_started_from,
         };
         let (nodes, gpus) = (self.nodes, self.gpus);
-        page(&title, &[Section { nodes, gpus, rows: &[row], seeds: 1, against: "" }])
+        let impossible = &self.impossible;
+        page(&title, &[Section { nodes, gpus, rows: &[row], seeds: 1, against: "", impossible }])
     }
 
     /// What a person wants to see.
@@ -223,19 +235,26 @@ impl Report {
         let mut rows = vec![
             ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
             ("jobs", whole(figures.metrics.jobs)),
-            (
-                "submission to end",
-                spread("mean", figures.metrics.average_jct_s, figures.metrics.p99_jct_s),
-            ),
-            (
-                "submission to start",
-                spread("mean", figures.metrics.average_queue_s, figures.metrics.p99_queue_s),
-            ),
+            ("submission to end", {
+                let metrics = &figures.metrics;
+                let (ended, jobs) = (metrics.jobs - metrics.unfinished_jobs, metrics.jobs);
+                spread(metrics.average_jct_s, metrics.p99_jct_s) + &covered(ended, jobs, "ended")
+            }),
+            ("submission to start", {
+                let metrics = &figures.metrics;
+                let (started, jobs) = (metrics.started_jobs, metrics.jobs);
+                spread(metrics.average_queue_s, metrics.p99_queue_s)
+                    + &covered(started, jobs, "started")
+            }),
             ("end of the last job", time(figures.metrics.makespan_s)),
             ("GPU time used", percent(figures.metrics.gpu_occupancy.map(|share| share * 100.0))),
         ];
         if figures.metrics.unfinished_jobs > 0 {
             rows.insert(2, ("jobs that did not end", whole(figures.metrics.unfinished_jobs)));
+        }
+        if self.impossible.impossible_jobs > 0 {
+            let count = whole(self.impossible.impossible_jobs);
+            rows.insert(3, ("  of these can never start", count));
         }
         if figures.metrics.restarts > 0 {
             rows.push(("restarts after failures", whole(figures.metrics.restarts)));
@@ -250,15 +269,24 @@ impl Report {
         rows.push(("event log", figures.event_log_hash.clone()));
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));
         let title = app.style(Stream::Result).strong(&title);
-        format!("{title}\n\n{}{}", facts(rows), money.unwrap_or_default())
+        let never = self.impossible.text();
+        format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }
 }
 
-fn spread(name: &str, mean_s: Option<f64>, p99_s: Option<f64>) -> String {
+fn spread(mean_s: Option<f64>, p99_s: Option<f64>) -> String {
     match (mean_s, p99_s) {
         (Some(mean_s), Some(p99_s)) => {
-            format!("{name} {}, p99 {}", duration(mean_s), duration(p99_s))
+            format!("mean {}, p99 {}", duration(mean_s), duration(p99_s))
         }
         _ => "-".to_owned(),
+    }
+}
+
+/// What a mean covers, where that is not all.
+fn covered(some: u64, all: u64, did: &str) -> String {
+    match some < all {
+        true => format!(", of the {} jobs that {did}", whole(some)),
+        false => String::new(),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::commands::sim::figures::{Metric, Row, metrics_of};
+use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
 use crate::output::Output;
 use crate::output::table::{number, table};
@@ -20,7 +20,7 @@ pub(crate) struct SweepFlags {
 }
 
 /// Metrics that fit into the table beside the names.
-const SHOWN: usize = 5;
+const SHOWN: usize = 4;
 
 /// Replays every combination.
 pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
@@ -40,7 +40,7 @@ fn table_of(rows: &[Row]) -> String {
     // Without limits there is no distance to them.
     let known = |metric: &&Metric| rows.iter().any(|row| metric.of(row).is_some());
     let metrics = rows.first().map_or(&[][..], metrics_of).iter().filter(known);
-    let metrics: Vec<&Metric> = metrics.take(SHOWN).collect();
+    let metrics = shown(metrics, SHOWN);
     let mut header = vec!["trace", "policy", "seed"];
     header.extend(metrics.iter().map(|metric| metric.title));
     let cells = |row: &Row| {
@@ -50,7 +50,7 @@ fn table_of(rows: &[Row]) -> String {
         );
         cells
     };
-    table(&header, rows.iter().map(cells).collect())
+    table(&header, rows.iter().map(cells).collect()) + money_note(&metrics)
 }
 
 /// The keys of the JSON rows as columns; a row without a key has an empty cell.

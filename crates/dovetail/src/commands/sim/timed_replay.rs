@@ -161,7 +161,7 @@ fn by_engine(
     files: Files<'_>,
     progress: &Progress,
 ) -> Result<TimedFigures> {
-    baseline::check_times(trace)?;
+    baseline::check_times(trace, baseline::TIMED)?;
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
@@ -236,6 +236,7 @@ fn as_published(
     let metrics = TimedMetrics {
         jobs: run.metrics.jobs as u64,
         unfinished_jobs: 0,
+        started_jobs: run.metrics.jobs as u64,
         average_jct_s: Some(run.metrics.average_jct_s),
         p99_jct_s: Some(run.metrics.p99_jct_s),
         makespan_s: Some(run.metrics.makespan_s),

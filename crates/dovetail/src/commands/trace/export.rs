@@ -7,10 +7,10 @@ use clap::Args;
 use dovetail_trace::write_job_table;
 use serde::Serialize;
 
-use super::write_file;
 use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::Output;
+use crate::output::file::write_whole;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -38,8 +38,8 @@ struct Report {
 /// Writes a job table.
 pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
     let output = app.output("trace export", &[Output::Table, Output::Json])?;
-    let trace = trace_file::jobs(app, &flags.jobs, flags.rows)?;
-    let left_out_columns = write_file(&flags.to, |file| write_job_table(&trace, file))?;
+    let trace = trace_file::jobs_with_times(app, &flags.jobs, flags.rows, "a job table")?;
+    let left_out_columns = write_whole(&flags.to, |file| write_job_table(&trace, file))?;
     let written = flags.to.display().to_string();
     let report = Report { jobs: trace.jobs.len(), left_out_columns, written };
     match output {

@@ -11,10 +11,10 @@ use dovetail_trace::{
 };
 use serde::Serialize;
 
-use super::write_file;
 use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::Output;
+use crate::output::file::write_whole;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -70,12 +70,12 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
     let written = flags.to.display().to_string();
     let report = if format.holds_nodes() {
         let cluster = trace_file::machines_with(app, &flags.file, &options)?;
-        write_file(&flags.to, |file| write_cluster(&cluster, file))?;
+        write_whole(&flags.to, |file| write_cluster(&cluster, file))?;
         let (nodes, skipped_rows) = (Some(cluster.nodes.len()), cluster.skipped.len());
         Report { format, jobs: None, nodes, skipped_rows, written }
     } else {
         let trace = trace_file::jobs_with(app, &flags.file, &options)?;
-        write_file(&flags.to, |file| write_trace(&trace, file))?;
+        write_whole(&flags.to, |file| write_trace(&trace, file))?;
         let (jobs, skipped_rows) = (Some(trace.jobs.len()), trace.skipped.len());
         Report { format, jobs, nodes: None, skipped_rows, written }
     };

@@ -5,11 +5,7 @@ mod import;
 mod stats;
 mod synth;
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
 
 use crate::app::App;
@@ -37,17 +33,4 @@ impl Command {
             Self::Export(flags) => export::run(app, &flags),
         }
     }
-}
-
-/// Writes a file; the writer's own error says what could not be written.
-fn write_file<T, E: Into<anyhow::Error>>(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
-) -> Result<T> {
-    let name = path.display();
-    let file = File::create(path).with_context(|| format!("{name}: cannot create it"))?;
-    let mut file = BufWriter::new(file);
-    let written = write(&mut file).map_err(Into::into).with_context(|| name.to_string())?;
-    file.flush().with_context(|| format!("{name}: cannot write it"))?;
-    Ok(written)
 }

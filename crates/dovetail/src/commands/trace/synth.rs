@@ -9,10 +9,10 @@ use dovetail_trace::synth::{PROFILES, SynthConfig, SynthModel, SynthProfile, syn
 use dovetail_trace::{write_cluster, write_trace};
 use serde::Serialize;
 
-use super::write_file;
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::output::Output;
+use crate::output::file::write_whole;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -67,8 +67,8 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
         return Err(UsageError(text).into());
     }
     let made = synth(&settings)?;
-    write_file(&flags.to_nodes, |file| write_cluster(&made.cluster, file))?;
-    write_file(&flags.to_jobs, |file| write_trace(&made.trace, file))?;
+    write_whole(&flags.to_nodes, |file| write_cluster(&made.cluster, file))?;
+    write_whole(&flags.to_jobs, |file| write_trace(&made.trace, file))?;
     let milli_ms: u128 = made.trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
     let report = Report {
         settings,

@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::record::FORMAT;
 use crate::timed::{Progress, Simulation, TimedConfig, TimedError, TimedWorld};
+
+/// Version of the checkpoint's form.
+const FORMAT: u32 = 1;
 
 /// Everything needed to go on, besides the trace itself, which is named by its digest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// [`FORMAT`].
+    /// Version of its form.
     pub dovetail_checkpoint: u32,
     /// Version of the program that wrote it.
     pub build: String,

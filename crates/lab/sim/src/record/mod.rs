@@ -1,7 +1,8 @@
 //! Recordings: everything the engine was told and everything it answered, line by line.
 //!
 //! A recording starts with the snapshot, the configuration (with what the policy had learnt) and the build.
-//! [`replay`] tells a fresh engine the same and compares the answers.
+//! [`replay`] tells a fresh engine the same and compares the answers. The last line is an end mark, so that a
+//! recording that was cut off is told from a whole one.
 
 mod checkpoint;
 mod recorder;
@@ -16,8 +17,8 @@ pub use checkpoint::{Checkpoint, CheckpointError};
 pub use recorder::Recorder;
 pub use replay::{Divergence, ReplayReport, replay};
 
-/// Version of the recording's form.
-pub const FORMAT: u32 = 1;
+/// Version of the recording's form. Form 1 had no end mark.
+pub const FORMAT: u32 = 2;
 
 /// First line of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub struct Header {
     pub snapshot: Snapshot,
 }
 
-/// Every other line: what happened at one instant, and what was decided.
+/// Every line between the first and the last: what happened at one instant, and what was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// When.
@@ -41,6 +42,15 @@ pub struct Step {
     pub events: Vec<Event>,
     /// What it answered.
     pub actions: Vec<Action>,
+}
+
+/// Last line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndMark {
+    /// Lines of [`Step`]s before it.
+    pub end_of_steps: u64,
+    /// Hash of everything that happened and was decided in them.
+    pub event_log_hash: String,
 }
 
 /// Why a recording cannot be written or replayed.
@@ -63,5 +73,16 @@ pub enum RecordError {
         line: u64,
         /// What is wrong with it.
         problem: String,
+    },
+    /// It stops before its end mark.
+    #[error(
+        "{file}: the recording stops after line {whole_lines} without its end mark: it was cut off while it was \
+         written or copied; copy it again, or record the run again"
+    )]
+    CutOff {
+        /// The file.
+        file: String,
+        /// Lines that are whole.
+        whole_lines: u64,
     },
 }

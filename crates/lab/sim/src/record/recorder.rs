@@ -5,7 +5,8 @@ use std::io::Write;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
 
-use crate::record::{FORMAT, Header, RecordError, Step};
+use crate::event_log::EventLog;
+use crate::record::{EndMark, FORMAT, Header, RecordError, Step};
 use crate::timed::Observer;
 
 /// Writes a recording; the first error stops it and is kept for [`Recorder::finish`].
@@ -14,6 +15,8 @@ pub struct Recorder<W> {
     file: String,
     output: W,
     failed: Option<std::io::Error>,
+    steps: u64,
+    log: EventLog,
 }
 
 impl<W: Write> Recorder<W> {
@@ -25,7 +28,13 @@ impl<W: Write> Recorder<W> {
         config: &EngineConfig,
         engine: &Engine,
     ) -> Self {
-        let mut recorder = Self { file: file.to_owned(), output, failed: None };
+        let mut recorder = Self {
+            file: file.to_owned(),
+            output,
+            failed: None,
+            steps: 0,
+            log: EventLog::default(),
+        };
         let mut config = config.clone();
         config.policy.learnt = engine.policy().learnt().cloned();
         let header = Header {
@@ -41,14 +50,19 @@ impl<W: Write> Recorder<W> {
     /// Adds one instant.
     pub fn step(&mut self, now_ms: u64, events: &[Event], plan: &Plan) {
         let step = Step { now_ms, events: events.to_vec(), actions: plan.actions.clone() };
+        self.steps += 1;
+        step.events.iter().for_each(|event| self.log.happened(now_ms, event));
+        step.actions.iter().for_each(|action| self.log.decided(action));
         self.line(&step);
     }
 
-    /// Ends the recording and gives the output back.
+    /// Writes the end mark and gives the output back.
     ///
     /// # Errors
     /// The first error of writing.
     pub fn finish(mut self) -> Result<W, RecordError> {
+        let end = EndMark { end_of_steps: self.steps, event_log_hash: self.log.hash() };
+        self.line(&end);
         let flushed = self.output.flush();
         match self.failed.or(flushed.err()) {
             Some(source) => Err(RecordError::Io { file: self.file, source }),

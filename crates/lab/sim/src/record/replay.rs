@@ -1,6 +1,6 @@
 //! Replaying a recording and comparing every answer.
 
-use std::io::BufRead;
+use std::io::{BufRead, ErrorKind};
 
 use dovetail_model::{Action, Plan};
 use dovetail_plan::Engine;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::event_log::EventLog;
-use crate::record::{FORMAT, Header, RecordError, Step};
+use crate::record::{EndMark, FORMAT, Header, RecordError, Step};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,18 +41,11 @@ pub struct Divergence {
 /// Replays a recording up to its end or its first divergence.
 ///
 /// # Errors
-/// [`RecordError`] names the line that cannot be read or that the engine refuses.
+/// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the recording was
+/// cut off.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
     let mut lines = Lines { file, input, line: 0, text: String::new() };
-    let header: Header = lines
-        .next()?
-        .ok_or_else(|| lines.problem("the file is empty: expected the header of a recording"))?;
-    if header.dovetail_recording != FORMAT {
-        let found = header.dovetail_recording;
-        return Err(
-            lines.problem(&format!("recording of form {found}: this program reads {FORMAT}"))
-        );
-    }
+    let header = lines.header()?;
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
     let mut log = EventLog::default();
@@ -63,7 +56,11 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
         divergence: None,
         event_log_hash: String::new(),
     };
-    while let Some(step) = lines.next::<Step>()? {
+    let end = loop {
+        let step = match lines.step_or_end()? {
+            Line::Step(step) => step,
+            Line::End(end) => break Some(end),
+        };
         let mut plan = Plan::default();
         for event in step.events {
             log.happened(step.now_ms, &event);
@@ -77,10 +74,13 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
         report.actions += plan.actions.len() as u64;
         report.divergence = first_difference(lines.line, step.now_ms, &step.actions, &plan.actions);
         if report.divergence.is_some() {
-            break;
+            break None;
         }
-    }
+    };
     report.event_log_hash = log.hash();
+    if let Some(end) = end {
+        lines.check_end(&end, &report)?;
+    }
     Ok(report)
 }
 
@@ -108,16 +108,80 @@ struct Lines<'f, R> {
     text: String,
 }
 
+/// A line after the first.
+enum Line {
+    Step(Step),
+    End(EndMark),
+}
+
+/// How the end mark begins, and no step does.
+const END: &str = "{\"end_of_steps\"";
+
 impl<R: BufRead> Lines<'_, R> {
-    fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, RecordError> {
+    fn header(&mut self) -> Result<Header, RecordError> {
+        if !self.advance()? {
+            return Err(self.problem("the file is empty: expected the header of a recording"));
+        }
+        let header: Header = self.parsed()?;
+        match header.dovetail_recording {
+            FORMAT => Ok(header),
+            found => {
+                let problem = format!(
+                    "recording of form {found}, and this program reads form {FORMAT}: record the run again"
+                );
+                Err(self.problem(&problem))
+            }
+        }
+    }
+
+    fn step_or_end(&mut self) -> Result<Line, RecordError> {
+        if !self.advance()? {
+            return Err(self.cut_off());
+        }
+        match self.text.starts_with(END) {
+            true => self.parsed().map(Line::End),
+            false => self.parsed().map(Line::Step),
+        }
+    }
+
+    /// Whether the end mark says what was there, and nothing follows it.
+    fn check_end(&mut self, end: &EndMark, report: &ReplayReport) -> Result<(), RecordError> {
+        if end.end_of_steps != report.steps {
+            let (recorded, found) = (end.end_of_steps, report.steps);
+            let problem = format!("{recorded} instants were recorded and {found} are here");
+            return Err(self.problem(&problem));
+        }
+        if end.event_log_hash != report.event_log_hash {
+            return Err(self.problem("the events are not the ones that were recorded"));
+        }
+        match self.advance()? {
+            true => Err(self.problem("something follows the end mark of the recording")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads a line; false at the end of the file.
+    fn advance(&mut self) -> Result<bool, RecordError> {
         self.text.clear();
         self.line += 1;
-        let io_error = |source| RecordError::Io { file: self.file.to_owned(), source };
-        if self.input.read_line(&mut self.text).map_err(io_error)? == 0 {
-            return Ok(None);
+        match self.input.read_line(&mut self.text) {
+            Ok(0) => Ok(false),
+            // A line without its end is the last one, and half of it is missing.
+            Ok(_) if !self.text.ends_with('\n') && self.line > 1 => Err(self.cut_off()),
+            Ok(_) => Ok(true),
+            // A compressed file that was cut.
+            Err(source) if source.kind() == ErrorKind::UnexpectedEof => Err(self.cut_off()),
+            Err(source) => Err(RecordError::Io { file: self.file.to_owned(), source }),
         }
+    }
+
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
         let read = serde_json::from_str(&self.text);
-        read.map(Some).map_err(|error| self.problem(&format!("not a line of a recording: {error}")))
+        read.map_err(|error| self.problem(&format!("not a line of a recording: {error}")))
+    }
+
+    fn cut_off(&self) -> RecordError {
+        RecordError::CutOff { file: self.file.to_owned(), whole_lines: self.line - 1 }
     }
 
     fn problem(&self, problem: &str) -> RecordError {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fgd::FgdRun;
-use crate::timed::TimedMetrics;
+use crate::timed::{ImpossibleJob, TimedMetrics};
 use crate::timeline::{Series, UsageReport};
 
 /// A report: any number of comparisons of either protocol.
@@ -122,6 +122,12 @@ pub struct TimedComparison {
     pub limit_average_jct_s: Option<f64>,
     /// End of the last job that no schedule beats; `None` if it was not computed.
     pub limit_makespan_s: Option<f64>,
+    /// Jobs that can never start on this cluster.
+    #[serde(default)]
+    pub impossible_jobs: u64,
+    /// The first of them, with reasons.
+    #[serde(default)]
+    pub first_impossible_jobs: Vec<ImpossibleJob>,
     /// The policies; the first is what the others are compared with.
     pub policies: Vec<TimedPolicy>,
 }

@@ -91,7 +91,6 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
     let monthly = |some: AmountReport| some.estimated_usd_micros_per_month.map(|m| m as f64 / 1e6);
     let money = Spread::of(amounts().map(|some| some.and_then(monthly)));
     let priced = Spread::of(amounts().map(|some| some.and_then(|some| some.priced_share)));
-    let partly = priced.filter(|priced| priced.mean < 1.0);
     [
         Cell {
             text: Spread::full_text(hours, amount),
@@ -100,7 +99,8 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
         },
         Cell {
             text: Spread::full_text(money, usd),
-            note: partly.map_or_else(String::new, |p| format!("{:.0} % priced", p.mean * 100.0)),
+            note: priced
+                .map_or_else(String::new, |p| format!("{} priced", percent(p.mean * 100.0))),
             ..Cell::default()
         },
     ]

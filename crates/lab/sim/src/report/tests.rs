@@ -71,6 +71,7 @@ fn timed_policy(name: &str, fragmented: u32) -> TimedPolicy {
     let metrics = TimedMetrics {
         jobs: 12,
         unfinished_jobs: 0,
+        started_jobs: 12,
         average_jct_s: Some(3_000.0 + f64::from(fragmented) * 100.0),
         p99_jct_s: Some(7_000.0),
         makespan_s: Some(20_000.0),
@@ -142,6 +143,7 @@ fn data(first: &str, second: &str) -> ReportData {
             limit_average_jct_s: Some(2_500.0),
             limit_makespan_s: None,
             policies: vec![timed_policy(first, 3), timed_policy(second, 1)],
+            ..TimedComparison::default()
         }],
         notes: vec!["One more thing.".to_owned()],
     }

@@ -13,6 +13,9 @@ use crate::timeline::{AmountReport, UsageReport};
 /// A figure of one run.
 type OfRun = Box<dyn Fn(&TimedRun) -> Option<f64>>;
 
+/// An amount of an account.
+type OfUsage = fn(&UsageReport) -> AmountReport;
+
 /// A row of the comparison.
 pub(crate) struct Measure {
     pub(crate) name: String,
@@ -94,6 +97,9 @@ pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
     FreeCause::ALL.into_iter().filter(has).collect()
 }
 
+/// Place of the group of money.
+const MONEY: usize = 2;
+
 /// What is compared.
 pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
     let mut groups = vec![Group { name: "Queue and jobs", measures: of_jobs(comparison) }];
@@ -132,6 +138,10 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
     let runs = || comparison.policies.iter().flat_map(|policy| &policy.runs);
     if runs().any(|run| run.metrics.unfinished_jobs > 0) {
         measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
+        let impossible = comparison.impossible_jobs as f64;
+        measures.push(
+            Measure::new("of these can never start", grouped, move |_| Some(impossible)).part(),
+        );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
     measures.push(Measure::percent("GPU-time of finished work, to the last end", used));
@@ -173,13 +183,17 @@ fn of_money() -> Vec<Measure> {
             Some(micros as f64 / 1e6)
         })
     };
-    let priced = |run: &TimedRun| Some(run.usage()?.total.installed.priced_share? * 100.0);
-    vec![
-        usd("the cluster", |usage| usage.total.installed),
-        usd("free GPUs", |usage| usage.total.free),
-        usd("free while work waited", UsageReport::free_while_work_waited),
-        Measure::percent("share of the GPU-time with a price", priced),
-    ]
+    // The dollars of a total are those of its priced part.
+    let priced = |of: OfUsage| {
+        let share = move |run: &TimedRun| Some(of(run.usage()?).priced_share? * 100.0);
+        Measure::percent("of GPU-time with a price", share).part()
+    };
+    let totals: [(&str, OfUsage); 3] = [
+        ("the cluster", |usage| usage.total.installed),
+        ("free GPUs", |usage| usage.total.free),
+        ("free while work waited", UsageReport::free_while_work_waited),
+    ];
+    totals.into_iter().flat_map(|(name, of)| [usd(name, of), priced(of)]).collect()
 }
 
 /// The section of one comparison.
@@ -226,12 +240,18 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
             ),
         };
         let note = note.replace(" ()", "");
+        let priced =
+            groups.get(group)?.measures.iter().skip_while(|other| other.name != name).nth(1);
+        let note = match priced.filter(|priced| group == MONEY && priced.spread(last).is_some()) {
+            Some(priced) => format!("{note}; {} of that GPU-time has a price", priced.text(last)),
+            None => note,
+        };
         Some(Tile { label: label.to_owned(), value: measure.text(last), note })
     };
     [
         tile(1, "allocated, share of installed", "of the GPU-time is allocated"),
         tile(1, "free while work waited", "GPUs free while work waits, on average"),
-        tile(2, "free while work waited", "a month for GPUs free while work waits (estimate)"),
+        tile(MONEY, "free while work waited", "a month for GPUs free while work waits (estimate)"),
         tile(0, "time in queue, mean", "in queue, on average"),
     ]
     .into_iter()
@@ -270,11 +290,12 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
     let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
     let mut notes = notes_on_accounts(comparison);
     notes.push(
-        "Queue and job figures are over all jobs of the trace, whenever they started or ended; GPU figures are \
+        "Queue and job figures are over all jobs of the trace that started or ended, whenever that was; GPU figures are \
          over the period. Time in queue counts from submission to the first start; p50 and p99 are the values at \
          the positions floor(0.5 n) and floor(0.99 n) of the sorted times."
             .to_owned(),
     );
+    notes.extend(note_on_unfinished(comparison));
     notes.push(match runs.len() {
         1 => format!(
             "One run (seed {}). The replay is deterministic, so the figures are exact for these jobs; how they \
@@ -303,6 +324,28 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
         ))
     }));
     notes
+}
+
+/// What the means leave out, and why.
+fn note_on_unfinished(comparison: &TimedComparison) -> Option<String> {
+    let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
+    if !runs.any(|run| run.metrics.unfinished_jobs > 0) {
+        return None;
+    }
+    let mut note = "Some jobs did not end. Times in queue are of the jobs that started, times to the end of those \
+                    that ended: policies that differ in this number are not compared on the same jobs."
+        .to_owned();
+    if comparison.impossible_jobs > 0 {
+        let jobs = comparison.first_impossible_jobs.iter();
+        let named: Vec<String> = jobs
+            .map(|job| format!("{} ({})", printable(&job.job), printable(&job.reason)))
+            .collect();
+        let count = grouped(comparison.impossible_jobs as f64);
+        note += &format!(" {count} jobs can never start on this cluster: {}", named.join("; "));
+        let is_all = comparison.impossible_jobs == named.len() as u64;
+        note += if is_all { "." } else { ", and others." };
+    }
+    Some(note)
 }
 
 /// What the accounts say of themselves.

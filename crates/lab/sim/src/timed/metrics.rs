@@ -17,13 +17,16 @@ pub struct JobOutcome {
     pub repeated_gpu_milli_ms: u64,
 }
 
-/// Figures over all jobs. Means and quantiles are over the jobs that ended.
+/// Figures over all jobs. Means and quantiles are over the jobs that ended, those of the queue over the jobs that
+/// started.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedMetrics {
     /// Jobs of the trace.
     pub jobs: u64,
     /// Jobs that did not end.
     pub unfinished_jobs: u64,
+    /// Jobs that started at least once.
+    pub started_jobs: u64,
     /// Mean of end − submission; `None` if none ended.
     pub average_jct_s: Option<f64>,
     /// The job completion time at position floor(0.99 n) of the sorted ones.
@@ -57,6 +60,7 @@ impl TimedMetrics {
         Self {
             jobs: outcomes.len() as u64,
             unfinished_jobs: (outcomes.len() - jct.len()) as u64,
+            started_jobs: queue.len() as u64,
             average_jct_s: mean_s(&jct),
             p99_jct_s: at_s(&jct, 99, 100),
             makespan_s: last_end_ms.map(|ms| ms as f64 / 1000.0),

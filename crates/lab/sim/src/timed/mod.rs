@@ -5,6 +5,7 @@
 
 pub mod cluster_events;
 mod faults;
+mod impossible;
 mod metrics;
 mod progress;
 mod run;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use faults::FaultModel;
+pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics};
 pub use progress::Progress;
 pub use run::{Observer, Simulation};
@@ -65,18 +67,6 @@ pub enum TimedError {
     NoDuration {
         /// Name of the job.
         job: String,
-    },
-    /// A job needs more GPUs than there are.
-    #[error(
-        "job {job} asks for {asked_gpus} GPUs and the cluster has {cluster_gpus}: it could never start"
-    )]
-    LargerThanCluster {
-        /// Name of the job.
-        job: String,
-        /// GPUs it asks for.
-        asked_gpus: u64,
-        /// GPUs there are.
-        cluster_gpus: u64,
     },
     /// An event names a machine that does not exist.
     #[error("{action} at {at_ms} ms names the node `{node}`, which is not in the node list")]

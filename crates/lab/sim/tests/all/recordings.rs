@@ -1,7 +1,7 @@
 //! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
 
 use dovetail_plan::{EngineConfig, PolicySpec};
-use dovetail_sim::record::{Checkpoint, Recorder, replay};
+use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay};
 use dovetail_sim::timed::cluster_events::read_cluster_events;
 use dovetail_sim::timed::{Estimates, FaultModel, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::synth::{SynthConfig, synth};
@@ -75,9 +75,33 @@ fn a_recording_replays_and_a_changed_one_is_caught() {
         let changed = text.replace(original, &original.replace(&node(original), "elsewhere"));
         let report = replay("log", changed.as_bytes()).unwrap();
         assert_eq!(report.divergence.unwrap().line, line as u64 + 1, "{policy}");
-        let torn = &text[..text.len() - 20];
-        let error = replay("log", torn.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains(&format!("line {}", text.lines().count())), "{error}");
+    }
+}
+
+#[test]
+fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
+    let text = String::from_utf8(run("dovetail").1).unwrap();
+    let lines = text.lines().count();
+    let ends: Vec<usize> = text.match_indices('\n').map(|(place, _)| place + 1).collect();
+    // Between two lines, within one, and the last line alone.
+    for (kept, whole_lines) in [
+        (ends[lines - 2], lines - 1),
+        (ends[lines / 2], lines / 2 + 1),
+        (ends[lines / 2] + 9, lines / 2 + 1),
+        (text.len() - 1, lines - 1),
+    ] {
+        match replay("log", &text.as_bytes()[..kept]) {
+            Err(RecordError::CutOff { whole_lines: told, .. }) => {
+                assert_eq!(told, whole_lines as u64, "cut at {kept}");
+            }
+            other => panic!("cut at {kept}: {other:?}"),
+        }
+    }
+    let without_a_line = text.replacen(&text[ends[0]..ends[1]], "", 1);
+    let longer = format!("{text}{}", &text[ends[1]..ends[2]]);
+    for changed in [without_a_line, longer] {
+        let report = replay("log", changed.as_bytes());
+        assert!(report.is_err() || report.unwrap().divergence.is_some());
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
+        format: Some(table.format()),
+        lines: rows.lines,
         known: Known { submit_times: true, cpu: false, memory: false, gpu_models: false },
         skipped: rows.skipped,
         notes: table.notes(),

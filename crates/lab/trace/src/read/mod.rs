@@ -132,6 +132,8 @@ fn format_of(lines: &mut LineReader, forced: Option<Format>) -> Result<Format, T
 /// What [`read_rows`] found.
 pub(crate) struct Rows<T> {
     pub(crate) values: Vec<T>,
+    /// Line of each value.
+    pub(crate) lines: Vec<u64>,
     pub(crate) skipped: Vec<SkippedRow>,
 }
 
@@ -145,7 +147,7 @@ pub(crate) fn read_rows<T>(
     id: impl Fn(&T) -> &str,
     mut parse: impl FnMut(RowView<'_>) -> Result<Option<T>, RowProblem>,
 ) -> Result<Rows<T>, TraceError> {
-    let mut rows = Rows { values: Vec::new(), skipped: Vec::new() };
+    let mut rows = Rows { values: Vec::new(), lines: Vec::new(), skipped: Vec::new() };
     let mut first_lines: HashMap<String, u64> = HashMap::new();
     loop {
         let parsed = match table.advance()? {
@@ -158,7 +160,11 @@ pub(crate) fn read_rows<T>(
             }),
         };
         match parsed {
-            Ok(value) => rows.values.extend(value),
+            Ok(Some(value)) => {
+                rows.values.push(value);
+                rows.lines.push(table.line());
+            }
+            Ok(None) => {}
             Err(problem) => {
                 let error = problem.at(table.file(), table.line());
                 if !options.skip_bad_rows {

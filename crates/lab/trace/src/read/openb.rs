@@ -47,6 +47,8 @@ pub(crate) fn read_pods(mut table: Table, options: &ReadOptions) -> Result<Trace
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
+        format: Some(table.format()),
+        lines: rows.lines,
         known: Known {
             submit_times: columns.times.is_some(),
             gpu_models: columns.gpu_spec.is_some(),

@@ -109,6 +109,8 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
+        format: Some(table.format()),
+        lines: rows.lines,
         known: Known {
             submit_times: present.has("submit_ms"),
             cpu: present.has("cpu_milli"),

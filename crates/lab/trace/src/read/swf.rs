@@ -76,6 +76,8 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
+        format: Some(table.format()),
+        lines: rows.lines,
         known,
         skipped: rows.skipped,
         notes: notes.into_iter().collect(),

@@ -211,3 +211,27 @@ fn refusals_of_standard_workload_format() {
         assert!(message.contains("line 3") && message.contains(part), "{row}: {message}");
     }
 }
+
+#[test]
+fn a_job_without_run_time_is_named_with_its_place_or_left_out() {
+    let own = "job_id,duration_ms,gpu_count\na,5,1\nb,,1\nc,7,1\nd,,2\n";
+    let swf = "; comment\n1 0 0 60 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1\n\
+               2 5 -1 -1 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1\n";
+    for (file, place, kept) in [
+        (own, "line 3, column duration_ms: \"\" gives no run time of job b", vec!["a", "c"]),
+        (swf, "line 3, column run_time: \"-1\" gives no run time of job 2", vec!["1"]),
+    ] {
+        let trace = jobs(file.as_bytes(), &ReadOptions::default()).expect("readable");
+        let error = trace.clone().with_run_times(false, "a test").expect_err("jobs lack it");
+        assert!(error.to_string().contains(place) && error.is_bad_input(), "{error}");
+        let unknown = trace.jobs.len() - kept.len();
+        let trace = trace.with_run_times(true, "a test").expect("some jobs have it");
+        let names: Vec<&str> = trace.jobs.iter().map(|job| job.id.as_str()).collect();
+        assert_eq!((names, trace.skipped.len()), (kept, unknown));
+        assert_eq!((trace.skipped[0].line, trace.lines.len()), (3, trace.jobs.len()));
+    }
+    let none = jobs(b"job_id,duration_ms,gpu_count\na,,1\n", &ReadOptions::default());
+    let error =
+        none.expect("readable").with_run_times(true, "a test").expect_err("nothing is left");
+    assert!(matches!(error, TraceError::NoRows { .. }), "{error}");
+}

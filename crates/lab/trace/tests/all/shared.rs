@@ -11,10 +11,7 @@ pub(crate) fn traces(test: &str) -> Option<PathBuf> {
     if folder.is_none() {
         // Straight to the descriptor: the harness would hide the output of a passing test.
         use std::io::Write;
-        let _ = writeln!(
-            std::io::stderr().lock(),
-            "SKIPPED {test}: DOVETAIL_TRACES is not set; it names the folder of public traces"
-        );
+        let _ = writeln!(std::io::stderr().lock(), "skipped: {test}: set DOVETAIL_TRACES");
     }
     folder
 }

@@ -1,0 +1,64 @@
+//! Jobs that can never start on the cluster of a replay: counted, and the first ones named with the reason.
+
+use anyhow::Result;
+use dovetail_sim::timed::{ImpossibleJob, impossible_jobs};
+use dovetail_trace::{Cluster, TraceJob};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::output::table::{whole, wrapped};
+
+/// Jobs that are named; the others are counted.
+const NAMED: usize = 5;
+
+/// What is told of such jobs, also as JSON.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Impossible {
+    pub(crate) impossible_jobs: u64,
+    pub(crate) first_impossible_jobs: Vec<ImpossibleJob>,
+    /// Places of all in the trace, ascending.
+    #[serde(skip)]
+    rows: Vec<usize>,
+}
+
+impl Impossible {
+    /// Those among some jobs on a cluster.
+    pub(crate) fn of(jobs: &[TraceJob], cluster: &Cluster) -> Result<Self> {
+        let mut found = impossible_jobs(&cluster.nodes, jobs)?;
+        let rows: Vec<usize> = found.iter().map(|job| job.row).collect();
+        found.truncate(NAMED);
+        Ok(Self { impossible_jobs: rows.len() as u64, first_impossible_jobs: found, rows })
+    }
+
+    /// Whether the job at a place of the trace is one.
+    pub(crate) fn contains(&self, row: usize) -> bool {
+        self.rows.binary_search(&row).is_ok()
+    }
+
+    /// Tells it before the replay, which may be long.
+    pub(crate) fn tell(&self, app: &App, trace: &str) {
+        if let Some(first) = self.first_impossible_jobs.first() {
+            let count = whole(self.impossible_jobs);
+            let ImpossibleJob { job, reason, .. } = first;
+            app.note(&format!(
+                "{trace}: jobs that can never start on this cluster, and wait to the end: {count}; the first is {job}: \
+                 {reason}"
+            ));
+        }
+    }
+
+    /// The named jobs, a line each.
+    pub(crate) fn text(&self) -> String {
+        if self.impossible_jobs == 0 {
+            return String::new();
+        }
+        let line = |job: &ImpossibleJob| wrapped(&format!("{}: {}", job.job, job.reason), 2);
+        let named: String = self.first_impossible_jobs.iter().map(line).collect();
+        let more = self.impossible_jobs - self.first_impossible_jobs.len() as u64;
+        let more = match more {
+            0 => String::new(),
+            more => format!("  and {} more\n", whole(more)),
+        };
+        format!("\ncan never start on this cluster\n{named}{more}")
+    }
+}

@@ -1,0 +1,206 @@
+//! Jobs that can never start: the engine would not place them even on the whole cluster, empty and healthy.
+//!
+//! Such a job waits to the end of a replay, whatever the policy, and in no mean. A trace of one cluster replayed
+//! on another has them easily, so they are counted and named rather than refused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use dovetail_model::JobId;
+use dovetail_plan::{Cause, Engine, EngineConfig, EngineError, PolicySpec, View};
+use dovetail_trace::{TraceJob, TraceNode};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{self, JobFactory};
+
+/// A job that can never start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImpossibleJob {
+    /// Its place in the list of jobs, from 0.
+    #[serde(skip)]
+    pub row: usize,
+    /// Its name.
+    pub job: String,
+    /// Why, as the end of the sentence "it can never start: ...".
+    pub reason: String,
+}
+
+/// What two jobs that fit alike have in common: pods, CPU, memory, GPUs, part of a GPU, models.
+type Demand<'t> = (u32, i64, i64, u32, i64, &'t [String]);
+
+/// The jobs that none of the machines, nor all of them together, could ever hold, in the order of the trace.
+///
+/// # Errors
+/// What the engine says of the machines or a job.
+pub fn impossible_jobs(
+    nodes: &[TraceNode],
+    jobs: &[TraceJob],
+) -> Result<Vec<ImpossibleJob>, EngineError> {
+    let config = EngineConfig { policy: PolicySpec::named("first-fit"), ..EngineConfig::default() };
+    let mut engine = Engine::new(config, &world::snapshot(nodes))?;
+    let mut factory = JobFactory::for_nodes(nodes);
+    let kinds: BTreeSet<Kind<'_>> = nodes.iter().map(kind).collect();
+    let mut known: HashMap<Demand<'_>, Option<String>> = HashMap::new();
+    let mut found = Vec::new();
+    for (row, job) in jobs.iter().enumerate() {
+        if job.pod_count == 1 && kinds.iter().any(|kind| holds_one(kind, job)) {
+            continue;
+        }
+        let demand: Demand<'_> = (
+            job.pod_count,
+            job.cpu_milli,
+            job.memory_bytes,
+            job.gpu_count,
+            job.gpu_milli,
+            &job.gpu_models,
+        );
+        let reason = match known.get(&demand) {
+            Some(reason) => reason.clone(),
+            None => {
+                let reason = reason(&mut engine, &mut factory, nodes, job)?;
+                known.insert(demand, reason.clone());
+                reason
+            }
+        };
+        found.extend(reason.map(|reason| ImpossibleJob { row, job: job.id.clone(), reason }));
+    }
+    Ok(found)
+}
+
+/// What machines that hold the same have in common: GPUs, CPU, memory, model.
+type Kind<'t> = (u32, i64, i64, Option<&'t str>);
+
+fn kind(node: &TraceNode) -> Kind<'_> {
+    (node.gpu_count, node.cpu_milli, node.memory_bytes, node.gpu_model.as_deref())
+}
+
+/// Whether one pod of a job certainly fits on an empty machine, so that nobody need be asked: most jobs are of
+/// one pod, and of many sizes.
+fn holds_one(&(gpus, cpu_milli, memory_bytes, model): &Kind<'_>, job: &TraceJob) -> bool {
+    let is_allowed = || job.gpu_models.iter().any(|name| Some(name.as_str()) == model);
+    job.gpu_count <= gpus
+        && job.cpu_milli <= cpu_milli
+        && job.memory_bytes <= memory_bytes
+        && (job.gpu_count == 0 || job.gpu_models.is_empty() || is_allowed())
+}
+
+/// Why a job fits nowhere; `None` if it fits.
+fn reason(
+    engine: &mut Engine,
+    factory: &mut JobFactory,
+    nodes: &[TraceNode],
+    trace: &TraceJob,
+) -> Result<Option<String>, EngineError> {
+    let gpus: u64 = nodes.iter().map(|node| u64::from(node.gpu_count)).sum();
+    if trace.total_gpus() > gpus {
+        let asked = trace.total_gpus();
+        return Ok(Some(format!("it asks for {asked} GPUs and the cluster has {gpus}")));
+    }
+    let job = factory.job(JobId(0), trace);
+    if engine.what_if_job(&job, &View::Now)?.is_some() {
+        return Ok(None);
+    }
+    for set in &job.pod_sets {
+        let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut holds_one = false;
+        for node in nodes {
+            match engine.refusals(&set.requirement, &node.name).unwrap_or_default().first() {
+                None => holds_one = true,
+                Some(refusal) => *causes.entry(in_words(refusal.cause)).or_default() += 1,
+            }
+        }
+        if !holds_one {
+            let causes: Vec<String> =
+                causes.into_iter().map(|(cause, nodes)| format!("{cause} on {nodes}")).collect();
+            let nodes = nodes.len();
+            let causes = causes.join(", ");
+            return Ok(Some(format!("none of the {nodes} nodes can hold a pod of it: {causes}")));
+        }
+    }
+    let pods: u32 = job.pod_sets.iter().map(|set| set.min).sum();
+    Ok(Some(format!("its {pods} pods do not fit together, even where nothing else runs")))
+}
+
+fn in_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Cpu => "too little CPU",
+        Cause::Memory => "too little memory",
+        Cause::Model => "no GPU of a model that it may use",
+        Cause::Device => "too few GPUs",
+        Cause::PodSlots => "too few pod slots",
+        _ => "another limit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(name: &str, cpu_milli: i64, gpu_count: u32, model: Option<&str>) -> TraceNode {
+        TraceNode {
+            name: name.to_owned(),
+            cpu_milli,
+            memory_bytes: 100,
+            gpu_count,
+            gpu_model: model.map(str::to_owned),
+            ..TraceNode::default()
+        }
+    }
+
+    fn job(id: &str, pod_count: u32, cpu_milli: i64, gpu_count: u32, model: &[&str]) -> TraceJob {
+        TraceJob {
+            id: id.to_owned(),
+            pod_count,
+            cpu_milli,
+            gpu_count,
+            gpu_milli: if gpu_count > 0 { 1000 } else { 0 },
+            gpu_models: model.iter().map(|name| (*name).to_owned()).collect(),
+            ..TraceJob::default()
+        }
+    }
+
+    #[test]
+    fn a_job_is_impossible_exactly_if_the_empty_cluster_cannot_hold_it_and_says_why() {
+        let nodes = [
+            machine("a", 8000, 4, Some("T4")),
+            machine("b", 4000, 8, Some("A100")),
+            machine("c", 16_000, 0, None),
+        ];
+        let mut jobs = [
+            job("all", 1, 0, 12, &[]),
+            job("too-many", 1, 0, 13, &[]),
+            job("cpu", 1, 5000, 8, &[]),
+            job("wide-cpu", 1, 17_000, 0, &[]),
+            job("model", 1, 0, 1, &["V100"]),
+            job("t4", 2, 4000, 2, &["T4"]),
+            job("gang", 3, 4000, 2, &["T4"]),
+            job("memory", 1, 0, 0, &[]),
+            job("same-as-gang", 3, 4000, 2, &["T4"]),
+        ];
+        jobs[7].memory_bytes = 101;
+        let found = impossible_jobs(&nodes, &jobs).unwrap();
+        let told: Vec<(usize, &str, &str)> =
+            found.iter().map(|job| (job.row, &*job.job, &*job.reason)).collect();
+        let together = "its 3 pods do not fit together, even where nothing else runs";
+        assert_eq!(
+            told,
+            [
+                (1, "too-many", "it asks for 13 GPUs and the cluster has 12"),
+                (
+                    2,
+                    "cpu",
+                    "none of the 3 nodes can hold a pod of it: no GPU of a model that it may use on 1, \
+                     too few GPUs on 1, too little CPU on 1"
+                ),
+                (3, "wide-cpu", "none of the 3 nodes can hold a pod of it: too little CPU on 3"),
+                (
+                    4,
+                    "model",
+                    "none of the 3 nodes can hold a pod of it: no GPU of a model that it may use on 3"
+                ),
+                (6, "gang", together),
+                (7, "memory", "none of the 3 nodes can hold a pod of it: too little memory on 3"),
+                (8, "same-as-gang", together),
+            ]
+        );
+    }
+}
