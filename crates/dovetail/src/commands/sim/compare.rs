@@ -211,7 +211,7 @@ impl Block {
         }
         let Some((first, others)) = metrics.split_first() else { return String::new() };
         let others = shown(others.iter().copied(), SHOWN_BESIDE);
-        let mut header = vec!["policy", first.title, "+-", "min", "max", "difference", "p"];
+        let mut header = vec!["policy", first.title, "+-", "min", "max", "change", "p"];
         header.extend(others.iter().map(|metric| metric.title));
         let row = |line: &Line| {
             let mut cells = line.compared(first);

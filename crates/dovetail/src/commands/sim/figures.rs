@@ -225,7 +225,7 @@ pub(crate) const TIMED_METRICS: [Metric; 10] = [
     },
     Metric {
         key: "wasted_usd_micros_per_month",
-        title: "wasted USD/month",
+        title: "wasted USD a month",
         scale: 1e6,
         of: |row| Some(row.bill?.wasted_usd_micros_per_month? as f64),
     },

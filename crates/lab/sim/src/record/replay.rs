@@ -114,6 +114,8 @@ enum Line {
     End(EndMark),
 }
 
+/// How a header begins.
+const HEADER: &str = "{\"dovetail_recording\"";
 /// How the end mark begins, and no step does.
 const END: &str = "{\"end_of_steps\"";
 
@@ -121,6 +123,9 @@ impl<R: BufRead> Lines<'_, R> {
     fn header(&mut self) -> Result<Header, RecordError> {
         if !self.advance()? {
             return Err(self.problem("the file is empty: expected the header of a recording"));
+        }
+        if self.text.starts_with(HEADER) && !self.text.ends_with('\n') {
+            return Err(self.cut_off());
         }
         let header: Header = self.parsed()?;
         match header.dovetail_recording {

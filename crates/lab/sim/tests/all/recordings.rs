@@ -83,8 +83,9 @@ fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
     let text = String::from_utf8(run("dovetail").1).unwrap();
     let lines = text.lines().count();
     let ends: Vec<usize> = text.match_indices('\n').map(|(place, _)| place + 1).collect();
-    // Between two lines, within one, and the last line alone.
+    // Within the first line, between two lines, within one, and the last line alone.
     for (kept, whole_lines) in [
+        (ends[0] / 2, 0),
         (ends[lines - 2], lines - 1),
         (ends[lines / 2], lines / 2 + 1),
         (ends[lines / 2] + 9, lines / 2 + 1),
