@@ -15,9 +15,9 @@ use crate::recipe::{Recipe, cases, recipes};
 /// Most shapes of a case.
 const MOST: usize = 1_000;
 
-/// Numbers of shapes from 1 to [`MOST`]: each order of magnitude alike often, and both ends by themselves.
+/// Numbers of shapes from 1 to [`MOST`]: each power of two alike often, and both ends by themselves.
 fn shape_counts() -> impl Strategy<Value = usize> {
-    let between = (0.0..=1.0_f64).prop_map(|part| (MOST as f64).powf(part).round() as usize);
+    let between = (0..10_u32).prop_flat_map(|twos| 1 << twos..=MOST.min((2 << twos) - 1));
     prop_oneof![3 => Just(1), 5 => between, 2 => Just(MOST)]
 }
 
