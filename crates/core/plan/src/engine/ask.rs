@@ -1,6 +1,8 @@
 //! Questions about jobs that nobody submitted: where would it go, now or under another view.
 
-use dovetail_model::{HeldDevices, Job, NodeName, PodId};
+use std::cmp::Reverse;
+
+use dovetail_model::{HeldDevices, Job, NodeId, NodeName, PodId};
 
 use super::{Engine, EngineError};
 use crate::gang::Gang;
@@ -33,5 +35,21 @@ impl Engine {
             devices: placed.devices,
         });
         Ok(Some(would_go.collect()))
+    }
+
+    /// The best node for the first pod of a job, found by judging every node and without any index; `None`
+    /// if none fits. The index is held against this where the naive search, which also adds up every holding
+    /// anew, would take too long. For policies that pick the best; the error is that of
+    /// [`Engine::what_if_job`].
+    pub fn best_of_every_node(&mut self, job: &Job) -> Result<Option<NodeName>, EngineError> {
+        let gang = Gang::of(&mut self.state, job)?;
+        let Some(set) = gang.sets.first() else { return Ok(None) };
+        let slots = (0..self.state.nodes.slots() as u32).map(NodeId);
+        let fitting: Vec<NodeId> = slots.filter(|n| self.state.fits(set.shape, *n)).collect();
+        let best = fitting.into_iter().max_by_key(|node| {
+            let score = self.policy.score(&mut self.state, set.shape, *node);
+            (score, Reverse(self.state.nodes.hot(*node).rank))
+        });
+        Ok(best.map(|node| self.state.nodes.cold(node).node.name.clone()))
     }
 }
