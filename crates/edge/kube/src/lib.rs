@@ -7,10 +7,18 @@
 //! | [`world`] | the index: changes of objects in, events out |
 //! | [`watch`] | the changes, from a server |
 //! | [`status`] | what people are told, in words they know |
+//! | [`client`] | connections to the server, one kind for each purpose |
+//! | [`bind`] | binds out, and what became of each |
+//! | [`lead`] | who may write |
+//! | [`schedule`] | all of it together: a scheduler |
 //!
-//! Only [`watch`] talks to a server; none of them reads a clock.
+//! The first three and [`status`] know neither server nor clock.
 
+pub mod bind;
+pub mod client;
+pub mod lead;
 pub mod object;
+pub mod schedule;
 pub mod status;
 pub mod translate;
 pub mod watch;

@@ -173,6 +173,31 @@ impl World {
         events
     }
 
+    /// Where a pod is assumed to run: decided, and not seen on the watch yet.
+    pub fn assumed_on(&self, pod: PodId) -> Option<&NodeName> {
+        let slot = self.jobs.get(&pod.job)?;
+        self.pods.get(*slot).assumed.as_ref()
+    }
+
+    /// A bind that the engine decided was not carried out, and its pod is to be left alone until
+    /// [`World::let_back`]: meanwhile it neither holds nor wants anything. Nothing follows if the pod is
+    /// meanwhile seen on a node, or gone.
+    pub fn hold_back(&mut self, pod: PodId) -> Vec<Event> {
+        self.set_held_back(pod, true)
+    }
+
+    /// A pod takes part again.
+    pub fn let_back(&mut self, pod: PodId) -> Vec<Event> {
+        self.set_held_back(pod, false)
+    }
+
+    fn set_held_back(&mut self, pod: PodId, held_back: bool) -> Vec<Event> {
+        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
+        self.pods.get_mut(slot).held_back = held_back;
+        self.dirty.pods.insert(slot);
+        self.settle()
+    }
+
     /// A pod that the engine knows, to be bound: its namespace, name and identity.
     pub fn pod_of(&self, pod: PodId) -> Option<&Pod> {
         let slot = self.jobs.get(&pod.job)?;

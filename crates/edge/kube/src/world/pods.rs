@@ -22,6 +22,8 @@ pub(super) struct PodEntry {
     pub(super) told: Told,
     /// Where the engine decided to run it, until the watch shows it.
     pub(super) assumed: Option<NodeName>,
+    /// Whether it is left alone for a while.
+    pub(super) held_back: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
     /// Its job, from when it first waits or runs.
@@ -39,6 +41,7 @@ impl PodEntry {
             strange,
             told: Told::Nothing,
             assumed: None,
+            held_back: false,
             refused: None,
             job: None,
             uses: Box::default(),

@@ -85,12 +85,13 @@ impl World {
         *pod.scheduler == *self.settings.scheduler
     }
 
-    /// Whether a pod may take part in scheduling: ours, not over, not gated, and not about to go before
-    /// it has a node.
+    /// Whether a pod may take part in scheduling: ours, not over, not gated, not held back, and not about to
+    /// go before it has a node.
     pub(super) fn takes_part(&self, entry: &PodEntry) -> bool {
         let pod = &entry.pod;
         let goes = pod.meta.deleting && pod.node.is_empty();
-        self.is_ours(pod) && !entry.strange && !pod.is_over() && !pod.gated && !goes
+        let may = !entry.strange && !entry.held_back && !goes;
+        may && self.is_ours(pod) && !pod.is_over() && !pod.gated
     }
 
     /// Whether a pod holds something that the engine does not give out: it is on a node, or one is freed

@@ -1,9 +1,12 @@
-//! Tests of reading, translating and indexing objects.
+//! Tests of reading, translating and indexing objects, of binding, leading and scheduling.
 
+mod bind;
 mod differential;
 mod history;
+mod lead;
 mod memory;
 mod objects;
+mod schedule;
 mod server;
 mod translate;
 mod watch;

@@ -1,0 +1,144 @@
+//! The two requests of a binder, as small as they can be.
+
+use bytes::Bytes;
+use hyper::Request;
+use kube::Client;
+use kube::client::Body;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Bind, DECISION, EPOCH};
+
+/// An answer with its code; `Err` where none came.
+pub(super) type Answered = Result<(u16, Option<u64>, Bytes), NoAnswer>;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoAnswer {
+    /// The connection was never made: the request was not sent.
+    pub(super) unsent: bool,
+    pub(super) error: String,
+}
+
+#[derive(Serialize)]
+struct Binding<'a> {
+    metadata: Metadata<'a>,
+    target: Target<'a>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: &'a str,
+    uid: &'a str,
+    annotations: Annotations<'a>,
+}
+
+struct Annotations<'a>(&'a Bind);
+
+impl Serialize for Annotations<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(EPOCH, self.0.epoch.to_string()), (DECISION, self.0.tag.clone())])
+    }
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    kind: &'static str,
+    name: &'a str,
+}
+
+/// The body of a Binding. Kind and version are what the path says.
+pub(super) fn body(bind: &Bind) -> Vec<u8> {
+    let metadata = Metadata { name: &bind.pod, uid: &bind.uid, annotations: Annotations(bind) };
+    let target = Target { kind: "Node", name: &bind.node };
+    // Strings and a map with string keys always encode.
+    serde_json::to_vec(&Binding { metadata, target }).unwrap_or_default()
+}
+
+/// Sends a bind. The server drops the request after `timeout_ms`.
+pub(super) async fn post(client: &Client, bind: &Bind, timeout_ms: u128) -> Answered {
+    let path = format!(
+        "/api/v1/namespaces/{}/pods/{}/binding?timeout={timeout_ms}ms",
+        bind.namespace, bind.pod
+    );
+    let request = Request::post(path).header("Content-Type", "application/json");
+    send(client, request.body(Body::from(body(bind)))).await
+}
+
+/// Reads the pod of a bind.
+pub(super) async fn get(client: &Client, bind: &Bind) -> Answered {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", bind.namespace, bind.pod);
+    send(client, Request::get(path).body(Body::empty())).await
+}
+
+async fn send(client: &Client, request: Result<Request<Body>, hyper::http::Error>) -> Answered {
+    let unsent = |error: String| NoAnswer { unsent: true, error };
+    let request = request.map_err(|error| unsent(error.to_string()))?;
+    let response = client
+        .send(request)
+        .await
+        .map_err(|error| NoAnswer { unsent: is_unsent(&error), error: with_causes(&error) })?;
+    let code = response.status().as_u16();
+    let retry_after_s = response.headers().get("Retry-After");
+    let retry_after_s = retry_after_s.and_then(|value| value.to_str().ok()?.parse().ok());
+    if code == 201 {
+        // The bind is done, whatever becomes of the rest of its answer. It is read all the same, for
+        // the connection to be used again.
+        let bytes = response.into_body().collect_bytes().await.unwrap_or_default();
+        return Ok((code, retry_after_s, bytes));
+    }
+    let bytes = response.into_body().collect_bytes().await;
+    let bytes = bytes.map_err(|error| NoAnswer { unsent: false, error: with_causes(&error) })?;
+    Ok((code, retry_after_s, bytes))
+}
+
+/// Whether the connection was never made.
+fn is_unsent(error: &kube::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = cause {
+        if let Some(client) = one.downcast_ref::<hyper_util::client::legacy::Error>() {
+            return client.is_connect();
+        }
+        cause = one.source();
+    }
+    false
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text = format!("{text}: {one}");
+        cause = one.source();
+    }
+    text
+}
+
+/// The message of a `Status`, or the start of whatever came.
+pub(super) fn message(bytes: &[u8]) -> String {
+    let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    match status["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => String::from_utf8_lossy(bytes).chars().take(200).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_is_small_and_complete() {
+        let bind = Bind {
+            decision: 1,
+            namespace: "n".to_owned(),
+            pod: "p".to_owned(),
+            uid: "u".to_owned(),
+            node: "m".to_owned(),
+            epoch: 7,
+            tag: "g\"1".to_owned(),
+        };
+        let expected = r#"{"metadata":{"name":"p","uid":"u","annotations":{"dovetail.dev/epoch":"7","dovetail.dev/decision":"g\"1"}},"target":{"kind":"Node","name":"m"}}"#;
+        assert_eq!(String::from_utf8(body(&bind)).unwrap(), expected);
+    }
+}

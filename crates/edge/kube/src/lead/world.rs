@@ -1,0 +1,319 @@
+//! Random and exhaustive histories of several candidates, a server, lost messages and frozen
+//! processes. The judge keeps true time and books of its own.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::candidate::{Candidate, Lease, Phase, Record, Step};
+use super::terms::Terms;
+
+/// What can happen next. Nobody has to act: who is never chosen is frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    Pass(u64),
+    /// A candidate is asked what to do, and sends it.
+    Act(usize),
+    /// The server does what a candidate sent.
+    Serve(usize),
+    /// The answer arrives.
+    Answer(usize),
+    /// The candidate gives up waiting; what it sent may still be served.
+    GiveUp(usize),
+    /// It has read the world.
+    Relist(usize),
+    /// It begins a write if it may.
+    Begin(usize),
+    /// The server does the oldest write of a candidate, unless its time is over.
+    Land(usize),
+    /// It gives up the leadership.
+    Resign(usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Request {
+    Read,
+    Write(Record, Option<String>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reply {
+    Lease(Option<Lease>),
+    Written(Lease),
+    Refused,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Player {
+    candidate: Candidate,
+    /// Its clock shows true time plus this.
+    offset_ms: u64,
+    /// The request it waits for: when it was sent, and the answer once served.
+    waiting: Option<(u64, Request, Option<Reply>)>,
+    /// Requests it gave up that are still on their way.
+    stray: Vec<Request>,
+    /// Writes on their way: epoch and true time after which the server drops them.
+    writes: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct World {
+    terms: Terms,
+    now_ms: u64,
+    lease: Option<Lease>,
+    versions: u64,
+    players: Vec<Player>,
+    /// Greatest epoch that may have written, and whose it was.
+    led: Option<(u64, usize)>,
+}
+
+impl World {
+    fn new(terms: Terms, offsets: &[u64]) -> Self {
+        let player = |(at, offset): (usize, &u64)| Player {
+            candidate: Candidate::new(format!("c{at}"), terms),
+            offset_ms: *offset,
+            waiting: None,
+            stray: Vec::new(),
+            writes: Vec::new(),
+        };
+        let players = offsets.iter().enumerate().map(player).collect();
+        Self { terms, now_ms: 0, lease: None, versions: 0, players, led: None }
+    }
+
+    fn own_ms(&self, at: usize) -> u64 {
+        self.now_ms + self.players[at].offset_ms
+    }
+
+    fn perform(&mut self, chosen: Move) -> Result<(), String> {
+        match chosen {
+            Move::Pass(span_ms) => self.now_ms += span_ms,
+            Move::Act(at) => self.act(at),
+            Move::Serve(at) => {
+                if let Some((sent, request, None)) = self.players[at].waiting.clone() {
+                    let reply = self.serve(&request);
+                    self.players[at].waiting = Some((sent, request, Some(reply)));
+                } else if let Some(request) = self.players[at].stray.pop() {
+                    self.serve(&request);
+                }
+            }
+            Move::Answer(at) => self.answer(at),
+            Move::GiveUp(at) => {
+                let own_ms = self.own_ms(at);
+                let player = &mut self.players[at];
+                if let Some((_, request, reply)) = player.waiting.take() {
+                    if reply.is_none() {
+                        player.stray.push(request);
+                    }
+                    player.candidate.unanswered(own_ms);
+                }
+            }
+            Move::Relist(at) => {
+                let own_ms = self.own_ms(at);
+                let candidate = &mut self.players[at].candidate;
+                if let Phase::Relisting { epoch } = candidate.phase(own_ms) {
+                    candidate.relisted(own_ms, epoch);
+                }
+            }
+            Move::Begin(at) => self.begin(at)?,
+            Move::Land(at) => self.land(at)?,
+            Move::Resign(at) => {
+                let player = &mut self.players[at];
+                if player.writes.is_empty()
+                    && player.waiting.is_none()
+                    && let Some(Step::Write { record, version }) = player.candidate.resign()
+                {
+                    player.stray.push(Request::Write(record, version));
+                }
+            }
+        }
+        self.judge()
+    }
+
+    fn act(&mut self, at: usize) {
+        let own_ms = self.own_ms(at);
+        let player = &mut self.players[at];
+        if player.waiting.is_some() {
+            return;
+        }
+        let request = match player.candidate.next(own_ms) {
+            Step::Wait { .. } => return,
+            Step::Read => Request::Read,
+            Step::Write { record, version } => Request::Write(record, version),
+        };
+        player.waiting = Some((own_ms, request, None));
+    }
+
+    fn serve(&mut self, request: &Request) -> Reply {
+        let Request::Write(record, version) = request else {
+            return Reply::Lease(self.lease.clone());
+        };
+        if self.lease.as_ref().map(|lease| &lease.version) != version.as_ref() {
+            return Reply::Refused;
+        }
+        self.versions += 1;
+        let lease = Lease { record: record.clone(), version: self.versions.to_string() };
+        self.lease = Some(lease.clone());
+        Reply::Written(lease)
+    }
+
+    fn answer(&mut self, at: usize) {
+        let own_ms = self.own_ms(at);
+        let player = &mut self.players[at];
+        if !matches!(player.waiting, Some((_, _, Some(_)))) {
+            return;
+        }
+        if let Some((sent_ms, _, Some(reply))) = player.waiting.take() {
+            match reply {
+                Reply::Lease(lease) => player.candidate.read(own_ms, lease),
+                Reply::Written(lease) => player.candidate.written(sent_ms, own_ms, lease),
+                Reply::Refused => player.candidate.refused(own_ms),
+            }
+        }
+    }
+
+    fn begin(&mut self, at: usize) -> Result<(), String> {
+        let own_ms = self.own_ms(at);
+        let Some(permit) = self.players[at].candidate.permit(own_ms) else { return Ok(()) };
+        match self.led {
+            Some((epoch, who)) if (permit.epoch, at) != (epoch, who) && permit.epoch <= epoch => {
+                return Err(format!(
+                    "{at} writes in epoch {} after {epoch} of {who}",
+                    permit.epoch
+                ));
+            }
+            _ => self.led = Some((permit.epoch, at)),
+        }
+        let end_ms = permit.deadline_ms - self.players[at].offset_ms;
+        self.players[at].writes.push((permit.epoch, end_ms));
+        Ok(())
+    }
+
+    fn land(&mut self, at: usize) -> Result<(), String> {
+        if self.players[at].writes.is_empty() {
+            return Ok(());
+        }
+        let (epoch, end_ms) = self.players[at].writes.remove(0);
+        match self.led {
+            Some((newest, _)) if self.now_ms < end_ms && newest > epoch => {
+                Err(format!("a write of epoch {epoch} lands in epoch {newest}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// At most one candidate may write at any time.
+    fn judge(&self) -> Result<(), String> {
+        let writes = |at: &usize| self.players[*at].candidate.permit(self.own_ms(*at)).is_some();
+        let writers: Vec<usize> = (0..self.players.len()).filter(writes).collect();
+        if writers.len() > 1 { Err(format!("{writers:?} may write at once")) } else { Ok(()) }
+    }
+}
+
+/// Short times, so that histories are short: safe by one millisecond.
+fn short() -> Terms {
+    Terms { lease_ms: 6, renew_deadline_ms: 4, retry_ms: 2, write_timeout_ms: 1 }.checked().unwrap()
+}
+
+fn moves(players: usize) -> impl Strategy<Value = Move> {
+    let who = 0..players;
+    prop_oneof![
+        6 => (1_u64..4).prop_map(Move::Pass),
+        1 => (4_u64..12).prop_map(Move::Pass),
+        8 => who.clone().prop_map(Move::Act),
+        8 => who.clone().prop_map(Move::Serve),
+        8 => who.clone().prop_map(Move::Answer),
+        1 => who.clone().prop_map(Move::GiveUp),
+        6 => who.clone().prop_map(Move::Relist),
+        6 => who.clone().prop_map(Move::Begin),
+        6 => who.clone().prop_map(Move::Land),
+        1 => who.prop_map(Move::Resign),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn no_two_candidates_write_at_once_and_no_write_lands_in_a_later_epoch(
+        offsets in proptest::collection::vec(0_u64..1_000_000, 2..4),
+        history in proptest::collection::vec(moves(3), 0..400),
+    ) {
+        let mut world = World::new(short(), &offsets);
+        for chosen in history {
+            let of = |at: usize| at % offsets.len();
+            let chosen = match chosen {
+                Move::Act(at) => Move::Act(of(at)),
+                Move::Serve(at) => Move::Serve(of(at)),
+                Move::Answer(at) => Move::Answer(of(at)),
+                Move::GiveUp(at) => Move::GiveUp(of(at)),
+                Move::Relist(at) => Move::Relist(of(at)),
+                Move::Begin(at) => Move::Begin(of(at)),
+                Move::Land(at) => Move::Land(of(at)),
+                Move::Resign(at) => Move::Resign(of(at)),
+                Move::Pass(span_ms) => Move::Pass(span_ms),
+            };
+            prop_assert_eq!(world.perform(chosen), Ok(()));
+        }
+    }
+}
+
+/// Every history of two candidates up to a number of moves, from the moment one of them leads.
+#[test]
+fn every_short_history_around_a_take_over_is_safe() {
+    let mut world = World::new(short(), &[0, 0]);
+    let lead = [Move::Act(0), Move::Serve(0), Move::Answer(0)];
+    let start = lead.iter().chain(&lead).chain(&[Move::Pass(1), Move::Relist(0), Move::Begin(0)]);
+    start.for_each(|chosen| world.perform(*chosen).unwrap());
+    assert_eq!(world.players[0].candidate.phase(world.now_ms), Phase::Leading { epoch: 0 });
+
+    let mut all = vec![Move::Pass(1), Move::Pass(3)];
+    for at in 0..2 {
+        all.extend([Move::Act(at), Move::Serve(at), Move::Answer(at), Move::GiveUp(at)]);
+        all.extend([Move::Relist(at), Move::Begin(at), Move::Land(at)]);
+    }
+    let mut layer = BTreeSet::from([world]);
+    let mut seen = 0_usize;
+    let mut taken_over = 0_usize;
+    for _ in 0..13 {
+        let mut next = BTreeSet::new();
+        for world in &layer {
+            for chosen in &all {
+                let mut world = world.clone();
+                world.perform(*chosen).unwrap();
+                // Passing time without end leads nowhere new.
+                if world.now_ms <= 14 && world.players.iter().all(|player| player.writes.len() < 2)
+                {
+                    next.insert(world);
+                }
+            }
+        }
+        seen += next.len();
+        taken_over +=
+            next.iter().filter(|world| world.led.is_some_and(|(_, who)| who == 1)).count();
+        layer = next;
+    }
+    assert!(seen > 50_000 && taken_over > 0, "{seen} states, {taken_over} after a take-over");
+}
+
+#[test]
+fn a_sound_holder_keeps_its_lease_and_another_takes_over_a_dead_one() {
+    let mut world = World::new(Terms::default(), &[0, 5_000]);
+    let mut led = [0_u64; 2];
+    for second in 0..60 {
+        for at in 0..2 {
+            let frozen = at == 0 && second >= 30;
+            if !frozen {
+                let round = [Move::Act(at), Move::Serve(at), Move::Answer(at)];
+                let last = [Move::Relist(at), Move::Begin(at), Move::Land(at)];
+                let moves = round.iter().chain(&round).chain(&last);
+                moves.for_each(|chosen| world.perform(*chosen).unwrap());
+            }
+            let own_ms = world.own_ms(at);
+            led[at] += u64::from(world.players[at].candidate.permit(own_ms).is_some());
+        }
+        world.perform(Move::Pass(1_000)).unwrap();
+    }
+    // The first from its settling until its deadline, the second after a lease and its settling.
+    assert!(led[0] >= 34 && led[1] >= 8, "{led:?}");
+    assert_eq!(world.led, Some((1, 1)));
+}

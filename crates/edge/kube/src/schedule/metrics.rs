@@ -1,0 +1,249 @@
+//! What a scheduler counts, for Prometheus.
+//!
+//! Where kube-scheduler counts the same thing, the name is kube-scheduler's.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use super::news::News;
+use super::scheduler::Counts;
+use crate::bind::{Cause, Outcome, Report};
+
+/// All metrics of one process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    attempts: Family<Attempt, Counter>,
+    waited_s: Histogram,
+    pending: Family<Place, Gauge>,
+    binds: Family<BindEnd, Counter>,
+    bind_s: Histogram,
+    in_flight: Gauge,
+    to_send: Gauge,
+    cycle_s: Histogram,
+    leading: Gauge,
+    epoch: Gauge<u64, AtomicU64>,
+    interruptions: Family<OfKind, Counter>,
+    objects: Family<OfReport, Counter>,
+    inconsistencies: Counter,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Attempt {
+    result: AttemptResult,
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "as kube-scheduler writes them")]
+enum AttemptResult {
+    scheduled,
+    unschedulable,
+    error,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Place {
+    queue: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct BindEnd {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfReport {
+    problem: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            attempts: Family::default(),
+            waited_s: Histogram::new(exponential_buckets(0.001, 2.0, 20)),
+            pending: Family::default(),
+            binds: Family::default(),
+            bind_s: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            in_flight: Gauge::default(),
+            to_send: Gauge::default(),
+            cycle_s: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
+            leading: Gauge::default(),
+            epoch: Gauge::default(),
+            interruptions: Family::default(),
+            objects: Family::default(),
+            inconsistencies: Counter::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("scheduler_schedule_attempts", "Decisions by result", self.attempts.clone());
+        let help = "From first seeing a pod to its bind, pauses included";
+        to.register("scheduler_pod_scheduling_sli_duration_seconds", help, self.waited_s.clone());
+        let help = "Pods that wait, by the kind of their waiting";
+        to.register("scheduler_pending_pods", help, self.pending.clone());
+        to.register("dovetail_binds", "Binds by outcome", self.binds.clone());
+        let help = "From sending a bind to its answer";
+        to.register("dovetail_bind_duration_seconds", help, self.bind_s.clone());
+        let help = "Bind requests on their way";
+        to.register("dovetail_binds_in_flight", help, self.in_flight.clone());
+        let help = "Decisions that wait to be sent";
+        to.register("dovetail_binds_to_send", help, self.to_send.clone());
+        let help = "One decision over all that changed";
+        to.register("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
+        to.register("dovetail_leading", "1 while this process decides", self.leading.clone());
+        let help = "Number of the leadership, as pods carry it";
+        to.register("dovetail_leader_epoch", help, self.epoch.clone());
+        let help = "Watches that broke, by kind";
+        to.register("dovetail_watch_interruptions", help, self.interruptions.clone());
+        let help = "Objects that are not used as they are";
+        to.register("dovetail_object_problems", help, self.objects.clone());
+        let help = "Times that the engine was started anew because of a bug; report it";
+        to.register("dovetail_inconsistencies", help, self.inconsistencies.clone());
+    }
+
+    /// Everything, in the text format of OpenMetrics.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Counts what happened.
+    pub(super) fn count(&self, news: &News) {
+        match news {
+            News::Bound { report, waited_ms } => {
+                self.attempt(AttemptResult::scheduled);
+                self.waited_s.observe(seconds(*waited_ms));
+                self.count_bind(report);
+            }
+            News::NotBound(report) => {
+                self.attempt(AttemptResult::error);
+                self.count_bind(report);
+            }
+            News::WouldBind { waited_ms, .. } => {
+                self.attempt(AttemptResult::scheduled);
+                self.waited_s.observe(seconds(*waited_ms));
+            }
+            News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
+            News::Object(report) => {
+                self.objects.get_or_create(&OfReport { problem: problem(report) }).inc();
+            }
+            News::Inconsistent(_) => {
+                self.inconsistencies.inc();
+            }
+        }
+    }
+
+    /// Shows how many pods are where.
+    pub(super) fn show(&self, counts: Counts, in_flight: usize) {
+        let Counts { unschedulable, active, paused, to_send } = counts;
+        for (queue, pods) in
+            [("active", active), ("backoff", paused), ("unschedulable", unschedulable)]
+        {
+            self.pending.get_or_create(&Place { queue }).set(whole(pods));
+        }
+        self.to_send.set(whole(to_send));
+        self.in_flight.set(whole(in_flight));
+    }
+
+    /// Shows whether this process decides, and in which epoch.
+    pub(super) fn lead(&self, epoch: Option<u64>) {
+        self.leading.set(i64::from(epoch.is_some()));
+        if let Some(epoch) = epoch {
+            self.epoch.set(epoch);
+        }
+    }
+
+    /// One decision over all that changed.
+    pub(super) fn cycle(&self, took: std::time::Duration) {
+        self.cycle_s.observe(took.as_secs_f64());
+    }
+
+    /// A watch broke.
+    pub(super) fn interrupted(&self, kind: &'static str) {
+        self.interruptions.get_or_create(&OfKind { kind }).inc();
+    }
+
+    fn attempt(&self, result: AttemptResult) {
+        self.attempts.get_or_create(&Attempt { result }).inc();
+    }
+
+    fn count_bind(&self, report: &Report) {
+        self.binds.get_or_create(&BindEnd { outcome: outcome(&report.outcome) }).inc();
+        if let Some(answered_in_ms) = report.answered_in_ms {
+            self.bind_s.observe(seconds(answered_in_ms));
+        }
+    }
+}
+
+fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Bound => "bound",
+        Outcome::BoundByOther { .. } => "bound_by_other",
+        Outcome::Gone => "gone",
+        Outcome::Terminating => "terminating",
+        Outcome::Gated => "gated",
+        Outcome::Unknown => "unknown",
+        Outcome::NotBound(Cause::Busy { .. }) => "busy",
+        Outcome::NotBound(Cause::Conflict) => "conflict",
+        Outcome::NotBound(Cause::Refused { .. }) => "refused",
+        Outcome::NotBound(Cause::ServerFailed { .. }) => "server_failed",
+        Outcome::NotBound(Cause::NoAnswer { .. }) => "no_answer",
+        Outcome::NotBound(Cause::NotLeading) => "not_leading",
+        Outcome::NotBound(Cause::Stopped) => "stopped",
+    }
+}
+
+fn problem(report: &crate::world::Report) -> &'static str {
+    use crate::world::Report;
+    match report {
+        Report::Strange(_) => "unreadable",
+        Report::TwiceOffered { .. } => "twice_offered",
+        Report::UnknownHolder { .. } => "unknown_holder",
+        Report::Refused { .. } => "left_untouched",
+    }
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1_000.0
+}
+
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_documented() {
+        let documented = include_str!("../../../../../docs/scheduler.md");
+        let metrics = Metrics::default();
+        metrics.show(Counts::default(), 0);
+        let text = metrics.text();
+        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        let missing: Vec<&str> =
+            names.filter(|name| !documented.contains(&format!("| `{name}"))).collect();
+        assert!(missing.is_empty(), "docs/scheduler.md has a table of metrics: {missing:?}");
+    }
+}

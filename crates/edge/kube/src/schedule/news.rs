@@ -1,0 +1,56 @@
+//! What a scheduler has to say to people and to metrics.
+
+use std::fmt;
+
+use dovetail_model::PendingReason;
+use dovetail_plan::engine::EngineError;
+
+use crate::bind::{Bind, Report};
+use crate::world;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// A pod is on its node.
+    Bound {
+        /// The bind and its answer.
+        report: Report,
+        /// Since the pod was first seen waiting.
+        waited_ms: u64,
+    },
+    /// A bind did not put its pod on its node.
+    NotBound(Report),
+    /// A bind that is decided and, in a dry run, not sent.
+    WouldBind {
+        /// The bind.
+        bind: Bind,
+        /// Since the pod was first seen waiting.
+        waited_ms: u64,
+    },
+    /// A pod waits.
+    Waits {
+        /// The pod.
+        pod: PodName,
+        /// Why.
+        reason: PendingReason,
+    },
+    /// Something about an object.
+    Object(world::Report),
+    /// The engine did not take what the world told it. It starts anew from the world.
+    Inconsistent(EngineError),
+}
+
+/// A pod as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for PodName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}

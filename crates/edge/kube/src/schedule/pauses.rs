@@ -1,0 +1,119 @@
+//! Who is left alone for how long after something went wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::PodId;
+
+use crate::bind::Cause;
+
+/// First and longest pause, in milliseconds; each failure in a row doubles it.
+const SERVER_MS: (u64, u64) = (100, 5_000);
+const POD_MS: (u64, u64) = (100, 10_000);
+/// A pod that the server refuses to bind is refused again until somebody changes something.
+const REFUSED_MS: (u64, u64) = (1_000, 60_000);
+
+/// Pauses of single pods, and of everything that is sent.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    /// Failures in a row of pods that have had any.
+    failures: BTreeMap<PodId, u32>,
+    due: BTreeSet<(u64, PodId)>,
+    server_failures: u32,
+    server_until_ms: u64,
+}
+
+impl Pauses {
+    /// The server is in trouble, or asks for a pause: nothing is sent for a while.
+    pub(super) fn pause_server(&mut self, now_ms: u64, retry_after_ms: Option<u64>) {
+        // Binds that were on their way together fail together: that is one failure.
+        if now_ms < self.server_until_ms {
+            return;
+        }
+        let own_ms = doubled(SERVER_MS, self.server_failures);
+        self.server_failures += 1;
+        let pause_ms = retry_after_ms.map_or(own_ms, |asked_ms| asked_ms.max(own_ms));
+        self.server_until_ms = now_ms.saturating_add(pause_ms);
+    }
+
+    /// The server does what it is asked.
+    pub(super) fn server_answers(&mut self) {
+        self.server_failures = 0;
+    }
+
+    /// When something may be sent.
+    pub(super) fn server_until_ms(&self) -> u64 {
+        self.server_until_ms
+    }
+
+    /// The bind of a pod had no effect: it is left alone until the time given back.
+    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: PodId, cause: &Cause) -> u64 {
+        let failures = self.failures.entry(pod).or_default();
+        let range = match cause {
+            Cause::Refused { .. } => REFUSED_MS,
+            _ => POD_MS,
+        };
+        let until_ms = now_ms.saturating_add(doubled(range, *failures));
+        *failures = failures.saturating_add(1);
+        self.due.insert((until_ms, pod));
+        until_ms
+    }
+
+    /// A pod whose pause is over.
+    pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<PodId> {
+        let first = *self.due.first().filter(|(until_ms, _)| *until_ms <= now_ms)?;
+        self.due.remove(&first);
+        Some(first.1)
+    }
+
+    /// When the first pause of a pod is over.
+    pub(super) fn next_due_ms(&self) -> Option<u64> {
+        self.due.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// A pod is bound or gone.
+    pub(super) fn forget(&mut self, pod: PodId) {
+        if self.failures.remove(&pod).is_some() {
+            self.due.retain(|(_, paused)| *paused != pod);
+        }
+    }
+
+    /// How many pods are left alone now.
+    pub(super) fn paused_pods(&self) -> usize {
+        self.due.len()
+    }
+}
+
+fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
+    first_ms.saturating_mul(1 << times.min(16)).min(longest_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::JobId;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_end() {
+        let mut pauses = Pauses::default();
+        let pod = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
+        let lengths: Vec<u64> =
+            (0..9).map(|_| pauses.pause_pod(0, pod, &Cause::Conflict)).collect();
+        assert_eq!(lengths, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
+        assert_eq!((pauses.pop_due(99), pauses.pop_due(100)), (None, Some(pod)));
+        pauses.forget(pod);
+        assert_eq!((pauses.next_due_ms(), pauses.pause_pod(5, pod, &Cause::Conflict)), (None, 105));
+    }
+
+    #[test]
+    fn binds_that_fail_together_lengthen_the_pause_once_and_the_server_may_ask_for_more() {
+        let mut pauses = Pauses::default();
+        (0..64).for_each(|_| pauses.pause_server(10, None));
+        assert_eq!(pauses.server_until_ms(), 110);
+        pauses.pause_server(110, Some(2_000));
+        assert_eq!(pauses.server_until_ms(), 2_110);
+        pauses.server_answers();
+        pauses.pause_server(3_000, None);
+        assert_eq!(pauses.server_until_ms(), 3_100);
+    }
+}

@@ -1,0 +1,365 @@
+//! The loop without its wires: changes and outcomes in, binds out. No client, no clock.
+//!
+//! Every decision is assumed at once: what it takes is no longer free. It ends in one of three ways:
+//! the watch shows the pod on its node; the watch shows that the pod went elsewhere or is gone; or the
+//! bind had no effect, and the pod waits again after a pause. What the answer to a bind says about a
+//! pod beyond that is not used: the watch says it, too, and in the right order.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId};
+use dovetail_plan::Engine;
+use dovetail_plan::engine::{EngineConfig, EngineError};
+
+use super::news::{News, PodName};
+use super::outbox::{Decision, Outbox};
+use super::pauses::Pauses;
+use crate::bind::{Bind, Cause, Outcome, Report};
+use crate::world::{Change, World};
+
+/// A bind that failed for a reason that lies with the server is sent again at most so often; then the
+/// pod itself is suspected.
+const RESENDS: u32 = 3;
+/// Decisions change what pods count into, which may let others in: so often in one go that is looked at.
+const ROUNDS: u32 = 16;
+
+/// Decides about the pods of one cluster, within one leadership.
+pub struct Scheduler {
+    world: World,
+    /// None until all lists are complete, and after an error until the next decision.
+    engine: Option<Engine>,
+    config: EngineConfig,
+    epoch: u64,
+    now_ms: u64,
+    outbox: Outbox,
+    pauses: Pauses,
+    waiting: BTreeMap<JobId, Waiting>,
+    unschedulable: usize,
+    news: Vec<News>,
+    /// Whether anything was told since the last decision.
+    is_told: bool,
+}
+
+/// A pod that has no node yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since_ms: u64,
+    reason: Option<PendingReason>,
+}
+
+/// How many pods are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pods that wait, of which no node can take these.
+    pub unschedulable: usize,
+    /// Pods that wait for another reason, or for the next decision.
+    pub active: usize,
+    /// Pods that are left alone for a while because their bind had no effect.
+    pub paused: usize,
+    /// Decisions that are not sent yet.
+    pub to_send: usize,
+}
+
+impl Scheduler {
+    /// A scheduler that knows nothing yet. `epoch` goes into every bind.
+    pub fn new(world: World, config: EngineConfig, epoch: u64) -> Self {
+        Self {
+            world,
+            engine: None,
+            config,
+            epoch,
+            now_ms: 0,
+            outbox: Outbox::default(),
+            pauses: Pauses::default(),
+            waiting: BTreeMap::new(),
+            unschedulable: 0,
+            news: Vec::new(),
+            is_told: false,
+        }
+    }
+
+    /// Takes a change of the objects.
+    pub fn change(&mut self, change: Change, now_ms: u64) {
+        self.pass(now_ms);
+        let events = self.world.apply(change);
+        self.tell(events);
+        self.news.extend(self.world.reports().into_iter().map(News::Object));
+    }
+
+    /// Takes the outcome of a bind.
+    pub fn outcome(&mut self, report: Report, now_ms: u64) {
+        self.pass(now_ms);
+        let Some(decision) = self.outbox.settle(report.bind.decision) else { return };
+        let pod = decision.pod;
+        match &report.outcome {
+            Outcome::Bound => {
+                self.pauses.server_answers();
+                self.pauses.forget(pod);
+                let waited_ms = self.now_ms - decision.since_ms;
+                self.news.push(News::Bound { report, waited_ms });
+                return;
+            }
+            Outcome::NotBound(cause) => self.not_bound(report.bind.decision, decision, cause),
+            // The watch tells what became of the pod.
+            Outcome::BoundByOther { .. } | Outcome::Gone | Outcome::Terminating => {
+                self.pauses.server_answers();
+            }
+            Outcome::Gated | Outcome::Unknown => {}
+        }
+        self.news.push(News::NotBound(report));
+    }
+
+    /// Lets pods take part again whose pause is over.
+    pub fn wake(&mut self, now_ms: u64) {
+        self.pass(now_ms);
+        while let Some(pod) = self.pauses.pop_due(self.now_ms) {
+            let events = self.world.let_back(pod);
+            self.tell(events);
+        }
+    }
+
+    /// Decides, if everything is listed and anything has changed.
+    pub fn decide(&mut self, now_ms: u64) {
+        self.pass(now_ms);
+        if !self.world.is_ready() {
+            return;
+        }
+        if self.engine.is_none() {
+            self.open();
+        }
+        for _ in 0..ROUNDS {
+            let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { return };
+            self.is_told = false;
+            let mut plan = Plan::default();
+            engine.cycle(&mut plan);
+            self.follow(plan);
+        }
+    }
+
+    /// The next bind to send, if any may be sent now. It is either sent or put back.
+    pub fn next_bind(&mut self, now_ms: u64) -> Option<Bind> {
+        self.pass(now_ms);
+        if self.now_ms < self.pauses.server_until_ms() {
+            return None;
+        }
+        loop {
+            let (number, decision) = self.outbox.next()?;
+            if let Some(bind) = self.bind(number, &decision) {
+                return Some(bind);
+            }
+            self.outbox.settle(number);
+        }
+    }
+
+    /// The bind was not sent.
+    pub fn put_back(&mut self, bind: &Bind) {
+        self.outbox.put_back(bind.decision);
+    }
+
+    /// The bind is not sent and will not be: its pod stays assumed.
+    pub fn keep(&mut self, bind: &Bind) {
+        if let Some(decision) = self.outbox.settle(bind.decision) {
+            let waited_ms = self.now_ms - decision.since_ms;
+            self.news.push(News::WouldBind { bind: bind.clone(), waited_ms });
+        }
+    }
+
+    /// When to call again even if nothing happens.
+    pub fn due_ms(&self) -> Option<u64> {
+        let server_ms = (self.outbox.to_send() > 0 && self.now_ms < self.pauses.server_until_ms())
+            .then(|| self.pauses.server_until_ms());
+        server_ms.into_iter().chain(self.pauses.next_due_ms()).min()
+    }
+
+    /// Whether all lists are complete.
+    pub fn is_ready(&self) -> bool {
+        self.world.is_ready()
+    }
+
+    /// What people should know since the last call.
+    pub fn news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// How many pods are where.
+    pub fn counts(&self) -> Counts {
+        let waiting = self.engine.as_ref().map_or(0, Engine::waiting_jobs);
+        let unschedulable = self.unschedulable.min(waiting);
+        Counts {
+            unschedulable,
+            active: waiting - unschedulable,
+            paused: self.pauses.paused_pods(),
+            to_send: self.outbox.to_send(),
+        }
+    }
+
+    /// What the objects say.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The engine, once there is one.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    /// Clocks of machines are set back at times; the engine's time never goes back.
+    fn pass(&mut self, now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+    }
+
+    /// An engine over what the world says.
+    fn open(&mut self) {
+        let snapshot = self.world.snapshot(self.now_ms);
+        self.waiting.retain(|job, _| self.world.pod_of(only_pod(*job)).is_some());
+        self.waiting.values_mut().for_each(|waiting| waiting.reason = None);
+        self.unschedulable = 0;
+        for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
+            let waiting = Waiting { since_ms: self.now_ms, reason: None };
+            self.waiting.entry(job.id).or_insert(waiting);
+        }
+        match Engine::new(self.config.clone(), &snapshot) {
+            Ok(engine) => {
+                self.engine = Some(engine);
+                self.is_told = true;
+            }
+            Err(error) => self.news.push(News::Inconsistent(error)),
+        }
+    }
+
+    fn tell(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.note(&event);
+            // Without one, the next engine starts from what the world says.
+            let Some(engine) = &mut self.engine else { continue };
+            self.is_told = true;
+            match engine.apply(event, self.now_ms) {
+                Ok(plan) => self.follow(plan),
+                Err(error) => self.start_anew(error),
+            }
+        }
+    }
+
+    /// World and engine disagree, which is a bug. The world is right: an engine built from it is, too.
+    fn start_anew(&mut self, error: EngineError) {
+        self.news.push(News::Inconsistent(error));
+        self.engine = None;
+    }
+
+    /// Keeps book of who waits.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Submitted(job) => {
+                let waiting = Waiting { since_ms: self.now_ms, reason: None };
+                self.waiting.entry(job.id).or_insert(waiting);
+            }
+            Event::Ended { job } => self.note_end(*job),
+            Event::PodEnded { pod } => self.note_end(pod.job),
+            Event::Confirmed { pod } => self.forget(pod.job),
+            Event::Adopted { job, .. } => self.forget(job.id),
+            _ => {}
+        }
+    }
+
+    fn note_end(&mut self, job: JobId) {
+        self.set_reason(job, None);
+        // A pod that pauses is still there.
+        if self.world.pod_of(only_pod(job)).is_none() {
+            self.forget(job);
+        }
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.set_reason(job, None);
+        self.waiting.remove(&job);
+        self.pauses.forget(only_pod(job));
+    }
+
+    fn set_reason(&mut self, job: JobId, reason: Option<PendingReason>) {
+        let Some(waiting) = self.waiting.get_mut(&job) else { return };
+        let is_unschedulable = |reason| reason == Some(PendingReason::Unschedulable);
+        let before = std::mem::replace(&mut waiting.reason, reason);
+        self.unschedulable += usize::from(is_unschedulable(reason));
+        self.unschedulable -= usize::from(is_unschedulable(before));
+    }
+
+    fn follow(&mut self, plan: Plan) {
+        for action in plan.actions {
+            match action {
+                Action::Bind { pod, node, .. } => self.assume(pod, node),
+                Action::Wait { job, reason } => {
+                    self.set_reason(job, Some(reason));
+                    if let Some(pod) = self.pod_name(job) {
+                        self.news.push(News::Waits { pod, reason });
+                    }
+                }
+                // The world has noticed, and has told what its pods are to do.
+                Action::Lost { .. } | Action::Publish { .. } => {}
+            }
+        }
+    }
+
+    fn assume(&mut self, pod: PodId, node: NodeName) {
+        self.set_reason(pod.job, None);
+        let events = self.world.assumed(pod, &node);
+        if self.world.assumed_on(pod) != Some(&node) {
+            return self.start_anew(EngineError::UnknownJob { job: pod.job });
+        }
+        let since_ms = self.waiting.get(&pod.job).map_or(self.now_ms, |waiting| waiting.since_ms);
+        self.outbox.add(pod, node, since_ms);
+        self.tell(events);
+    }
+
+    /// The bind of a decision, unless it is out of date.
+    fn bind(&self, number: u64, decision: &Decision) -> Option<Bind> {
+        if !self.is_current(decision) {
+            return None;
+        }
+        let meta = &self.world.pod_of(decision.pod)?.meta;
+        Some(Bind {
+            decision: number,
+            namespace: meta.namespace.to_string(),
+            pod: meta.name.to_string(),
+            uid: meta.uid.to_string(),
+            node: decision.node.to_string(),
+            epoch: self.epoch,
+            tag: format!("{}-{number}", self.epoch),
+        })
+    }
+
+    fn not_bound(&mut self, number: u64, decision: Decision, cause: &Cause) {
+        let asked_ms = match cause {
+            Cause::Busy { retry_after_ms } => Some(*retry_after_ms),
+            Cause::ServerFailed { code: 502..=504, .. } | Cause::NoAnswer { .. } => Some(None),
+            // Nothing more is sent in this leadership.
+            Cause::NotLeading | Cause::Stopped => return,
+            Cause::Conflict | Cause::Refused { .. } | Cause::ServerFailed { .. } => None,
+        };
+        if let Some(asked_ms) = asked_ms {
+            self.pauses.pause_server(self.now_ms, asked_ms);
+        }
+        if !self.is_current(&decision) {
+            return;
+        }
+        if asked_ms.is_some() && decision.tries < RESENDS {
+            return self.outbox.send_again(number, decision);
+        }
+        self.pauses.pause_pod(self.now_ms, decision.pod, cause);
+        let events = self.world.hold_back(decision.pod);
+        self.tell(events);
+    }
+
+    /// Whether the pod still waits for this very bind.
+    fn is_current(&self, decision: &Decision) -> bool {
+        !decision.is_superseded && self.world.assumed_on(decision.pod) == Some(&decision.node)
+    }
+
+    fn pod_name(&self, job: JobId) -> Option<PodName> {
+        let meta = &self.world.pod_of(only_pod(job))?.meta;
+        Some(PodName { namespace: meta.namespace.to_string(), name: meta.name.to_string() })
+    }
+}
+
+fn only_pod(job: JobId) -> PodId {
+    PodId { job, pod_set: 0, ordinal: 0 }
+}

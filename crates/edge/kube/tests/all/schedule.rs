@@ -1,0 +1,247 @@
+//! The whole scheduler against servers that fail, and against a real one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dovetail_kube::lead::{LeaseName, Terms};
+use dovetail_kube::schedule::{Election, Metrics, Options, RunError, Standing, Status, run};
+use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, Shape, cluster};
+use futures_util::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Config};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A scheduler on a task of its own.
+struct Running {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), RunError>>,
+    status: Arc<Status>,
+    metrics: Arc<Metrics>,
+}
+
+impl Running {
+    fn start(config: Config, options: Options) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
+        let shared = (status.clone(), metrics.clone());
+        let task =
+            tokio::spawn(async move { run(&config, options, shared.0, shared.1, stopped).await });
+        Self { stop, task, status, metrics }
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("an end in time");
+        ended.expect("no panic").expect("a scheduler that could start");
+        assert_eq!(self.status.standing(), Standing::Stopping);
+    }
+}
+
+fn elected(identity: &str) -> Options {
+    let lease = LeaseName { namespace: "default".to_owned(), name: "dovetail".to_owned() };
+    let terms =
+        Terms { lease_ms: 3_000, renew_deadline_ms: 2_000, retry_ms: 400, write_timeout_ms: 900 };
+    let election = Some(Election { lease, identity: identity.to_owned(), terms });
+    Options { election, ..Options::default() }
+}
+
+fn pod(name: &str, gpus: u32) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"schedulerName": "dovetail", "containers": [
+        {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}}}]}})
+}
+
+/// Nodes with eight GPUs each, and pods that ask for one, two or four.
+fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
+    let api = FakeApi::start().expect("a free port");
+    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    for at in 0..nodes {
+        let name = format!("n{at}");
+        api.create("nodes", "", &shape.node(&name)).expect("a new node");
+        let ready = json!({"spec": {"taints": null}});
+        api.merge("nodes", "", &name, "", &ready).expect("a node that takes pods");
+    }
+    for at in 0..pods {
+        api.create("pods", "default", &pod(&format!("p{at}"), 1 << (at % 3))).expect("a new pod");
+    }
+    api
+}
+
+fn config(api: &FakeApi) -> Config {
+    Config::new(api.url().parse().expect("an address"))
+}
+
+async fn until(api: &FakeApi, enough: impl Fn() -> bool) {
+    let mut written = api.written();
+    let waiting = async {
+        while !enough() {
+            written.changed().await.expect("a server");
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("progress in time");
+}
+
+/// No pod was bound twice, and no node has more than its GPUs.
+fn judge(api: &FakeApi) {
+    let mut uids = BTreeMap::new();
+    for bound in api.bound() {
+        assert_eq!(uids.insert(bound.uid.clone(), bound.node.clone()), None, "{bound:?} again");
+    }
+    let pods = api.all("pods");
+    assert_within(pods.iter().filter_map(|pod| {
+        let node = pod["spec"]["nodeName"].as_str()?.to_owned();
+        let gpus = &pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"];
+        Some((node, gpus.as_str()?.parse().ok()?))
+    }));
+}
+
+fn assert_within(held: impl Iterator<Item = (String, u32)>) {
+    let mut on_node = BTreeMap::<String, u32>::new();
+    for (node, gpus) in held {
+        *on_node.entry(node).or_default() += gpus;
+    }
+    let over: Vec<_> = on_node.iter().filter(|(_, gpus)| **gpus > 8).collect();
+    assert!(over.is_empty(), "{over:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_decides_and_writes_nothing() {
+    let api = fake_cluster(4, 12);
+    let before = api.revision();
+    let scheduler = Running::start(config(&api), Options { dry_run: true, ..elected("one") });
+    let decided = "scheduler_schedule_attempts_total{result=\"scheduled\"} 12";
+    let waiting = async {
+        while !scheduler.metrics.text().contains(decided) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("decisions in time");
+    scheduler.stop().await;
+    assert_eq!((api.revision(), api.bound().len()), (before, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_do_not_fit_wait_for_room() {
+    // 14 GPUs are asked for, 8 are there.
+    let api = fake_cluster(1, 6);
+    let scheduler = Running::start(config(&api), Options::default());
+    let unplaced = || api.all("pods").iter().any(|pod| pod["spec"]["nodeName"].is_null());
+    until(&api, || api.bound().len() >= 3).await;
+    judge(&api);
+    assert!(unplaced());
+    for bound in api.bound() {
+        let now = json!({"gracePeriodSeconds": 0});
+        api.delete("pods", &bound.namespace, &bound.pod, &now).expect("a pod that ends");
+    }
+    until(&api, || !unplaced()).await;
+    judge(&api);
+    assert!(scheduler.status.is_ready() && scheduler.status.is_alive());
+    scheduler.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_goes_on_where_one_was_stopped() {
+    let api = fake_cluster(8, 12);
+    let (one, two) = (elected("one"), elected("two"));
+    let first = Running::start(config(&api), one);
+    until(&api, || api.bound().len() == 12).await;
+    let second = Running::start(config(&api), two);
+    first.stop().await;
+    for at in 12..24 {
+        api.create("pods", "default", &pod(&format!("p{at}"), 1)).expect("a new pod");
+    }
+    until(&api, || api.bound().len() == 24).await;
+    judge(&api);
+    let epoch = |name: &str| {
+        let pod = api.get("pods", "default", name).expect("a pod");
+        pod["metadata"]["annotations"]["dovetail.dev/epoch"].as_str().map(str::to_owned)
+    };
+    assert_eq!((epoch("p0").as_deref(), epoch("p23").as_deref()), (Some("0"), Some("1")));
+    second.stop().await;
+}
+
+fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
+    let on_write = prop_oneof![
+        Just(Fault::Conflict),
+        Just(Fault::TooManyRequests { retry_after_s: 0 }),
+        Just(Fault::ServerError { code: 500 }),
+        Just(Fault::ServerError { code: 503 }),
+        Just(Fault::Cut),
+        Just(Fault::ReplyLost),
+        (1_u64..300).prop_map(|delay_ms| Fault::Slow { delay_ms }),
+    ];
+    let on_watch = prop_oneof![
+        (0_u32..40).prop_map(|after_events| Fault::CutWatch { after_events }),
+        (0_u32..40).prop_map(|after_events| Fault::ExpireWatch { after_events }),
+        Just(Fault::DuplicateEvents { per_million: 200_000 }),
+        (1_u64..50).prop_map(|window_ms| Fault::ReorderEvents { window_ms }),
+    ];
+    let on_write = (0_u32..300_000, on_write)
+        .prop_map(|(per_million, fault)| FaultRule::some(On::binds(), per_million, fault));
+    let on_watch =
+        on_watch.prop_map(|fault| FaultRule::first(On::new(&[Verb::Watch], "pods"), 2, fault));
+    proptest::collection::vec(prop_oneof![2 => on_write, 1 => on_watch], 0..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn whatever_goes_wrong_every_pod_that_fits_is_bound_once(seed in any::<u64>(), rules in faults()) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        // 40 pods ask for 92 GPUs, at most 4 each: on 20 nodes no packing keeps the last one out.
+        let api = fake_cluster(20, 40);
+        api.set_faults(seed, rules);
+        runtime.block_on(async {
+            let scheduler = Running::start(config(&api), Options::default());
+            until(&api, || api.bound().len() == 40).await;
+            scheduler.stop().await;
+        });
+        judge(&api);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_pods_run_on_a_real_cluster() {
+    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let client = control_plane.client().await.expect("a client");
+    let nodes = Api::<Node>::all(client.clone());
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let many = |count: usize| stream::iter(0..count);
+    let creating = many(200).for_each_concurrent(16, |at| {
+        let node = serde_json::from_value(shape.node(&format!("n{at}"))).expect("a node");
+        let nodes = nodes.clone();
+        async move { drop(nodes.create(&PostParams::default(), &node).await.expect("a new node")) }
+    });
+    creating.await;
+    let kubelets = Kubelets::start(client, KubeletOptions::default());
+    let config = control_plane.config().await.expect("a kubeconfig");
+    let scheduler = Running::start(config, elected("one"));
+    let creating = many(1_000).for_each_concurrent(16, |at| {
+        let pod = serde_json::from_value(pod(&format!("p{at}"), 1)).expect("a pod");
+        let pods = pods.clone();
+        async move { drop(pods.create(&PostParams::default(), &pod).await.expect("a new pod")) }
+    });
+    creating.await;
+    let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 1_000).await;
+    assert_eq!(counts.expect("pods that run").rejected, 0);
+    let all = pods.list(&ListParams::default()).await.expect("all pods").items;
+    let annotated = |pod: &Pod| {
+        let annotations = pod.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key("dovetail.dev/decision"))
+    };
+    assert!(all.len() == 1_000 && all.iter().all(annotated));
+    assert_within(all.iter().map(|pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        (node.expect("a pod that runs has a node"), 1)
+    }));
+    scheduler.stop().await;
+}
