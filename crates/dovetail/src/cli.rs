@@ -33,6 +33,9 @@ enum Command {
     Usage(usage::Command),
     /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
     Demo(Box<demo::DemoFlags>),
+    /// Schedule the pods of a Kubernetes cluster.
+    #[cfg(feature = "scheduler")]
+    Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
     /// Print every setting with its value and where the value comes from.
     Config,
     /// Print the reference of the command line as Markdown.
@@ -65,6 +68,8 @@ impl Cli {
             Command::Trace(command) => command.run(&app),
             Command::Usage(command) => command.run(&app),
             Command::Demo(flags) => demo::run(&app, &flags),
+            #[cfg(feature = "scheduler")]
+            Command::Scheduler(flags) => crate::commands::scheduler::command(*flags),
             Command::Config => config::run(&app),
             Command::MarkdownHelp => markdown_help::run(&app),
         }

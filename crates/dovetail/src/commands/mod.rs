@@ -4,6 +4,8 @@ pub(crate) mod config;
 pub(crate) mod demo;
 mod demo_traces;
 pub(crate) mod markdown_help;
+#[cfg(feature = "scheduler")]
+pub(crate) mod scheduler;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod usage;

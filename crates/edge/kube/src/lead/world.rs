@@ -257,6 +257,9 @@ proptest! {
     }
 }
 
+/// Moves of the longest history that is tried.
+const LONGEST: usize = 11;
+
 /// Every history of two candidates up to a number of moves, from the moment one of them leads.
 #[test]
 fn every_short_history_around_a_take_over_is_safe() {
@@ -271,28 +274,27 @@ fn every_short_history_around_a_take_over_is_safe() {
         all.extend([Move::Act(at), Move::Serve(at), Move::Answer(at), Move::GiveUp(at)]);
         all.extend([Move::Relist(at), Move::Begin(at), Move::Land(at)]);
     }
-    let mut layer = BTreeSet::from([world]);
-    let mut seen = 0_usize;
-    let mut taken_over = 0_usize;
-    for _ in 0..13 {
-        let mut next = BTreeSet::new();
+    let mut seen = BTreeSet::from([world.clone()]);
+    let mut layer = vec![world];
+    for _ in 0..LONGEST {
+        let mut next = Vec::new();
         for world in &layer {
             for chosen in &all {
                 let mut world = world.clone();
                 world.perform(*chosen).unwrap();
                 // Passing time without end leads nowhere new.
-                if world.now_ms <= 14 && world.players.iter().all(|player| player.writes.len() < 2)
-                {
-                    next.insert(world);
+                let short = world.now_ms <= 14
+                    && world.players.iter().all(|player| player.writes.len() < 2);
+                if short && seen.insert(world.clone()) {
+                    next.push(world);
                 }
             }
         }
-        seen += next.len();
-        taken_over +=
-            next.iter().filter(|world| world.led.is_some_and(|(_, who)| who == 1)).count();
         layer = next;
     }
-    assert!(seen > 50_000 && taken_over > 0, "{seen} states, {taken_over} after a take-over");
+    let by_the_other = |world: &&World| world.led.is_some_and(|(_, who)| who == 1);
+    let taken_over = seen.iter().filter(by_the_other).count();
+    assert!(seen.len() > 50_000 && taken_over > 0, "{} states, {taken_over}", seen.len());
 }
 
 #[test]
@@ -300,7 +302,7 @@ fn a_sound_holder_keeps_its_lease_and_another_takes_over_a_dead_one() {
     let mut world = World::new(Terms::default(), &[0, 5_000]);
     let mut led = [0_u64; 2];
     for second in 0..60 {
-        for at in 0..2 {
+        for (at, led) in led.iter_mut().enumerate() {
             let frozen = at == 0 && second >= 30;
             if !frozen {
                 let round = [Move::Act(at), Move::Serve(at), Move::Answer(at)];
@@ -309,7 +311,7 @@ fn a_sound_holder_keeps_its_lease_and_another_takes_over_a_dead_one() {
                 moves.for_each(|chosen| world.perform(*chosen).unwrap());
             }
             let own_ms = world.own_ms(at);
-            led[at] += u64::from(world.players[at].candidate.permit(own_ms).is_some());
+            *led += u64::from(world.players[at].candidate.permit(own_ms).is_some());
         }
         world.perform(Move::Pass(1_000)).unwrap();
     }
