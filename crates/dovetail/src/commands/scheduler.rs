@@ -9,6 +9,8 @@ use clap::{Args, ValueEnum};
 use dovetail_kube::lead::{LeaseName, Terms};
 use dovetail_kube::schedule::{Election, Metrics, Options, Status, endpoints, run};
 use dovetail_kube::world;
+// Its version of the types holds for all crates.
+use k8s_openapi as _;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::net::TcpListener;
