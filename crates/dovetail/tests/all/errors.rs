@@ -74,6 +74,12 @@ fn cases() -> Vec<(&'static str, i32, String)> {
             format!("{TIMED} --order srtf --start-overhead some_overheads.csv"),
         ),
         ("not_learnt_values", 3, format!("{FGD} --learnt nodes.csv")),
+    ]
+}
+
+/// The same for files that do not fit the command.
+fn cases_of_files() -> Vec<(&'static str, i32, String)> {
+    vec![
         ("pause_without_checkpoint", 2, format!("{TIMED} --order fifo --pause-at 60")),
         ("record_with_preemption", 2, format!("{TIMED} --order srtf --record log")),
         ("pause_of_arrivals_only", 2, format!("{FGD} --pause-at 60 --checkpoint paused.json")),
@@ -99,7 +105,7 @@ fn errors_name_the_place_and_the_way_out() {
     folder.write("pending.csv", PENDING);
     folder.make_folder("folder");
     folder.write("some_overheads.csv", "num_gpu,model,overhead_s\n4,bert,20\n");
-    for (name, code, arguments) in cases() {
+    for (name, code, arguments) in cases().into_iter().chain(cases_of_files()) {
         let done = folder.call(&arguments);
         assert_eq!(done.code, Some(code), "{name}: {}", done.err);
         assert!(done.out.is_empty(), "{name} wrote {}", done.out);
