@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Judge`] | keeps books of its own, is told every event and judges every plan on what it touches |
 //! | [`check_plan`] | one plan between two snapshots, everything from scratch |
+//! | [`judge_device_time`] | that what devices are said to have been is the whole of them, at every moment |
 //! | [`Violation`] | what an action of ours did that it must not do |
 //!
 //! What came from outside is never a violation: a node may hold more than it has after its allocatable
@@ -11,6 +12,7 @@
 //! where it does not fit, starting half a gang, losing or inventing a holding.
 
 mod audit;
+mod device_time;
 mod devices;
 #[cfg(test)]
 mod faults;
@@ -23,5 +25,6 @@ mod rules;
 mod violation;
 mod world;
 
+pub use device_time::{DeviceLife, DevicePiece, DeviceTimeViolation, judge_device_time};
 pub use judge::{Judge, check_plan};
 pub use violation::Violation;

@@ -16,6 +16,9 @@
 //! | `verdicts` | what keeps each waiting shape off each free piece |
 //! | `assign` | finite demand given to free pieces |
 //! | `integral`, `usage` | GPU-time by state, model, queue and cause |
+//! | [`device_time`] | what each part of each device was over a period: free, held, active, idle, unknown |
+//! | [`signal`] | which exporter signal counts as active, and when none does |
+//! | [`split`] | a node's price split over its pods by named methods |
 //! | `price` | GPU-time in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
 //! | `proportion` | splitting without losing a unit |
@@ -23,10 +26,13 @@
 mod assign;
 mod cause;
 mod demand;
+pub mod device_time;
 mod idle_runs;
 mod integral;
 mod price;
 mod proportion;
+pub mod signal;
+pub mod split;
 mod states;
 mod survey;
 mod tracker;

@@ -113,6 +113,12 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// GPU-time with what it costs, if its price is known.
+    pub(crate) fn of(gpu_milli_ms: i128, money: Money, is_priced: bool) -> Self {
+        let priced_gpu_milli_ms = if is_priced { gpu_milli_ms } else { 0 };
+        Self { gpu_milli_ms, priced_gpu_milli_ms, money }
+    }
+
     /// Cost of the priced part in micro-USD; `None` if there is GPU-time and none of it has a price.
     pub fn usd_micros(self) -> Option<i64> {
         let unknown = self.gpu_milli_ms > 0 && self.priced_gpu_milli_ms == 0;
@@ -167,11 +173,7 @@ fn bill(usage: &States<i128>, price: &Priced) -> States<Amount> {
         }
     };
     let is_priced = matches!(price, Priced::Known(_));
-    let amount = |gpu_milli_ms: i128, money: Money| Amount {
-        gpu_milli_ms,
-        priced_gpu_milli_ms: if is_priced { gpu_milli_ms } else { 0 },
-        money,
-    };
+    let amount = |gpu_milli_ms: i128, money: Money| Amount::of(gpu_milli_ms, money, is_priced);
     let mut amounts = weights.iter().zip(parts).map(|(time, money)| amount(*time, money));
     let mut next = || amounts.next().expect("a part for every weight");
     let mut states = States::zero();

@@ -1,0 +1,65 @@
+//! What keeps nodes from going.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "AUT-01",
+        severity: Severity::Warning,
+        title: "pods that must not be moved hold half-empty GPU nodes",
+        explanation: "The annotation keeps the autoscaler from emptying a node of which less than half of the GPUs are \
+                      requested. Set it for as long as the work cannot be moved, not for good.",
+        evidence: "annotation, node, GPUs requested of GPUs there",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
+        layer: Layer::Schedule,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "AUT-02",
+        severity: Severity::Warning,
+        title: "disruption budget lets no GPU pod go",
+        explanation: "A budget that needs all replicas, or allows none to be missing, blocks every drain: nodes cannot be \
+                      repaired, upgraded or removed.",
+        evidence: "limit and replicas",
+        fix: FixKind::Budget,
+        fix_example: "spec: {maxUnavailable: 1}",
+        layer: Layer::Schedule,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "AUT-04",
+        severity: Severity::Info,
+        title: "GPU nodes are kept from scaling down",
+        explanation: "An annotation on the node keeps the autoscaler from removing it, also when nobody needs it.",
+        evidence: "nodes and annotation",
+        fix: FixKind::NodePool,
+        fix_example: "annotations: {}  # without scale-down-disabled or do-not-disrupt",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "AUT-05",
+        severity: Severity::Warning,
+        title: "pod without a controller on a GPU node",
+        explanation: "Nobody starts it again elsewhere, so the autoscaler leaves its node alone; with local data it could not \
+                      be moved at all.",
+        evidence: "node, local data",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "kind: Job  # around the pod",
+        layer: Layer::Schedule,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "AUT-06",
+        severity: Severity::Warning,
+        title: "GPU nodes cordoned for more than four hours",
+        explanation: "A cordoned node takes nothing new and is paid. After a repair or an upgrade it was forgotten, or it \
+                      should be gone.",
+        evidence: "nodes and hours",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl uncordon NODE  # or delete it",
+        layer: Layer::Guard,
+        worth: Worth::Returned,
+    },
+];

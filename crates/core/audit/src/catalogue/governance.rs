@@ -1,0 +1,40 @@
+//! Who may use how much, and who pays.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "GOV-01",
+        severity: Severity::Warning,
+        title: "namespace without a quota for GPUs",
+        explanation: "One team can take every GPU of the cluster, by intent or by a loop in a script.",
+        evidence: "resource, workloads that hold it",
+        fix: FixKind::Namespace,
+        fix_example: "hard: {requests.nvidia.com/gpu: \"8\"}",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "GOV-02",
+        severity: Severity::Warning,
+        title: "GPU workload names no team",
+        explanation: "Its cost belongs to nobody: neither its pods nor their namespace have a label that names the team. AWS \
+                      exports only the first fifty labels of a pod by name; one beyond them is lost there.",
+        evidence: "labels looked for; place of the label among the pod's",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "labels: {team: search, cost-center: \"4711\"}",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "GOV-04",
+        severity: Severity::Info,
+        title: "no admission policy looks at GPU requests",
+        explanation: "Findings come back: nothing keeps the next workload from repeating them.",
+        evidence: "policies about GPU resources",
+        fix: FixKind::ClusterPolicy,
+        fix_example: "a ValidatingAdmissionPolicy with validationActions: [Warn, Audit] first",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+];

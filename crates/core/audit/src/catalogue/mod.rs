@@ -1,0 +1,94 @@
+//! Every check: what it looks for, why that costs, what it shows and what mends it.
+
+mod autoscaling;
+mod governance;
+mod request;
+mod scheduling;
+
+/// Checks by id.
+pub const CATALOGUE: [&[Check]; 4] =
+    [request::CHECKS, scheduling::CHECKS, governance::CHECKS, autoscaling::CHECKS];
+
+/// The check with an id, whatever its case.
+pub fn check(id: &str) -> Option<&'static Check> {
+    CATALOGUE.into_iter().flatten().find(|check| check.id.eq_ignore_ascii_case(id))
+}
+
+/// One check.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Stable id, for example `SCH-01`.
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line, as a statement about the object.
+    pub title: &'static str,
+    /// Why that costs, and when it does not.
+    pub explanation: &'static str,
+    /// What a finding shows.
+    pub evidence: &'static str,
+    /// What is edited.
+    pub fix: FixKind,
+    /// The edit, by example.
+    pub fix_example: &'static str,
+    /// When its claims on wasted time are served.
+    pub layer: Layer,
+    /// What mending brings.
+    pub worth: Worth,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Costs, or will.
+    Warning,
+    /// Does not work, or costs much.
+    Error,
+}
+
+/// What is edited to mend a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FixKind {
+    /// The template of the top owner.
+    OwnerTemplate,
+    /// The node pool or group.
+    NodePool,
+    /// Something that belongs to a namespace, such as a quota.
+    Namespace,
+    /// A disruption budget.
+    Budget,
+    /// The configuration of the scheduler.
+    Scheduler,
+    /// A policy of the cluster.
+    ClusterPolicy,
+}
+
+/// Findings that claim the same wasted time are served in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// What should never be let in.
+    Guard,
+    /// Less of the same.
+    RightSize,
+    /// Several on one device.
+    Share,
+    /// Better placed.
+    Schedule,
+    /// Off while nobody needs it.
+    ScaleToZero,
+    /// Cheaper capacity.
+    SpotAndRegion,
+}
+
+/// What mending brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Worth {
+    /// Money: a node can go, or waiting work fits.
+    Returned,
+    /// GPU-hours: money once somebody uses them.
+    Capacity,
+    /// Less risk; it has no price, which is not a price of zero.
+    Risk,
+}

@@ -1,0 +1,134 @@
+//! AUT: what keeps nodes from going.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::{DeviceState, Span};
+
+use super::{Run, View, node_ref, pods_of};
+use crate::catalogue::Check;
+use crate::claim::Claim;
+use crate::facts::{BudgetLimit, Node};
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[
+    ("AUT-01", held_on_half_empty_node),
+    ("AUT-02", budget_lets_nothing_go),
+    ("AUT-04", scale_down_held),
+    ("AUT-05", pod_without_controller),
+    ("AUT-06", cordoned_for_long),
+];
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Longest that a repair or an upgrade keeps a node.
+const CORDONED_MS: u64 = 4 * HOUR_MS;
+
+/// Whole devices of a node.
+const DEVICE_MILLI: i64 = 1000;
+
+fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
+    for workload in view.gpu_workloads() {
+        let per_pod: i64 = workload.gpus_per_pod().into_values().sum();
+        for (_, node) in view.pods_on_gpu_nodes(workload) {
+            *requested.entry(&node.node.name).or_default() += per_pod;
+        }
+    }
+    for workload in view.facts.workloads.iter().filter(|workload| !workload.is_daemon()) {
+        let Some(annotation) = &workload.template.eviction_held_by else { continue };
+        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+            let used = requested.get(&*node.node.name).copied().unwrap_or(0);
+            let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
+            if 2 * used < all {
+                let finding = Finding::new(check, &workload.owner)
+                    .with("annotation", annotation)
+                    .with(
+                        "GPUs requested on the node",
+                        format!("{used} of {all} on {}", node.node.name),
+                    )
+                    .affecting([pod]);
+                found.push(finding);
+            }
+        }
+    }
+}
+
+fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for budget in &view.facts.budgets {
+        let protects = view.gpu_workloads().find(|workload| workload.owner == budget.protects);
+        let Some(workload) = protects.filter(|workload| workload.replicas > 0) else { continue };
+        let replicas = workload.replicas;
+        let (blocks, limit) = match budget.limit {
+            BudgetLimit::MinAvailable(pods) => (pods >= replicas, format!("minAvailable {pods}")),
+            BudgetLimit::MinAvailablePercent(percent) => {
+                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
+                (pods >= u64::from(replicas), format!("minAvailable {percent}%"))
+            }
+            BudgetLimit::MaxUnavailable(pods) => (pods == 0, format!("maxUnavailable {pods}")),
+            BudgetLimit::MaxUnavailablePercent(percent) => {
+                (percent == 0, format!("maxUnavailable {percent}%"))
+            }
+        };
+        if blocks {
+            let finding = Finding::new(check, &budget.object)
+                .with("limit", limit)
+                .with("replicas", replicas)
+                .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}
+
+fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.gpu_nodes() {
+        if let Some(annotation) = &node.scale_down_held_by {
+            let finding = Finding::new(check, &node.pool).with("annotation", annotation);
+            found.push(finding.affecting([node_ref(node)]));
+        }
+    }
+}
+
+fn pod_without_controller(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.facts.workloads.iter().filter(|workload| workload.owner.kind == "Pod") {
+        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+            let local = if workload.template.has_local_data { "yes" } else { "no" };
+            let finding = Finding::new(check, &workload.owner)
+                .with("node", &node.node.name)
+                .with("local data", local);
+            found.push(finding.affecting([pod]));
+        }
+    }
+}
+
+fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.gpu_nodes() {
+        let Some(since_ms) = node.cordoned_since_ms else { continue };
+        let length_ms = view.facts.now_ms.saturating_sub(since_ms);
+        if length_ms > CORDONED_MS {
+            let hours = length_ms / HOUR_MS;
+            let mut finding = Finding::new(check, &node.pool)
+                .with("cordoned", format!("{} for {hours} h", node.node.name))
+                .affecting([node_ref(node)]);
+            finding.claims = free_since(node, since_ms, view.facts.period);
+            found.push(finding);
+        }
+    }
+}
+
+/// The free time of a cordoned node since then.
+fn free_since(node: &Node, since_ms: u64, period: Span) -> Vec<Claim> {
+    let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
+    let states = BTreeSet::from([DeviceState::Free(Some(FreeCause::DrainingOrCordoned))]);
+    let claim = |device: &u32| Claim {
+        device: *device,
+        holder: None,
+        states: states.clone(),
+        span,
+        gpu_milli: DEVICE_MILLI,
+    };
+    if span.from_ms >= span.to_ms {
+        return Vec::new();
+    }
+    node.devices.iter().map(claim).collect()
+}

@@ -1,0 +1,156 @@
+//! REQ: what pods ask for.
+
+use std::collections::BTreeSet;
+
+use super::{Run, View, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Class, ContainerKind, Workload, is_gpu_resource};
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[
+    ("REQ-01", request_is_limit),
+    ("REQ-02", sees_gpus_without_asking),
+    ("REQ-03", more_than_a_node_has),
+    ("REQ-08", more_than_its_share),
+    ("REQ-11", helper_with_gpus),
+    ("REQ-12", small_shared_memory),
+];
+
+/// The container runtime's `/dev/shm`.
+const DEFAULT_SHARED_MEMORY_BYTES: i64 = 64 << 20;
+
+fn request_is_limit(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in &view.facts.workloads {
+        for container in &workload.template.containers {
+            let keys = container.requests.keys().chain(container.limits.keys());
+            let gpus: BTreeSet<&String> = keys.filter(|key| is_gpu_resource(key)).collect();
+            for resource in gpus {
+                let limit = container.limits.get(resource);
+                // Kubernetes takes a missing request from the limit.
+                let request = container.requests.get(resource).or(limit);
+                if request != limit {
+                    let show =
+                        |count: Option<&i64>| count.map_or("none".to_owned(), i64::to_string);
+                    let finding = Finding::new(check, &workload.owner)
+                        .with("container", &container.name)
+                        .with("resource", resource)
+                        .with("request", show(request))
+                        .with("limit", show(limit));
+                    found.push(finding.affecting(pods_of(workload)));
+                }
+            }
+        }
+    }
+}
+
+fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let without = |workload: &&Workload| !workload.has_gpus() && !workload.is_daemon();
+    for workload in view.facts.workloads.iter().filter(without) {
+        for container in &workload.template.containers {
+            if let Some(by) = &container.sees_gpus_by {
+                let finding = Finding::new(check, &workload.owner)
+                    .with("container", &container.name)
+                    .with("sees GPUs by", by);
+                found.push(finding.affecting(pods_of(workload)));
+            }
+        }
+    }
+}
+
+fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in &view.facts.workloads {
+        for (resource, count) in workload.gpus_per_pod() {
+            // A resource that no node has may come with a pool that is empty now.
+            let Some(most) = view.most_gpus.get(resource).copied().filter(|most| *most > 0) else {
+                continue;
+            };
+            if count > most {
+                let finding = Finding::new(check, &workload.owner)
+                    .with("resource", resource)
+                    .with("GPUs of one pod", count)
+                    .with("most GPUs of a node", most);
+                found.push(finding.affecting(pods_of(workload)));
+            }
+        }
+    }
+}
+
+fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        let needs = workload.gpus_per_pod();
+        // Several kinds of GPU in one pod have no share that could be compared.
+        let [(gpu, count)] = needs.iter().collect::<Vec<_>>()[..] else { continue };
+        let works = workload.template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
+        let requested = |resource: &str| -> i64 {
+            let of = works.clone().filter_map(|container| {
+                container.requests.get(resource).or(container.limits.get(resource))
+            });
+            of.sum()
+        };
+        for (resource, asked) in [("cpu", requested("cpu")), ("memory", requested("memory"))] {
+            // A share on any node it may use is enough. Of all nodes the most generous counts.
+            let shares = view.nodes_meant_for(workload, gpu).map(|node| {
+                let offered = match resource {
+                    "cpu" => node.node.allocatable.cpu_milli,
+                    _ => node.node.allocatable.memory_bytes,
+                };
+                (offered, node.gpus[*gpu].allocatable)
+            });
+            let Some((offered, gpus)) = shares.max_by(|a, b| {
+                (i128::from(a.0) * i128::from(b.1)).cmp(&(i128::from(b.0) * i128::from(a.1)))
+            }) else {
+                continue;
+            };
+            // A pod of all GPUs of the node strands none.
+            let strands = *count < gpus
+                && i128::from(asked) * i128::from(gpus) > i128::from(offered) * i128::from(*count);
+            if strands {
+                let unit = if resource == "cpu" { "thousandths of a core" } else { "bytes" };
+                let finding = Finding::new(check, &workload.owner)
+                    .with("resource", format!("{resource} in {unit}"))
+                    .with("request per GPU", asked / count)
+                    .with("share of the node per GPU", offered / gpus);
+                found.push(finding.affecting(pods_of(workload)));
+            }
+        }
+    }
+}
+
+fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        let holds = workload.gpus_per_pod();
+        let helpers = workload.template.containers.iter().enumerate();
+        for (index, helper) in helpers.filter(|(_, c)| c.kind != ContainerKind::Main) {
+            let mut without = workload.clone();
+            without.template.containers.remove(index);
+            let without = without.gpus_per_pod();
+            for (resource, count) in helper.gpu_limits() {
+                let left = without.get(resource).copied().unwrap_or(0);
+                // An init container that needs no more than the work costs nothing.
+                if left > 0 && left < holds[resource] {
+                    let finding = Finding::new(check, &workload.owner)
+                        .with("container", &helper.name)
+                        .with("GPUs of it", count)
+                        .with("GPUs of a pod without it", left);
+                    found.push(finding.affecting(pods_of(workload)));
+                }
+            }
+        }
+    }
+}
+
+fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let trains = |workload: &&Workload| workload.class == Some(Class::Training);
+    for workload in view.gpu_workloads().filter(trains) {
+        let bytes = match workload.template.shared_memory {
+            None => DEFAULT_SHARED_MEMORY_BYTES,
+            Some(memory) => memory.limit_bytes.unwrap_or(i64::MAX),
+        };
+        if bytes <= DEFAULT_SHARED_MEMORY_BYTES {
+            let finding = Finding::new(check, &workload.owner)
+                .with("bytes at /dev/shm", bytes)
+                .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}

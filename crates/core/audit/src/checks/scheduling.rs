@@ -1,0 +1,196 @@
+//! SCH: where pods may go.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Taint, TaintEffect};
+
+use super::{Run, View, node_ref, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Class, Node, ObjectRef, Scoring, Workload};
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[
+    ("SCH-01", node_without_taint),
+    ("SCH-02", pod_without_gpus_on_gpu_node),
+    ("SCH-03", tolerates_without_gpus),
+    ("SCH-04", tolerates_no_node),
+    ("SCH-05", takes_any_model),
+    ("SCH-06", taint_of_another_name),
+    ("SCH-07", spreads_over_empty_nodes),
+    ("SCH-09", training_without_gang),
+    ("SCH-10", one_pod_per_node),
+    ("SCH-11", inference_without_priority),
+];
+
+/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the node's state.
+fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
+    let ours = |taint: &&Taint| {
+        let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
+            || taint.key.starts_with("node.cloudprovider.kubernetes.io/");
+        taint.effect != TaintEffect::PreferNoSchedule && !is_of_kubernetes
+    };
+    node.node.taints.iter().filter(ours)
+}
+
+fn tolerates(workload: &Workload, taint: &Taint) -> bool {
+    workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
+}
+
+fn written(taint: &Taint) -> String {
+    let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+    format!("{}{value}:{:?}", taint.key, taint.effect)
+}
+
+fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    // In a cluster of GPU nodes alone everything has to run on them.
+    let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
+    for node in view.gpu_nodes().filter(|node| has_others && keeping_away(node).next().is_none()) {
+        found.push(Finding::new(check, &node.pool).affecting([node_ref(node)]));
+    }
+}
+
+fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
+    let meant = |workload: &&Workload| has_others && !workload.has_gpus() && !workload.is_daemon();
+    for workload in view.facts.workloads.iter().filter(meant) {
+        let placed = view.pods_on_gpu_nodes(workload);
+        if !placed.is_empty() {
+            let finding = Finding::new(check, &workload.owner)
+                .with("pods on GPU nodes", placed.len())
+                .affecting(placed.into_iter().map(|(pod, _)| pod));
+            found.push(finding);
+        }
+    }
+}
+
+fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let taints: BTreeSet<&Taint> = view.gpu_nodes().flat_map(keeping_away).collect();
+    let meant = |workload: &&Workload| !workload.has_gpus() && !workload.is_daemon();
+    for workload in view.facts.workloads.iter().filter(meant) {
+        for taint in taints.iter().filter(|taint| tolerates(workload, taint)) {
+            let finding = Finding::new(check, &workload.owner)
+                .with("tolerated taint", written(taint))
+                .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}
+
+fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for resource in workload.gpus_per_pod().into_keys() {
+            // Where the key is the resource name, Kubernetes may add the toleration.
+            let obstacle = |node: &Node| {
+                let mut taints = keeping_away(node).filter(|taint| taint.key != resource);
+                taints.find(|taint| !tolerates(workload, taint)).map(written)
+            };
+            let nodes = view.nodes_meant_for(workload, resource).map(obstacle);
+            let obstacles: Option<BTreeSet<String>> = nodes.collect();
+            let Some(first) = obstacles.and_then(|obstacles| obstacles.into_iter().next()) else {
+                continue;
+            };
+            let finding = Finding::new(check, &workload.owner)
+                .with("resource", resource)
+                .with("taint not tolerated", first);
+            found.push(finding.affecting(pods_of(workload)));
+        }
+    }
+}
+
+fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for resource in workload.gpus_per_pod().into_keys() {
+            // A taint that keeps it off a model is a choice too.
+            let open = |node: &&Node| {
+                let mut taints = keeping_away(node).filter(|taint| taint.key != resource);
+                taints.all(|taint| tolerates(workload, taint))
+            };
+            let nodes = view.nodes_meant_for(workload, resource).filter(open);
+            let models: BTreeSet<&str> =
+                nodes.filter_map(|node| node.gpus[resource].model.as_deref()).collect();
+            if models.len() > 1 {
+                let models: Vec<&str> = models.into_iter().collect();
+                let finding = Finding::new(check, &workload.owner)
+                    .with("models it may use", models.join(", "))
+                    .affecting(pods_of(workload));
+                found.push(finding);
+            }
+        }
+    }
+}
+
+fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.gpu_nodes() {
+        let resources: Vec<&String> = node.gpus.keys().collect();
+        let is_named = |taint: &Taint| resources.iter().any(|resource| **resource == taint.key);
+        let mut taints = keeping_away(node).peekable();
+        let Some(first) = taints.peek().copied() else { continue };
+        if !taints.any(is_named) {
+            let finding = Finding::new(check, &node.pool)
+                .with("taint", written(first))
+                .with(
+                    "resource",
+                    resources.iter().map(|r| r.as_str()).collect::<Vec<_>>().join(", "),
+                )
+                .affecting([node_ref(node)]);
+            found.push(finding);
+        }
+    }
+}
+
+fn spreads_over_empty_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let has_room = view.most_gpus.values().any(|most| *most > 1);
+    if has_room && view.facts.scoring == Some(Scoring::LeastAllocated) {
+        let scheduler = ObjectRef::new("KubeSchedulerConfiguration", "", "default-scheduler");
+        found.push(Finding::new(check, &scheduler).with("scoring strategy", "LeastAllocated"));
+    }
+}
+
+fn training_without_gang(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let meant = |workload: &&Workload| {
+        workload.class == Some(Class::Training) && workload.replicas > 1 && !workload.is_gang
+    };
+    for workload in view.gpu_workloads().filter(meant) {
+        let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
+        let finding = Finding::new(check, &workload.owner)
+            .with("pods wanted", workload.replicas)
+            .with("pods placed", placed)
+            .affecting(pods_of(workload));
+        found.push(finding);
+    }
+}
+
+fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads().filter(|workload| workload.replicas > 1) {
+        let Some(rule) = &workload.template.keeps_apart_by else { continue };
+        for (resource, count) in workload.gpus_per_pod() {
+            let most = view.nodes_meant_for(workload, resource);
+            let most = most.map(|node| node.gpus[resource].allocatable).max().unwrap_or(0);
+            if 2 * count <= most {
+                let finding = Finding::new(check, &workload.owner)
+                    .with("rule", rule)
+                    .with("GPUs of one pod", count)
+                    .with("most GPUs of a node", most)
+                    .affecting(pods_of(workload));
+                found.push(finding);
+            }
+        }
+    }
+}
+
+fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let class = |workload: &Workload| workload.template.priority_class.clone();
+    let waits =
+        |workload: &&Workload| matches!(workload.class, Some(Class::Training | Class::Batch));
+    let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
+    for workload in view.gpu_workloads().filter(serves) {
+        let same = view.gpu_workloads().filter(waits).find(|other| class(other) == class(workload));
+        if let Some(other) = same {
+            let finding = Finding::new(check, &workload.owner)
+                .with("priority class", class(workload).unwrap_or_else(|| "none".to_owned()))
+                .with("shared with", format!("{}/{}", other.owner.namespace, other.owner.name))
+                .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! For every check a world that triggers it and one that nearly does. All worlds are one change away from a
+//! cluster in which nothing is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_model::{NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement};
+
+use super::*;
+use crate::catalogue::CATALOGUE;
+use crate::claim::{DeviceWaste, settle};
+use crate::facts::*;
+use crate::suppress::{Suppression, SuppressionPolicy, suppress};
+
+const GPU: &str = "nvidia.com/gpu";
+const GIB: i64 = 1 << 30;
+const HOUR_MS: u64 = 3_600_000;
+const NOW_MS: u64 = 1_000 * HOUR_MS;
+
+fn map<V: Clone>(pairs: &[(&str, V)]) -> BTreeMap<String, V> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+}
+
+fn taint(key: &str) -> Taint {
+    Taint { key: key.into(), value: String::new(), effect: TaintEffect::NoSchedule }
+}
+
+fn toleration(key: &str) -> Toleration {
+    Toleration { key: key.into(), any_value: true, ..Toleration::default() }
+}
+
+/// 96 cores, 1 TiB, 8 GPUs of a model, kept for pods with GPUs.
+fn gpu_node(name: &str, model: &str) -> Node {
+    let mut node = dovetail_model::Node::plain(name, 96_000, 1024 * GIB, 8, model);
+    node.taints = vec![taint(GPU)];
+    node.labels = map(&[("model", model.to_owned())]);
+    Node {
+        node,
+        pool: ObjectRef::new("NodePool", "", "gpus"),
+        gpus: map(&[(GPU, Gpus { model: Some(model.to_owned()), allocatable: 8 })]),
+        scale_down_held_by: None,
+        cordoned_since_ms: None,
+        devices: (0..8).collect(),
+    }
+}
+
+fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload {
+    let limits = if gpus > 0 { map(&[(GPU, gpus)]) } else { BTreeMap::new() };
+    let main = Container {
+        name: "main".into(),
+        requests: map(&[("cpu", 4_000 * gpus.max(1)), ("memory", 32 * GIB * gpus.max(1))]),
+        limits,
+        ..Container::default()
+    };
+    let pod = |index| Pod { name: format!("{}-{index}", owner.name), node: Some(node.into()) };
+    Workload {
+        pods: (0..replicas).map(pod).collect(),
+        owner,
+        replicas,
+        template: PodTemplate {
+            labels: map(&[("team", "search".to_owned())]),
+            containers: vec![main],
+            shared_memory: Some(SharedMemory { limit_bytes: Some(16 * GIB) }),
+            ..PodTemplate::default()
+        },
+        ..Workload::default()
+    }
+}
+
+/// Training as a gang of two on four GPUs each, inference on one GPU, a web server without; one GPU node,
+/// one other.
+fn healthy() -> Facts {
+    let train = Workload {
+        class: Some(Class::Training),
+        is_gang: true,
+        ..workload(ObjectRef::new("Job", "research", "train"), 4, 2, "g1")
+    };
+    let mut serve = Workload {
+        class: Some(Class::Inference),
+        ..workload(ObjectRef::new("Deployment", "prod", "serve"), 1, 2, "g1")
+    };
+    serve.template.priority_class = Some("serving".into());
+    let web = workload(ObjectRef::new("Deployment", "prod", "web"), 0, 3, "c1");
+    let mut other = gpu_node("c1", "none");
+    (other.gpus, other.node.taints, other.devices) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let namespace = |name: &str| Namespace {
+        name: name.into(),
+        labels: BTreeMap::new(),
+        quota_resources: Some(BTreeSet::from([format!("requests.{GPU}")])),
+    };
+    Facts {
+        now_ms: NOW_MS,
+        period: Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS },
+        nodes: vec![gpu_node("g1", "H100"), other],
+        workloads: vec![train, serve, web],
+        namespaces: vec![namespace("research"), namespace("prod")],
+        budgets: vec![Budget {
+            object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
+            protects: ObjectRef::new("Deployment", "prod", "serve"),
+            limit: BudgetLimit::MinAvailable(1),
+        }],
+        scoring: Some(Scoring::MostAllocated),
+        has_gpu_admission_policy: Some(true),
+        team_labels: BTreeSet::from(["team".to_owned(), "cost-center".to_owned()]),
+    }
+}
+
+const TRAIN: usize = 0;
+const SERVE: usize = 1;
+const WEB: usize = 2;
+
+fn main_of(facts: &mut Facts, workload: usize) -> &mut Container {
+    &mut facts.workloads[workload].template.containers[0]
+}
+
+fn requests(facts: &mut Facts, workload: usize, resource: &str, amount: i64) {
+    main_of(facts, workload).requests.insert(resource.into(), amount);
+}
+
+fn limits(facts: &mut Facts, workload: usize, gpus: i64) {
+    main_of(facts, workload).limits.insert(GPU.into(), gpus);
+}
+
+fn helper(kind: ContainerKind, gpus: i64) -> Container {
+    Container { name: "helper".into(), kind, limits: map(&[(GPU, gpus)]), ..Container::default() }
+}
+
+/// Only nodes of a model.
+fn model_is(model: &str) -> NodeCondition {
+    let term = SelectorTerm {
+        key: "model".into(),
+        operator: requirement::Operator::In,
+        values: vec![model.into()],
+    };
+    NodeCondition::node_affinity(vec![vec![term]])
+}
+
+/// A check, a change that triggers it, and one that nearly does.
+type Case = (&'static str, fn(&mut Facts), fn(&mut Facts));
+
+const REQUEST: [Case; 6] = [
+    ("REQ-01", |f| requests(f, SERVE, GPU, 2), |f| requests(f, SERVE, GPU, 1)),
+    (
+        "REQ-02",
+        |f| main_of(f, WEB).sees_gpus_by = Some("NVIDIA_VISIBLE_DEVICES=all".into()),
+        // It asked for GPUs: it may see them.
+        |f| main_of(f, SERVE).sees_gpus_by = Some("NVIDIA_VISIBLE_DEVICES=all".into()),
+    ),
+    ("REQ-03", |f| limits(f, TRAIN, 9), |f| limits(f, TRAIN, 8)),
+    ("REQ-08", |f| requests(f, SERVE, "cpu", 12_001), |f| requests(f, SERVE, "cpu", 12_000)),
+    (
+        "REQ-11",
+        |f| f.workloads[TRAIN].template.containers.push(helper(ContainerKind::Sidecar, 1)),
+        // As much as the work needs anyway.
+        |f| f.workloads[TRAIN].template.containers.push(helper(ContainerKind::Init, 4)),
+    ),
+    (
+        "REQ-12",
+        |f| f.workloads[TRAIN].template.shared_memory = None,
+        // No limit but the pod's own.
+        |f| f.workloads[TRAIN].template.shared_memory = Some(SharedMemory { limit_bytes: None }),
+    ),
+];
+
+const SCHEDULING: [Case; 10] = [
+    (
+        "SCH-01",
+        |f| f.nodes[0].node.taints.clear(),
+        // In a cluster of GPU nodes alone everything has to run on them.
+        |f| {
+            f.nodes[0].node.taints.clear();
+            f.nodes.truncate(1);
+        },
+    ),
+    (
+        "SCH-02",
+        |f| f.workloads[WEB].pods[0].node = Some("g1".into()),
+        |f| {
+            f.workloads[WEB].pods[0].node = Some("g1".into());
+            f.workloads[WEB].owner.kind = "DaemonSet".into();
+        },
+    ),
+    (
+        "SCH-03",
+        |f| f.workloads[WEB].template.tolerations = vec![toleration("")],
+        |f| f.workloads[WEB].template.tolerations = vec![toleration("spot")],
+    ),
+    (
+        "SCH-04",
+        |f| f.nodes[0].node.taints.push(taint("team-b")),
+        |f| {
+            f.nodes[0].node.taints.push(taint("team-b"));
+            f.workloads[TRAIN].template.tolerations = vec![toleration("team-b")];
+            f.workloads[SERVE].template.tolerations = vec![toleration("team-b")];
+        },
+    ),
+    (
+        "SCH-05",
+        |f| f.nodes.push(gpu_node("g2", "L4")),
+        |f| {
+            f.nodes.push(gpu_node("g2", "L4"));
+            f.workloads[TRAIN].template.node_conditions = vec![model_is("H100")];
+            f.workloads[SERVE].template.node_conditions = vec![model_is("L4")];
+        },
+    ),
+    (
+        "SCH-06",
+        |f| {
+            f.nodes[0].node.taints = vec![taint("gpu-node")];
+            for workload in [TRAIN, SERVE] {
+                f.workloads[workload].template.tolerations = vec![toleration("gpu-node")];
+            }
+        },
+        // The other taint of a node may have any name.
+        |f| {
+            f.nodes[0].node.taints.push(taint("team-b"));
+            for workload in [TRAIN, SERVE] {
+                f.workloads[workload].template.tolerations = vec![toleration("team-b")];
+            }
+        },
+    ),
+    ("SCH-07", |f| f.scoring = Some(Scoring::LeastAllocated), |f| f.scoring = None),
+    (
+        "SCH-09",
+        |f| f.workloads[TRAIN].is_gang = false,
+        |f| (f.workloads[TRAIN].is_gang, f.workloads[TRAIN].replicas) = (false, 1),
+    ),
+    (
+        "SCH-10",
+        |f| f.workloads[TRAIN].template.keeps_apart_by = Some("podAntiAffinity".into()),
+        // Two of them would not fit on a node.
+        |f| {
+            f.workloads[TRAIN].template.keeps_apart_by = Some("podAntiAffinity".into());
+            limits(f, TRAIN, 5);
+        },
+    ),
+    (
+        "SCH-11",
+        |f| f.workloads[SERVE].template.priority_class = None,
+        |f| f.workloads[TRAIN].template.priority_class = Some("batch".into()),
+    ),
+];
+
+const GOVERNANCE: [Case; 3] = [
+    (
+        "GOV-01",
+        |f| f.namespaces[1].quota_resources = Some(BTreeSet::from(["requests.cpu".to_owned()])),
+        // Nobody could read the quotas.
+        |f| f.namespaces[1].quota_resources = None,
+    ),
+    (
+        "GOV-02",
+        |f| f.workloads[TRAIN].template.labels.clear(),
+        |f| {
+            f.workloads[TRAIN].template.labels.clear();
+            f.namespaces[0].labels = map(&[("cost-center", "7".to_owned())]);
+        },
+    ),
+    ("GOV-04", |f| f.has_gpu_admission_policy = Some(false), |f| f.has_gpu_admission_policy = None),
+];
+
+/// Keeps its pods in place, and half of its node's GPUs in use or less.
+fn held(facts: &mut Facts, gpus: i64) {
+    facts.workloads[TRAIN].pods.clear();
+    limits(facts, SERVE, gpus);
+    facts.workloads[SERVE].template.eviction_held_by = Some("safe-to-evict: \"false\"".into());
+}
+
+const AUTOSCALING: [Case; 5] = [
+    ("AUT-01", |f| held(f, 1), |f| held(f, 2)),
+    (
+        "AUT-02",
+        |f| f.budgets[0].limit = BudgetLimit::MinAvailablePercent(51),
+        |f| f.budgets[0].limit = BudgetLimit::MinAvailablePercent(50),
+    ),
+    (
+        "AUT-04",
+        |f| f.nodes[0].scale_down_held_by = Some("scale-down-disabled: \"true\"".into()),
+        |f| f.nodes[1].scale_down_held_by = Some("scale-down-disabled: \"true\"".into()),
+    ),
+    (
+        "AUT-05",
+        |f| {
+            f.workloads[SERVE].owner.kind = "Pod".into();
+            f.budgets.clear();
+        },
+        |f| f.workloads[WEB].owner.kind = "Pod".into(),
+    ),
+    (
+        "AUT-06",
+        |f| f.nodes[0].cordoned_since_ms = Some(NOW_MS - 4 * HOUR_MS - 1),
+        |f| f.nodes[0].cordoned_since_ms = Some(NOW_MS - 4 * HOUR_MS),
+    ),
+];
+
+fn cases() -> impl Iterator<Item = Case> {
+    REQUEST.into_iter().chain(SCHEDULING).chain(GOVERNANCE).chain(AUTOSCALING)
+}
+
+fn ids(facts: &Facts) -> Vec<&'static str> {
+    audit(facts).iter().map(|finding| finding.check.id).collect()
+}
+
+#[test]
+fn a_healthy_cluster_has_no_findings() {
+    assert_eq!(audit(&healthy()), []);
+    assert_eq!(audit(&Facts::default()), []);
+}
+
+#[test]
+fn every_check_is_triggered_by_its_world_alone_and_not_by_the_one_that_nearly_does() {
+    for (id, triggers, nearly) in cases() {
+        let (mut bad, mut good) = (healthy(), healthy());
+        triggers(&mut bad);
+        nearly(&mut good);
+        let found = ids(&bad);
+        assert!(found.contains(&id), "{id} is not among {found:?}");
+        assert!(found.iter().all(|found| *found == id), "{id} alone, not {found:?}");
+        assert_eq!(ids(&good), [""; 0], "{id} nearly");
+    }
+}
+
+#[test]
+fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
+    let catalogue: Vec<&str> = CATALOGUE.into_iter().flatten().map(|check| check.id).collect();
+    let families = [request::RUNS, scheduling::RUNS, governance::RUNS, autoscaling::RUNS];
+    let runs: Vec<&str> = families.into_iter().flatten().map(|(id, _)| *id).collect();
+    assert_eq!(catalogue, runs);
+    assert_eq!(catalogue, cases().map(|(id, ..)| id).collect::<Vec<_>>());
+    for check in CATALOGUE.into_iter().flatten() {
+        let texts = [check.title, check.explanation, check.evidence, check.fix_example];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{}", check.id);
+        assert_eq!(crate::check(&check.id.to_lowercase()), Some(check));
+    }
+}
+
+#[test]
+fn ten_thousand_pods_of_one_owner_are_one_finding() {
+    let mut facts = healthy();
+    let pod = |index| Pod { name: format!("web-{index}"), node: Some("g1".into()) };
+    facts.workloads[WEB].pods = (0..10_000).map(pod).collect();
+    facts.nodes[0].node.taints.clear();
+    facts.nodes.insert(1, Node { node: gpu_node("g2", "H100").node, ..facts.nodes[0].clone() });
+    facts.nodes[1].node.taints.clear();
+    let found = audit(&facts);
+    let shape: Vec<_> =
+        found.iter().map(|f| (f.check.id, &*f.object.name, f.affected.len())).collect();
+    assert_eq!(shape, [("SCH-01", "gpus", 2), ("SCH-02", "web", 10_000)]);
+}
+
+#[test]
+fn a_cordoned_node_claims_what_stood_free_on_it_since() {
+    let mut facts = healthy();
+    facts.nodes[0].cordoned_since_ms = Some(NOW_MS - 10 * HOUR_MS);
+    let found = audit(&facts);
+    // One device free for the whole day, one held all along.
+    let interval = |state, holder| DeviceInterval {
+        span: facts.period,
+        gpu_milli: 1000,
+        state,
+        holder,
+        signal: None,
+    };
+    let draining = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
+    let wasted = [
+        DeviceWaste { device: 0, interval: interval(draining, None) },
+        DeviceWaste { device: 1, interval: interval(DeviceState::Idle, Some(1)) },
+    ];
+    let settled = settle(&wasted, &found);
+    assert_eq!(settled[0].claimed_gpu_milli_ms, 1000 * 10 * i128::from(HOUR_MS));
+}
+
+#[test]
+fn who_ignores_a_finding_is_named_and_policy_can_forbid_it() {
+    let mut facts = healthy();
+    facts.workloads[TRAIN].is_gang = false;
+    facts.workloads[TRAIN].ignores = BTreeSet::from(["sch-09".to_owned()]);
+    facts.has_gpu_admission_policy = Some(false);
+    let with = |policy: &SuppressionPolicy| {
+        let mut found = audit(&facts);
+        suppress(&mut found, &facts, policy);
+        let by = |suppression: Suppression| suppression.by;
+        found.into_iter().map(|f| (f.check.id, f.suppressed.map(by))).collect::<Vec<_>>()
+    };
+    let annotation = Some("annotation dovetail.dev/ignore".to_owned());
+    let in_file = Suppression {
+        check: "GOV-04".into(),
+        object: None,
+        by: "ignore.toml:3".into(),
+        why: "policies come next quarter".into(),
+    };
+    let mut policy = SuppressionPolicy { suppressions: vec![in_file], never: BTreeSet::new() };
+    let file = Some("ignore.toml:3".to_owned());
+    assert_eq!(with(&policy), [("SCH-09", annotation), ("GOV-04", file.clone())]);
+    policy.never.insert("SCH-09".to_owned());
+    assert_eq!(with(&policy), [("SCH-09", None), ("GOV-04", file)]);
+}

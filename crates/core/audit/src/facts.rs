@@ -1,0 +1,279 @@
+//! What is known of a cluster, as plain data. A field that nobody could read is `None` or empty, and no check
+//! takes that for a fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::device_time::Span;
+use dovetail_model::{NodeCondition, Toleration};
+
+/// A cluster at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The moment, in ms since 1970.
+    pub now_ms: u64,
+    /// The period that wasted device-time was counted over.
+    pub period: Span,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// Whatever runs pods, by its top owner; a pod without owner is its own.
+    pub workloads: Vec<Workload>,
+    /// Namespaces with pods.
+    pub namespaces: Vec<Namespace>,
+    /// Disruption budgets.
+    pub budgets: Vec<Budget>,
+    /// How the scheduler of the GPU pods scores nodes; `None` if its configuration cannot be read.
+    pub scoring: Option<Scoring>,
+    /// Whether an admission policy looks at requests for GPUs; `None` if policies cannot be read.
+    pub has_gpu_admission_policy: Option<bool>,
+    /// Labels that name the team, on a pod or its namespace; any of them is enough.
+    pub team_labels: BTreeSet<String>,
+}
+
+/// An object, as people name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
+    /// Kind, for example `Deployment` or `Node`.
+    pub kind: String,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// An object by kind, namespace and name.
+    pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Name, labels, taints, what pods may hold.
+    pub node: dovetail_model::Node,
+    /// Its node pool or group, which a person edits; itself where there is none.
+    pub pool: ObjectRef,
+    /// GPUs by resource name, for example `nvidia.com/gpu`.
+    pub gpus: BTreeMap<String, Gpus>,
+    /// The annotation that keeps an autoscaler from removing it, if it has one.
+    pub scale_down_held_by: Option<String>,
+    /// Since when it takes no new pods; `None` if it does.
+    pub cordoned_since_ms: Option<u64>,
+    /// Numbers of its devices in [`crate::DeviceWaste`].
+    pub devices: Vec<u32>,
+}
+
+impl Node {
+    /// Whether pods can ask for GPUs here.
+    pub fn has_gpus(&self) -> bool {
+        self.gpus.values().any(|gpus| gpus.allocatable > 0)
+    }
+}
+
+/// GPUs of one resource name on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpus {
+    /// Model, where known.
+    pub model: Option<String>,
+    /// What pods can ask for.
+    pub allocatable: i64,
+}
+
+/// Pods of one owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// The top owner.
+    pub owner: ObjectRef,
+    /// What its pods are made from.
+    pub template: PodTemplate,
+    /// Its pods that have not ended.
+    pub pods: Vec<Pod>,
+    /// What it does, where known.
+    pub class: Option<Class>,
+    /// How many pods it wants.
+    pub replicas: u32,
+    /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a gang label.
+    pub is_gang: bool,
+    /// Checks that the owner asks to ignore (`dovetail.dev/ignore`).
+    pub ignores: BTreeSet<String>,
+}
+
+impl Workload {
+    /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest init
+    /// container needs.
+    pub fn gpus_per_pod(&self) -> BTreeMap<&str, i64> {
+        let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
+        for container in self.template.containers.iter().filter(|c| c.kind != ContainerKind::Init) {
+            for (resource, count) in container.gpu_limits() {
+                *needs.entry(resource).or_default() += count;
+            }
+        }
+        for container in self.template.containers.iter().filter(|c| c.kind == ContainerKind::Init) {
+            for (resource, count) in container.gpu_limits() {
+                let need = needs.entry(resource).or_default();
+                *need = count.max(*need);
+            }
+        }
+        needs
+    }
+
+    /// Whether a pod of it holds GPUs.
+    pub fn has_gpus(&self) -> bool {
+        !self.gpus_per_pod().is_empty()
+    }
+
+    /// Whether it runs once on every node.
+    pub fn is_daemon(&self) -> bool {
+        self.owner.kind == "DaemonSet"
+    }
+}
+
+/// What somebody says or shows a workload does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Runs to an end and may start again.
+    Training,
+    /// Answers requests.
+    Inference,
+    /// Somebody works with it.
+    Interactive,
+    /// Runs to an end, nobody waits.
+    Batch,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Name.
+    pub name: String,
+    /// The node it is bound to.
+    pub node: Option<String>,
+}
+
+/// What pods of a workload are made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodTemplate {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its containers, init containers and sidecars.
+    pub containers: Vec<Container>,
+    /// Taints it accepts, as written by a person (not those that Kubernetes adds).
+    pub tolerations: Vec<Toleration>,
+    /// What nodes must satisfy: node selector and required node affinity.
+    pub node_conditions: Vec<NodeCondition>,
+    /// Priority class.
+    pub priority_class: Option<String>,
+    /// Size of what is mounted at `/dev/shm`; `None` is the container runtime's 64 MiB.
+    pub shared_memory: Option<SharedMemory>,
+    /// Why no two of its pods may share a node, if so: the rule as written.
+    pub keeps_apart_by: Option<String>,
+    /// The annotation that keeps its pods from being moved, if it has one.
+    pub eviction_held_by: Option<String>,
+    /// Whether it has a volume that lives and dies with its node.
+    pub has_local_data: bool,
+}
+
+/// Memory mounted at `/dev/shm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedMemory {
+    /// Limit in bytes; `None` is no limit but the pod's.
+    pub limit_bytes: Option<i64>,
+}
+
+/// A container of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// Name.
+    pub name: String,
+    /// When it runs.
+    pub kind: ContainerKind,
+    /// Requests by resource: CPU in thousandths, memory in bytes, devices in pieces.
+    pub requests: BTreeMap<String, i64>,
+    /// Limits, as requests.
+    pub limits: BTreeMap<String, i64>,
+    /// It sees GPUs without asking for them, by this: `NVIDIA_VISIBLE_DEVICES=all`, a mounted device.
+    pub sees_gpus_by: Option<String>,
+}
+
+impl Container {
+    /// Its limits that are GPUs.
+    pub fn gpu_limits(&self) -> impl Iterator<Item = (&str, i64)> {
+        let gpus = self.limits.iter().filter(|(resource, _)| is_gpu_resource(resource));
+        gpus.map(|(resource, count)| (resource.as_str(), *count)).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// When a container runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainerKind {
+    /// The pod's work.
+    #[default]
+    Main,
+    /// Before the work.
+    Init,
+    /// Beside the work from before it begins (an init container that restarts).
+    Sidecar,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Resources that a quota of it limits, as written: `requests.nvidia.com/gpu`; `None` if quotas cannot be
+    /// read.
+    pub quota_resources: Option<BTreeSet<String>>,
+}
+
+/// A disruption budget with the workload it protects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The budget.
+    pub object: ObjectRef,
+    /// The top owner of the pods it selects.
+    pub protects: ObjectRef,
+    /// What it allows.
+    pub limit: BudgetLimit,
+}
+
+/// What a disruption budget allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetLimit {
+    /// So many pods must stay.
+    MinAvailable(u32),
+    /// In percent of the replicas, rounded up.
+    MinAvailablePercent(u32),
+    /// So many pods may go.
+    MaxUnavailable(u32),
+    /// In percent of the replicas, rounded up.
+    MaxUnavailablePercent(u32),
+}
+
+/// How a scheduler scores nodes by what is requested of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scoring {
+    /// Prefers empty nodes (the default).
+    LeastAllocated,
+    /// Prefers full nodes.
+    MostAllocated,
+    /// By a curve of its own.
+    RequestedToCapacityRatio,
+}
+
+/// Resource names of GPUs and of parts of them, whole or by prefix.
+const GPU_RESOURCES: [&str; 5] =
+    ["nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu", "habana.ai/gaudi", "google.com/tpu"];
+const GPU_RESOURCE_PREFIXES: [&str; 4] =
+    ["nvidia.com/mig-", "gpu.intel.com/", "amd.com/cpx", "aws.amazon.com/neuron"];
+/// Beside devices Intel's plugin offers what goes with them.
+const NO_DEVICES: [&str; 3] =
+    ["gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles"];
+
+/// Whether a resource counts GPUs, other accelerators, or parts of them.
+pub fn is_gpu_resource(resource: &str) -> bool {
+    let is_part = GPU_RESOURCE_PREFIXES.iter().any(|prefix| resource.starts_with(prefix));
+    GPU_RESOURCES.contains(&resource) || is_part && !NO_DEVICES.contains(&resource)
+}

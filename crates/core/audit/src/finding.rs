@@ -1,0 +1,86 @@
+//! A check that triggered.
+
+use std::collections::BTreeMap;
+
+use crate::catalogue::Check;
+use crate::claim::Claim;
+use crate::facts::ObjectRef;
+use crate::suppress::Suppression;
+
+/// One check on one object that a person edits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The check.
+    pub check: &'static Check,
+    /// The top owner, node pool, namespace or budget.
+    pub object: ObjectRef,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// Pods or nodes concerned, ascending.
+    pub affected: Vec<ObjectRef>,
+    /// Wasted time it explains.
+    pub claims: Vec<Claim>,
+    /// Who ignores it, if somebody does. It leaves the list, not the total.
+    pub suppressed: Option<Suppression>,
+}
+
+/// A value that a finding rests on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Evidence {
+    /// What was looked at.
+    pub what: &'static str,
+    /// What was there.
+    pub value: String,
+}
+
+impl Finding {
+    pub(crate) fn new(check: &'static Check, object: &ObjectRef) -> Self {
+        Self {
+            check,
+            object: object.clone(),
+            evidence: Vec::new(),
+            affected: Vec::new(),
+            claims: Vec::new(),
+            suppressed: None,
+        }
+    }
+
+    pub(crate) fn with(mut self, what: &'static str, value: impl ToString) -> Self {
+        self.evidence.push(Evidence { what, value: value.to_string() });
+        self
+    }
+
+    pub(crate) fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
+        self.affected.extend(objects);
+        self
+    }
+}
+
+/// One finding for each check and object: ten thousand pods of one Deployment, or all nodes of a pool, are
+/// one. Evidence that is the same is shown once. Worst first, then by check and object.
+pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut groups: BTreeMap<(&'static str, ObjectRef), Finding> = BTreeMap::new();
+    for finding in findings {
+        let key = (finding.check.id, finding.object.clone());
+        match groups.get_mut(&key) {
+            None => {
+                groups.insert(key, finding);
+            }
+            Some(group) => {
+                group.evidence.extend(finding.evidence);
+                group.affected.extend(finding.affected);
+                group.claims.extend(finding.claims);
+                group.suppressed = group.suppressed.take().or(finding.suppressed);
+            }
+        }
+    }
+    let mut grouped: Vec<Finding> = groups.into_values().collect();
+    for finding in &mut grouped {
+        finding.affected.sort();
+        finding.affected.dedup();
+        let mut seen = std::collections::BTreeSet::new();
+        finding.evidence.retain(|evidence| seen.insert(evidence.clone()));
+    }
+    grouped.sort_by_key(|finding| std::cmp::Reverse(finding.check.severity));
+    grouped
+}

@@ -1,0 +1,31 @@
+//! What wastes GPUs in a cluster: checks, findings, and who claims which wasted second.
+//!
+//! [`Facts`] say what is known of a cluster, as plain data that a reader fills. [`audit`] runs every check of
+//! the [`CATALOGUE`] on them. [`settle`] gives each wasted device-second to one finding at most, so that what
+//! findings promise together is never more than what is wasted. What nobody knows triggers nothing.
+//!
+//! | module | what |
+//! |---|---|
+//! | `facts` | nodes, workloads, namespaces, budgets as the checks see them |
+//! | `catalogue` | every check with severity, explanation, evidence and fix |
+//! | `checks` | the checks, one file for each family |
+//! | `finding` | a check that triggered, grouped by top owner |
+//! | `suppress` | findings that somebody ignores, and who |
+//! | `claim` | wasted time, claimed once |
+
+mod catalogue;
+mod checks;
+mod claim;
+mod facts;
+mod finding;
+mod suppress;
+
+pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
+pub use checks::audit;
+pub use claim::{Claim, DeviceWaste, Settled, settle};
+pub use facts::{
+    Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node, ObjectRef,
+    Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,
+};
+pub use finding::{Evidence, Finding, group};
+pub use suppress::{Suppression, SuppressionPolicy, suppress};

@@ -1,0 +1,72 @@
+//! From moments to time.
+
+use super::decision::{Activity, ActivityRule, UnknownReason, Verdict};
+
+/// Some time in which a device did one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActivitySegment {
+    /// Begin.
+    pub from_ms: u64,
+    /// End, exclusive.
+    pub to_ms: u64,
+    /// What it did, and how that is known.
+    pub verdict: Verdict,
+}
+
+impl ActivitySegment {
+    /// Its length.
+    pub fn length_ms(&self) -> u64 {
+        self.to_ms - self.from_ms
+    }
+}
+
+/// What a device did from `from_ms` to `to_ms`, without gaps: a sample holds until the next, or for one
+/// interval where the next comes too late; what no sample reaches is unknown. `samples` ascend in time.
+pub fn activity_over(
+    samples: &[(u64, Verdict)],
+    (from_ms, to_ms): (u64, u64),
+    interval_ms: u64,
+    rule: &ActivityRule,
+) -> Vec<ActivitySegment> {
+    let longest_ms = interval_ms.saturating_mul(u64::from(rule.max_gap_intervals));
+    let gap = Verdict::unknown(None, UnknownReason::Gap);
+    let mut segments: Vec<ActivitySegment> = Vec::new();
+    let mut add = |until_ms: u64, verdict: Verdict| {
+        let at_ms = segments.last().map_or(from_ms, |last| last.to_ms);
+        let until_ms = until_ms.min(to_ms);
+        if until_ms <= at_ms {
+            return;
+        }
+        match segments.last_mut().filter(|last| last.verdict == verdict) {
+            Some(last) => last.to_ms = until_ms,
+            None => segments.push(ActivitySegment { from_ms: at_ms, to_ms: until_ms, verdict }),
+        }
+    };
+    for (index, (at_ms, verdict)) in samples.iter().enumerate() {
+        add(*at_ms, gap);
+        let alone_ms = at_ms.saturating_add(interval_ms);
+        let holds_until_ms = match samples.get(index + 1) {
+            Some((next_ms, _)) if next_ms - at_ms <= longest_ms => *next_ms,
+            Some((next_ms, _)) => alone_ms.min(*next_ms),
+            None => alone_ms,
+        };
+        add(holds_until_ms, *verdict);
+    }
+    add(to_ms, gap);
+    segments
+}
+
+/// Stretches of idle time of at least `idle_after_ms`, for advice: 15 minutes, for notebooks 60. Anything but
+/// idle breaks a stretch, unknown time too.
+pub fn idle_stretches(segments: &[ActivitySegment], idle_after_ms: u64) -> Vec<(u64, u64)> {
+    let mut stretches: Vec<(u64, u64)> = Vec::new();
+    let is_idle = |segment: &&ActivitySegment| segment.verdict.activity == Activity::Idle;
+    for segment in segments.iter().filter(is_idle) {
+        match stretches.last_mut().filter(|(_, to_ms)| *to_ms == segment.from_ms) {
+            Some((_, to_ms)) => *to_ms = segment.to_ms,
+            None => stretches.push((segment.from_ms, segment.to_ms)),
+        }
+    }
+    stretches.retain(|(from_ms, to_ms)| to_ms - from_ms >= idle_after_ms);
+    stretches
+}
