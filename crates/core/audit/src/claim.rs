@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_model::Money;
+use dovetail_model::money::MS_PER_HOUR;
 
 use crate::finding::Finding;
 
@@ -18,6 +20,8 @@ pub struct DeviceWaste {
     pub device: u32,
     /// What it was.
     pub interval: DeviceInterval,
+    /// What a GPU-hour of it costs; `None` if nobody knows.
+    pub usd_micros_per_gpu_hour: Option<i64>,
 }
 
 /// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for twice would
@@ -36,23 +40,63 @@ pub struct Claim {
     pub gpu_milli: i64,
 }
 
-/// What one finding got, in milli-GPU × ms.
+/// Device-time with what the priced part of it costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WastedTime {
+    /// In milli-GPU × ms.
+    pub gpu_milli_ms: i128,
+    /// The part that has a price.
+    pub priced_gpu_milli_ms: i128,
+    /// Milli-GPU × ms × micro-USD per GPU-hour, not yet rounded.
+    price_units: i128,
+}
+
+impl WastedTime {
+    /// What the priced part costs, cut off to the micro-dollar, so that findings together never cost more
+    /// than the waste they share; `None` if there is time and none of it has a price.
+    pub fn cost(self) -> Option<Money> {
+        let unknown = self.gpu_milli_ms > 0 && self.priced_gpu_milli_ms == 0;
+        let micros = self.price_units / (1000 * MS_PER_HOUR);
+        (!unknown).then(|| Money::micros(micros as i64))
+    }
+
+    fn add(&mut self, gpu_milli: i64, span: Span, usd_micros_per_gpu_hour: Option<i64>) {
+        let time = i128::from(gpu_milli) * i128::from(span.to_ms - span.from_ms);
+        self.gpu_milli_ms += time;
+        if let Some(price) = usd_micros_per_gpu_hour {
+            self.priced_gpu_milli_ms += time;
+            self.price_units += time * i128::from(price);
+        }
+    }
+}
+
+/// All that is wasted, whoever claims it.
+pub fn all_waste(intervals: &[DeviceWaste]) -> WastedTime {
+    let mut all = WastedTime::default();
+    for DeviceWaste { interval, usd_micros_per_gpu_hour, .. } in intervals {
+        if interval.state.is_waste() {
+            all.add(interval.gpu_milli, interval.span, *usd_micros_per_gpu_hour);
+        }
+    }
+    all
+}
+
+/// What one finding got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Its own.
-    pub claimed_gpu_milli_ms: i128,
-    /// Wasted time it explains too, and that an earlier finding has.
-    pub contested_gpu_milli_ms: i128,
+    pub claimed: WastedTime,
+    /// Wasted time it explains too, and that an earlier finding has: “also affected”.
+    pub contested: WastedTime,
 }
 
 /// Serves the claims of findings; the answers stand in the order of the findings.
 pub fn settle(intervals: &[DeviceWaste], findings: &[Finding]) -> Vec<Settled> {
     let mut left: BTreeMap<(u32, Option<u32>), Vec<Piece>> = BTreeMap::new();
-    for DeviceWaste { device, interval } in intervals {
-        if interval.state.is_waste() {
-            let piece = Piece { interval: *interval, taken_milli: 0 };
-            left.entry((*device, interval.holder)).or_default().push(piece);
-        }
+    for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
+        let DeviceWaste { device, interval, usd_micros_per_gpu_hour } = *waste;
+        let piece = Piece { interval, usd_micros_per_gpu_hour, taken_milli: 0 };
+        left.entry((device, interval.holder)).or_default().push(piece);
     }
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by_key(|index| findings[*index].check.layer);
@@ -71,6 +115,7 @@ pub fn settle(intervals: &[DeviceWaste], findings: &[Finding]) -> Vec<Settled> {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     interval: DeviceInterval,
+    usd_micros_per_gpu_hour: Option<i64>,
     taken_milli: i64,
 }
 
@@ -100,16 +145,15 @@ fn serve(claim: &Claim, pieces: &mut Vec<Piece>, settled: &mut Settled) {
     // By moment: how much of the claim is left to take, and to contest.
     let mut open: BTreeMap<u64, i64> = BTreeMap::new();
     for piece in pieces.iter_mut().filter(|piece| wanted(piece)) {
-        let Span { from_ms, to_ms } = piece.interval.span;
-        let open_milli = open.entry(from_ms).or_insert(claim.gpu_milli.max(0));
-        let length_ms = i128::from(to_ms - from_ms);
+        let (span, price) = (piece.interval.span, piece.usd_micros_per_gpu_hour);
+        let open_milli = open.entry(span.from_ms).or_insert(claim.gpu_milli.max(0));
         let free_milli = piece.interval.gpu_milli - piece.taken_milli;
         let got_milli = free_milli.min(*open_milli);
         let contested_milli = piece.taken_milli.min(*open_milli - got_milli);
         piece.taken_milli += got_milli;
         *open_milli -= got_milli + contested_milli;
-        settled.claimed_gpu_milli_ms += i128::from(got_milli) * length_ms;
-        settled.contested_gpu_milli_ms += i128::from(contested_milli) * length_ms;
+        settled.claimed.add(got_milli, span, price);
+        settled.contested.add(contested_milli, span, price);
     }
 }
 
@@ -134,7 +178,11 @@ mod tests {
     fn waste(from_ms: u64, to_ms: u64, gpu_milli: i64, state: DeviceState) -> DeviceWaste {
         let span = Span { from_ms, to_ms };
         let interval = DeviceInterval { span, gpu_milli, state, holder: None, signal: None };
-        DeviceWaste { device: 0, interval }
+        DeviceWaste { device: 0, interval, usd_micros_per_gpu_hour: None }
+    }
+
+    fn times(settled: &Settled) -> (i128, i128) {
+        (settled.claimed.gpu_milli_ms, settled.contested.gpu_milli_ms)
     }
 
     fn claim(from_ms: u64, to_ms: u64, gpu_milli: i64) -> Claim {
@@ -149,9 +197,31 @@ mod tests {
         let later = finding("AUT-04", vec![claim(0, 200, 1000)]);
         let guard = finding("AUT-06", vec![claim(50, 90, 600)]);
         let settled = settle(&wasted, &[later, guard]);
-        assert_eq!(settled[1], Settled { claimed_gpu_milli_ms: 24_000, contested_gpu_milli_ms: 0 });
-        let expected = Settled { claimed_gpu_milli_ms: 76_000, contested_gpu_milli_ms: 24_000 };
-        assert_eq!(settled[0], expected);
+        assert_eq!(times(&settled[1]), (24_000, 0));
+        assert_eq!(times(&settled[0]), (76_000, 24_000));
+        // Nobody knows the price: no cost, which is not a cost of zero.
+        assert_eq!(settled[0].claimed.cost(), None);
+        assert_eq!(settled[1].contested.cost(), Some(Money::ZERO));
+    }
+
+    #[test]
+    fn cost_is_that_of_the_time_claimed_and_is_cut_off() {
+        // Two devices at $2.50 and at an unknown price, half an hour of each; a third of a micro-dollar.
+        let half_hour_ms = 1_800_000;
+        let mut wasted = [
+            waste(0, half_hour_ms, 1000, DRAINING),
+            DeviceWaste { device: 1, ..waste(0, half_hour_ms, 1000, DRAINING) },
+        ];
+        wasted[0].usd_micros_per_gpu_hour = Some(2_500_000);
+        let claims = [0, 1].map(|device| Claim { device, ..claim(0, half_hour_ms, 1000) });
+        let settled = settle(&wasted, &[finding("AUT-06", claims.into())]);
+        assert_eq!(settled[0].claimed.cost(), Some(Money::micros(1_250_000)));
+        assert_eq!(settled[0].claimed.priced_gpu_milli_ms, 1_800_000_000);
+        assert_eq!(settled[0].claimed, all_waste(&wasted));
+        let mut little = [waste(0, 1_200_000, 1000, DRAINING)];
+        little[0].usd_micros_per_gpu_hour = Some(2);
+        let settled = settle(&little, &[finding("AUT-06", vec![claim(0, 1_200_000, 1000)])]);
+        assert_eq!(settled[0].claimed.cost(), Some(Money::ZERO));
     }
 
     /// A state of waste, another one, and one that nobody can claim.
@@ -176,13 +246,17 @@ mod tests {
             let wasted: Vec<DeviceWaste> = lengths.into_iter().map(|(length_ms, state, device)| {
                 let from_ms = ends[device as usize];
                 ends[device as usize] += length_ms;
-                DeviceWaste { device, ..waste(from_ms, from_ms + length_ms, 1000, STATES[state]) }
+                DeviceWaste {
+                    device,
+                    usd_micros_per_gpu_hour: [Some(2_500_001), None][device as usize],
+                    ..waste(from_ms, from_ms + length_ms, 1000, STATES[state])
+                }
             }).collect();
             let findings: Vec<Finding> =
                 claims.iter().map(|(layer, claim)| finding(IDS[*layer], vec![claim.clone()])).collect();
             let settled = settle(&wasted, &findings);
             // Millisecond by millisecond: the whole device is there, and each claim takes what is left.
-            let mut expected = vec![Settled::default(); findings.len()];
+            let mut expected = vec![(0, 0); findings.len()];
             let mut order: Vec<usize> = (0..findings.len()).collect();
             order.sort_by_key(|index| claims[*index].0);
             for device in 0..2 {
@@ -201,17 +275,20 @@ mod tests {
                             let got = left_milli.min(claim.gpu_milli);
                             let contested = (1000 - left_milli).min(claim.gpu_milli - got);
                             left_milli -= got;
-                            expected[*index].claimed_gpu_milli_ms += i128::from(got);
-                            expected[*index].contested_gpu_milli_ms += i128::from(contested);
+                            expected[*index].0 += i128::from(got);
+                            expected[*index].1 += i128::from(contested);
                         }
                     }
                 }
             }
-            prop_assert_eq!(&settled, &expected);
-            let claimed: i128 = settled.iter().map(|settled| settled.claimed_gpu_milli_ms).sum();
-            let is_waste = |waste: &&DeviceWaste| waste.interval.state.is_waste();
-            let there: i128 = wasted.iter().filter(is_waste).map(|w| w.interval.gpu_milli_ms()).sum();
-            prop_assert!(claimed <= there);
+            prop_assert_eq!(settled.iter().map(times).collect::<Vec<_>>(), expected);
+            // In time and in money: together never more than there is.
+            let claimed: i128 = settled.iter().map(|settled| settled.claimed.gpu_milli_ms).sum();
+            let cost = |time: WastedTime| time.cost().unwrap_or(Money::ZERO);
+            let claimed_cost: Money = settled.iter().map(|settled| cost(settled.claimed)).sum();
+            let all = all_waste(&wasted);
+            prop_assert!(claimed <= all.gpu_milli_ms);
+            prop_assert!(claimed_cost <= cost(all));
         }
     }
 }

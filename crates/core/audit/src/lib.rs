@@ -22,7 +22,7 @@ mod suppress;
 
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
-pub use claim::{Claim, DeviceWaste, Settled, settle};
+pub use claim::{Claim, DeviceWaste, Settled, WastedTime, all_waste, settle};
 pub use facts::{
     Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node, ObjectRef,
     Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,

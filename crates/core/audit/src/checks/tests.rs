@@ -362,13 +362,12 @@ fn a_cordoned_node_claims_what_stood_free_on_it_since() {
         holder,
         signal: None,
     };
+    let waste = |device, interval| DeviceWaste { device, interval, usd_micros_per_gpu_hour: None };
     let draining = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
-    let wasted = [
-        DeviceWaste { device: 0, interval: interval(draining, None) },
-        DeviceWaste { device: 1, interval: interval(DeviceState::Idle, Some(1)) },
-    ];
+    let wasted =
+        [waste(0, interval(draining, None)), waste(1, interval(DeviceState::Idle, Some(1)))];
     let settled = settle(&wasted, &found);
-    assert_eq!(settled[0].claimed_gpu_milli_ms, 1000 * 10 * i128::from(HOUR_MS));
+    assert_eq!(settled[0].claimed.gpu_milli_ms, 1000 * 10 * i128::from(HOUR_MS));
 }
 
 #[test]
