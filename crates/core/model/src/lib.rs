@@ -9,7 +9,7 @@
 //! | [`snapshot`] | the whole world at one moment, as plain data |
 //! | [`event`], [`action`] | what happens to the engine, what it answers |
 //! | [`node`], [`device`], [`topology`] | the supply |
-//! | [`job`], [`requirement`], [`rule`], [`queue`] | the demand |
+//! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
 //! | [`holding`] | who holds what, in which phase |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`ids`] | names of things |
@@ -22,6 +22,7 @@ pub mod ids;
 pub mod job;
 pub mod money;
 pub mod node;
+pub mod preference;
 pub mod quantity;
 pub mod queue;
 pub mod requirement;
@@ -38,6 +39,7 @@ pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationI
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
+pub use preference::{Preference, Preferred};
 pub use quantity::Quantity;
 pub use queue::Queue;
 pub use requirement::{

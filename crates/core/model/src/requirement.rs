@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::holding::Attachment;
 use crate::node::{Node, Taint, TaintEffect};
+use crate::preference::Preference;
 use crate::resources::Resources;
 use crate::rule::CounterRule;
 
@@ -33,6 +34,8 @@ pub struct Requirement {
     pub rules: Vec<CounterRule>,
     /// Volumes that are attached to its node.
     pub attachments: BTreeSet<Attachment>,
+    /// What makes one node better than another.
+    pub preferences: Vec<Preference>,
 }
 
 impl Requirement {

@@ -6,6 +6,7 @@ use dovetail_model::{HeldDevices, Job, NodeId, NodeName, PodId};
 
 use super::{Engine, EngineError};
 use crate::gang::Gang;
+use crate::policy::whole_score;
 use crate::view::View;
 
 /// Where one pod of a job in question would go.
@@ -46,8 +47,11 @@ impl Engine {
         let Some(set) = gang.sets.first() else { return Ok(None) };
         let slots = (0..self.state.nodes.slots() as u32).map(NodeId);
         let fitting: Vec<NodeId> = slots.filter(|n| self.state.fits(set.shape, *n)).collect();
+        let demand = self.state.shapes.get(set.shape).demand.clone();
         let best = fitting.into_iter().max_by_key(|node| {
-            let score = self.policy.score(&mut self.state, set.shape, *node);
+            let points = self.state.points(&demand, *node);
+            let policy = &mut *self.policy;
+            let score = whole_score(policy, &mut self.state, set.shape, points, *node);
             (score, Reverse(self.state.nodes.hot(*node).rank))
         });
         Ok(best.map(|node| self.state.nodes.cold(node).node.name.clone()))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::engine::{Engine, Search};
 use crate::finder::Scope;
 use crate::gang::{Gang, PlacedPod};
-use crate::policy::Term;
+use crate::policy::{Term, whole_score};
 
 /// Why one pod went where it went, at the moment of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,8 +56,13 @@ impl Engine {
     }
 
     fn alternative(&mut self, shape: crate::ShapeId, node: NodeId) -> Alternative {
-        let terms = self.policy.terms(&mut self.state, shape, node);
-        let score = self.policy.score(&mut self.state, shape, node);
+        let mut terms = self.policy.terms(&mut self.state, shape, node);
+        let demand = self.state.shapes.get(shape).demand.clone();
+        let points = self.state.points(&demand, node);
+        let score = whole_score(&mut *self.policy, &mut self.state, shape, points, node);
+        if !demand.liking.is_none() {
+            terms.push(Term { name: "preferences", points: points * self.policy.point() });
+        }
         Alternative { node: self.state.nodes.cold(node).node.name.clone(), score, terms }
     }
 }

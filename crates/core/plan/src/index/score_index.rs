@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cause::{CAUSES, Cause, CauseCounts};
 use crate::index::wide_tree::WideTree;
-use crate::policy::{Policy, SCORE_LIMIT};
+use crate::policy::{Policy, SCORE_LIMIT, whole_score};
 use crate::rules::RuleVerdicts;
 use crate::state::State;
 use crate::state::domains::DomainId;
@@ -91,6 +91,9 @@ impl ScoreIndex {
         if !self.demand.rules.is_empty() && !self.refresh_rules(state, static_changed) {
             return self.rebuild(state, policy);
         }
+        if !self.demand.liking.counted.is_empty() && !self.touch_counted(state) {
+            return self.rebuild(state, policy);
+        }
         self.static_versions = state.nodes.static_versions();
         let since = std::mem::replace(&mut self.cursor, end);
         self.rescore_touched(state, policy, since);
@@ -106,7 +109,9 @@ impl ScoreIndex {
         tree.rebuild((0..self.causes.len()).map(|leaf| match self.causes[leaf] {
             FITS => {
                 let node = self.node(leaf);
-                key(policy.score(state, self.shape, node), state.nodes.hot(node).rank)
+                let points = state.points(&self.demand, node);
+                let score = whole_score(policy, state, self.shape, points, node);
+                key(score, state.nodes.hot(node).rank)
             }
             _ => 0,
         }));
@@ -213,6 +218,22 @@ impl ScoreIndex {
         true
     }
 
+    /// Adds the nodes in whose domains other pods are counted than before for what the pod prefers; false if
+    /// the log no longer reaches back.
+    fn touch_counted(&mut self, state: &State) -> bool {
+        let Some(moved) = state.log.moved_since(self.cursor) else { return false };
+        let mut seen: rustc_hash::FxHashSet<NodeId> = self.touched.iter().copied().collect();
+        let mut looked_at: rustc_hash::FxHashSet<(u32, u32)> = Default::default();
+        let liked = |counter: u32| self.demand.liking.counted.iter().any(|(c, _)| *c == counter);
+        for (counter, value) in moved.iter().filter(|(counter, _)| liked(*counter)) {
+            if looked_at.insert((*counter, *value)) {
+                let nodes = &state.counters.key_of(*counter).nodes[*value as usize];
+                self.touched.extend(nodes.iter().copied().filter(|node| seen.insert(*node)));
+            }
+        }
+        true
+    }
+
     /// Looks again at the touched nodes. Many are taken in the order of their leaves, which the caches of
     /// the machine like best.
     fn rescore_touched(&mut self, state: &mut State, policy: &mut dyn Policy, since: Cursor) {
@@ -283,7 +304,8 @@ impl ScoreIndex {
         }
         match state.obstacle(&self.demand, node) {
             Cause::None => {
-                let score = policy.score(state, self.shape, node);
+                let points = state.points(&self.demand, node);
+                let score = whole_score(policy, state, self.shape, points, node);
                 (key(score, state.nodes.hot(node).rank), Cause::None as u8)
             }
             cause => (0, cause as u8),

@@ -4,6 +4,7 @@
 //! replayed from an empty node, rules are counted pod by pod. It is slow on purpose and lives here so
 //! that a test can hold every decision of the index against it.
 
+mod preferences;
 mod room;
 mod rules;
 mod volumes;
@@ -19,7 +20,7 @@ use crate::device::cell::Cell;
 use crate::device::choice::{self, LOST};
 use crate::finder::{Finder, Scope};
 use crate::index::RandomSequence;
-use crate::policy::{Pick, Policy};
+use crate::policy::{Pick, Policy, whole_score};
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
@@ -63,7 +64,9 @@ impl Finder for Naive {
         }
         let mut best = None;
         for node in fitting {
-            let score = policy.score(state, shape, node);
+            let requirement = std::sync::Arc::clone(&state.shapes.get(shape).requirement);
+            let points = preferences::points(state, &requirement, node);
+            let score = whole_score(policy, state, shape, points, node);
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, node));
             }

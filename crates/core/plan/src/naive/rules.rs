@@ -39,7 +39,7 @@ fn breaks(
     rule: &CounterRule,
     slot: NodeId,
 ) -> Option<Cause> {
-    let counts = pods_per_domain(state, requirement, rule);
+    let counts = pods_per_domain(state, requirement, counter_of(rule));
     let here = label(&state.nodes.cold(slot).node, &rule.label);
     let count = here.and_then(|here| counts.get(here)).copied().unwrap_or(0);
     let counts_itself = i64::from(requirement.counts_into.contains(&rule.selector));
@@ -72,26 +72,43 @@ fn breaks(
 fn is_first(state: &State, requirement: &Requirement) -> bool {
     requirement.rules.iter().filter(|rule| rule.kind == RuleKind::Affinity).all(|rule| {
         requirement.counts_into.contains(&rule.selector)
-            && pods_per_domain(state, requirement, rule).values().all(|pods| *pods == 0)
+            && pods_per_domain(state, requirement, counter_of(rule)).values().all(|n| *n == 0)
     })
+}
+
+/// Selector, label and scope.
+type CounterOf<'r> = (&'r str, &'r str, CounterScope);
+
+fn counter_of(rule: &CounterRule) -> CounterOf<'_> {
+    (&rule.selector, &rule.label, rule.scope)
+}
+
+/// Pods that a counter has in the domain of a label value.
+pub(super) fn pods_in(
+    state: &State,
+    requirement: &Requirement,
+    counter: CounterOf<'_>,
+    value: &str,
+) -> i64 {
+    pods_per_domain(state, requirement, counter).get(value).copied().unwrap_or(0)
 }
 
 /// Pods per domain that has a node which counts.
 fn pods_per_domain<'s>(
     state: &'s State,
     requirement: &Requirement,
-    rule: &CounterRule,
+    (selector, key, scope): CounterOf<'_>,
 ) -> BTreeMap<&'s str, i64> {
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for (slot, node) in state.nodes.present() {
-        let Some(value) = label(node, &rule.label) else { continue };
-        if !counts_at_all(requirement, rule.scope, node) {
+        let Some(value) = label(node, key) else { continue };
+        if !counts_at_all(requirement, scope, node) {
             continue;
         }
         let pods = counts.entry(value).or_default();
         for (_, record) in state.holdings.iter().filter(|(_, record)| record.node == slot) {
             let mut names = record.counts_into.iter().map(|n| state.counters.selector_name(*n));
-            *pods += i64::from(names.any(|name| name == rule.selector));
+            *pods += i64::from(names.any(|name| name == selector));
         }
     }
     counts

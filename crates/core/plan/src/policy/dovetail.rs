@@ -30,6 +30,8 @@ const SURPLUS_EIGHTHS: i64 = 4;
 const SURPLUS_FROM_EIGHTHS: i64 = 12;
 /// Price of opening a node with the most CPU and GPUs, in milli-GPU.
 const OPENING_MILLI: i64 = 2000;
+/// Waste that a point of a pod's preferences makes up for, in milli-GPU.
+const POINT_MILLI: i64 = 5;
 /// How steeply the price of opening falls with the node's CPU.
 const OPENING_POWER: u32 = 12;
 
@@ -178,6 +180,10 @@ impl Policy for Dovetail {
 
     fn version(&self) -> u64 {
         self.learnt.version
+    }
+
+    fn point(&self) -> i64 {
+        POINT_MILLI * ONE
     }
 
     #[inline]

@@ -71,6 +71,12 @@ pub trait Policy: Send {
     /// Score of placing one pod of the shape on a node that can take it, within [`SCORE_LIMIT`].
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64;
 
+    /// What one point of a pod's preferences is worth in scores of this policy. Policies whose scores
+    /// are percents take kube-scheduler's points as they are.
+    fn point(&self) -> i64 {
+        1
+    }
+
     /// The parts of [`Policy::score`], whose points add up to it unless it was cut at the limit.
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term>;
 
@@ -103,6 +109,22 @@ pub trait Policy: Send {
     /// What a learning policy has learnt; `None` if it does not learn.
     fn learnt(&self) -> Option<&Learnt> {
         None
+    }
+}
+
+/// The score of a policy and of what the pod prefers, within [`SCORE_LIMIT`].
+#[inline]
+pub(crate) fn whole_score(
+    policy: &mut dyn Policy,
+    state: &mut State,
+    shape: ShapeId,
+    points: i64,
+    node: NodeId,
+) -> i64 {
+    let score = policy.score(state, shape, node);
+    match points {
+        0 => score,
+        points => (score + points * policy.point()).clamp(1 - SCORE_LIMIT, SCORE_LIMIT - 1),
     }
 }
 

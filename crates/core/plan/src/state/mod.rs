@@ -15,6 +15,7 @@ pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod masks;
 pub(crate) mod nodes;
+pub(crate) mod preferences;
 pub(crate) mod scopes;
 pub(crate) mod shapes;
 
@@ -27,6 +28,7 @@ use self::intern::Interner;
 use self::log::ChangeLog;
 use self::masks::Masks;
 use self::nodes::Nodes;
+use self::preferences::Preferences;
 use self::shapes::Shapes;
 use crate::cause::Help;
 use crate::device::table::DeviceTable;
@@ -50,6 +52,7 @@ pub struct State {
     pub(crate) devices: DeviceTable,
     pub(crate) shapes: Shapes,
     pub(crate) masks: Masks,
+    pub(crate) preferences: Preferences,
     pub(crate) nodes: Nodes,
     pub(crate) domains: Domains,
     pub(crate) counters: Counters,

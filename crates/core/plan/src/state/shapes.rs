@@ -10,6 +10,7 @@ use crate::device::need::{DeviceNeed, Request};
 use crate::state::State;
 use crate::state::holdings::Amounts;
 use crate::state::intern::Interner;
+use crate::state::preferences::Liking;
 use crate::state::scopes::Scope;
 
 /// Number of a shape.
@@ -44,6 +45,8 @@ pub(crate) struct Demand {
     pub(crate) rules: SmallVec<[Rule; 1]>,
     /// Interned volumes, ascending.
     pub(crate) attachments: SmallVec<[u32; 2]>,
+    /// What makes one node better than another.
+    pub(crate) liking: Liking,
 }
 
 /// A [`dovetail_model::CounterRule`] with its counter interned.
@@ -110,6 +113,7 @@ impl State {
             mask: self.masks.intern(requirement),
             rules,
             attachments: self.names.attached(&requirement.attachments),
+            liking: self.liking_of(requirement),
         }
     }
 

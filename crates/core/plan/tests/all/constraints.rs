@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
     Attachment, ConditionCause, CounterRule, CounterScope, Event, Holding, HoldingId, Node,
-    NodeCondition, Owner, Phase, PodId, Requirement, Resources, RuleCause, RuleKind, SelectorTerm,
-    Taint, TaintEffect, Toleration,
+    NodeCondition, Owner, Phase, PodId, Preference, Preferred, Requirement, Resources, RuleCause,
+    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration,
 };
 use dovetail_plan::Cause;
 
@@ -520,4 +520,39 @@ fn the_first_filter_in_order_is_named() {
     first(&asks, Cause::DeclaredFeatures);
     asks.node_conditions.pop();
     assert_eq!(world.place(&asks).unwrap(), "a");
+}
+
+#[test]
+fn what_a_pod_prefers_chooses_among_the_nodes_that_fit() {
+    let mut a = node("a", &[("zone", "1")]);
+    let effect = TaintEffect::PreferNoSchedule;
+    a.taints = vec![Taint { key: "spot".to_owned(), value: String::new(), effect }];
+    let b = node("b", &[("zone", "1"), ("disk", "ssd")]);
+    let mut world = World::nodes(vec![a, b, node("c", &[("zone", "2")])]);
+    let prefers = |list: &[(i64, Preferred)]| {
+        let preference =
+            |(points, to): &(i64, Preferred)| Preference { points: *points, to: to.clone() };
+        Requirement { preferences: list.iter().map(preference).collect(), ..pod() }
+    };
+    let ssd = Preferred::Nodes(term("disk", Operator::In, &["ssd"]).remove(0));
+    let off_spot = (-150, Preferred::SoftTaints);
+    assert_eq!(world.place(&prefers(&[(200, ssd.clone())])).unwrap(), "b");
+    assert_eq!(world.place(&prefers(&[(-200, ssd.clone()), off_spot.clone()])).unwrap(), "c");
+    let mut tolerant = prefers(&[(-200, ssd), off_spot, (-10, by_name("c"))]);
+    tolerant.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
+    assert_eq!(world.place(&tolerant).unwrap(), "a");
+    let crowd = Preferred::Counted {
+        selector: "app".to_owned(),
+        label: "zone".to_owned(),
+        scope: CounterScope::AllNodes,
+    };
+    let spreads = prefers(&[(-20, crowd), (-1, by_name("b"))]);
+    world.others("first", "b", &["app"], &[]);
+    assert_eq!(world.place(&spreads).unwrap(), "c", "none is counted in its zone");
+    world.others("first", "c", &["app"], &[]);
+    assert_eq!(world.place(&spreads).unwrap(), "a", "nothing but the count of its zone is new");
+}
+
+fn by_name(name: &str) -> Preferred {
+    Preferred::Nodes(term(NAME, Operator::In, &[name]).remove(0))
 }

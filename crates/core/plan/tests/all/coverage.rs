@@ -122,6 +122,7 @@ fn bound(job: &Job, pod: PodId, seen: &mut Tally) {
         (!set.requirement.rules.is_empty(), "pod with rules"),
         (!set.requirement.node_conditions.is_empty(), "pod with selector"),
         (!set.requirement.attachments.is_empty(), "pod with volumes"),
+        (!set.requirement.preferences.is_empty(), "pod with preferences"),
         (job.pod_sets.len() > 1, "gang of several sets"),
         (set.min > 1, "set of several pods"),
         (pod.ordinal >= set.min, "pod beyond the smallest size"),
@@ -145,7 +146,7 @@ fn the_worlds_have_everything() {
         tally(&recipe, &mut seen);
     }
     let names = "no device, whole devices, devices of one island, share, replicas, slice, counters, \
-        pod with rules, pod with selector, pod with volumes, changed counts, gang of several sets, set of several pods, pod beyond the \
+        pod with rules, pod with selector, pod with volumes, pod with preferences, changed counts, gang of several sets, set of several pods, pod beyond the \
         smallest size, required level, preferred level, start after waiting, lost job, published \
         version, wait for quota, wait for room, wait for turn, refused event, one relaxation, two \
         relaxations";

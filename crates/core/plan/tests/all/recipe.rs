@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::node::DrainWindow;
+use dovetail_model::node::{DrainWindow, NAME_LABEL};
 use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Attachment, Condition, ConditionCause, CounterRule, CounterScope, Device, DeviceRequest,
-    Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition, PodSet, Queue,
-    Requirement, Resources, RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration,
-    Topology, TopologyRequest,
+    Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition, PodSet, Preference,
+    Preferred, Queue, Requirement, Resources, RuleCause, RuleKind, SelectorTerm, Taint,
+    TaintEffect, Toleration, Topology, TopologyRequest,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -308,7 +308,9 @@ pub(crate) fn requirement(choose: &mut Choices<'_>) -> Requirement {
         counts_into,
         rules,
         attachments,
+        preferences: Vec::new(),
     };
+    asked.preferences = (0..choose.among(&[0, 0, 0, 1, 2])).map(|_| preference(choose)).collect();
     if !asked.rules.is_empty() && choose.below(2) == 1 {
         // Nothing but its rules decides where it goes.
         asked.device = DeviceRequest::None;
@@ -412,6 +414,29 @@ pub(crate) fn attachments(choose: &mut Choices<'_>) -> BTreeSet<Attachment> {
         volume: (*volume).to_owned(),
     };
     volumes.iter().map(volume).collect()
+}
+
+fn preference(choose: &mut Choices<'_>) -> Preference {
+    let term = |key: &str, value: &str| SelectorTerm {
+        key: key.to_owned(),
+        operator: Operator::In,
+        values: vec![value.to_owned()],
+    };
+    let points = choose.among(&[100, -100, 7, 9_000, -20_000]);
+    let to = match choose.below(5) {
+        0 => Preferred::Nodes(vec![term("pool", "5")]),
+        1 => Preferred::Nodes(vec![term("zone-label", "z0"), term("metadata.name", "n1")]),
+        2 => Preferred::SoftTaints,
+        _ => Preferred::Counted {
+            selector: choose.among(&[SELECTORS[0], SELECTORS[1]]).to_owned(),
+            label: choose.among(&["zone-label", "zone-label", "pool", NAME_LABEL]).to_owned(),
+            scope: choose.among(&[
+                CounterScope::AllNodes,
+                CounterScope::Eligible { honor_affinity: true, honor_taints: true },
+            ]),
+        },
+    };
+    Preference { points, to }
 }
 
 fn rule(choose: &mut Choices<'_>) -> CounterRule {

@@ -48,7 +48,7 @@ pub struct InterPodAffinity {
     pub anti_affinity: Box<[PodTerm]>,
 }
 
-/// A topology spread constraint that must hold (`DoNotSchedule`).
+/// A topology spread constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadConstraint {
     /// Largest allowed difference, at least 1.
@@ -65,10 +65,19 @@ pub struct SpreadConstraint {
     pub honor_taints: bool,
 }
 
+/// A term of preferred node affinity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreferredNode {
+    /// From 1 to 100.
+    pub weight: i32,
+    /// They hold together.
+    pub terms: Box<[SelectorTerm]>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct AffinityJson {
-    node_affinity: Option<Required<NodeTermsJson>>,
+    node_affinity: Option<NodeAffinityJson>,
     pod_affinity: Option<Required<Vec<PodTermJson>>>,
     pod_anti_affinity: Option<Required<Vec<PodTermJson>>>,
 }
@@ -81,6 +90,27 @@ struct Required<T> {
         default = "Option::default"
     )]
     required: Option<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeAffinityJson {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Option<NodeTermsJson>,
+    #[serde(
+        rename = "preferredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "nullable"
+    )]
+    preferred: Vec<PreferredJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PreferredJson {
+    #[serde(deserialize_with = "nullable")]
+    weight: i32,
+    #[serde(deserialize_with = "nullable")]
+    preference: NodeTermJson,
 }
 
 /// A node selector: alternatives of terms.
@@ -144,7 +174,19 @@ pub(super) struct TolerationJson {
 impl AffinityJson {
     /// The alternatives of the required node affinity, if there is one.
     pub(super) fn node_terms(&mut self) -> Option<Vec<Vec<SelectorTerm>>> {
-        self.node_affinity.take()?.required.map(NodeTermsJson::read)
+        self.node_affinity.as_mut()?.required.take().map(NodeTermsJson::read)
+    }
+
+    /// The terms of its preferred node affinity. As for kube-scheduler, one that is empty or cannot be
+    /// read prefers nothing.
+    pub(super) fn preferred_nodes(&mut self) -> Box<[PreferredNode]> {
+        let affinity = self.node_affinity.as_mut();
+        let written = affinity.map(|a| std::mem::take(&mut a.preferred)).unwrap_or_default();
+        let read = |term: PreferredJson| {
+            let terms = term.preference.read()?.into();
+            (term.weight > 0).then_some(PreferredNode { weight: term.weight.min(100), terms })
+        };
+        written.into_iter().filter_map(read).collect()
     }
 
     /// The terms between pods, for a pod of this namespace.
@@ -229,24 +271,26 @@ impl PodTermJson {
 }
 
 impl SpreadJson {
-    /// The constraint for a pod with these labels, if it must hold.
-    pub(super) fn read(self, labels: &Labels) -> Option<SpreadConstraint> {
-        if &*self.when_unsatisfiable != "DoNotSchedule" {
-            return None;
-        }
+    /// Whether it must hold.
+    pub(super) fn is_hard(&self) -> bool {
+        &*self.when_unsatisfiable == "DoNotSchedule"
+    }
+
+    /// The constraint for a pod with these labels.
+    pub(super) fn read(self, labels: &Labels) -> SpreadConstraint {
         let keys = self.match_label_keys.iter();
         let pairs = keys.filter_map(|key| Some((&**key, labels.get(key)?)));
         let honors = |policy: Option<Box<str>>, default| {
             policy.map_or(default, |policy| &*policy == "Honor")
         };
-        Some(SpreadConstraint {
+        SpreadConstraint {
             max_skew: self.max_skew.max(0).cast_unsigned(),
             min_domains: self.min_domains.map(|domains| domains.max(0).cast_unsigned()),
             topology_key: self.topology_key,
             selector: self.label_selector.and_labels(pairs),
             honor_affinity: honors(self.node_affinity_policy, true),
             honor_taints: honors(self.node_taints_policy, false),
-        })
+        }
     }
 }
 

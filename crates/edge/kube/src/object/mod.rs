@@ -28,7 +28,7 @@ mod read;
 mod requests;
 mod storage_class;
 
-pub use affinity::{InterPodAffinity, PodSelection, PodTerm, SpreadConstraint};
+pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
 pub use claim::Claim;
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use device_class::{DeviceClass, ResourceSlice};

@@ -3,7 +3,7 @@
 use dovetail_model::{Resources, SelectorTerm, Toleration};
 use serde::{Deserialize, Deserializer};
 
-use super::affinity::{InterPodAffinity, SpreadConstraint};
+use super::affinity::{InterPodAffinity, PreferredNode, SpreadConstraint};
 use super::labels::Labels;
 use super::meta::Meta;
 use super::pod_json::PodJson;
@@ -39,8 +39,12 @@ pub struct Pod {
     pub tolerations: Box<[Toleration]>,
     /// Required affinity between pods; `None` if it has none.
     pub between_pods: Option<Box<InterPodAffinity>>,
-    /// Spread constraints that must hold.
+    /// Spread constraints that must hold (`DoNotSchedule`).
     pub spread: Box<[SpreadConstraint]>,
+    /// Spread constraints that are wishes (`ScheduleAnyway`); none once it has a node.
+    pub soft_spread: Box<[SpreadConstraint]>,
+    /// Terms of its preferred node affinity; none once it has a node.
+    pub preferred_nodes: Box<[PreferredNode]>,
     /// Ports it takes on its node.
     pub ports: Box<[HostPort]>,
     /// Volumes that matter for placing it.

@@ -164,11 +164,20 @@ impl PodJson {
         let held = (held != requests).then(|| Box::new(held));
         let (ports, features) = (self.spec.host_ports(), self.spec.features());
         let node_affinity = self.spec.affinity.node_terms().map(Vec::into_boxed_slice);
+        let mut preferred_nodes = self.spec.affinity.preferred_nodes();
+        if !self.spec.node_name.is_empty() {
+            preferred_nodes = Box::default();
+        }
         let between_pods = self.spec.affinity.between_pods(&self.metadata.namespace);
         let has_terms = !between_pods.affinity.is_empty() || !between_pods.anti_affinity.is_empty();
         let labels = &self.metadata.labels;
         let spread = self.spec.topology_spread_constraints.into_iter();
-        let spread = spread.filter_map(|constraint| constraint.read(labels)).collect();
+        let (hard, soft): (Vec<_>, Vec<_>) = spread.partition(|constraint| constraint.is_hard());
+        let read = |constraints: Vec<SpreadJson>| {
+            constraints.into_iter().map(|constraint| constraint.read(labels)).collect()
+        };
+        let placed = !self.spec.node_name.is_empty();
+        let (spread, soft_spread) = (read(hard), read(if placed { Vec::new() } else { soft }));
         let volumes = self.spec.volumes.into_iter();
         let volumes = volumes.filter_map(|volume| volume.read(&self.metadata.name)).collect();
         Pod {
@@ -185,6 +194,8 @@ impl PodJson {
             tolerations: self.spec.tolerations.into_iter().filter_map(|t| t.read()).collect(),
             between_pods: has_terms.then(|| Box::new(between_pods)),
             spread,
+            soft_spread,
+            preferred_nodes,
             ports,
             volumes,
             features,

@@ -73,10 +73,11 @@ pub fn anti_affinity_terms(pod: &Pod) -> &[PodTerm] {
     pod.between_pods.as_deref().map_or(&[], |terms| &terms.anti_affinity)
 }
 
-/// The counters that the pod's own rules ask, apart from those for ports, disks and claims.
+/// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and claims.
 pub fn asked_by(pod: &Pod) -> Vec<Selector> {
+    let constraints = pod.spread.iter().chain(&pod.soft_spread);
     let mut asked: Vec<Selector> =
-        pod.spread.iter().map(|rule| spread(pod, &rule.selector)).collect();
+        constraints.map(|constraint| spread(pod, &constraint.selector)).collect();
     if let Some(terms) = pod.between_pods.as_deref() {
         asked.extend(affinity(&terms.affinity));
         asked.extend(terms.anti_affinity.iter().map(anti_affinity));

@@ -12,6 +12,7 @@ mod node;
 mod not_yet;
 mod pod;
 mod ports;
+mod preferences;
 mod unbound;
 mod volumes;
 

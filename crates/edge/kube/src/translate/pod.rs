@@ -13,6 +13,7 @@ use super::devices::MOST_DEVICES;
 use super::facts::Facts;
 use super::node::feature_label;
 use super::not_yet::NotYet;
+use super::preferences::preferences;
 use super::volumes::{attachments, conditions, exists};
 use super::{FRACTION_ANNOTATIONS, Rules, disks, ports};
 use crate::object::{LabelSelector, Pod};
@@ -45,6 +46,7 @@ pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYe
         counts_into: counted_by(pod, facts),
         rules: pod_rules(pod).chain(ports::rules(pod)).chain(disks::rules(pod, facts)).collect(),
         attachments: attachments(pod, facts),
+        preferences: preferences(pod),
         ..Requirement::default()
     })
 }

@@ -18,7 +18,7 @@ pub(super) enum Standing {
     /// It is ours to place and cannot be.
     Refused(NotYet),
     /// It is ours to place.
-    Waiting(Requirement),
+    Waiting(Box<Requirement>),
     /// The engine has placed it and the watch does not show it yet.
     Assumed(Box<Holding>),
     /// It is ours and on a node that is there.
@@ -121,7 +121,7 @@ impl World {
             return Standing::Assumed(Box::new(held));
         }
         match self.requirement(pod) {
-            Ok(requirement) => Standing::Waiting(requirement),
+            Ok(requirement) => Standing::Waiting(Box::new(requirement)),
             Err(reason) => Standing::Refused(reason),
         }
     }

@@ -68,7 +68,7 @@ impl World {
         self.note_refusal(slot, &standing);
         match standing {
             Standing::Nothing | Standing::Refused(_) => self.tell_nothing(slot, events),
-            Standing::Waiting(requirement) => self.tell_waiting(slot, requirement, events),
+            Standing::Waiting(requirement) => self.tell_waiting(slot, *requirement, events),
             Standing::Assumed(holding) => self.tell_assumed(slot, &holding, events),
             Standing::Running(holding) => self.tell_running(slot, *holding, events),
             Standing::Foreign(holding) => self.tell_foreign(slot, *holding, events),

@@ -9,5 +9,6 @@ mod objects;
 mod schedule;
 mod server;
 mod translate;
+mod waiting;
 mod watch;
 mod world;

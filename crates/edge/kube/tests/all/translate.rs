@@ -4,8 +4,8 @@
 use dovetail_kube::object::{CsiNode, Kind, Node, Object, Pod};
 use dovetail_kube::translate::{Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered};
 use dovetail_model::{
-    Attachment, Condition, ConditionCause, DeviceRequest, Requirement, RuleCause, RuleKind,
-    TaintEffect,
+    Attachment, Condition, ConditionCause, DeviceRequest, Preferred, Requirement, RuleCause,
+    RuleKind, TaintEffect,
 };
 use serde_json::{Value, json};
 
@@ -271,6 +271,33 @@ fn what_cannot_be_placed_says_why() {
         let reason = required(spec, &facts).unwrap_err().to_string();
         assert!(reason.starts_with(start), "{reason}");
     }
+}
+
+#[test]
+fn wishes_become_points() {
+    let like = |weight: i32, value: &str| {
+        json!({"weight": weight, "preference":
+            {"matchExpressions": [{"key": "disk", "operator": "In", "values": [value]}]}})
+    };
+    let mut spec = json!({
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+            "labelSelector": {"matchLabels": {"app": "web"}}, "whenUnsatisfiable": "ScheduleAnyway"}],
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            like(30, "ssd"), like(10, "nvme"), {"weight": 50, "preference": {}}]}}});
+    let points = |spec: &Value| {
+        let found = required(spec.clone(), &Facts::default()).unwrap();
+        let preferences = found.preferences.into_iter();
+        preferences.map(|p| (p.points, p.to)).collect::<Vec<(i64, Preferred)>>()
+    };
+    let found = points(&spec);
+    let all: Vec<i64> = found.iter().map(|(points, _)| *points).collect();
+    assert_eq!(all, [150, 50, -150, -20]);
+    assert!(matches!(&found[0].1, Preferred::Nodes(terms) if terms[0].values == ["ssd"]));
+    assert_eq!(found[2].1, Preferred::SoftTaints);
+    let Preferred::Counted { selector, label, .. } = &found[3].1 else { panic!("{found:?}") };
+    assert_eq!((&**selector, &**label), ("staying in team: app=web", "zone"));
+    spec["nodeName"] = json!("n");
+    assert_eq!(points(&spec).len(), 1, "who has a node wishes for none");
 }
 
 #[test]

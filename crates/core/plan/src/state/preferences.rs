@@ -1,0 +1,118 @@
+//! What pods prefer: points of a node, judged once per (list of preferences, node) until the node changes, and
+//! points that go with the number of counted pods.
+
+use dovetail_model::preference::MOST_POINTS;
+use dovetail_model::{Node, NodeId, Preferred, Requirement, SelectorTerm, TaintEffect, Toleration};
+use smallvec::SmallVec;
+
+use crate::state::State;
+use crate::state::intern::Interner;
+use crate::state::scopes::Scope;
+use crate::state::shapes::Demand;
+
+/// What a demand prefers. Nothing, mostly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Liking {
+    /// Number of what depends on the node alone.
+    node: Option<u32>,
+    /// Counters with the points of each pod they count.
+    pub(crate) counted: SmallVec<[(u32, i64); 1]>,
+}
+
+/// The part of a requirement's preferences that reads only a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OfNode {
+    terms: Vec<(i64, Vec<SelectorTerm>)>,
+    soft_taints: i64,
+    /// Kept only where soft taints matter.
+    tolerations: Vec<Toleration>,
+}
+
+/// Interned preferences.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preferences {
+    of_node: Interner<OfNode>,
+    /// Per list and node slot: version of the node's static part (0: not judged) and points.
+    known: Vec<Vec<(u64, i64)>>,
+}
+
+impl Liking {
+    /// Whether all nodes are alike.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.node.is_none() && self.counted.is_empty()
+    }
+}
+
+impl State {
+    /// Interns what a requirement prefers.
+    pub(crate) fn liking_of(&mut self, requirement: &Requirement) -> Liking {
+        let mut of_node = OfNode::default();
+        let mut counted: SmallVec<[(u32, i64); 1]> = SmallVec::new();
+        for preference in &requirement.preferences {
+            let points = preference.points.clamp(-MOST_POINTS, MOST_POINTS);
+            match &preference.to {
+                Preferred::Nodes(terms) => of_node.terms.push((points, terms.clone())),
+                Preferred::SoftTaints => of_node.soft_taints += points,
+                Preferred::Counted { selector, label, scope } => {
+                    let scope = Scope::of(requirement, *scope);
+                    let counter = self.intern_counter(selector, label, scope.as_ref(), false);
+                    counted.push((counter, points));
+                }
+            }
+        }
+        if of_node.soft_taints != 0 {
+            of_node.tolerations.clone_from(&requirement.tolerations);
+        }
+        let node = (of_node != OfNode::default()).then(|| {
+            let (number, new) = self.preferences.of_node.intern(&of_node);
+            if new {
+                self.preferences.known.push(Vec::new());
+            }
+            number
+        });
+        Liking { node, counted }
+    }
+
+    /// Points of a node for a demand, within [`MOST_POINTS`].
+    #[inline]
+    pub(crate) fn points(&mut self, demand: &Demand, node: NodeId) -> i64 {
+        if demand.liking.is_none() { 0 } else { self.judge_points(&demand.liking, node) }
+    }
+
+    fn judge_points(&mut self, liking: &Liking, node: NodeId) -> i64 {
+        let mut points = liking.node.map_or(0, |list| self.node_points(list, node));
+        for (counter, each) in &liking.counted {
+            let value = self.counters.key_of(*counter).value(node);
+            let pods = value.map_or(0, |value| self.counters.get(*counter).count(value));
+            points += each * pods.min(MOST_POINTS);
+        }
+        points.clamp(-MOST_POINTS, MOST_POINTS)
+    }
+
+    fn node_points(&mut self, list: u32, node: NodeId) -> i64 {
+        let version = self.nodes.hot(node).static_version;
+        let known = &mut self.preferences.known[list as usize];
+        if let Some((judged_at, points)) = known.get(node.index())
+            && *judged_at == version
+        {
+            return *points;
+        }
+        if known.len() <= node.index() {
+            known.resize(node.index() + 1, (0, 0));
+        }
+        let points = self.preferences.of_node.get(list).judge(&self.nodes.cold(node).node);
+        known[node.index()] = (version, points);
+        points
+    }
+}
+
+impl OfNode {
+    fn judge(&self, node: &Node) -> i64 {
+        let hold = |terms: &[SelectorTerm]| terms.iter().all(|t| t.accepts(node.label(&t.key)));
+        let likes = self.terms.iter().filter(|(_, terms)| hold(terms)).map(|(points, _)| points);
+        let soft = node.taints.iter().filter(|taint| taint.effect == TaintEffect::PreferNoSchedule);
+        let open = soft.filter(|taint| !self.tolerations.iter().any(|t| t.accepts(taint)));
+        likes.sum::<i64>() + self.soft_taints * open.count() as i64
+    }
+}

@@ -1,0 +1,96 @@
+//! The condition `PodScheduled` of pods that wait.
+//!
+//! Autoscalers buy nodes for pods whose condition is false for the reason `Unschedulable`. So that reason is
+//! given only where new nodes would help: the job is within its quota and next in line, and no node that is
+//! there can take it, not even when all that is ending has gone. Everybody else waits for something that no
+//! node brings, and says for what.
+
+use std::sync::Arc;
+
+use dovetail_model::{Job, JobId, NodeName, PendingReason, PodSet};
+use dovetail_plan::explain::Refusal;
+use dovetail_plan::{Engine, View};
+
+use super::reason::unschedulable_message;
+use crate::translate::Rules;
+
+/// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Why, in one word.
+    pub reason: PendingReason,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl Waiting {
+    /// The word in the condition's `reason`.
+    pub fn word(&self) -> &'static str {
+        match self.reason {
+            PendingReason::Unschedulable => "Unschedulable",
+            PendingReason::WaitingForQuota => "WaitingForQuota",
+            PendingReason::WaitingForTurn => "WaitingForTurn",
+            PendingReason::WaitingForReservation => "WaitingForReservation",
+            PendingReason::WaitingForMembers => "WaitingForMembers",
+        }
+    }
+}
+
+/// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the
+/// engine. `None` if the job does not wait.
+pub fn waiting(
+    engine: &mut Engine,
+    job: JobId,
+    reason: PendingReason,
+    nodes: &[NodeName],
+    rules: &Rules,
+) -> Option<Waiting> {
+    let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+    let because = |reason, message: String| Some(Waiting { reason, message });
+    match reason {
+        PendingReason::Unschedulable => {}
+        PendingReason::WaitingForQuota => {
+            let queue = if job.queue.is_empty() { "the default queue" } else { &job.queue };
+            return because(reason, format!("{queue}, or a queue above it, is at its limit"));
+        }
+        PendingReason::WaitingForTurn => {
+            return because(reason, "others that ask for the same go first".to_owned());
+        }
+        PendingReason::WaitingForReservation => {
+            return because(reason, "capacity is kept for it from a later time on".to_owned());
+        }
+        PendingReason::WaitingForMembers => {
+            return because(reason, "not all of its pods exist yet".to_owned());
+        }
+    }
+    let later = engine.what_if_job(&job, &View::AfterReleasing).ok().flatten();
+    if later.is_some() {
+        let message = "it starts when pods that are ending have gone".to_owned();
+        return because(PendingReason::WaitingForTurn, message);
+    }
+    because(reason, no_room(engine, &job, nodes, rules))
+}
+
+/// What the nodes have against the first of a job's pod sets that not one of them takes, else that they do
+/// not take all pods at once.
+fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) -> String {
+    let mut taking = usize::MAX;
+    for set in job.pod_sets.iter().filter(|set| set.min > set.present) {
+        let refusals = against(engine, set, nodes);
+        let fits = refusals.iter().filter(|refusals| refusals.is_empty()).count();
+        if fits == 0 {
+            return unschedulable_message(refusals.iter().map(Vec::as_slice), rules);
+        }
+        taking = taking.min(fits);
+    }
+    let pods: u32 = job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum();
+    format!(
+        "0/{} nodes are available for all {pods} pods at once: {taking} could take one of them.",
+        nodes.len()
+    )
+}
+
+fn against(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Vec<Refusal>> {
+    let requirement = Arc::clone(&set.requirement);
+    nodes.iter().filter_map(|node| engine.refusals(&requirement, node)).collect()
+}

@@ -1,0 +1,42 @@
+//! What pods prefer: preferred node affinity, soft taints (`PreferNoSchedule`), soft spread constraints
+//! (`ScheduleAnyway`).
+//!
+//! The points keep the proportions of kube-scheduler's plugin weights (2, 3 and 2 times a percent). It scales
+//! each plugin's points by the best node that fits; an engine that keeps scores cannot read other nodes, so
+//! here the points of a node are its own.
+
+use dovetail_model::{CounterScope, Preference, Preferred};
+
+use super::counting::spread;
+use crate::object::{LabelSelector, Pod};
+
+/// Points of a node that satisfies all terms of preferred affinity, shared out by their weights.
+const AFFINITY_POINTS: i64 = 200;
+/// Points of each soft taint that is not tolerated.
+const SOFT_TAINT_POINTS: i64 = -150;
+/// Points of each pod that a soft constraint counts in the node's domain.
+const SOFT_SPREAD_POINTS: i64 = -20;
+
+/// What a pod prefers.
+pub(super) fn preferences(pod: &Pod) -> Vec<Preference> {
+    let weights: i64 = pod.preferred_nodes.iter().map(|term| i64::from(term.weight)).sum();
+    let affinity = pod.preferred_nodes.iter().map(|term| Preference {
+        points: AFFINITY_POINTS * i64::from(term.weight) / weights,
+        to: Preferred::Nodes(term.terms.to_vec()),
+    });
+    let readable = |selector: &LabelSelector| matches!(selector, LabelSelector::Of(_));
+    let soft = pod.soft_spread.iter().filter(|constraint| readable(&constraint.selector));
+    let spread = soft.map(|constraint| Preference {
+        points: SOFT_SPREAD_POINTS,
+        to: Preferred::Counted {
+            selector: spread(pod, &constraint.selector).to_string(),
+            label: constraint.topology_key.to_string(),
+            scope: CounterScope::Eligible {
+                honor_affinity: constraint.honor_affinity,
+                honor_taints: constraint.honor_taints,
+            },
+        },
+    });
+    let taints = Preference { points: SOFT_TAINT_POINTS, to: Preferred::SoftTaints };
+    affinity.chain([taints]).chain(spread).collect()
+}

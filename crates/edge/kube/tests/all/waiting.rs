@@ -1,0 +1,120 @@
+//! What waiting pods say, and for whom autoscalers buy nodes.
+
+use std::sync::Arc;
+
+use dovetail_kube::status::{Waiting, waiting};
+use dovetail_kube::translate::Rules;
+use dovetail_model::{
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node, NodeName,
+    Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot,
+};
+use dovetail_plan::{Engine, EngineConfig};
+
+struct Cluster {
+    engine: Engine,
+    nodes: Vec<NodeName>,
+}
+
+impl Cluster {
+    fn of(names: &[&str]) -> Self {
+        let gpus = |name: &&str| Node::plain(name, 8_000, 64 << 30, 2, "H100");
+        let nodes: Vec<Node> = names.iter().map(gpus).collect();
+        let names = nodes.iter().map(|node| node.name.clone()).collect();
+        let snapshot = Snapshot { nodes, ..Snapshot::default() };
+        let engine = Engine::new(EngineConfig::default(), &snapshot).unwrap();
+        Self { engine, nodes: names }
+    }
+
+    /// Submits a job of so many pods; what it says if it has to wait.
+    fn submit(&mut self, id: u64, pods: u32, gpus: u16) -> Option<Waiting> {
+        let job = job(id, pods, gpus);
+        let plan = self.engine.step(Event::Submitted(Box::new(job)), 0).unwrap();
+        let said = plan.actions.iter().find_map(|action| match action {
+            Action::Wait { job, reason } if job.0 == id => Some(*reason),
+            _ => None,
+        })?;
+        waiting(&mut self.engine, JobId(id), said, &self.nodes, &Rules::default())
+    }
+
+    fn hold(&mut self, node: &str, phase: Phase) {
+        let devices = (0..2).map(|place| (place, DeviceAmount::share(1000, 0))).collect();
+        let holding = Holding {
+            id: HoldingId(0),
+            node: node.into(),
+            owner: Owner::Foreign("others".to_owned()),
+            phase,
+            reservation: None,
+            resources: Resources::pod(1_000, 0),
+            devices,
+            counts_into: Default::default(),
+            attachments: Default::default(),
+        };
+        self.engine.step(Event::ForeignHeld(Box::new(holding)), 0).unwrap();
+    }
+}
+
+fn job(id: u64, pods: u32, gpus: u16) -> Job {
+    let requirement = Requirement {
+        resources: Resources::pod(1_000, 1 << 30),
+        device: DeviceRequest::Whole { count: gpus, same_island: false },
+        ..Requirement::default()
+    };
+    let mut job = Job::single(JobId(id), &format!("team/job-{id}"), 0, Arc::new(requirement));
+    (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
+    job
+}
+
+/// When Cluster Autoscaler and Karpenter buy a node for a pending pod: a condition `PodScheduled` that is
+/// false for the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
+fn autoscalers_act(waits: &Waiting) -> bool {
+    waits.word() == "Unschedulable"
+}
+
+#[test]
+fn who_lacks_nodes_says_what_they_lack() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    let waits = cluster.submit(1, 1, 3).unwrap();
+    assert_eq!(waits.message, "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.");
+    assert!(autoscalers_act(&waits));
+    let waits = cluster.submit(2, 3, 2).unwrap();
+    let expected = "0/2 nodes are available for all 3 pods at once: 2 could take one of them.";
+    assert_eq!(waits.message, expected);
+    assert!(autoscalers_act(&waits));
+}
+
+#[test]
+fn nobody_buys_nodes_for_who_waits_for_something_else() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.submit(1, 1, 3).unwrap();
+    let second = cluster.submit(2, 1, 3).unwrap();
+    assert_eq!(second.reason, PendingReason::WaitingForTurn);
+    assert!(!autoscalers_act(&second));
+
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.hold("a", Phase::Releasing { expected_end_ms: None });
+    let soon = cluster.submit(1, 1, 2).unwrap();
+    assert_eq!(soon.reason, PendingReason::WaitingForTurn);
+    assert_eq!(soon.message, "it starts when pods that are ending have gone");
+    cluster.hold("a", Phase::Held { expected_end_ms: None });
+    let said = PendingReason::Unschedulable;
+    let nodes = cluster.nodes.clone();
+    let now = waiting(&mut cluster.engine, JobId(1), said, &nodes, &Rules::default()).unwrap();
+    assert!(autoscalers_act(&now), "what is held is not ending");
+
+    let mut cluster = Cluster::of(&["a"]);
+    let limited = Queue {
+        name: String::new(),
+        parent: None,
+        guaranteed_gpu_milli: 0,
+        weight: 1,
+        limit_gpu_milli: Some(1_000),
+    };
+    cluster.engine.step(Event::QueueChanged(limited), 0).unwrap();
+    let over = cluster.submit(1, 1, 2).unwrap();
+    assert_eq!(over.word(), "WaitingForQuota");
+    assert!(!autoscalers_act(&over));
+    cluster.engine.step(Event::Ended { job: JobId(1) }, 0).unwrap();
+    let nodes = cluster.nodes.clone();
+    let rules = Rules::default();
+    assert_eq!(waiting(&mut cluster.engine, JobId(1), said, &nodes, &rules), None, "it is gone");
+}
