@@ -60,6 +60,8 @@ pub struct Node {
     pub scale_down_held_by: Option<String>,
     /// Since when it takes no new pods; `None` if it does.
     pub cordoned_since_ms: Option<u64>,
+    /// Since when no pod on it holds GPUs; `None` if one does, or if nobody knows since when none does.
+    pub without_gpu_pods_since_ms: Option<u64>,
     /// Numbers of its devices in [`crate::DeviceWaste`].
     pub devices: Vec<u32>,
 }
@@ -95,6 +97,8 @@ pub struct Workload {
     pub replicas: u32,
     /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a gang label.
     pub is_gang: bool,
+    /// How often its containers were killed for memory in the last seven days; `None` if nobody knows.
+    pub memory_kills: Option<u32>,
     /// Checks that the owner asks to ignore (`dovetail.dev/ignore`).
     pub ignores: BTreeSet<String>,
 }

@@ -28,6 +28,19 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
     },
     Check {
+        id: "AUT-03",
+        severity: Severity::Warning,
+        title: "GPU nodes without a GPU pod are not removed",
+        explanation: "Nothing on the node has held a GPU for more than ten minutes, nothing waits for it, and it is still \
+                      paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
+                      it.",
+        evidence: "nodes and hours",
+        fix: FixKind::NodePool,
+        fix_example: "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5m}",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Returned,
+    },
+    Check {
         id: "AUT-04",
         severity: Severity::Info,
         title: "GPU nodes are kept from scaling down",

@@ -52,6 +52,18 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Capacity,
     },
     Check {
+        id: "REQ-10",
+        severity: Severity::Warning,
+        title: "GPU workload is killed for memory again and again",
+        explanation: "Each kill loses what was computed since the last checkpoint, while the GPUs stay held. Pods without a \
+                      memory limit are killed first when their node runs short.",
+        evidence: "kills in seven days; containers without a memory limit",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {requests: {memory: 70Gi}, limits: {memory: 70Gi}}  # a tenth more than before",
+        layer: Layer::RightSize,
+        worth: Worth::Risk,
+    },
+    Check {
         id: "REQ-11",
         severity: Severity::Info,
         title: "sidecar or init container asks for GPUs too",

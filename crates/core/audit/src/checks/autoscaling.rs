@@ -14,6 +14,7 @@ use crate::finding::Finding;
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),
     ("AUT-02", budget_lets_nothing_go),
+    ("AUT-03", empty_for_long),
     ("AUT-04", scale_down_held),
     ("AUT-05", pod_without_controller),
     ("AUT-06", cordoned_for_long),
@@ -23,6 +24,9 @@ const HOUR_MS: u64 = 3_600_000;
 
 /// Longest that a repair or an upgrade keeps a node.
 const CORDONED_MS: u64 = 4 * HOUR_MS;
+
+/// As long as an autoscaler takes to remove an empty node.
+const EMPTY_MS: u64 = HOUR_MS / 6;
 
 /// Whole devices of a node.
 const DEVICE_MILLI: i64 = 1000;
@@ -80,6 +84,22 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
     }
 }
 
+fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.gpu_nodes() {
+        let Some(since_ms) = node.without_gpu_pods_since_ms else { continue };
+        let length_ms = view.facts.now_ms.saturating_sub(since_ms);
+        // A cordoned node has a finding of its own, and stays until somebody decides.
+        if length_ms > EMPTY_MS && node.cordoned_since_ms.is_none() {
+            let hours = length_ms as f64 / HOUR_MS as f64;
+            let mut finding = Finding::new(check, &node.pool)
+                .with("without GPU pods", format!("{} for {hours:.1} h", node.node.name))
+                .affecting([node_ref(node)]);
+            finding.claims = free_since(node, since_ms, view.facts.period, FreeCause::NoDemand);
+            found.push(finding);
+        }
+    }
+}
+
 fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for node in view.gpu_nodes() {
         if let Some(annotation) = &node.scale_down_held_by {
@@ -110,16 +130,17 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             let mut finding = Finding::new(check, &node.pool)
                 .with("cordoned", format!("{} for {hours} h", node.node.name))
                 .affecting([node_ref(node)]);
-            finding.claims = free_since(node, since_ms, view.facts.period);
+            let cause = FreeCause::DrainingOrCordoned;
+            finding.claims = free_since(node, since_ms, view.facts.period, cause);
             found.push(finding);
         }
     }
 }
 
-/// The free time of a cordoned node since then.
-fn free_since(node: &Node, since_ms: u64, period: Span) -> Vec<Claim> {
+/// What stood free on a node since then, for one cause.
+fn free_since(node: &Node, since_ms: u64, period: Span, cause: FreeCause) -> Vec<Claim> {
     let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
-    let states = BTreeSet::from([DeviceState::Free(Some(FreeCause::DrainingOrCordoned))]);
+    let states = BTreeSet::from([DeviceState::Free(Some(cause))]);
     let claim = |device: &u32| Claim {
         device: *device,
         holder: None,

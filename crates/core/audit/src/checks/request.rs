@@ -12,12 +12,16 @@ pub(super) const RUNS: &[Run] = &[
     ("REQ-02", sees_gpus_without_asking),
     ("REQ-03", more_than_a_node_has),
     ("REQ-08", more_than_its_share),
+    ("REQ-10", killed_for_memory),
     ("REQ-11", helper_with_gpus),
     ("REQ-12", small_shared_memory),
 ];
 
 /// The container runtime's `/dev/shm`.
 const DEFAULT_SHARED_MEMORY_BYTES: i64 = 64 << 20;
+
+/// Kills for memory in seven days that happen to anybody.
+const TOLERATED_KILLS: u32 = 2;
 
 fn request_is_limit(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for workload in &view.facts.workloads {
@@ -113,6 +117,22 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
+    }
+}
+
+fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        let Some(kills) = workload.memory_kills.filter(|kills| *kills > TOLERATED_KILLS) else {
+            continue;
+        };
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("kills in seven days", kills)
+            .affecting(pods_of(workload));
+        let containers = workload.template.containers.iter();
+        for container in containers.filter(|container| !container.limits.contains_key("memory")) {
+            finding = finding.with("container without a memory limit", &container.name);
+        }
+        found.push(finding);
     }
 }
 

@@ -41,6 +41,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         gpus: map(&[(GPU, Gpus { model: Some(model.to_owned()), allocatable: 8 })]),
         scale_down_held_by: None,
         cordoned_since_ms: None,
+        without_gpu_pods_since_ms: None,
         devices: (0..8).collect(),
     }
 }
@@ -139,7 +140,7 @@ fn model_is(model: &str) -> NodeCondition {
 /// A check, a change that triggers it, and one that nearly does.
 type Case = (&'static str, fn(&mut Facts), fn(&mut Facts));
 
-const REQUEST: [Case; 6] = [
+const REQUEST: [Case; 7] = [
     ("REQ-01", |f| requests(f, SERVE, GPU, 2), |f| requests(f, SERVE, GPU, 1)),
     (
         "REQ-02",
@@ -149,6 +150,11 @@ const REQUEST: [Case; 6] = [
     ),
     ("REQ-03", |f| limits(f, TRAIN, 9), |f| limits(f, TRAIN, 8)),
     ("REQ-08", |f| requests(f, SERVE, "cpu", 12_001), |f| requests(f, SERVE, "cpu", 12_000)),
+    (
+        "REQ-10",
+        |f| f.workloads[TRAIN].memory_kills = Some(3),
+        |f| f.workloads[TRAIN].memory_kills = Some(2),
+    ),
     (
         "REQ-11",
         |f| f.workloads[TRAIN].template.containers.push(helper(ContainerKind::Sidecar, 1)),
@@ -267,12 +273,17 @@ fn held(facts: &mut Facts, gpus: i64) {
     facts.workloads[SERVE].template.eviction_held_by = Some("safe-to-evict: \"false\"".into());
 }
 
-const AUTOSCALING: [Case; 5] = [
+const AUTOSCALING: [Case; 6] = [
     ("AUT-01", |f| held(f, 1), |f| held(f, 2)),
     (
         "AUT-02",
         |f| f.budgets[0].limit = BudgetLimit::MinAvailablePercent(51),
         |f| f.budgets[0].limit = BudgetLimit::MinAvailablePercent(50),
+    ),
+    (
+        "AUT-03",
+        |f| f.nodes[0].without_gpu_pods_since_ms = Some(NOW_MS - HOUR_MS / 6 - 1),
+        |f| f.nodes[0].without_gpu_pods_since_ms = Some(NOW_MS - HOUR_MS / 6),
     ),
     (
         "AUT-04",
