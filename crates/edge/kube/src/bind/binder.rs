@@ -1,6 +1,7 @@
 //! The task that sends binds.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube::Client;
@@ -50,8 +51,7 @@ pub struct Report {
 pub struct Binder {
     queue: mpsc::Sender<Bind>,
     stop: watch::Sender<bool>,
-    slots: Arc<Semaphore>,
-    in_flight: usize,
+    sending: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -61,6 +61,8 @@ struct Wires {
     looks: Client,
     leadership: Arc<dyn Leadership>,
     stopped: watch::Receiver<bool>,
+    /// Requests on their way.
+    sending: Arc<AtomicUsize>,
 }
 
 impl Binder {
@@ -79,10 +81,11 @@ impl Binder {
         let (stop, stopped) = watch::channel(false);
         let in_flight = settings.in_flight.max(1);
         let slots = Arc::new(Semaphore::new(in_flight));
-        let wires = Arc::new(Wires { binds, looks, leadership, stopped });
+        let sending = Arc::<AtomicUsize>::default();
+        let wires = Wires { binds, looks, leadership, stopped, sending: sending.clone() };
         let outstanding = in_flight + settings.in_doubt;
-        let task = tokio::spawn(drive(wires, slots.clone(), decisions, reports, outstanding));
-        (Self { queue, stop, slots, in_flight, task }, reported)
+        let task = tokio::spawn(drive(wires.into(), slots, decisions, reports, outstanding));
+        (Self { queue, stop, sending, task }, reported)
     }
 
     /// Accepts a decision, or returns it when the queue is full.
@@ -95,7 +98,7 @@ impl Binder {
 
     /// Bind requests on their way now.
     pub fn in_flight(&self) -> usize {
-        self.in_flight - self.slots.available_permits()
+        self.sending.load(Ordering::Relaxed)
     }
 
     /// Sends nothing more, waits for what is on its way, and returns when every accepted decision
@@ -156,7 +159,9 @@ async fn settle(wires: &Wires, bind: Bind, slot: OwnedSemaphorePermit) -> Report
     let Some(permit) = permit else { return not_sent(bind, Cause::NotLeading) };
     let clock = wires.leadership.clock();
     let sent_ms = clock.now_ms();
+    wires.sending.fetch_add(1, Ordering::Relaxed);
     let answered = send(wires, &bind, permit).await;
+    wires.sending.fetch_sub(1, Ordering::Relaxed);
     drop(slot);
     let answered_in_ms = answered.is_ok().then(|| clock.now_ms() - sent_ms);
     let outcome = match of_bind(&answered) {

@@ -2,6 +2,7 @@
 
 mod bind;
 mod differential;
+mod freeze;
 mod history;
 mod lead;
 mod memory;

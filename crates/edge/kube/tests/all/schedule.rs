@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A scheduler on a task of its own.
 struct Running {
@@ -45,7 +45,7 @@ impl Running {
     }
 }
 
-fn elected(identity: &str) -> Options {
+pub(crate) fn elected(identity: &str) -> Options {
     let lease = LeaseName { namespace: "default".to_owned(), name: "dovetail".to_owned() };
     let terms =
         Terms { lease_ms: 3_000, renew_deadline_ms: 2_000, retry_ms: 400, write_timeout_ms: 900 };
@@ -53,9 +53,36 @@ fn elected(identity: &str) -> Options {
     Options { election, ..Options::default() }
 }
 
-fn pod(name: &str, gpus: u32) -> Value {
+pub(crate) fn pod(name: &str, gpus: u32) -> Value {
     json!({"metadata": {"name": name}, "spec": {"schedulerName": "dovetail", "containers": [
         {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}}}]}})
+}
+
+/// Nodes with eight GPUs each on a real server.
+pub(crate) async fn create_nodes(nodes: &Api<Node>, count: usize) {
+    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    let creating = stream::iter(0..count).for_each_concurrent(16, |at| {
+        let node = serde_json::from_value(shape.node(&format!("n{at}"))).expect("a node");
+        async move { drop(nodes.create(&PostParams::default(), &node).await.expect("a new node")) }
+    });
+    creating.await;
+}
+
+/// Pods of one GPU on a real server.
+pub(crate) async fn create_pods(pods: &Api<Pod>, numbers: std::ops::Range<usize>) {
+    let creating = stream::iter(numbers).for_each_concurrent(16, |at| {
+        let pod = serde_json::from_value(pod(&format!("p{at}"), 1)).expect("a pod");
+        async move { drop(pods.create(&PostParams::default(), &pod).await.expect("a new pod")) }
+    });
+    creating.await;
+}
+
+/// The node of each pod, with the GPU it holds there.
+pub(crate) fn held(pods: &[Pod]) -> impl Iterator<Item = (String, u32)> {
+    pods.iter().map(|pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        (node.expect("a pod that runs has a node"), 1)
+    })
 }
 
 /// Nodes with eight GPUs each, and pods that ask for one, two or four.
@@ -102,7 +129,7 @@ fn judge(api: &FakeApi) {
     }));
 }
 
-fn assert_within(held: impl Iterator<Item = (String, u32)>) {
+pub(crate) fn assert_within(held: impl Iterator<Item = (String, u32)>) {
     let mut on_node = BTreeMap::<String, u32>::new();
     for (node, gpus) in held {
         *on_node.entry(node).or_default() += gpus;
@@ -214,23 +241,11 @@ async fn a_thousand_pods_run_on_a_real_cluster() {
     let client = control_plane.client().await.expect("a client");
     let nodes = Api::<Node>::all(client.clone());
     let pods = Api::<Pod>::default_namespaced(client.clone());
-    let shape = "8xH100".parse::<Shape>().expect("a shape");
-    let many = |count: usize| stream::iter(0..count);
-    let creating = many(200).for_each_concurrent(16, |at| {
-        let node = serde_json::from_value(shape.node(&format!("n{at}"))).expect("a node");
-        let nodes = nodes.clone();
-        async move { drop(nodes.create(&PostParams::default(), &node).await.expect("a new node")) }
-    });
-    creating.await;
+    create_nodes(&nodes, 200).await;
     let kubelets = Kubelets::start(client, KubeletOptions::default());
     let config = control_plane.config().await.expect("a kubeconfig");
     let scheduler = Running::start(config, elected("one"));
-    let creating = many(1_000).for_each_concurrent(16, |at| {
-        let pod = serde_json::from_value(pod(&format!("p{at}"), 1)).expect("a pod");
-        let pods = pods.clone();
-        async move { drop(pods.create(&PostParams::default(), &pod).await.expect("a new pod")) }
-    });
-    creating.await;
+    create_pods(&pods, 0..1_000).await;
     let counts = kubelets.wait_until(PATIENCE, |counts| counts.running == 1_000).await;
     assert_eq!(counts.expect("pods that run").rejected, 0);
     let all = pods.list(&ListParams::default()).await.expect("all pods").items;
@@ -239,9 +254,6 @@ async fn a_thousand_pods_run_on_a_real_cluster() {
         annotations.is_some_and(|all| all.contains_key("dovetail.dev/decision"))
     };
     assert!(all.len() == 1_000 && all.iter().all(annotated));
-    assert_within(all.iter().map(|pod| {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-        (node.expect("a pod that runs has a node"), 1)
-    }));
+    assert_within(held(&all));
     scheduler.stop().await;
 }
