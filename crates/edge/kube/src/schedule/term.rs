@@ -12,7 +12,7 @@ use super::news::News;
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
-use crate::bind::{Binder, Cause, Outcome, Report};
+use crate::bind::{Binder, BinderSettings, Cause, Outcome, Report};
 use crate::lead::Leadership;
 use crate::watch::{Notice, served, watch};
 use crate::world::World;
@@ -53,7 +53,9 @@ impl Term {
         let world = World::new(options.world.clone());
         let binder = (!options.dry_run).then(|| {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
-            Binder::start(binds, looks, leadership, options.binder)
+            // What waits there is not looked at again before it is sent: no more than keeps it busy.
+            let settings = BinderSettings { queue: options.binder.in_flight, ..options.binder };
+            Binder::start(binds, looks, leadership, settings)
         });
         let mut term = Self {
             scheduler: Scheduler::new(world, options.engine.clone(), epoch),
