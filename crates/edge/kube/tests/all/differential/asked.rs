@@ -19,6 +19,8 @@ use super::filters::Filter;
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) pod: String,
+    /// It has more than one volume.
+    pub(crate) several_volumes: bool,
     pub(crate) verdict: Verdict,
 }
 
@@ -67,7 +69,7 @@ pub(crate) struct Asked {
     engine: Engine,
     nodes: Vec<Node>,
     rules: Rules,
-    pods: Vec<(String, Pending)>,
+    pods: Vec<(String, bool, Pending)>,
 }
 
 enum Pending {
@@ -126,7 +128,8 @@ impl Asked {
                 }
                 (None, None) => Pending::Gated,
             };
-            (format!("{namespace}/{name}"), pending)
+            let volumes = pod["spec"]["volumes"].as_array().map_or(0, Vec::len);
+            (format!("{namespace}/{name}"), volumes > 1, pending)
         });
         let pods = pods.collect();
         let engine = Engine::new(EngineConfig::default(), &snapshot).unwrap();
@@ -136,7 +139,7 @@ impl Asked {
     /// What dovetail says, as if it had no such filter.
     pub(crate) fn answers(&mut self, without: Option<&Filter>) -> Vec<Said> {
         let Self { engine, nodes, rules, pods } = self;
-        let answer = |(pod, pending): &(String, Pending)| {
+        let answer = |(pod, several_volumes, pending): &(String, bool, Pending)| {
             let verdict = match pending {
                 Pending::Gated => Verdict::Gated,
                 Pending::Left(reason) => Verdict::Left(reason.clone()),
@@ -148,7 +151,7 @@ impl Asked {
                     judge(engine, nodes, rules, &Arc::new(requirement))
                 }
             };
-            Said { pod: pod.clone(), verdict }
+            Said { pod: pod.clone(), several_volumes: *several_volumes, verdict }
         };
         pods.iter().map(answer).collect()
     }

@@ -23,6 +23,12 @@ impl fmt::Display for Mismatch {
 /// How kube-scheduler names a rejection of its node affinity plugin before nodes are looked at.
 const BEFORE_NODES: &str = "didn't satisfy plugin(s)";
 
+/// What claims without a volume are refused for.
+const OF_CLAIMS: [&str; 2] = [
+    "node(s) didn't find available persistent volumes to bind",
+    "node(s) did not have enough free storage",
+];
+
 const VOLUME_GONE: &str =
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
@@ -50,7 +56,7 @@ fn compare_pod(kube: &PodAnswer, said: &Said) -> Vec<Mismatch> {
         Verdict::Judged { nodes, message, chosen } => {
             let mut found = Vec::new();
             for node in &kube.nodes {
-                found.extend(compare_node(&said.pod, node, &nodes[&node.node]));
+                found.extend(compare_node(said, node, &nodes[&node.node]));
             }
             let chosen_fits = match chosen {
                 Some(node) => kube.feasible().contains(&node.as_str()),
@@ -60,7 +66,8 @@ fn compare_pod(kube: &PodAnswer, said: &Said) -> Vec<Mismatch> {
                 let what = format!("{} goes to {chosen:?} of {:?}", said.pod, kube.feasible());
                 found.extend(mismatch("placed", what));
             }
-            if !fits && found.is_empty() && !same_message(kube, message) {
+            let free_words = said.several_volumes && OF_CLAIMS.iter().any(|r| message.contains(r));
+            if !fits && found.is_empty() && !free_words && !same_message(kube, message) {
                 let what = format!("{}:\n  {}\n  {message}", said.pod, kube.message);
                 found.extend(mismatch("message", what));
             }
@@ -69,7 +76,7 @@ fn compare_pod(kube: &PodAnswer, said: &Said) -> Vec<Mismatch> {
     }
 }
 
-fn compare_node(pod: &str, kube: &NodeAnswer, ours: &OfNode) -> Option<Mismatch> {
+fn compare_node(pod: &Said, kube: &NodeAnswer, ours: &OfNode) -> Option<Mismatch> {
     let first = kube.rejects.first();
     let plugins = (first.map(|rejection| rejection.plugin.as_str()), ours.plugin);
     let mut reasons: Vec<&str> = first.iter().flat_map(|r| &r.reasons).map(|r| plain(r)).collect();
@@ -77,7 +84,14 @@ fn compare_node(pod: &str, kube: &NodeAnswer, ours: &OfNode) -> Option<Mismatch>
     reasons.sort_unstable();
     said.sort_unstable();
     said.dedup();
-    let same_words = reasons == said || reasons.iter().any(|r| r.contains(BEFORE_NODES));
+    // Of several claims that could not be met kube-scheduler names the first, dovetail the topology first.
+    let claims = |list: &[&str]| pod.several_volumes && list.iter().any(|r| OF_CLAIMS.contains(r));
+    let others = |list: &[&str]| -> Vec<String> {
+        list.iter().filter(|r| !OF_CLAIMS.contains(r)).map(|r| (*r).to_owned()).collect()
+    };
+    let of_claims = claims(&reasons) && claims(&said) && others(&reasons) == others(&said);
+    let before = reasons.iter().any(|reason| reason.contains(BEFORE_NODES));
+    let same_words = reasons == said || of_claims || before;
     if plugins.0 == plugins.1 && same_words {
         return None;
     }
@@ -85,7 +99,7 @@ fn compare_node(pod: &str, kube: &NodeAnswer, ours: &OfNode) -> Option<Mismatch>
     let own = if plugins.1.is_none() && !said.is_empty() { "closed" } else { own };
     Some(Mismatch {
         sort: format!("{theirs} and {own}"),
-        what: format!("{pod} on {}: kube-scheduler {reasons:?}, dovetail {said:?}", kube.node),
+        what: format!("{} on {}: {reasons:?}, dovetail {said:?}", pod.pod, kube.node),
     })
 }
 
