@@ -8,6 +8,7 @@ use dovetail_trace::{Cluster, TraceNode};
 
 use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
+use crate::output::places::Named;
 
 /// CPU of a machine given by its GPUs alone: more than any job asks for.
 const AMPLE_CPU_MILLI: i64 = 100_000_000;
@@ -23,6 +24,17 @@ pub(crate) enum NodesFlag {
     Sizes(Vec<(u32, u32)>),
     /// A file with machines.
     File(PathBuf),
+}
+
+impl NodesFlag {
+    /// The file, if it is one, by its flag.
+    pub(crate) fn file(&self) -> Named<'_> {
+        let file = match self {
+            Self::Sizes(_) => None,
+            Self::File(path) => Some(path.as_path()),
+        };
+        ("--nodes", file)
+    }
 }
 
 impl FromStr for NodesFlag {

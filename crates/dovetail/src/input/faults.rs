@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use crate::output::places::Named;
 use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_sim::timed::FaultModel;
@@ -29,6 +30,11 @@ pub(crate) struct FaultFlags {
 }
 
 impl FaultFlags {
+    /// The file that is read, by its flag.
+    pub(crate) fn file(&self) -> Named<'_> {
+        ("--cluster-events", self.cluster_events.as_deref())
+    }
+
     /// The first flag that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [

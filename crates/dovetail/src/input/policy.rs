@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{BadInput, UsageError};
 use crate::input::file::open;
 use crate::output::file::{check_place, write_whole};
+use crate::output::places::Named;
 
 /// Policies that learn, and so can start from what was learnt and save it.
 const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
@@ -69,6 +70,11 @@ impl LearningFlags {
     pub(crate) fn started_from(&self, name: &str) -> Option<String> {
         let file = self.learnt.as_deref().map(Path::display).map(|path| path.to_string());
         LEARNING.contains(&name).then(|| file.unwrap_or_else(|| "nothing".to_owned()))
+    }
+
+    /// The file that is written, by its flag. It may be the one that was read: learning goes on there.
+    pub(crate) fn written(&self) -> Named<'_> {
+        ("--save-learnt", self.save_learnt.as_deref())
     }
 
     /// Writes what was learnt, if asked to.

@@ -12,6 +12,7 @@ use dovetail_price::{Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 
 use crate::exit::{UsageError, refuse_twice};
+use crate::output::places::Named;
 
 /// Prices by GPU model; no model is that of nodes without one.
 pub(crate) type Prices = BTreeMap<Option<String>, Priced>;
@@ -40,6 +41,11 @@ pub(crate) struct PriceFlags {
 }
 
 impl PriceFlags {
+    /// The file that is read, by its flag.
+    pub(crate) fn file(&self) -> Named<'_> {
+        ("--price-file", self.price_file.as_deref())
+    }
+
     /// The first flag that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [

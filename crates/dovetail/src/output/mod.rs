@@ -1,6 +1,7 @@
 //! Forms of output.
 
 pub(crate) mod file;
+pub(crate) mod places;
 pub(crate) mod style;
 pub(crate) mod table;
 

@@ -245,3 +245,36 @@ fn settings_come_from_flags_before_the_environment_before_the_file() {
     let expected = ["file dovetail.toml", "environment DOVETAIL_SEED", "flag --threads", "default"];
     assert_eq!(origins, expected);
 }
+
+#[test]
+fn nothing_that_is_read_is_overwritten_and_no_output_is_lost() {
+    let folder = Folder::new();
+    let jobs = folder.read("jobs.csv");
+    for arguments in [
+        "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order fifo --record jobs.csv",
+        "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order fifo --record ./jobs.csv",
+        "sim run --protocol timed --nodes 2x4 --jobs jobs.csv --order fifo --record r.gz \
+         --checkpoint r.gz --pause-at 100",
+        "trace import jobs.csv --to jobs.csv",
+        "trace export jobs.csv --to ./jobs.csv",
+        "trace synth --nodes 10 --days 1 --to-jobs new.csv --to-nodes ./new.csv",
+    ] {
+        let done = folder.call(arguments);
+        assert_eq!(done.code, Some(2), "{arguments}: {}", done.err);
+        assert!(done.err.contains("give each its own file"), "{arguments}: {}", done.err);
+        assert_eq!(folder.read("jobs.csv"), jobs, "{arguments}");
+        assert!(!folder.path("new.csv").exists() && !folder.path("r.gz").exists(), "{arguments}");
+    }
+}
+
+#[test]
+fn a_page_of_replays_that_the_seed_does_not_change_claims_no_spread() {
+    let folder = Folder::new();
+    let done = folder.call(
+        "sim compare --protocol timed --nodes 2x4 --jobs jobs.csv --orders fifo,sjf \
+         --policies first-fit --seeds 1-3 --output html",
+    );
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("One run (seed 1)"), "the page says how many runs there were");
+    assert!(!done.out.contains("± "), "the page claims a spread");
+}

@@ -90,6 +90,7 @@ impl Section<'_> {
             learning_started_from: rows[0].learning_started_from.clone(),
             runs: rows.iter().filter_map(run).collect(),
         };
+        let shown = if self.seed_changes_something() { self.seeds } else { 1 };
         let limits = self.rows.first().and_then(|row| match row.limit {
             Some(Limit::Times { average_jct_s, makespan_s }) => Some((average_jct_s, makespan_s)),
             _ => None,
@@ -102,8 +103,17 @@ impl Section<'_> {
             limit_makespan_s: limits.map(|(_, makespan_s)| makespan_s),
             impossible_jobs: self.impossible.impossible_jobs,
             first_impossible_jobs: self.impossible.first_impossible_jobs.clone(),
-            policies: self.policies().into_iter().map(policy).collect(),
+            policies: self.policies().into_iter().map(|rows| policy(&rows[..shown])).collect(),
         }
+    }
+
+    /// Whether any policy decides otherwise under another seed. Where none does, several runs are one, and
+    /// their spread says nothing.
+    fn seed_changes_something(&self) -> bool {
+        self.policies().into_iter().any(|rows| {
+            let hash = rows[0].figures.event_log_hash();
+            rows.iter().any(|row| row.figures.event_log_hash() != hash)
+        })
     }
 
     /// The rows of each policy, those of `against` first.

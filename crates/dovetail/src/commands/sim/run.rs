@@ -17,6 +17,7 @@ use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
 use crate::input::prices::PriceFlags;
 use crate::input::trace_file::RowFlags;
+use crate::output::places::refuse_shared;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,6 +87,7 @@ pub(crate) struct RunFlags {
 
 /// Replays one trace.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
+    flags.refuse_shared_files()?;
     match flags.protocol {
         Protocol::Fgd => {
             flags.refuse(
@@ -116,6 +118,27 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
 }
 
 impl RunFlags {
+    /// Refuses outputs that are one file or would replace an input. A simulation may be paused into the
+    /// checkpoint it was resumed from.
+    fn refuse_shared_files(&self) -> Result<()> {
+        let inputs = [
+            self.nodes.file(),
+            ("--pods", self.pods.as_deref()),
+            ("--jobs", self.jobs.as_deref()),
+            ("--start-overhead", self.start_overhead.as_deref()),
+            ("--arrivals", self.orders.arrivals.as_deref()),
+            ("--node-order", self.orders.node_order.as_deref()),
+            self.faults.file(),
+            self.prices.file(),
+        ];
+        let outputs = [
+            ("--record", self.record.as_deref()),
+            ("--checkpoint", self.pause.checkpoint.as_deref()),
+            self.learning.written(),
+        ];
+        refuse_shared(&inputs, &outputs)
+    }
+
     /// Refuses flags that mean something in the other protocol alone.
     fn refuse(&self, other: &str, given: &[(&str, bool)]) -> Result<()> {
         match given.iter().find(|(_, is_given)| *is_given) {

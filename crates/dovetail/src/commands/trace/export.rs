@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::Output;
 use crate::output::file::write_whole;
+use crate::output::places::refuse_shared;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -38,6 +39,7 @@ struct Report {
 /// Writes a job table.
 pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
     let output = app.output("trace export", &[Output::Table, Output::Json])?;
+    refuse_shared(&[("FILE", Some(&flags.jobs))], &[("--to", Some(&flags.to))])?;
     let trace = trace_file::jobs_with_times(app, &flags.jobs, flags.rows, "a job table")?;
     let left_out_columns = write_whole(&flags.to, |file| write_job_table(&trace, file))?;
     let written = flags.to.display().to_string();

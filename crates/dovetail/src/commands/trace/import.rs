@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::Output;
 use crate::output::file::write_whole;
+use crate::output::places::refuse_shared;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -60,6 +61,7 @@ struct Report {
 /// Converts a file.
 pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
     let output = app.output("trace import", &[Output::Table, Output::Json])?;
+    refuse_shared(&[("FILE", Some(&flags.file))], &[("--to", Some(&flags.to))])?;
     let named = flags.format.as_deref().and_then(Format::from_name);
     let format = named.map_or_else(|| detect_format(&flags.file), Ok)?;
     let options = ReadOptions {

@@ -10,9 +10,9 @@ use dovetail_trace::{write_cluster, write_trace};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::file::write_whole;
+use crate::output::places::refuse_shared;
 use crate::output::table::{facts, whole};
 
 /// Flags as written.
@@ -61,11 +61,9 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
         load: flags.load,
         profile: SynthProfile::from_name(&flags.profile).context("profiles are checked by name")?,
     };
-    if flags.to_jobs == flags.to_nodes {
-        let file = flags.to_jobs.display();
-        let text = format!("--to-jobs and --to-nodes both name {file}: give each its own file");
-        return Err(UsageError(text).into());
-    }
+    let outputs =
+        [("--to-jobs", Some(flags.to_jobs.as_path())), ("--to-nodes", Some(&*flags.to_nodes))];
+    refuse_shared(&[], &outputs)?;
     let made = synth(&settings)?;
     write_whole(&flags.to_nodes, |file| write_cluster(&made.cluster, file))?;
     write_whole(&flags.to_jobs, |file| write_trace(&made.trace, file))?;

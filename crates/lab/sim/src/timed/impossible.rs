@@ -91,9 +91,11 @@ fn reason(
     trace: &TraceJob,
 ) -> Result<Option<String>, EngineError> {
     let gpus: u64 = nodes.iter().map(|node| u64::from(node.gpu_count)).sum();
-    if trace.total_gpus() > gpus {
-        let asked = trace.total_gpus();
-        return Ok(Some(format!("it asks for {asked} GPUs and the cluster has {gpus}")));
+    let asked_milli = trace.total_gpu_milli();
+    if asked_milli > u128::from(gpus) * 1000 {
+        let (whole, part) = (asked_milli / 1000, asked_milli % 1000);
+        let part = if part > 0 { format!(".{part:03}") } else { String::new() };
+        return Ok(Some(format!("it asks for {whole}{part} GPUs and the cluster has {gpus}")));
     }
     let job = factory.job(JobId(0), trace);
     if engine.what_if_job(&job, &View::Now)?.is_some() {
@@ -156,6 +158,17 @@ mod tests {
             gpu_models: model.iter().map(|name| (*name).to_owned()).collect(),
             ..TraceJob::default()
         }
+    }
+
+    #[test]
+    fn pods_that_share_a_gpu_are_counted_by_their_shares() {
+        let nodes = [machine("a", 8000, 1, None)];
+        let mut jobs =
+            [job("two", 2, 0, 1, &[]), job("three", 3, 0, 1, &[]), job("40", 40, 0, 1, &[])];
+        (jobs[0].gpu_milli, jobs[1].gpu_milli, jobs[2].gpu_milli) = (500, 401, 25);
+        let found = impossible_jobs(&nodes, &jobs).unwrap();
+        let told: Vec<(&str, &str)> = found.iter().map(|job| (&*job.job, &*job.reason)).collect();
+        assert_eq!(told, [("three", "it asks for 1.203 GPUs and the cluster has 1")]);
     }
 
     #[test]
