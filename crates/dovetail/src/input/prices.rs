@@ -1,6 +1,6 @@
 //! Prices of GPUs, from the built-in book, a file and flags.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -66,12 +66,43 @@ impl PriceFlags {
         let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
         let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
-        let models = models.map(|node| node.gpu_model.clone());
+        let models: BTreeSet<Option<String>> = models.map(|node| node.gpu_model.clone()).collect();
+        self.refuse_prices_of_nothing(&models, cluster)?;
         let priced = |model: Option<String>| {
             let price = priced(book.lookup(model.as_deref(), provider, region, purchase));
             (model, price)
         };
-        Ok(models.map(priced).collect())
+        Ok(models.into_iter().map(priced).collect())
+    }
+
+    /// Refuses a stand-in for a model that no machine has: a slip would leave the true one without a price.
+    fn refuse_prices_of_nothing(
+        &self,
+        models: &BTreeSet<Option<String>>,
+        cluster: &Cluster,
+    ) -> Result<()> {
+        for text in &self.gpu_price {
+            let Some((model, usd)) = text.rsplit_once('=').filter(|(model, _)| *model != "*")
+            else {
+                continue;
+            };
+            let book = PriceBook::default().with_assumed(model, usd)?;
+            let counts = |node_model: &Option<String>| {
+                let price = book.lookup(node_model.as_deref(), None, None, Purchase::OnDemand);
+                matches!(price, Price::Known(_))
+            };
+            if models.iter().any(counts) {
+                continue;
+            }
+            let there: Vec<&str> = models.iter().flatten().map(String::as_str).collect();
+            let there = if there.is_empty() { "none is named".into() } else { there.join(", ") };
+            let text = format!(
+                "--gpu-price {text}: no machine of {} has this model; models there: {there}",
+                cluster.source
+            );
+            return Err(UsageError(text).into());
+        }
+        Ok(())
     }
 
     fn book(&self) -> Result<PriceBook> {

@@ -6,6 +6,10 @@ use serde_json::Value;
 
 use crate::program::Folder;
 
+/// Columns of the own form of jobs.
+const SHARES: &str = "job_id,submit_ms,duration_ms,estimate_ms,start_ms,pod_count,cpu_milli,memory_bytes,gpu_count,\
+gpu_milli,gpu_models,user,queue,model,service_class,priority,deadline_ms,outcome\n";
+
 const FGD: &str = "--protocol fgd --nodes nodes.csv --pods pods.csv";
 
 /// The rows of a sweep without measured times.
@@ -277,4 +281,37 @@ fn a_page_of_replays_that_the_seed_does_not_change_claims_no_spread() {
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("One run (seed 1)"), "the page says how many runs there were");
     assert!(!done.out.contains("± "), "the page claims a spread");
+}
+
+#[test]
+fn shares_of_a_gpu_count_in_the_limits_on_time() {
+    let folder = Folder::new();
+    // Ten jobs of half a GPU and one of a quarter, 100 s each, on one GPU: 525 s of work.
+    let mut jobs = String::from(SHARES);
+    for number in 0..11 {
+        let milli = if number < 10 { 500 } else { 250 };
+        jobs += &format!("j{number},0,100000,,,1,1000,1000,1,{milli},,u,q,m,BE,0,,completed\n");
+    }
+    folder.write("shares.csv", &jobs);
+    let limits = folder.json("sim bounds --protocol timed --nodes 1x1 --jobs shares.csv");
+    assert_eq!(limits["work_makespan_s"], 525.0);
+    let ran = folder.json("sim run --protocol timed --nodes 1x1 --jobs shares.csv --order fifo");
+    assert!(ran["makespan_s"].as_f64() >= Some(525.0), "{}", ran["makespan_s"]);
+}
+
+#[test]
+fn a_price_for_a_model_that_is_not_there_is_refused() {
+    let folder = Folder::new();
+    let call = |price: &str| {
+        folder.call(&format!(
+            "sim run --protocol timed --nodes nodes.csv --jobs jobs.csv --order fifo --gpu-price {price}"
+        ))
+    };
+    let done = call("H100=2");
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("models there: A100, T4, V100M16"), "{}", done.err);
+    for there in ["T4=2", "V100=2", "*=2"] {
+        let done = call(there);
+        assert_eq!(done.code, Some(0), "{there}: {}", done.err);
+    }
 }

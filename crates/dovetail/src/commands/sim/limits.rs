@@ -106,9 +106,11 @@ pub(crate) fn times(
     impossible: &Impossible,
 ) -> Result<Option<TimeLimits>> {
     baseline::check_times(trace, baseline::TIMED)?;
-    let gpus = u32::try_from(cluster.total_gpus())?;
     let possible = trace.jobs.iter().enumerate().filter(|(row, _)| !impossible.contains(*row));
-    let jobs = possible.map(|(_, job)| bound_job(trace, job));
+    let possible: Vec<&TraceJob> = possible.map(|(_, job)| job).collect();
+    let unit = Unit::of(&possible, cluster);
+    let gpus = u32::try_from(cluster.total_gpus() * unit.in_a_gpu)?;
+    let jobs = possible.into_iter().map(|job| bound_job(trace, job, unit));
     let jobs: Vec<BoundJob> = jobs.collect::<Result<_>>()?;
     let (makespan, completion) = (makespan_bounds(&jobs, gpus)?, completion_bounds(&jobs, gpus)?);
     let seconds = |ms: i64| ms as f64 / 1e3;
@@ -121,11 +123,43 @@ pub(crate) fn times(
     }))
 }
 
-fn bound_job(trace: &Trace, job: &TraceJob) -> Result<BoundJob> {
+/// In what GPUs are counted: whole, or in the largest part of one that every share is a multiple of.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    in_a_gpu: u64,
+    /// Parts would make more units than the bounds accept: shares count as nothing, which keeps a bound a bound.
+    leaves_shares_out: bool,
+}
+
+/// Most units of one cluster, see [`makespan_bounds`].
+const MOST_UNITS: u64 = 1 << 20;
+
+impl Unit {
+    fn of(jobs: &[&TraceJob], cluster: &Cluster) -> Self {
+        let shares = jobs.iter().filter(|job| job.is_share());
+        let part =
+            shares.fold(1000, |part, job| common_divisor(part, job.gpu_milli.unsigned_abs()));
+        let in_a_gpu = 1000 / part;
+        match cluster.total_gpus().saturating_mul(in_a_gpu) <= MOST_UNITS {
+            true => Self { in_a_gpu, leaves_shares_out: false },
+            false => Self { in_a_gpu: 1, leaves_shares_out: true },
+        }
+    }
+}
+
+/// Euclid's.
+fn common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
+}
+
+fn bound_job(trace: &Trace, job: &TraceJob, unit: Unit) -> Result<BoundJob> {
     let bad = |problem| BadInput(format!("{}: job {}: {problem}", trace.source, job.id));
     let duration_ms = job.duration_ms.ok_or_else(|| bad("has no run time"))?;
-    // A part of a GPU takes no whole one: leaving its work out keeps the bound a bound.
-    let gpu_count = if job.is_share() { 0 } else { u32::try_from(job.total_gpus())? };
+    let units = match job.is_share() && unit.leaves_shares_out {
+        true => 0,
+        false => job.total_gpu_milli() * u128::from(unit.in_a_gpu) / 1000,
+    };
+    let gpu_count = u32::try_from(units)?;
     Ok(BoundJob {
         submit_ms: i64::try_from(job.submit_ms)?,
         duration_ms: i64::try_from(duration_ms)?,
