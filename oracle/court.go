@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -59,7 +58,7 @@ func openCourt(world *World) (*court, error) {
 	factory := newStillFactory()
 	everyNode := int32(100)
 	built, err := scheduler.New(ctx, client(), factory, nil,
-		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
+		silentRecorder,
 		scheduler.WithProfiles(profiles...),
 		scheduler.WithPercentageOfNodesToScore(&everyNode),
 		scheduler.WithParallelism(1),

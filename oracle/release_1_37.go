@@ -5,11 +5,15 @@ package main
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // knowsEveryField says that worlds are written for this release's API.
 const knowsEveryField = true
+
+// silentRecorder makes recorders of events that nobody reads.
+func silentRecorder(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
 
 // schedulePod asks kube-scheduler to place the pod; nothing is assumed or bound.
 func schedulePod(c *court, pod *v1.Pod) error {
