@@ -31,6 +31,7 @@ pub(crate) fn dearest_filling(capacity: usize, size: &[usize], value: &[i128]) -
 }
 
 /// The largest unit that divides both; 0 divides nothing and is divided by all.
-pub(crate) fn greatest_common_divisor(a: i64, b: i64) -> i64 {
+#[must_use]
+pub fn greatest_common_divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }

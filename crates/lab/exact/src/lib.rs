@@ -72,5 +72,6 @@ mod world;
 pub use allocation::{Exact, Placement, max_allocation};
 pub use completion::{CompletionBounds, completion_bounds};
 pub use input::{BoundError, BoundNode, BoundPod, DEVICE_MILLI};
-pub use makespan::{BoundJob, MakespanBounds, makespan_bounds};
+pub use knapsack::greatest_common_divisor;
+pub use makespan::{BoundJob, CAPACITY_LIMIT, MakespanBounds, makespan_bounds};
 pub use prefix::{PrefixBound, PrefixBounds, combined_prefix_bounds, fewest_gpus, prefix_bounds};

@@ -87,7 +87,8 @@ fn to_ms(value: i128) -> i64 {
 /// in GPU-milliseconds then stay inside `i128`.
 const TIME_LIMIT_MS: i64 = 1 << 42;
 const TIME_RANGE: &str = "0 to 2^42 ms";
-const CAPACITY_LIMIT: u32 = 1 << 20;
+/// Largest pool whose times can be bounded, in GPUs (or in whatever unit the jobs are counted).
+pub const CAPACITY_LIMIT: u32 = 1 << 20;
 const WORK_LIMIT: i128 = 1 << 61;
 
 pub(crate) fn validate_jobs(jobs: &[BoundJob], capacity_gpus: u32) -> Result<(), BoundError> {

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::Bound;
 use super::call::Call;
+use super::condition::put_condition;
 use super::create::{NOT_A_SUBDOMAIN, is_subdomain};
 use super::failure::Failure;
-use super::now::{now, stamp};
 use super::reply::Reply;
 use super::state::{State, wrong_object};
 use super::store::key_of;
@@ -107,22 +107,9 @@ fn assign(pod: &mut Value, node: &str, metadata: &Value, minor: u32) {
     set_condition(status, &json!({"type": "PodScheduled", "status": "True"}));
 }
 
-/// Sets a condition of a pod: the time of its last transition moves only with its status.
+/// Sets a condition of a pod, which pods alone probe.
 pub(super) fn set_condition(status: &mut Value, condition: &Value) {
     let mut condition = condition.clone();
     condition["lastProbeTime"] = Value::Null;
-    condition["lastTransitionTime"] = stamp(now());
-    if !status["conditions"].is_array() {
-        status["conditions"] = json!([]);
-    }
-    let Some(conditions) = status["conditions"].as_array_mut() else { return };
-    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
-        Some(old) => {
-            if old["status"] == condition["status"] {
-                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
-            *old = condition;
-        }
-        None => conditions.push(condition),
-    }
+    put_condition(status, condition);
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::binding::set_condition;
 use super::call::Call;
+use super::condition::put_condition;
 use super::delete::{DeleteOptions, check_preconditions, delete_object};
 use super::failure::Failure;
 use super::now::{now, stamp};
@@ -102,23 +103,11 @@ fn ask(state: &mut State, pod: &Value, budget: &Object) -> Result<(), Failure> {
 
 /// The condition that the real server keeps beside the count.
 fn say_used_up(status: &mut Value, generation: i64) {
-    let mut condition = json!({
+    let condition = json!({
         "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
-        "observedGeneration": generation, "lastTransitionTime": stamp(now()),
+        "observedGeneration": generation,
     });
-    if !status["conditions"].is_array() {
-        status["conditions"] = json!([]);
-    }
-    let Some(conditions) = status["conditions"].as_array_mut() else { return };
-    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
-        Some(old) => {
-            if old["status"] == condition["status"] {
-                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
-            *old = condition;
-        }
-        None => conditions.push(condition),
-    }
+    put_condition(status, condition);
 }
 
 fn is_ready(pod: &Value) -> bool {

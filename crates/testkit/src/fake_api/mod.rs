@@ -13,6 +13,7 @@
 
 mod binding;
 mod call;
+mod condition;
 mod create;
 mod defaults;
 mod delete;

@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use dovetail_exact::{
-    BoundJob, BoundNode, BoundPod, PrefixBounds, combined_prefix_bounds, completion_bounds,
-    makespan_bounds, prefix_bounds,
+    BoundJob, BoundNode, BoundPod, CAPACITY_LIMIT, DEVICE_MILLI, PrefixBounds,
+    combined_prefix_bounds, completion_bounds, greatest_common_divisor, makespan_bounds,
+    prefix_bounds,
 };
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::{Cluster, Trace, TraceJob};
@@ -131,25 +132,16 @@ struct Unit {
     leaves_shares_out: bool,
 }
 
-/// Most units of one cluster, see [`makespan_bounds`].
-const MOST_UNITS: u64 = 1 << 20;
-
 impl Unit {
     fn of(jobs: &[&TraceJob], cluster: &Cluster) -> Self {
         let shares = jobs.iter().filter(|job| job.is_share());
-        let part =
-            shares.fold(1000, |part, job| common_divisor(part, job.gpu_milli.unsigned_abs()));
-        let in_a_gpu = 1000 / part;
-        match cluster.total_gpus().saturating_mul(in_a_gpu) <= MOST_UNITS {
+        let part = shares.map(|job| job.gpu_milli).fold(DEVICE_MILLI, greatest_common_divisor);
+        let in_a_gpu = (DEVICE_MILLI / part).unsigned_abs();
+        match cluster.total_gpus().saturating_mul(in_a_gpu) <= u64::from(CAPACITY_LIMIT) {
             true => Self { in_a_gpu, leaves_shares_out: false },
             false => Self { in_a_gpu: 1, leaves_shares_out: true },
         }
     }
-}
-
-/// Euclid's.
-fn common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { common_divisor(other, one % other) }
 }
 
 fn bound_job(trace: &Trace, job: &TraceJob, unit: Unit) -> Result<BoundJob> {

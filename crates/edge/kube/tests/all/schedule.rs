@@ -121,12 +121,16 @@ fn judge(api: &FakeApi) {
     for bound in api.bound() {
         assert_eq!(uids.insert(bound.uid.clone(), bound.node.clone()), None, "{bound:?} again");
     }
-    let pods = api.all("pods");
-    assert_within(pods.iter().filter_map(|pod| {
+    assert_within(bound_gpus(&api.all("pods")));
+}
+
+/// The node of each pod that has one, with the GPUs it holds there.
+fn bound_gpus(pods: &[Value]) -> impl Iterator<Item = (String, u32)> {
+    pods.iter().filter_map(|pod| {
         let node = pod["spec"]["nodeName"].as_str()?.to_owned();
         let gpus = &pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"];
         Some((node, gpus.as_str()?.parse().ok()?))
-    }));
+    })
 }
 
 pub(crate) fn assert_within(held: impl Iterator<Item = (String, u32)>) {
@@ -156,11 +160,12 @@ async fn a_dry_run_decides_and_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_do_not_fit_wait_for_room() {
-    // 14 GPUs are asked for, 8 are there.
+    // 14 GPUs are asked for, 8 are there. Binds arrive in any order: only a full node says that no
+    // more are on their way.
     let api = fake_cluster(1, 6);
     let scheduler = Running::start(config(&api), Options::default());
     let unplaced = || api.all("pods").iter().any(|pod| pod["spec"]["nodeName"].is_null());
-    until(&api, || api.bound().len() >= 3).await;
+    until(&api, || bound_gpus(&api.all("pods")).map(|(_, gpus)| gpus).sum::<u32>() == 8).await;
     judge(&api);
     assert!(unplaced());
     for bound in api.bound() {

@@ -1,0 +1,24 @@
+//! Conditions in the status of an object.
+
+use serde_json::{Value, json};
+
+use super::now::{now, stamp};
+
+/// Puts a condition in the place of the one of its type; the time of its last transition moves only with its
+/// status.
+pub(super) fn put_condition(status: &mut Value, mut condition: Value) {
+    condition["lastTransitionTime"] = stamp(now());
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
+        Some(old) => {
+            if old["status"] == condition["status"] {
+                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
+            }
+            *old = condition;
+        }
+        None => conditions.push(condition),
+    }
+}
