@@ -3,6 +3,7 @@
 //! - [`World`]: API objects as plain JSON, one moment of a cluster and the pods that wait.
 //! - [`generate()`]: a random world from a seed; it draws on every filter that kube-scheduler has.
 //! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
+//! - [`World::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
 //! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
 //! - [`shrink()`]: the smallest part of a world that still shows something.
@@ -18,6 +19,7 @@ mod oracle;
 mod pod;
 mod port;
 mod random;
+mod release;
 mod request;
 mod shrink;
 mod spread;
