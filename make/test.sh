@@ -47,6 +47,10 @@ step tidy cargo xtask tidy
 step scheduler cargo clippy --package dovetail --features scheduler --locked -- -D warnings
 # Minutes the first time; later the programs are taken from the cache.
 step cluster cargo xtask cluster build
+say "Prometheus"
+prometheus=$(sh make/prometheus.sh)
+[ -z "$prometheus" ] || PATH=$PATH:$prometheus
+export PATH
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
 step command cargo test --package dovetail --features scheduler --bin dovetail --locked scheduler

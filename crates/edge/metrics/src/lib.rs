@@ -3,12 +3,16 @@
 //! | module | what |
 //! |---|---|
 //! | [`file`] | usage files (CSV) |
+//! | [`exporter`] | what GPU exporters say: device, holder, activity |
+//! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
 //! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and column,
 //! and nothing is repaired in silence.
 
 mod decimal;
+pub mod exporter;
 pub mod file;
+pub mod prometheus;
 
 pub use decimal::parse_decimal;

@@ -1,0 +1,117 @@
+use dovetail_ledger::device_time::{DeviceState, DeviceTime, device_intervals};
+use dovetail_ledger::signal::{Scale, Signal};
+
+use super::*;
+use crate::exporter::{Measure, PodLabels};
+use crate::prometheus::{Labels, Sample, Series};
+
+const MINUTE_MS: u64 = 60_000;
+
+fn series(labels: &[(&str, &str)], values: &[(u64, f64)]) -> Series {
+    let labels: Labels = labels.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let samples = values
+        .iter()
+        .map(|(minute, value)| Sample { at_ms: (minute * MINUTE_MS) as i64, value: *value })
+        .collect();
+    Series { labels, samples }
+}
+
+fn account(observation: &Observation, minutes: u64) -> (DeviceTime<i128>, ObservedTime) {
+    let period = Span { from_ms: 0, to_ms: minutes * MINUTE_MS };
+    let time = observation.histories(period, MINUTE_MS, &ActivityRule::default());
+    let mut sum = DeviceTime::default();
+    for device in &time.devices {
+        let intervals = device_intervals(&device.history, period).unwrap();
+        sum.add(&DeviceTime::of_device(&device.history, period, &intervals));
+    }
+    sum.check(|time| time).unwrap();
+    (sum, time)
+}
+
+/// In minutes of whole devices.
+fn minutes(time: i128) -> f64 {
+    time as f64 / 1000.0 / MINUTE_MS as f64
+}
+
+#[test]
+fn a_pod_holds_a_device_from_its_first_sample_to_the_first_without_it() {
+    let device = [("Hostname", "n1"), ("UUID", "d1")];
+    let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
+    let mut observation = Observation::default();
+    let busy = Measure::Busy(Signal::GrEngineActive);
+    // Ten minutes: free, five held of which two idle, free.
+    let free: Vec<(u64, f64)> = [0, 1, 7, 8, 9].map(|minute| (minute, 0.0)).to_vec();
+    let work = [(2, 0.9), (3, 0.9), (4, 0.0), (5, 0.0), (6, 0.5)];
+    let all = vec![series(&device, &free), series(&held, &work)];
+    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    let (sum, time) = account(&observation, 10);
+    assert_eq!(minutes(sum.installed), 10.0);
+    assert_eq!((minutes(sum.allocated()), minutes(sum.active())), (5.0, 3.0));
+    assert_eq!(minutes(sum.of(DeviceState::Idle)), 2.0);
+    assert_eq!(minutes(sum.of(DeviceState::Free(None))), 5.0);
+    assert_eq!(time.holders.len(), 1);
+    assert_eq!(time.holders[0].pod, "a-0");
+}
+
+#[test]
+fn a_gap_ends_what_was_known_and_a_blank_is_no_reading() {
+    let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0")];
+    let mut observation = Observation::default();
+    let busy = Measure::Busy(Signal::GpuUtil);
+    // Ten minutes without samples; then the driver has no value.
+    let values = [(0, 80.0), (1, 80.0), (12, 80.0), (13, 9_223_372_036_854_775_794.0)];
+    let all = vec![series(&held, &values)];
+    observation.take(busy, Scale::Percent, PodLabels::Plain, all);
+    assert_eq!(observation.refused().samples, 1);
+    let (sum, _) = account(&observation, 20);
+    assert_eq!(minutes(sum.installed), 13.0);
+    assert_eq!(minutes(sum.active()), 3.0);
+    assert_eq!(minutes(sum.of(DeviceState::Free(None))), 10.0);
+}
+
+#[test]
+fn slices_weigh_what_they_are_and_shared_activity_is_nobodys() {
+    let slice = |id, profile, pod| {
+        [
+            ("Hostname", "n1"),
+            ("UUID", "d1"),
+            ("GPU_I_ID", id),
+            ("GPU_I_PROFILE", profile),
+            ("pod", pod),
+        ]
+    };
+    let busy = Measure::Busy(Signal::GrEngineActive);
+    let mut observation = Observation::default();
+    let all = vec![
+        series(&slice("1", "3g.40gb", "a"), &[(0, 0.8)]),
+        series(&slice("2", "1g.11gb", "b"), &[(0, 0.0)]),
+    ];
+    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    let (sum, _) = account(&observation, 1);
+    assert_eq!(sum.active(), 429 * i128::from(MINUTE_MS));
+    assert_eq!(sum.of(DeviceState::Idle), 143 * i128::from(MINUTE_MS));
+
+    let pod = |pod| [("Hostname", "n1"), ("UUID", "d2"), ("pod", pod)];
+    let mut shared = Observation::default();
+    let all =
+        vec![series(&pod("a"), &[(0, 0.8), (1, 0.0)]), series(&pod("b"), &[(0, 0.8), (1, 0.0)])];
+    shared.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    let (sum, _) = account(&shared, 2);
+    assert_eq!(minutes(sum.of(DeviceState::Unknown)), 1.0);
+    assert_eq!(minutes(sum.of(DeviceState::Idle)), 1.0);
+}
+
+#[test]
+fn two_servers_that_disagree_leave_the_matter_unknown() {
+    let from = |replica| [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a"), ("replica", replica)];
+    let mut observation = Observation::default();
+    let busy = Measure::Busy(Signal::GrEngineActive);
+    let all = vec![
+        series(&from("0"), &[(0, 0.52), (1, 0.9)]),
+        series(&from("1"), &[(0, 0.50), (1, 0.1)]),
+    ];
+    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    assert_eq!(observation.refused().contradictions, 1);
+    let (sum, _) = account(&observation, 2);
+    assert_eq!((minutes(sum.active()), minutes(sum.of(DeviceState::Unknown))), (1.0, 1.0));
+}

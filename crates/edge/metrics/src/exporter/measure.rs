@@ -1,0 +1,81 @@
+//! Which series are asked for, and what their numbers mean.
+
+use dovetail_ledger::signal::{ReadingProblem, Scale, Signal, micro_percent};
+
+/// What a series measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    /// How busy the device is.
+    Busy(Signal),
+    /// Share of time in which memory was read or written.
+    DramActive,
+    /// Power drawn, in watts.
+    Power,
+}
+
+/// All series that are read: name, meaning, scale (of power there is none).
+pub const MEASURES: [(&str, Measure, Scale); 12] = [
+    ("DCGM_FI_PROF_SM_ACTIVE", Measure::Busy(Signal::SmActive), Scale::Ratio),
+    ("gpu_prof_sm_active", Measure::Busy(Signal::AmdSmActive), Scale::Percent),
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", Measure::Busy(Signal::GrEngineActive), Scale::Ratio),
+    ("DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", Measure::Busy(Signal::GrEngineActive), Scale::Ratio),
+    ("gpu_gfx_activity", Measure::Busy(Signal::AmdGfxActivity), Scale::Percent),
+    ("xpum_engine_ratio", Measure::Busy(Signal::IntelEngineRatio), Scale::Ratio),
+    ("DCGM_FI_DEV_GPU_UTIL", Measure::Busy(Signal::GpuUtil), Scale::Percent),
+    ("DCGM_FI_DEV_GPU_UTIL_RATIO", Measure::Busy(Signal::GpuUtil), Scale::Ratio),
+    ("DCGM_FI_PROF_DRAM_ACTIVE", Measure::DramActive, Scale::Ratio),
+    ("gpu_umc_activity", Measure::DramActive, Scale::Percent),
+    ("DCGM_FI_DEV_POWER_USAGE", Measure::Power, Scale::Ratio),
+    ("gpu_package_power", Measure::Power, Scale::Ratio),
+];
+
+/// The query for the samples of a series in steps: the mean over each step, which is the sample itself where
+/// a step has one. The window is open at its begin: until Prometheus 3 a window of a whole step would also
+/// hold the last sample of the step before, and every change of holder would count twice.
+pub fn mean_over_steps(series: &str, step_ms: u64) -> String {
+    format!("avg_over_time({series}[{}ms])", step_ms.saturating_sub(1).max(1))
+}
+
+impl Measure {
+    /// What a number means: millionths of a percent, or milliwatts.
+    ///
+    /// # Errors
+    /// Why the number is no reading.
+    pub fn reading(self, value: f64, scale: Scale) -> Result<u32, ReadingProblem> {
+        if self != Self::Power {
+            return micro_percent(value, scale);
+        }
+        // A blank is far above any power, and no board draws a megawatt.
+        match value * 1000.0 {
+            milliwatts if !value.is_finite() || milliwatts.is_nan() => {
+                Err(ReadingProblem::NotFinite)
+            }
+            milliwatts if milliwatts < 0.0 => Err(ReadingProblem::Negative),
+            milliwatts if milliwatts > 1e9 => Err(ReadingProblem::Blank),
+            milliwatts => Ok(milliwatts as u32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_of_the_ledger_is_read_under_each_of_its_names() {
+        for signal in Signal::ALL {
+            for (name, scale) in signal.series() {
+                assert!(MEASURES.contains(&(*name, Measure::Busy(signal), *scale)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn power_that_cannot_be_is_no_reading() {
+        let power = |watts| Measure::Power.reading(watts, Scale::Ratio);
+        assert_eq!(power(70.25), Ok(70_250));
+        assert_eq!(power(-1.0), Err(ReadingProblem::Negative));
+        assert_eq!(power(f64::NAN), Err(ReadingProblem::NotFinite));
+        assert_eq!(power(9_223_372_036_854_775_794.0), Err(ReadingProblem::Blank));
+    }
+}

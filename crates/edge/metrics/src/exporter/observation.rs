@@ -1,0 +1,131 @@
+//! All series of a period, device by device.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::signal::{Moment, Scale};
+
+use super::measure::Measure;
+use super::origin::{Holder, Origin, PodLabels, Slice};
+use crate::prometheus::Series;
+
+/// What was read of devices. Memory grows with the number of samples.
+#[derive(Debug, Default)]
+pub struct Observation {
+    pub(super) devices: BTreeMap<DeviceName, Observed>,
+    refused: Refused,
+}
+
+/// What could not be used, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Series whose labels name no device or no node.
+    pub series_without_device: u64,
+    /// Numbers that are no readings: a driver's blank, NaN, below zero, more than all.
+    pub samples: u64,
+    /// Samples left out because two series of one measure, device and holder say different things.
+    pub contradictions: u64,
+}
+
+/// A device, by node and its own name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DeviceName {
+    pub(super) node: String,
+    pub(super) device: String,
+}
+
+/// What was read of one device.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    pub(super) model: Option<String>,
+    /// By slice (none: the whole device) and holder (none: nobody).
+    pub(super) held: BTreeMap<(Option<Slice>, Option<Holder>), Readings>,
+}
+
+/// Readings by time and measure.
+pub(super) type Readings = BTreeMap<Measure, BTreeMap<i64, Option<u32>>>;
+
+impl Observation {
+    /// Takes the series of one measure. `pods` is decided over all series of the period, with
+    /// [`PodLabels::of`].
+    pub fn take(&mut self, measure: Measure, scale: Scale, pods: PodLabels, series: Vec<Series>) {
+        for series in series {
+            self.take_one(measure, scale, pods, &series);
+        }
+    }
+
+    /// What could not be used.
+    pub fn refused(&self) -> Refused {
+        self.refused
+    }
+
+    /// Devices that were seen.
+    pub fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    fn take_one(&mut self, measure: Measure, scale: Scale, pods: PodLabels, series: &Series) {
+        let Some(origin) = Origin::of(&series.labels, pods) else {
+            self.refused.series_without_device += 1;
+            return;
+        };
+        let name = DeviceName { node: origin.node, device: origin.device };
+        let device = self.devices.entry(name).or_default();
+        device.model = device.model.take().or(origin.model);
+        let readings = device.held.entry((origin.slice, origin.holder)).or_default();
+        let readings = readings.entry(measure).or_default();
+        for sample in &series.samples {
+            let Ok(reading) = measure.reading(sample.value, scale) else {
+                self.refused.samples += 1;
+                continue;
+            };
+            let before = readings.entry(sample.at_ms).or_insert(Some(reading));
+            if before.is_some_and(|before| !agree(before, reading)) {
+                // Two sources, and nobody knows which one is right.
+                *before = None;
+                self.refused.contradictions += 1;
+            }
+        }
+    }
+}
+
+impl Observed {
+    /// Everything known of (a slice of) the device at its times, with the holders of that time.
+    pub(super) fn moments(&self, slice: Option<&Slice>) -> BTreeMap<i64, (Moment, Vec<&Holder>)> {
+        let mut moments: BTreeMap<i64, (Moment, Vec<&Holder>)> = BTreeMap::new();
+        for ((of_slice, holder), readings) in &self.held {
+            if of_slice.as_ref() != slice {
+                continue;
+            }
+            for (measure, readings) in readings {
+                for (at_ms, reading) in readings {
+                    let (moment, holders) = moments.entry(*at_ms).or_default();
+                    moment.is_mig_slice = slice.is_some();
+                    if let Some(holder) = holder
+                        && holders.last() != Some(&holder)
+                    {
+                        holders.push(holder);
+                        moment.holders = holders.len() as u32;
+                    }
+                    set(moment, *measure, *reading);
+                }
+            }
+        }
+        moments
+    }
+}
+
+/// Holders of one device get the readings of all of it: the highest counts where they differ.
+fn set(moment: &mut Moment, measure: Measure, reading: Option<u32>) {
+    let place = match measure {
+        Measure::Busy(signal) => &mut moment.readings[signal as usize],
+        Measure::DramActive => &mut moment.dram_active_micro_percent,
+        Measure::Power => &mut moment.power_milliwatts,
+    };
+    *place = (*place).max(reading);
+}
+
+/// Two servers that scrape one exporter read it seconds apart.
+fn agree(one: u32, other: u32) -> bool {
+    const FIVE_PERCENT: u32 = 5_000_000;
+    one.abs_diff(other) <= FIVE_PERCENT
+}
