@@ -9,11 +9,13 @@
 //! | [`status`] | what people are told, in words they know |
 //! | [`client`] | connections to the server, one kind for each purpose |
 //! | [`bind`] | binds out, and what became of each |
+//! | [`announce`] | conditions and events out |
 //! | [`lead`] | who may write |
 //! | [`schedule`] | all of it together: a scheduler |
 //!
 //! The first three and [`status`] know neither server nor clock.
 
+pub mod announce;
 pub mod bind;
 pub mod client;
 pub mod lead;

@@ -11,6 +11,7 @@ mod request;
 
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};
+pub(crate) use request::message;
 
 /// One decided bind.
 #[derive(Clone, Debug, PartialEq, Eq)]

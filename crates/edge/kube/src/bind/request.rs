@@ -115,7 +115,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// The message of a `Status`, or the start of whatever came.
-pub(super) fn message(bytes: &[u8]) -> String {
+pub(crate) fn message(bytes: &[u8]) -> String {
     let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
     match status["message"].as_str() {
         Some(message) => message.to_owned(),

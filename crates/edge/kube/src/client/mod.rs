@@ -14,7 +14,9 @@ pub struct Clients {
     /// `pods/binding` and nothing else. It retries nothing: a bind must not land later than it was
     /// meant to.
     pub binds: Client,
-    /// Everything else: reads of single objects, statuses, events, evictions.
+    /// Conditions and events of pods. It retries nothing: what was to be said may be out of date.
+    pub announcements: Client,
+    /// Everything else: reads of single objects, evictions.
     pub rest: Client,
     /// The lease alone. It retries nothing: the leadership counts time itself.
     pub lease: Client,
@@ -55,6 +57,7 @@ impl Clients {
         Ok(Self {
             watches: client(true, None)?,
             binds: client(false, None)?,
+            announcements: client(false, None)?,
             rest: client(true, Some(Duration::from_secs(60)))?,
             lease: client(false, None)?,
         })

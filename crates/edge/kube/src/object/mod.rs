@@ -40,7 +40,7 @@ pub use meta::Meta;
 pub use namespace::Namespace;
 pub use node::Node;
 pub use persistent_volume::{ClaimReference, PersistentVolume};
-pub use pod::{Feature, HostPort, Phase, Pod};
+pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 pub use pod_group::PodGroup;
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;

@@ -22,6 +22,8 @@ pub struct Pod {
     pub nominated_node: Box<str>,
     /// How far it is.
     pub phase: Phase,
+    /// What its condition `PodScheduled` says while that is false and it has no node.
+    pub unscheduled: Option<Box<Unscheduled>>,
     /// Higher goes first.
     pub priority: i32,
     /// Whether scheduling gates keep it from being placed.
@@ -88,6 +90,15 @@ pub enum Phase {
     #[default]
     #[serde(other)]
     Unknown,
+}
+
+/// Why a pod has no node, as its condition says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unscheduled {
+    /// In one word.
+    pub reason: Box<str>,
+    /// For people.
+    pub message: Box<str>,
 }
 
 /// A port taken on the node.

@@ -6,7 +6,7 @@ use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
 use super::json::nullable;
 use super::labels::Labels;
 use super::meta::Meta;
-use super::pod::{Feature, HostPort, Phase, Pod};
+use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
 
@@ -138,7 +138,11 @@ struct ConditionJson {
     #[serde(rename = "type", deserialize_with = "nullable")]
     kind: Box<str>,
     #[serde(deserialize_with = "nullable")]
+    status: Box<str>,
+    #[serde(deserialize_with = "nullable")]
     reason: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    message: Box<str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -178,6 +182,7 @@ impl PodJson {
         };
         let placed = !self.spec.node_name.is_empty();
         let (spread, soft_spread) = (read(hard), read(if placed { Vec::new() } else { soft }));
+        let unscheduled = if placed { None } else { self.status.unscheduled() };
         let volumes = self.spec.volumes.into_iter();
         let volumes = volumes.filter_map(|volume| volume.read(&self.metadata.name)).collect();
         Pod {
@@ -185,6 +190,7 @@ impl PodJson {
             node: self.spec.node_name,
             nominated_node: self.status.nominated_node_name,
             phase: self.status.phase,
+            unscheduled,
             priority: self.spec.priority,
             gated: !self.spec.scheduling_gates.is_empty(),
             requests,
@@ -206,6 +212,14 @@ impl PodJson {
 }
 
 impl StatusJson {
+    /// What the condition `PodScheduled` says while it is false.
+    fn unscheduled(&mut self) -> Option<Box<Unscheduled>> {
+        let is_it = |c: &&mut ConditionJson| &*c.kind == "PodScheduled" && &*c.status == "False";
+        let condition = std::mem::take(self.conditions.iter_mut().find(is_it)?);
+        let ConditionJson { reason, message, .. } = condition;
+        Some(Box::new(Unscheduled { reason, message }))
+    }
+
     /// Whether the kubelet says that a pending resize can never be granted.
     pub(super) fn resize_is_infeasible(&self) -> bool {
         let pending = self.conditions.iter().find(|c| &*c.kind == "PodResizePending");

@@ -2,24 +2,28 @@
 //!
 //! Where kube-scheduler counts the same thing, the name is kube-scheduler's.
 
+use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use super::news::News;
 use super::scheduler::Counts;
+use crate::announce::Written;
 use crate::bind::{Cause, Outcome, Report};
 
 /// All metrics of one process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    described: Vec<Described>,
     attempts: Family<Attempt, Counter>,
     waited_s: Histogram,
     pending: Family<Place, Gauge>,
@@ -30,9 +34,19 @@ pub struct Metrics {
     cycle_s: Histogram,
     leading: Gauge,
     epoch: Gauge<u64, AtomicU64>,
+    announcements: Family<Announced, Counter>,
+    events_owed: Gauge,
     interruptions: Family<OfKind, Counter>,
     objects: Family<OfReport, Counter>,
     inconsistencies: Counter,
+}
+
+/// A metric as people read about it.
+#[derive(Debug)]
+struct Described {
+    name: String,
+    kind: &'static str,
+    help: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -59,6 +73,12 @@ struct BindEnd {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Announced {
+    what: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfKind {
     kind: &'static str,
 }
@@ -72,6 +92,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
+            described: Vec::new(),
             attempts: Family::default(),
             waited_s: Histogram::new(exponential_buckets(0.001, 2.0, 20)),
             pending: Family::default(),
@@ -82,6 +103,8 @@ impl Default for Metrics {
             cycle_s: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
             leading: Gauge::default(),
             epoch: Gauge::default(),
+            announcements: Family::default(),
+            events_owed: Gauge::default(),
             interruptions: Family::default(),
             objects: Family::default(),
             inconsistencies: Counter::default(),
@@ -93,30 +116,65 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        let to = &mut self.registry;
-        to.register("scheduler_schedule_attempts", "Decisions by result", self.attempts.clone());
-        let help = "From first seeing a pod to its bind, pauses included";
-        to.register("scheduler_pod_scheduling_sli_duration_seconds", help, self.waited_s.clone());
-        let help = "Pods that wait, by the kind of their waiting";
-        to.register("scheduler_pending_pods", help, self.pending.clone());
-        to.register("dovetail_binds", "Binds by outcome", self.binds.clone());
-        let help = "From sending a bind to its answer";
-        to.register("dovetail_bind_duration_seconds", help, self.bind_s.clone());
-        let help = "Bind requests on their way";
-        to.register("dovetail_binds_in_flight", help, self.in_flight.clone());
-        let help = "Decisions that wait to be sent";
-        to.register("dovetail_binds_to_send", help, self.to_send.clone());
-        let help = "One decision over all that changed";
-        to.register("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
-        to.register("dovetail_leading", "1 while this process decides", self.leading.clone());
+        self.register_decisions();
+        self.register_binds();
+        let help = "Conditions and events of pods, by `what` and `outcome`";
+        self.add("dovetail_announcements", help, self.announcements.clone());
+        let help = "Events that wait to be written";
+        self.add("dovetail_events_to_write", help, self.events_owed.clone());
+        let help = "1 while this process decides";
+        self.add("dovetail_leading", help, self.leading.clone());
         let help = "Number of the leadership, as pods carry it";
-        to.register("dovetail_leader_epoch", help, self.epoch.clone());
-        let help = "Watches that broke, by kind";
-        to.register("dovetail_watch_interruptions", help, self.interruptions.clone());
-        let help = "Objects that are not used as they are";
-        to.register("dovetail_object_problems", help, self.objects.clone());
+        self.add("dovetail_leader_epoch", help, self.epoch.clone());
+        let help = "Watches that broke, by `kind`";
+        self.add("dovetail_watch_interruptions", help, self.interruptions.clone());
+        let help = "Objects that are not used as they are, by `problem`";
+        self.add("dovetail_object_problems", help, self.objects.clone());
         let help = "Times that the engine was started anew because of a bug; report it";
-        to.register("dovetail_inconsistencies", help, self.inconsistencies.clone());
+        self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
+    }
+
+    fn register_decisions(&mut self) {
+        let help = "Decisions by `result`: scheduled, unschedulable (said once until the reason changes), error";
+        self.add("scheduler_schedule_attempts", help, self.attempts.clone());
+        let help = "From first seeing a pod to its bind, pauses included";
+        self.add("scheduler_pod_scheduling_sli_duration_seconds", help, self.waited_s.clone());
+        let help = "Pods that wait, by `queue`: active, unschedulable (no present node takes them), \
+                    backoff (their bind had no effect)";
+        self.add("scheduler_pending_pods", help, self.pending.clone());
+        let help = "One decision over all that changed";
+        self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
+    }
+
+    fn register_binds(&mut self) {
+        self.add("dovetail_binds", "Binds by `outcome`", self.binds.clone());
+        let help = "From sending a bind to its answer";
+        self.add("dovetail_bind_duration_seconds", help, self.bind_s.clone());
+        let help = "Bind requests on their way";
+        self.add("dovetail_binds_in_flight", help, self.in_flight.clone());
+        let help = "Decisions that wait to be sent";
+        self.add("dovetail_binds_to_send", help, self.to_send.clone());
+    }
+
+    fn add(&mut self, name: &'static str, help: &'static str, metric: impl Metric) {
+        let (kind, ending) = match metric.metric_type() {
+            MetricType::Counter => ("counter", "_total"),
+            MetricType::Gauge => ("gauge", ""),
+            MetricType::Histogram => ("histogram", ""),
+            _ => ("other", ""),
+        };
+        self.described.push(Described { name: format!("{name}{ending}"), kind, help });
+        self.registry.register(name, help, metric);
+    }
+
+    /// All metrics as a table of Markdown.
+    pub fn reference(&self) -> String {
+        let mut text = String::from("| metric | type | meaning |\n|---|---|---|\n");
+        for Described { name, kind, help } in &self.described {
+            // Writing to a string does not fail.
+            _ = writeln!(text, "| `{name}` | {kind} | {help} |");
+        }
+        text
     }
 
     /// Everything, in the text format of OpenMetrics.
@@ -178,6 +236,28 @@ impl Metrics {
         self.cycle_s.observe(took.as_secs_f64());
     }
 
+    /// A condition or an event was to be written.
+    pub(super) fn announced(&self, is_event: bool, written: &Written) {
+        let what = if is_event { "event" } else { "condition" };
+        let outcome = match written {
+            Written::Done => "written",
+            Written::Changed => "changed",
+            Written::Refused { .. } => "refused",
+            Written::Troubled { .. } => "server_trouble",
+            Written::NotLeading => "not_leading",
+        };
+        self.announcements.get_or_create(&Announced { what, outcome }).inc();
+    }
+
+    /// Events that wait to be written, and those given up since the last call.
+    pub(super) fn owed(&self, events: usize, given_up: u64) {
+        self.events_owed.set(whole(events));
+        if given_up > 0 {
+            let of = Announced { what: "event", outcome: "given_up" };
+            self.announcements.get_or_create(&of).inc_by(given_up);
+        }
+    }
+
     /// A watch broke.
     pub(super) fn interrupted(&self, kind: &'static str) {
         self.interruptions.get_or_create(&OfKind { kind }).inc();
@@ -236,14 +316,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_is_documented() {
-        let documented = include_str!("../../../../../docs/scheduler.md");
+    fn the_reference_names_what_is_served() {
         let metrics = Metrics::default();
         metrics.show(Counts::default(), 0);
-        let text = metrics.text();
-        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-        let missing: Vec<&str> =
-            names.filter(|name| !documented.contains(&format!("| `{name}"))).collect();
-        assert!(missing.is_empty(), "docs/scheduler.md has a table of metrics: {missing:?}");
+        let (text, reference) = (metrics.text(), metrics.reference());
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| line.split(['{', ' ']).next());
+        let plain = |name: &str| {
+            let endings = ["_bucket", "_sum", "_count"];
+            endings.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+        };
+        let missing: Vec<String> =
+            names.map(plain).filter(|name| !reference.contains(&format!("| `{name}` |"))).collect();
+        assert!(missing.is_empty() && reference.lines().count() > 15, "{missing:?}\n{reference}");
     }
 }

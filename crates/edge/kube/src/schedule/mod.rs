@@ -3,18 +3,25 @@
 //! [`Scheduler`] is the loop without its wires and can be driven by a test; [`run`] connects it to a
 //! server. [`endpoints`] answers probes, [`Metrics`] counts.
 
+mod announcing;
+mod comparison;
 pub mod endpoints;
+mod look;
 mod metrics;
 mod news;
 mod outbox;
 mod pauses;
+mod record;
 mod run;
 mod scheduler;
 mod status;
 mod term;
 
+pub use comparison::{Compared, Comparison};
+pub use look::{LookError, look};
 pub use metrics::Metrics;
 pub use news::{News, PodName};
+pub use record::{Record, Recording};
 pub use run::{Election, Options, RunError, run};
 pub use scheduler::{Counts, Scheduler};
 pub use status::{Standing, Status};

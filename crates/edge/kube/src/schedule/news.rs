@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dovetail_model::PendingReason;
+use dovetail_model::{JobId, PendingReason};
 use dovetail_plan::engine::EngineError;
 
 use crate::bind::{Bind, Report};
@@ -31,6 +31,8 @@ pub enum News {
     Waits {
         /// The pod.
         pod: PodName,
+        /// Its job.
+        job: JobId,
         /// Why.
         reason: PendingReason,
     },

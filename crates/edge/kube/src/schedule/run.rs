@@ -1,6 +1,6 @@
 //! Runs a scheduler: elected or alone, one leadership after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::Config;
@@ -8,7 +8,9 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::comparison::Comparison;
 use super::metrics::Metrics;
+use super::record::Recording;
 use super::status::{Standing, Status};
 use super::term::Term;
 use crate::bind::BinderSettings;
@@ -27,8 +29,15 @@ pub struct Options {
     pub dry_run: bool,
     /// Who may write; `None`: this process, always. Not looked at in a dry run.
     pub election: Option<Election>,
+    /// What the pods' own scheduler does is compared with what this one decides; for a dry run that looks at the
+    /// pods of another scheduler.
+    pub comparison: Option<Arc<Mutex<Comparison>>>,
+    /// Where everything that is decided is written down.
+    pub recording: Option<Recording>,
     /// Limits of the binds.
     pub binder: BinderSettings,
+    /// Name of this process in the events it writes; if empty, that of the scheduler.
+    pub instance: String,
     /// How is decided.
     pub engine: EngineConfig,
     /// Whose pods, and how they are read.

@@ -5,16 +5,18 @@
 //! bind had no effect, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId};
+use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
 use super::news::{News, PodName};
 use super::outbox::{Decision, Outbox};
 use super::pauses::Pauses;
+use super::record::Recording;
 use crate::bind::{Bind, Cause, Outcome, Report};
+use crate::status;
 use crate::world::{Change, World};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then the
@@ -34,8 +36,11 @@ pub struct Scheduler {
     outbox: Outbox,
     pauses: Pauses,
     waiting: BTreeMap<JobId, Waiting>,
+    /// Jobs that wait and about which nothing was said.
+    untold: BTreeSet<JobId>,
     unschedulable: usize,
     news: Vec<News>,
+    recording: Option<Recording>,
     /// Whether anything was told since the last decision.
     is_told: bool,
 }
@@ -72,9 +77,25 @@ impl Scheduler {
             outbox: Outbox::default(),
             pauses: Pauses::default(),
             waiting: BTreeMap::new(),
+            untold: BTreeSet::new(),
             unschedulable: 0,
             news: Vec::new(),
+            recording: None,
             is_told: false,
+        }
+    }
+
+    /// Writes down everything from here on; call it before anything is told.
+    pub fn record(&mut self, recording: Recording) {
+        self.recording = Some(recording);
+    }
+
+    /// Decides no more: what is written down is complete.
+    pub fn end(&mut self) {
+        if self.engine.take().is_some()
+            && let Some(recording) = &self.recording
+        {
+            recording.get().end();
         }
     }
 
@@ -128,11 +149,24 @@ impl Scheduler {
             self.open();
         }
         for _ in 0..ROUNDS {
-            let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { return };
+            let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { break };
             self.is_told = false;
             let mut plan = Plan::default();
             engine.cycle(&mut plan);
+            if let Some(recording) = &self.recording {
+                recording.get().decided(self.now_ms, &plan);
+            }
             self.follow(plan);
+        }
+        self.tell_the_rest();
+    }
+
+    /// The engine speaks of the first of those that ask for the same. The others come after it.
+    fn tell_the_rest(&mut self) {
+        if self.engine.is_some() && !self.is_told {
+            for job in std::mem::take(&mut self.untold) {
+                self.say(job, PendingReason::WaitingForTurn);
+            }
         }
     }
 
@@ -203,6 +237,26 @@ impl Scheduler {
         self.engine.as_ref()
     }
 
+    /// What a job says that waits for this reason; `None` if it does not wait.
+    pub fn waiting(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
+        let nodes = match reason {
+            PendingReason::Unschedulable => self.world.node_names(),
+            _ => Vec::new(),
+        };
+        let engine = self.engine.as_mut()?;
+        status::waiting(engine, job, reason, &nodes, self.world.rules())
+    }
+
+    /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
+    pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
+        self.engine.as_mut()?.why(job)
+    }
+
+    /// The world as plain data.
+    pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
+        self.world.snapshot(now_ms)
+    }
+
     /// Clocks of machines are set back at times; the engine's time never goes back.
     fn pass(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
@@ -217,9 +271,13 @@ impl Scheduler {
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
             let waiting = Waiting { since_ms: self.now_ms, reason: None };
             self.waiting.entry(job.id).or_insert(waiting);
+            self.untold.insert(job.id);
         }
         match Engine::new(self.config.clone(), &snapshot) {
             Ok(engine) => {
+                if let Some(recording) = &self.recording {
+                    recording.get().begin(&self.config, &engine);
+                }
                 self.engine = Some(engine);
                 self.is_told = true;
             }
@@ -233,8 +291,14 @@ impl Scheduler {
             // Without one, the next engine starts from what the world says.
             let Some(engine) = &mut self.engine else { continue };
             self.is_told = true;
+            let to_record = self.recording.as_ref().map(|_| event.clone());
             match engine.apply(event, self.now_ms) {
-                Ok(plan) => self.follow(plan),
+                Ok(plan) => {
+                    if let (Some(recording), Some(event)) = (&self.recording, to_record) {
+                        recording.get().told(self.now_ms, &event, &plan);
+                    }
+                    self.follow(plan);
+                }
                 Err(error) => self.start_anew(error),
             }
         }
@@ -243,7 +307,7 @@ impl Scheduler {
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is, too.
     fn start_anew(&mut self, error: EngineError) {
         self.news.push(News::Inconsistent(error));
-        self.engine = None;
+        self.end();
     }
 
     /// Keeps book of who waits.
@@ -252,6 +316,7 @@ impl Scheduler {
             Event::Submitted(job) => {
                 let waiting = Waiting { since_ms: self.now_ms, reason: None };
                 self.waiting.entry(job.id).or_insert(waiting);
+                self.untold.insert(job.id);
             }
             Event::Ended { job } => self.note_end(*job),
             Event::PodEnded { pod } => self.note_end(pod.job),
@@ -276,6 +341,7 @@ impl Scheduler {
     }
 
     fn set_reason(&mut self, job: JobId, reason: Option<PendingReason>) {
+        self.untold.remove(&job);
         let Some(waiting) = self.waiting.get_mut(&job) else { return };
         let is_unschedulable = |reason| reason == Some(PendingReason::Unschedulable);
         let before = std::mem::replace(&mut waiting.reason, reason);
@@ -287,15 +353,17 @@ impl Scheduler {
         for action in plan.actions {
             match action {
                 Action::Bind { pod, node, .. } => self.assume(pod, node),
-                Action::Wait { job, reason } => {
-                    self.set_reason(job, Some(reason));
-                    if let Some(pod) = self.pod_name(job) {
-                        self.news.push(News::Waits { pod, reason });
-                    }
-                }
+                Action::Wait { job, reason } => self.say(job, reason),
                 // The world has noticed, and has told what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}
             }
+        }
+    }
+
+    fn say(&mut self, job: JobId, reason: PendingReason) {
+        self.set_reason(job, Some(reason));
+        if let Some(pod) = self.pod_name(job) {
+            self.news.push(News::Waits { pod, job, reason });
         }
     }
 

@@ -1,6 +1,6 @@
 //! One leadership: reads the world anew, then decides until it is over.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -8,10 +8,13 @@ use futures_util::stream::{BoxStream, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{debug, error, info, warn};
 
+use super::announcing::Announcing;
+use super::comparison::Comparison;
 use super::news::News;
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
+use crate::announce::{Announcer, Source};
 use crate::bind::{Binder, BinderSettings, Cause, Outcome, Report};
 use crate::lead::Leadership;
 use crate::watch::{Notice, served, watch};
@@ -24,12 +27,20 @@ const BATCH: usize = 10_000;
 /// Between two attempts to ask the server which kinds it has.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Announcements on their way while no bind is.
+const ANNOUNCEMENTS: usize = 32;
+/// At the end, what is owed is written for so long.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// The wires of one leadership.
 pub(super) struct Term {
     scheduler: Scheduler,
     notices: BoxStream<'static, Notice>,
     /// None in a dry run.
     binder: Option<(Binder, UnboundedReceiver<Report>)>,
+    /// None in a dry run.
+    announcing: Option<Announcing>,
+    comparison: Option<Arc<Mutex<Comparison>>>,
     shared: Arc<Shared>,
     epoch: u64,
 }
@@ -51,16 +62,30 @@ impl Term {
             tokio::time::sleep(RETRY).await;
         };
         let world = World::new(options.world.clone());
+        let announcing = (!options.dry_run).then(|| {
+            let controller = options.world.scheduler.clone();
+            let named = Some(&options.instance).filter(|name| !name.is_empty());
+            let source = Source { instance: named.unwrap_or(&controller).clone(), controller };
+            let client = shared.clients.announcements.clone();
+            let announcer = Announcer::new(client, leadership.clone(), epoch, source);
+            Announcing::new(announcer, ANNOUNCEMENTS)
+        });
         let binder = (!options.dry_run).then(|| {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
             // What waits there is not looked at again before it is sent: no more than keeps it busy.
             let settings = BinderSettings { queue: options.binder.in_flight, ..options.binder };
             Binder::start(binds, looks, leadership, settings)
         });
+        let mut scheduler = Scheduler::new(world, options.engine.clone(), epoch);
+        if let Some(recording) = &options.recording {
+            scheduler.record(recording.clone());
+        }
         let mut term = Self {
-            scheduler: Scheduler::new(world, options.engine.clone(), epoch),
+            scheduler,
+            comparison: options.comparison.clone(),
             notices: watch(&shared.clients.watches, &kinds, options.watch),
             binder,
+            announcing,
             shared,
             epoch,
         };
@@ -87,6 +112,7 @@ impl Term {
             self.shared.metrics.cycle(begun.elapsed());
             self.send();
             self.tell();
+            self.announce();
             self.wait().await;
             self.take_what_is_there();
         }
@@ -95,18 +121,50 @@ impl Term {
     /// Sends nothing more, and waits for what is on its way.
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
-        let Some((binder, mut reports)) = self.binder.take() else { return };
+        let Some((binder, mut reports)) = self.binder.take() else { return self.scheduler.end() };
         binder.stop().await;
         while let Ok(report) = reports.try_recv() {
             self.scheduler.outcome(report, self.shared.now_ms());
         }
         self.tell();
+        // What is not written by then is given up.
+        _ = tokio::time::timeout(LAST_WORDS, self.last_words()).await;
+        self.scheduler.end();
+    }
+
+    async fn last_words(&mut self) {
+        loop {
+            self.announce();
+            let Some(announcing) = &mut self.announcing else { return };
+            if announcing.is_done() {
+                return;
+            }
+            let report = announcing.outcome().await;
+            announcing.settle(report, self.shared.now_ms(), &self.shared.metrics);
+        }
+    }
+
+    /// Announces as much as there is time for.
+    fn announce(&mut self) {
+        let is_busy = self.is_busy();
+        let Some(announcing) = &mut self.announcing else { return };
+        let now_ms = self.shared.now_ms();
+        announcing.go_on(&mut self.scheduler, is_busy, now_ms, &self.shared.metrics);
+    }
+
+    /// Whether binds go out.
+    fn is_busy(&self) -> bool {
+        let in_flight = self.binder.as_ref().map_or(0, |(binder, _)| binder.in_flight());
+        in_flight > 0 || self.scheduler.counts().to_send > 0
     }
 
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let now_ms = self.shared.now_ms();
-        let due = self.scheduler.due_ms().map(|due_ms| due_ms.saturating_sub(now_ms));
+        let is_busy = self.is_busy();
+        let announcing_ms = self.announcing.as_ref().and_then(|all| all.due_ms(is_busy));
+        let due_ms = self.scheduler.due_ms().into_iter().chain(announcing_ms).min();
+        let due = due_ms.map(|due_ms| due_ms.saturating_sub(now_ms));
         let pause = due.map_or(ROUND, |due_ms| ROUND.min(Duration::from_millis(due_ms)));
         let reports = async {
             match &mut self.binder {
@@ -114,10 +172,23 @@ impl Term {
                 None => std::future::pending().await,
             }
         };
+        let announced = async {
+            match &mut self.announcing {
+                Some(announcing) => announcing.outcome().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             Some(report) = reports => self.scheduler.outcome(report, now_ms),
+            report = announced => self.announced(report),
             Some(notice) = self.notices.next() => self.notice(notice),
             () = tokio::time::sleep(pause) => {}
+        }
+    }
+
+    fn announced(&mut self, report: crate::announce::Report) {
+        if let Some(announcing) = &mut self.announcing {
+            announcing.settle(report, self.shared.now_ms(), &self.shared.metrics);
         }
     }
 
@@ -140,7 +211,13 @@ impl Term {
 
     fn notice(&mut self, notice: Notice) {
         match notice {
-            Notice::Change(change) => self.scheduler.change(change, self.shared.now_ms()),
+            Notice::Change(change) => {
+                let now_ms = self.shared.now_ms();
+                if let Some(mut comparison) = self.comparison() {
+                    comparison.see(&change, self.scheduler.world(), now_ms);
+                }
+                self.scheduler.change(change, now_ms);
+            }
             Notice::Interrupted { kind, problem } => {
                 self.shared.metrics.interrupted(kind.name());
                 warn!(kind = kind.name(), %problem, "a watch broke; it goes on after a pause");
@@ -149,6 +226,11 @@ impl Term {
                 info!(kind = kind.name(), "the server has no such kind: it counts as empty");
             }
         }
+    }
+
+    fn comparison(&self) -> Option<MutexGuard<'_, Comparison>> {
+        let comparison = self.comparison.as_ref()?;
+        Some(comparison.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends as much as may be sent.
@@ -169,6 +251,13 @@ impl Term {
         for news in self.scheduler.news() {
             self.shared.metrics.count(&news);
             log(&news);
+            if let Some(announcing) = &mut self.announcing {
+                announcing.hear(&news, self.shared.now_ms());
+            }
+            if let (News::WouldBind { bind, .. }, Some(mut comparison)) = (&news, self.comparison())
+            {
+                comparison.decided(bind, self.scheduler.world(), self.shared.now_ms());
+            }
         }
         let in_flight = self.binder.as_ref().map_or(0, |(binder, _)| binder.in_flight());
         self.shared.metrics.show(self.scheduler.counts(), in_flight);
@@ -198,7 +287,7 @@ fn log(news: &News) {
             let (namespace, pod, node) = (&bind.namespace, &bind.pod, &bind.node);
             info!(%namespace, %pod, %node, waited_ms, "would bind");
         }
-        News::Waits { pod, reason } => debug!(%pod, ?reason, "waits"),
+        News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine starts anew from the objects; this is a bug: report it");

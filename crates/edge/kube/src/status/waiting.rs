@@ -24,6 +24,11 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Whether a new node would help: what autoscalers act on.
+    pub fn is_unschedulable(&self) -> bool {
+        self.reason == PendingReason::Unschedulable
+    }
+
     /// The word in the condition's `reason`.
     pub fn word(&self) -> &'static str {
         match self.reason {

@@ -16,6 +16,8 @@ mod preferences;
 mod unbound;
 mod volumes;
 
+use std::collections::BTreeMap;
+
 pub use devices::whole_devices;
 pub use facts::Facts;
 pub use node::{NodeSetting, node, twice_offered};
@@ -34,10 +36,12 @@ pub struct Rules {
     /// The extended resource whose units are devices of a node, each given whole to one pod. All others
     /// are plain counts.
     pub device_resource: String,
+    /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for them.
+    pub node_selector: BTreeMap<String, String>,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { device_resource: DEVICE_RESOURCE.to_owned() }
+        Self { device_resource: DEVICE_RESOURCE.to_owned(), node_selector: BTreeMap::new() }
     }
 }

@@ -37,6 +37,8 @@ pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYe
         }
     };
     let mut node_conditions = node_conditions(pod);
+    let ours = rules.node_selector.iter().map(|(key, value)| (&**key, &**value));
+    node_conditions.extend(selected(ours));
     node_conditions.extend(conditions(pod, facts)?);
     Ok(Requirement {
         resources,
@@ -91,18 +93,21 @@ fn counted_by(pod: &Pod, facts: &Facts) -> BTreeSet<String> {
     carried.chain(ports::counted_by(pod)).chain(disks::counted_by(pod, facts)).collect()
 }
 
+/// That a node has all these labels; none if there are none.
+fn selected<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Option<NodeCondition> {
+    let term = |(key, value): (&str, &str)| SelectorTerm {
+        key: key.to_owned(),
+        operator: Operator::In,
+        values: vec![value.to_owned()],
+    };
+    let terms: Vec<SelectorTerm> = labels.map(term).collect();
+    (!terms.is_empty()).then(|| NodeCondition::node_affinity(vec![terms]))
+}
+
 /// Node selector, node affinity, declared features.
 fn node_conditions(pod: &Pod) -> Vec<NodeCondition> {
-    let mut conditions = Vec::new();
-    if !pod.node_selector.is_empty() {
-        let term = |(key, value): (&str, &str)| SelectorTerm {
-            key: key.to_owned(),
-            operator: Operator::In,
-            values: vec![value.to_owned()],
-        };
-        let terms = pod.node_selector.iter().map(term).collect();
-        conditions.push(NodeCondition::node_affinity(vec![terms]));
-    }
+    let mut conditions: Vec<NodeCondition> =
+        selected(pod.node_selector.iter()).into_iter().collect();
     let affinity = pod.node_affinity.as_ref();
     conditions.extend(affinity.map(|any_of| NodeCondition::node_affinity(any_of.to_vec())));
     if !pod.features.is_empty() {

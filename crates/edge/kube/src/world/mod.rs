@@ -18,6 +18,7 @@ mod report;
 mod snapshot;
 mod standing;
 mod tell;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

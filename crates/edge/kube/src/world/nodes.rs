@@ -69,6 +69,12 @@ impl Nodes {
         told.and_then(|node| node.devices.first()).map_or(0, |device| device.memory_bytes)
     }
 
+    /// Model of the devices of a node; empty if there are none, or if it does not say.
+    pub(super) fn device_model(&self, name: &str) -> &str {
+        let told = self.entries.get(name).and_then(|entry| entry.told.as_ref());
+        told.and_then(|node| node.devices.first()).map_or("", |device| &device.model)
+    }
+
     /// All nodes that the engine was told of, by name.
     pub(super) fn told(&self) -> impl Iterator<Item = &Arc<ModelNode>> {
         self.entries.values().filter_map(|entry| entry.told.as_ref())

@@ -49,6 +49,12 @@ impl PodEntry {
         }
     }
 
+    /// Whether it has no node, and none is decided for it.
+    pub(super) fn waits(&self) -> bool {
+        let pod = &self.pod;
+        pod.node.is_empty() && self.assumed.is_none() && !pod.meta.deleting && !pod.is_over()
+    }
+
     /// The node it is on, is to be on, or that is freed for it; empty if none.
     fn wanted_place(&self) -> &str {
         match (&*self.pod.node, &self.assumed) {

@@ -1,5 +1,6 @@
 //! Tests of reading, translating and indexing objects, of binding, leading and scheduling.
 
+mod announce;
 mod bind;
 mod differential;
 mod freeze;
@@ -7,6 +8,7 @@ mod history;
 mod lead;
 mod memory;
 mod objects;
+mod rights;
 mod schedule;
 mod server;
 mod translate;

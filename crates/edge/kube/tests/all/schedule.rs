@@ -20,15 +20,15 @@ use tokio::task::JoinHandle;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A scheduler on a task of its own.
-struct Running {
+pub(crate) struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), RunError>>,
     status: Arc<Status>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Running {
-    fn start(config: Config, options: Options) -> Self {
+    pub(crate) fn start(config: Config, options: Options) -> Self {
         let (stop, stopped) = watch::channel(false);
         let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
         let shared = (status.clone(), metrics.clone());
@@ -37,7 +37,7 @@ impl Running {
         Self { stop, task, status, metrics }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("an end in time");
         ended.expect("no panic").expect("a scheduler that could start");
@@ -86,7 +86,7 @@ pub(crate) fn held(pods: &[Pod]) -> impl Iterator<Item = (String, u32)> {
 }
 
 /// Nodes with eight GPUs each, and pods that ask for one, two or four.
-fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
+pub(crate) fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
     let api = FakeApi::start().expect("a free port");
     let shape = "8xH100".parse::<Shape>().expect("a shape");
     for at in 0..nodes {
@@ -101,11 +101,11 @@ fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
     api
 }
 
-fn config(api: &FakeApi) -> Config {
+pub(crate) fn config(api: &FakeApi) -> Config {
     Config::new(api.url().parse().expect("an address"))
 }
 
-async fn until(api: &FakeApi, enough: impl Fn() -> bool) {
+pub(crate) async fn until(api: &FakeApi, enough: impl Fn() -> bool) {
     let mut written = api.written();
     let waiting = async {
         while !enough() {

@@ -357,3 +357,15 @@ fn causes_are_those_of_the_plugins() {
         ["DeclaredFeatures: dovetail.dev/feature:UserNamespacesHostNetworkSupport Exists "]
     );
 }
+
+#[test]
+fn the_scheduler_s_own_node_selector_counts_as_if_each_pod_asked_for_it() {
+    let labels = [("pool".to_owned(), "gpu".to_owned())];
+    let rules = Rules { node_selector: labels.into(), ..Rules::default() };
+    let facts = Facts::default();
+    let plain = pod(&a_pod(json!({})), &facts, &rules).unwrap();
+    assert_eq!(plain, required(json!({"nodeSelector": {"pool": "gpu"}}), &facts).unwrap());
+    // It never widens what the pod itself asks for.
+    let own = pod(&a_pod(json!({"nodeSelector": {"zone": "a"}})), &facts, &rules).unwrap();
+    assert_eq!(own.node_conditions.len(), 2);
+}

@@ -1,0 +1,306 @@
+//! The book of what is announced: no client, no clock.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::announcer::{Report, Written};
+use super::{Condition, Note, PodIdentity, Write};
+use crate::status::Waiting;
+
+/// The message of a condition is changed at most so often, its reason more often.
+const CHANGE_MS: u64 = 10_000;
+const NEW_REASON_MS: u64 = 1_000;
+/// A waiting event with another text but the same word comes at most so often.
+const REPEAT_MS: u64 = 300_000;
+/// After so long it is looked whether a pod still waits and still says what it should.
+const LOOK_MS: u64 = 600_000;
+/// A pod that changed is looked at again after so long.
+const CHANGED_MS: u64 = 1_000;
+/// First and longest pause of all writes when the server is in trouble; each failure doubles it.
+const TROUBLE_MS: (u64, u64) = (200, 30_000);
+/// An event is tried so often.
+const TRIES: u32 = 6;
+
+/// How much may be owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Events that wait to be written; what comes beyond is given up.
+    pub events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { events: 131_072 }
+    }
+}
+
+/// A waiting pod as the watch shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// Its version.
+    pub resource_version: &'a str,
+    /// Reason and message of its condition `PodScheduled`, if that is false.
+    pub says: Option<(&'a str, &'a str)>,
+}
+
+/// What waiting pods are to say, and the events that are owed.
+#[derive(Debug, Default)]
+pub struct Announcements {
+    limits: Limits,
+    pods: BTreeMap<String, Pod>,
+    /// By when a pod is to be looked at.
+    due: BTreeSet<(u64, String)>,
+    events: VecDeque<(Box<Note>, u32)>,
+    given_up: u64,
+    failures: u32,
+    until_ms: u64,
+    /// Conditions and events take turns.
+    is_turn_of_events: bool,
+}
+
+#[derive(Debug)]
+struct Pod {
+    pod: PodIdentity,
+    waiting: Waiting,
+    since_ms: u64,
+    due_ms: Option<u64>,
+    written_ms: Option<u64>,
+    /// The last event about its waiting: its word, and when.
+    told: Option<(&'static str, u64)>,
+    refusals: u32,
+    /// A write about it is on its way: one at a time.
+    is_on_its_way: bool,
+    /// A write that was not answered: what its object says may be this.
+    in_doubt: Option<Waiting>,
+}
+
+impl Pod {
+    fn new(pod: PodIdentity, waiting: Waiting, since_ms: u64) -> Self {
+        Self {
+            pod,
+            waiting,
+            since_ms,
+            due_ms: None,
+            written_ms: None,
+            told: None,
+            refusals: 0,
+            is_on_its_way: false,
+            in_doubt: None,
+        }
+    }
+
+    /// The event about what its object says, unless that was told.
+    fn event(&mut self, says: &Waiting, now_ms: u64) -> Option<Note> {
+        self.in_doubt = None;
+        let word = says.word();
+        let is_told = |(told, at_ms): (&str, u64)| told == word && now_ms < at_ms + REPEAT_MS;
+        if self.told.is_some_and(is_told) {
+            return None;
+        }
+        self.told = Some((word, now_ms));
+        Some(Note::waits(self.pod.clone(), says, now_ms))
+    }
+}
+
+impl Announcements {
+    /// An empty book.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// A pod waits, and is to say so if it does not.
+    pub fn waits(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.clone();
+        let due_ms = match self.pods.get_mut(&uid) {
+            // Its time is set, or its write is on its way.
+            Some(entry) if entry.waiting == waiting => return,
+            Some(entry) => {
+                let before = std::mem::replace(&mut entry.waiting, waiting);
+                if entry.is_on_its_way {
+                    // The outcome of that write says when the next one is due.
+                    return;
+                }
+                let is_same = before.reason == entry.waiting.reason;
+                let pause_ms = if is_same { CHANGE_MS } else { NEW_REASON_MS };
+                entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + pause_ms))
+            }
+            None => {
+                self.pods.insert(uid.clone(), Pod::new(pod, waiting, now_ms));
+                now_ms
+            }
+        };
+        self.set_due(&uid, due_ms);
+    }
+
+    /// A pod was given a node.
+    pub fn bound(&mut self, pod: PodIdentity, node: &str, decision: &str, now_ms: u64) {
+        self.forget(&pod.uid);
+        self.note(Note::scheduled(pod, node, decision, now_ms));
+    }
+
+    /// An event is to be written.
+    pub fn note(&mut self, note: Note) {
+        if self.events.len() >= self.limits.events {
+            self.given_up += 1;
+            return;
+        }
+        self.events.push_back((Box::new(note), 0));
+    }
+
+    /// The next write, if one may be begun now. `look` gives a pod that still waits as it is.
+    pub fn next<'a>(
+        &mut self,
+        now_ms: u64,
+        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+    ) -> Option<Write> {
+        if now_ms < self.until_ms {
+            return None;
+        }
+        self.is_turn_of_events = !self.is_turn_of_events;
+        if self.is_turn_of_events {
+            return self.next_event().or_else(|| self.next_condition(now_ms, look));
+        }
+        self.next_condition(now_ms, look).or_else(|| self.next_event())
+    }
+
+    /// What became of a write.
+    pub fn outcome(&mut self, report: Report, now_ms: u64) {
+        match &report.written {
+            Written::Troubled { retry_after_ms } => self.pause(now_ms, *retry_after_ms),
+            Written::NotLeading => return *self = Self::new(self.limits),
+            Written::Done | Written::Changed | Written::Refused { .. } => self.failures = 0,
+        }
+        match report.write {
+            Write::Event(note, tries) => {
+                let is_open = matches!(report.written, Written::Troubled { .. });
+                match is_open && tries + 1 < TRIES {
+                    true => self.events.push_front((note, tries + 1)),
+                    false => self.given_up += u64::from(report.written != Written::Done),
+                }
+            }
+            Write::Condition(condition) => {
+                self.condition_outcome(&condition, &report.written, now_ms);
+            }
+        }
+    }
+
+    /// When to ask for the next write.
+    pub fn due_ms(&self) -> Option<u64> {
+        let event_ms = (!self.events.is_empty()).then_some(0);
+        let pod_ms = self.due.first().map(|(due_ms, _)| *due_ms);
+        event_ms.into_iter().chain(pod_ms).min().map(|due_ms| due_ms.max(self.until_ms))
+    }
+
+    /// Events that wait to be written.
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Events that were given up because too many waited or because the server did not take them, since
+    /// the last call.
+    pub fn given_up(&mut self) -> u64 {
+        std::mem::take(&mut self.given_up)
+    }
+
+    fn next_event(&mut self) -> Option<Write> {
+        let (note, tries) = self.events.pop_front()?;
+        Some(Write::Event(note, tries))
+    }
+
+    fn next_condition<'a>(
+        &mut self,
+        now_ms: u64,
+        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+    ) -> Option<Write> {
+        loop {
+            let (_, uid) = self.due.first().filter(|(due_ms, _)| *due_ms <= now_ms)?.clone();
+            self.clear_due(&uid);
+            let entry = self.pods.get_mut(&uid)?;
+            let Some(seen) = look(&entry.pod) else {
+                self.forget(&uid);
+                continue;
+            };
+            if seen.says == Some((entry.waiting.word(), &*entry.waiting.message)) {
+                // Somebody else's words are told already, but not ours whose answer was lost.
+                let waiting = entry.waiting.clone();
+                let is_ours = entry.in_doubt.take().is_some_and(|unsure| unsure == waiting);
+                let event = is_ours.then(|| entry.event(&waiting, now_ms)).flatten();
+                entry.told.get_or_insert((waiting.word(), now_ms));
+                self.set_due(&uid, now_ms + LOOK_MS);
+                if let Some(note) = event {
+                    self.note(note);
+                }
+                continue;
+            }
+            entry.is_on_its_way = true;
+            return Some(Write::Condition(Box::new(Condition {
+                pod: entry.pod.clone(),
+                resource_version: seen.resource_version.to_owned(),
+                waiting: entry.waiting.clone(),
+                since_ms: seen.says.is_none().then_some(entry.since_ms),
+            })));
+        }
+    }
+
+    fn condition_outcome(&mut self, condition: &Condition, written: &Written, now_ms: u64) {
+        let uid = &condition.pod.uid;
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        entry.is_on_its_way = false;
+        let due_ms = match written {
+            Written::Done => {
+                entry.written_ms = Some(now_ms);
+                entry.refusals = 0;
+                let is_current = entry.waiting == condition.waiting;
+                if let Some(note) = entry.event(&condition.waiting, now_ms) {
+                    self.note(note);
+                }
+                now_ms + if is_current { LOOK_MS } else { NEW_REASON_MS }
+            }
+            Written::Changed => now_ms + CHANGED_MS,
+            Written::Refused { .. } => {
+                let pause_ms = doubled((CHANGE_MS, LOOK_MS), entry.refusals);
+                entry.refusals += 1;
+                now_ms + pause_ms
+            }
+            Written::Troubled { .. } => {
+                entry.in_doubt = Some(condition.waiting.clone());
+                self.until_ms
+            }
+            Written::NotLeading => return,
+        };
+        self.set_due(uid, due_ms);
+    }
+
+    /// The server is in trouble: nothing is written for a while. Writes that were on their way together
+    /// fail together, which is one failure.
+    fn pause(&mut self, now_ms: u64, retry_after_ms: Option<u64>) {
+        if now_ms < self.until_ms {
+            return;
+        }
+        let own_ms = doubled(TROUBLE_MS, self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.until_ms = now_ms + retry_after_ms.map_or(own_ms, |asked_ms| asked_ms.max(own_ms));
+    }
+
+    fn set_due(&mut self, uid: &str, due_ms: u64) {
+        self.clear_due(uid);
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.due_ms = Some(due_ms);
+            self.due.insert((due_ms, uid.to_owned()));
+        }
+    }
+
+    fn clear_due(&mut self, uid: &str) {
+        if let Some(due_ms) = self.pods.get_mut(uid).and_then(|entry| entry.due_ms.take()) {
+            self.due.remove(&(due_ms, uid.to_owned()));
+        }
+    }
+
+    fn forget(&mut self, uid: &str) {
+        self.clear_due(uid);
+        self.pods.remove(uid);
+    }
+}
+
+fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
+    first_ms.saturating_mul(1 << times.min(16)).min(longest_ms)
+}

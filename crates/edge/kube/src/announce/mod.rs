@@ -1,0 +1,100 @@
+//! What is written about pods, for people and for autoscalers: conditions and events.
+//!
+//! [`Announcements`] keeps the book without wires: what each waiting pod is to say, what its object says
+//! already, which events are owed. [`Announcer`] sends. Both stand behind the binds: what is announced is
+//! bounded, may come late, and is given up before a bind is.
+
+mod announcements;
+mod announcer;
+mod request;
+
+pub use announcements::{Announcements, Limits, Seen};
+pub use announcer::{Announcer, Report, Written};
+
+use crate::status::Waiting;
+
+/// A pod, and not another one of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodIdentity {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// Who announces, as events name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Name of the scheduler, as pods name it.
+    pub controller: String,
+    /// Name of this process.
+    pub instance: String,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// The condition `PodScheduled` of a pod that waits.
+    Condition(Box<Condition>),
+    /// An event, and how often it was tried before.
+    Event(Box<Note>, u32),
+}
+
+/// The condition `PodScheduled` with status `False`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The pod.
+    pub pod: PodIdentity,
+    /// The version of the pod that was seen waiting: of another version, which may have a node, nothing is
+    /// said.
+    pub resource_version: String,
+    /// Why it waits.
+    pub waiting: Waiting,
+    /// When it began to wait, in milliseconds since 1970; `None` if its condition is false already.
+    pub since_ms: Option<u64>,
+}
+
+/// An event about a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The pod.
+    pub pod: PodIdentity,
+    /// Whether something is wrong.
+    pub is_warning: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// What was done or tried.
+    pub action: &'static str,
+    /// What happened, for people.
+    pub text: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What tells it from other events of the pod: the same event is never written twice.
+    pub tag: String,
+}
+
+impl Note {
+    /// The pod was given a node, in kube-scheduler's words.
+    pub fn scheduled(pod: PodIdentity, node: &str, decision: &str, at_ms: u64) -> Self {
+        let text = format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
+        let (reason, action) = ("Scheduled", "Binding");
+        Self { pod, is_warning: false, reason, action, text, at_ms, tag: decision.to_owned() }
+    }
+
+    /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
+    pub fn waits(pod: PodIdentity, waiting: &Waiting, at_ms: u64) -> Self {
+        let is_warning = waiting.is_unschedulable();
+        let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
+        let (text, tag) = (waiting.message.clone(), waiting.message.clone());
+        Self { pod, is_warning, reason, action: "Scheduling", text, at_ms, tag }
+    }
+
+    /// The pod is not placed at all, whatever nodes there are.
+    pub fn left_untouched(pod: PodIdentity, why: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("FailedScheduling", "Scheduling");
+        let (text, tag) = (why.to_owned(), why.to_owned());
+        Self { pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+}

@@ -1,0 +1,154 @@
+//! The two requests, and what their answers mean.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use hyper::Request;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{Condition, Note, Source, Write};
+
+/// Longest text of an event that API servers take, in bytes.
+const NOTE_LIMIT_BYTES: usize = 1_024;
+/// Longest name of an object, in bytes.
+const NAME_LIMIT_BYTES: usize = 253;
+
+/// Code, seconds of `Retry-After` and body of an answer; what went wrong where none came.
+pub(super) type Answered = Result<(u16, Option<u64>, Bytes), String>;
+
+/// Sends a write. The server drops the request after `timeout_ms`.
+pub(super) async fn send(
+    client: &Client,
+    write: &Write,
+    source: &Source,
+    timeout_ms: u128,
+) -> Answered {
+    let request = match write {
+        Write::Condition(condition) => {
+            let pod = &condition.pod;
+            let (namespace, name) = (&pod.namespace, &pod.name);
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/status");
+            Request::patch(format!("{path}?timeout={timeout_ms}ms"))
+                .header("Content-Type", "application/strategic-merge-patch+json")
+                .body(Body::from(patch(condition).to_string().into_bytes()))
+        }
+        Write::Event(note, _) => {
+            let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.pod.namespace);
+            Request::post(format!("{path}?timeout={timeout_ms}ms"))
+                .header("Content-Type", "application/json")
+                .body(Body::from(event(note, source).to_string().into_bytes()))
+        }
+    };
+    let request = request.map_err(|error| error.to_string())?;
+    let response = client.send(request).await.map_err(|error| error.to_string())?;
+    let code = response.status().as_u16();
+    let retry_after_s = response.headers().get("Retry-After");
+    let retry_after_s = retry_after_s.and_then(|value| value.to_str().ok()?.parse().ok());
+    let bytes = response.into_body().collect_bytes().await.map_err(|error| error.to_string())?;
+    Ok((code, retry_after_s, bytes))
+}
+
+/// The UID and the version make the server refuse it for another pod, and for one that has changed.
+fn patch(condition: &Condition) -> Value {
+    let Condition { pod, resource_version, waiting, since_ms } = condition;
+    let mut scheduled = json!({
+        "type": "PodScheduled", "status": "False",
+        "reason": waiting.word(), "message": waiting.message,
+    });
+    if let Some(since_ms) = since_ms {
+        scheduled["lastTransitionTime"] = json!(format!("{:.0}", timestamp(*since_ms)));
+    }
+    json!({
+        "metadata": {"uid": pod.uid, "resourceVersion": resource_version},
+        "status": {"conditions": [scheduled]},
+    })
+}
+
+/// As kube-scheduler's recorder writes it, under a name that follows from what it says.
+fn event(note: &Note, source: &Source) -> Value {
+    let pod = &note.pod;
+    json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": event_name(note), "namespace": pod.namespace},
+        "eventTime": format!("{:.6}", timestamp(note.at_ms)),
+        "reportingController": source.controller,
+        "reportingInstance": within(&source.instance, 128, ""),
+        "action": note.action,
+        "reason": note.reason,
+        "regarding": {
+            "apiVersion": "v1", "kind": "Pod",
+            "namespace": pod.namespace, "name": pod.name, "uid": pod.uid,
+        },
+        "note": within(&note.text, NOTE_LIMIT_BYTES, " ..."),
+        "type": if note.is_warning { "Warning" } else { "Normal" },
+    })
+}
+
+/// The pod's name and a number that is the same whenever the same is said of the same pod.
+fn event_name(note: &Note) -> String {
+    let mut hasher = DefaultHasher::new();
+    (&note.pod.uid, note.reason, &note.tag).hash(&mut hasher);
+    let number = format!(".{:016x}", hasher.finish());
+    let pod = within(&note.pod.name, NAME_LIMIT_BYTES - number.len(), "");
+    format!("{}{number}", pod.trim_end_matches(['.', '-']))
+}
+
+/// The text, or as much of it as fits with an ending that says so.
+fn within(text: &str, limit_bytes: usize, ending: &str) -> String {
+    if text.len() <= limit_bytes {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit_bytes - ending.len());
+    format!("{}{ending}", &text[..end])
+}
+
+fn timestamp(at_ms: u64) -> Timestamp {
+    i64::try_from(at_ms)
+        .ok()
+        .and_then(|at| Timestamp::from_millisecond(at).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::PendingReason;
+
+    use super::super::PodIdentity;
+    use super::*;
+    use crate::status::Waiting;
+
+    fn pod(name: &str) -> PodIdentity {
+        PodIdentity { namespace: "n".to_owned(), name: name.to_owned(), uid: "u".to_owned() }
+    }
+
+    #[test]
+    fn an_event_is_kube_schedulers_and_never_longer_than_servers_take() {
+        let source = Source { controller: "dovetail".to_owned(), instance: "i".repeat(200) };
+        let event = |note: &Note| event(note, &source);
+        let placed = Note::scheduled(pod("p"), "node-1", "3-7", 1_796_000_000_123);
+        let placed = event(&placed);
+        assert_eq!(placed["note"], "Successfully assigned n/p to node-1");
+        assert_eq!(placed["eventTime"], "2026-11-30T00:53:20.123000Z");
+        assert_eq!(placed["reportingInstance"].as_str().map(str::len), Some(128));
+        let long = Note::left_untouched(pod(&"a.".repeat(126)), &"é".repeat(600), 0);
+        let long = event(&long);
+        let (note, name) = (long["note"].as_str().unwrap(), long["metadata"]["name"].as_str());
+        assert!(note.len() <= 1_024 && note.ends_with("é ..."), "{}", note.len());
+        assert!(name.is_some_and(|name| name.len() <= 253 && !name.contains("..")), "{name:?}");
+    }
+
+    #[test]
+    fn the_same_said_again_has_the_same_name() {
+        let waits = |message: &str, at_ms| {
+            let waiting =
+                Waiting { reason: PendingReason::Unschedulable, message: message.to_owned() };
+            event_name(&Note::waits(pod("p"), &waiting, at_ms))
+        };
+        assert_eq!(waits("a", 1), waits("a", 2));
+        assert_ne!(waits("a", 1), waits("b", 1));
+    }
+}

@@ -1,0 +1,175 @@
+//! What the news of a scheduler means for what is announced, and when there is time for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{JobId, PendingReason};
+use tracing::{debug, warn};
+
+use super::metrics::Metrics;
+use super::news::News;
+use super::scheduler::Scheduler;
+use crate::announce::{
+    Announcements, Announcer, Limits, Note, PodIdentity, Report, Seen, Write, Written,
+};
+use crate::object::Pod;
+use crate::world;
+
+/// Who waits for less says nothing about it.
+const SETTLE_MS: u64 = 500;
+/// What keeps a pod off the nodes changes without a decision about it: it is asked again after so long.
+const AGAIN_MS: u64 = 30_000;
+/// While binds go out, explaining waits, but not for longer than this.
+const OVERDUE_MS: u64 = 5_000;
+/// Jobs that are looked at in one round of the loop.
+const BATCH: usize = 256;
+/// Writes on their way while binds go out.
+const BESIDE_BINDS: usize = 2;
+
+/// Announces what one leadership decides.
+pub(super) struct Announcing {
+    announcer: Announcer,
+    book: Announcements,
+    /// Jobs that wait: when to say why, and the engine's reason.
+    jobs: BTreeMap<JobId, (u64, PendingReason)>,
+    due: BTreeSet<(u64, JobId)>,
+    in_flight: usize,
+    /// Refusals that were logged: of an event or not, and the code.
+    warned: BTreeSet<(bool, u16)>,
+}
+
+impl Announcing {
+    pub(super) fn new(announcer: Announcer, in_flight: usize) -> Self {
+        Self {
+            announcer,
+            book: Announcements::new(Limits::default()),
+            jobs: BTreeMap::new(),
+            due: BTreeSet::new(),
+            in_flight: in_flight.max(1),
+            warned: BTreeSet::new(),
+        }
+    }
+
+    /// Takes note of what is to be announced.
+    pub(super) fn hear(&mut self, news: &News, now_ms: u64) {
+        match news {
+            News::Bound { report, .. } => {
+                let bind = &report.bind;
+                let pod = PodIdentity {
+                    namespace: bind.namespace.clone(),
+                    name: bind.pod.clone(),
+                    uid: bind.uid.clone(),
+                };
+                self.book.bound(pod, &bind.node, &bind.tag, now_ms);
+            }
+            News::Waits { job, reason, .. } => self.look_at(*job, *reason, now_ms + SETTLE_MS),
+            News::Object(world::Report::Refused { namespace, name, uid, reason }) => {
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                let pod = PodIdentity { namespace, name, uid };
+                self.book.note(Note::left_untouched(pod, &reason.to_string(), now_ms));
+            }
+            News::NotBound(_)
+            | News::WouldBind { .. }
+            | News::Object(_)
+            | News::Inconsistent(_) => {}
+        }
+    }
+
+    /// Does as much as there is time for. `is_busy`: binds go out.
+    pub(super) fn go_on(
+        &mut self,
+        scheduler: &mut Scheduler,
+        is_busy: bool,
+        now_ms: u64,
+        metrics: &Metrics,
+    ) {
+        while let Some(report) = self.announcer.known_outcome() {
+            self.settle(report, now_ms, metrics);
+        }
+        self.explain(scheduler, is_busy, now_ms);
+        while self.announcer.in_flight() < self.room(is_busy) {
+            let look = |pod: &PodIdentity| seen(scheduler, pod);
+            let Some(write) = self.book.next(now_ms, look) else { break };
+            self.announcer.send(write);
+        }
+        metrics.owed(self.book.events(), self.book.given_up());
+    }
+
+    /// Waits for the outcome of a write.
+    pub(super) async fn outcome(&mut self) -> Report {
+        self.announcer.outcome().await
+    }
+
+    /// Takes the outcome of a write.
+    pub(super) fn settle(&mut self, report: Report, now_ms: u64, metrics: &Metrics) {
+        let is_event = matches!(report.write, Write::Event(..));
+        metrics.announced(is_event, &report.written);
+        if let Written::Refused { code, message } = &report.written {
+            let what = if is_event { "event" } else { "condition" };
+            match self.warned.insert((is_event, *code)) {
+                true => warn!(code, message, "the server refuses an {what} of a pod"),
+                false => debug!(code, message, "the server refuses an {what} of a pod"),
+            }
+        }
+        self.book.outcome(report, now_ms);
+    }
+
+    /// When there is something to do that may be done.
+    pub(super) fn due_ms(&self, is_busy: bool) -> Option<u64> {
+        let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
+        let job_ms = self.due.first().map(|(due_ms, _)| due_ms + wait_ms);
+        let has_room = self.announcer.in_flight() < self.room(is_busy);
+        let write_ms = self.book.due_ms().filter(|_| has_room);
+        job_ms.into_iter().chain(write_ms).min()
+    }
+
+    /// Whether nothing is on its way and no event is owed.
+    pub(super) fn is_done(&self) -> bool {
+        self.announcer.in_flight() == 0 && self.book.events() == 0
+    }
+
+    fn room(&self, is_busy: bool) -> usize {
+        if is_busy { BESIDE_BINDS.min(self.in_flight) } else { self.in_flight }
+    }
+
+    fn look_at(&mut self, job: JobId, reason: PendingReason, due_ms: u64) {
+        if let Some((before_ms, _)) = self.jobs.insert(job, (due_ms, reason)) {
+            self.due.remove(&(before_ms, job));
+        }
+        self.due.insert((due_ms, job));
+    }
+
+    /// Asks why jobs wait. For one that no node takes every node is looked at: one of these in a round.
+    fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
+        let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
+        for _ in 0..BATCH {
+            let first = self.due.first().copied();
+            let Some((due_ms, job)) = first.filter(|(due_ms, _)| *due_ms <= latest_ms) else {
+                return;
+            };
+            self.due.remove(&(due_ms, job));
+            let Some((_, reason)) = self.jobs.remove(&job) else { continue };
+            let Some(waiting) = scheduler.waiting(job, reason) else { continue };
+            for pod in scheduler.world().waiting_pods(job) {
+                self.book.waits(identity(pod), waiting.clone(), now_ms);
+            }
+            if reason == PendingReason::Unschedulable {
+                return self.look_at(job, reason, now_ms + AGAIN_MS);
+            }
+        }
+    }
+}
+
+fn identity(pod: &Pod) -> PodIdentity {
+    PodIdentity {
+        namespace: pod.meta.namespace.to_string(),
+        name: pod.meta.name.to_string(),
+        uid: pod.meta.uid.to_string(),
+    }
+}
+
+fn seen<'a>(scheduler: &'a Scheduler, pod: &PodIdentity) -> Option<Seen<'a>> {
+    let seen = scheduler.world().waiting_pod(&pod.namespace, &pod.name)?;
+    let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
+    let is_it = *seen.meta.uid == *pod.uid;
+    is_it.then_some(Seen { resource_version: &seen.meta.resource_version, says })
+}
