@@ -44,7 +44,7 @@ step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step tidy cargo xtask tidy
 # The default build, which the demo is, has no scheduler in it.
-step scheduler cargo clippy --package dovetail --features scheduler --locked -- -D warnings
+step scheduler cargo clippy --package dovetail --features scheduler --all-targets --locked -- -D warnings
 # Minutes the first time; later the programs are taken from the cache.
 step cluster cargo xtask cluster build
 say "Prometheus"
@@ -53,7 +53,7 @@ prometheus=$(sh make/prometheus.sh)
 export PATH
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
-step command cargo test --package dovetail --features scheduler --bin dovetail --locked scheduler
+step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- live scheduler
 
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"

@@ -8,30 +8,38 @@ use anyhow::{Context, Result, bail, ensure};
 /// Where the reference of the command line lies, from the root of the repository.
 pub(crate) const CLI_REFERENCE: &str = "docs/reference/cli.md";
 
-/// Writes the reference of the command line.
-pub(crate) fn write_cli_reference() -> Result<ExitCode> {
-    let path = root().join(CLI_REFERENCE);
+/// Where the reference of the metrics lies.
+pub(crate) const METRICS_REFERENCE: &str = "docs/reference/metrics.md";
+
+/// Writes a reference; `command` of dovetail prints it.
+pub(crate) fn write_reference(file: &str, command: &str) -> Result<ExitCode> {
+    let path = root().join(file);
     let folder = path.parent().context("the reference lies in a folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
-    std::fs::write(&path, cli_reference()?).with_context(|| format!("write {CLI_REFERENCE}"))?;
+    std::fs::write(&path, reference(command)?).with_context(|| format!("write {file}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The reference as the present code would write it.
-pub(crate) fn cli_reference() -> Result<String> {
+/// The hidden command that prints the reference of the command line.
+pub(crate) const CLI_COMMAND: &str = "markdown-help";
+/// The hidden command that prints the reference of the metrics.
+pub(crate) const METRICS_COMMAND: &str = "markdown-metrics";
+
+/// A reference as the present code would write it, with everything that can be built in.
+pub(crate) fn reference(command: &str) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = ["run", "--quiet", "--locked", "--profile", "test", "--package", "dovetail"];
     let output = Command::new(cargo)
         .args(arguments)
-        .args(["--", "markdown-help"])
+        .args(["--features", "scheduler", "--", command])
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()
         .context("start cargo to build dovetail")?;
-    ensure!(output.status.success(), "`dovetail markdown-help` ended with {}", output.status);
+    ensure!(output.status.success(), "`dovetail {command}` ended with {}", output.status);
     let text = String::from_utf8(output.stdout).context("the reference is not UTF-8")?;
     if text.trim().is_empty() {
-        bail!("`dovetail markdown-help` printed nothing");
+        bail!("`dovetail {command}` printed nothing");
     }
     Ok(text)
 }

@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
   codegen cli      write docs/reference/cli.md from the command line's own definition
+  codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
   cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once
   cluster up       start a control plane in the background: --nodes N, --shape 8xH100,
                    --scheduler, --controller-manager, --kwok; prints its kubeconfig
@@ -22,7 +23,12 @@ fn main() -> Result<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
-        ["codegen", "cli"] => codegen::write_cli_reference(),
+        ["codegen", "cli"] => {
+            codegen::write_reference(codegen::CLI_REFERENCE, codegen::CLI_COMMAND)
+        }
+        ["codegen", "metrics"] => {
+            codegen::write_reference(codegen::METRICS_REFERENCE, codegen::METRICS_COMMAND)
+        }
         ["cluster", task @ ..] => cluster::run(task),
         _ => bail!("{USAGE}"),
     }

@@ -4,6 +4,8 @@ use anyhow::Result;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::app::App;
+#[cfg(feature = "scheduler")]
+use crate::commands::live;
 use crate::commands::{config, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
 use crate::output::style::Color;
@@ -36,11 +38,24 @@ enum Command {
     /// Schedule the pods of a Kubernetes cluster.
     #[cfg(feature = "scheduler")]
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
+    /// Say what a pod waits for, and what would start it now.
+    #[cfg(feature = "scheduler")]
+    Why(Box<live::why::WhyFlags>),
+    /// List who waits on a Kubernetes cluster, first in line first.
+    #[cfg(feature = "scheduler")]
+    Queue(Box<live::queue::QueueFlags>),
+    /// List the nodes of a Kubernetes cluster with their GPUs, and who holds them.
+    #[cfg(feature = "scheduler")]
+    Top(Box<live::top::TopFlags>),
     /// Print every setting with its value and where the value comes from.
     Config,
     /// Print the reference of the command line as Markdown.
     #[command(hide = true)]
     MarkdownHelp,
+    /// Print the reference of the scheduler's metrics as Markdown.
+    #[cfg(feature = "scheduler")]
+    #[command(hide = true)]
+    MarkdownMetrics,
 }
 
 impl Cli {
@@ -69,8 +84,16 @@ impl Cli {
             Command::Usage(command) => command.run(&app),
             Command::Demo(flags) => demo::run(&app, &flags),
             #[cfg(feature = "scheduler")]
-            Command::Scheduler(flags) => crate::commands::scheduler::command(*flags),
+            Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),
+            #[cfg(feature = "scheduler")]
+            Command::Why(flags) => live::why::run(&app, &flags),
+            #[cfg(feature = "scheduler")]
+            Command::Queue(flags) => live::queue::run(&app, &flags),
+            #[cfg(feature = "scheduler")]
+            Command::Top(flags) => live::top::run(&app, &flags),
             Command::Config => config::run(&app),
+            #[cfg(feature = "scheduler")]
+            Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),
             Command::MarkdownHelp => markdown_help::run(&app),
         }
     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::workspace::TextFile;
 use super::{Outcome, Violation, Workspace};
-use crate::codegen::{CLI_REFERENCE, cli_reference};
+use crate::codegen::{CLI_COMMAND, CLI_REFERENCE, METRICS_COMMAND, METRICS_REFERENCE, reference};
 
 const FOLDER: &str = "docs/reference/";
 
@@ -13,14 +13,17 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let mut violations = Vec::new();
     for file in files() {
         match file.path.as_str() {
-            CLI_REFERENCE => violations.extend(stale(file, &cli_reference()?)),
+            CLI_REFERENCE => violations.extend(stale(file, &reference(CLI_COMMAND)?, "cli")),
+            METRICS_REFERENCE => {
+                violations.extend(stale(file, &reference(METRICS_COMMAND)?, "metrics"));
+            }
             _ => violations.push(without_generator(file)),
         }
     }
     Ok(Outcome { violations, looked_at: format!("{} references", files().count()) })
 }
 
-fn stale(file: &TextFile, fresh: &str) -> Option<Violation> {
+fn stale(file: &TextFile, fresh: &str, name: &str) -> Option<Violation> {
     if file.text == fresh {
         return None;
     }
@@ -29,7 +32,7 @@ fn stale(file: &TextFile, fresh: &str) -> Option<Violation> {
         path: file.path.clone(),
         line: same + 1,
         message: "the reference differs from the code".to_owned(),
-        mend: "run `cargo xtask codegen cli`".to_owned(),
+        mend: format!("run `cargo xtask codegen {name}`"),
     })
 }
 
@@ -49,8 +52,8 @@ mod tests {
     #[test]
     fn a_stale_reference_is_found_at_its_first_difference() {
         let file = TextFile { path: CLI_REFERENCE.to_owned(), text: "a\nb\n".to_owned() };
-        assert_eq!(stale(&file, "a\nb\n"), None);
-        assert_eq!(stale(&file, "a\nc\n").unwrap().line, 2);
-        assert_eq!(stale(&file, "a\nb\nc\n").unwrap().line, 3);
+        assert_eq!(stale(&file, "a\nb\n", "cli"), None);
+        assert_eq!(stale(&file, "a\nc\n", "cli").unwrap().line, 2);
+        assert_eq!(stale(&file, "a\nb\nc\n", "cli").unwrap().line, 3);
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::output::{Output, table::table};
+use crate::settings::Origin;
 
 /// One setting, as printed.
 #[derive(Debug, Serialize)]
@@ -23,15 +24,21 @@ pub(crate) fn run(app: &App) -> Result<()> {
         value,
         origin: origin.to_string(),
     };
-    let lines = [
+    let mut lines = vec![
         line("output", settings.output.value.name().to_owned(), &settings.output.origin),
         line("seed", settings.seed.value.to_string(), &settings.seed.origin),
         line("threads", settings.threads.value.to_string(), &settings.threads.origin),
         line("color", settings.color.value.name().to_owned(), &settings.color.origin),
     ];
+    let (section, path) = &settings.scheduler;
+    for (setting, value, is_in_file) in section.lines() {
+        let in_file = Origin::File(path.clone());
+        lines.push(line(setting, value, if is_in_file { &in_file } else { &Origin::Default }));
+    }
     if output == Output::Json {
         return app.print_json(&serde_json::json!({ "settings": lines }));
     }
-    let rows = lines.map(|line| vec![line.setting.to_owned(), line.value, line.origin]);
-    app.print(&table(&["setting", "value", "origin"], rows.to_vec()))
+    let rows = lines.into_iter();
+    let rows = rows.map(|line| vec![line.setting.to_owned(), line.value, line.origin]).collect();
+    app.print(&table(&["setting", "value", "origin"], rows))
 }

@@ -3,6 +3,8 @@
 pub(crate) mod config;
 pub(crate) mod demo;
 mod demo_traces;
+#[cfg(feature = "scheduler")]
+pub(crate) mod live;
 pub(crate) mod markdown_help;
 #[cfg(feature = "scheduler")]
 pub(crate) mod scheduler;

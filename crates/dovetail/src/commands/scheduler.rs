@@ -1,89 +1,118 @@
 //! `dovetail scheduler`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use dovetail_kube::lead::{LeaseName, Terms};
-use dovetail_kube::schedule::{Election, Metrics, Options, Status, endpoints, run};
-use dovetail_kube::world;
+use dovetail_kube::schedule::{Election, Metrics, Options, Recording, Status, endpoints, run};
+use dovetail_kube::{translate, world};
+use dovetail_plan::EngineConfig;
 // Its version of the types holds for all crates.
 use k8s_openapi as _;
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::app::App;
+use crate::commands::live::comparison;
+use crate::commands::live::recording::LiveRecording;
 use crate::exit::UsageError;
+use crate::input::kubeconfig::ConnectionFlags;
+use crate::input::policy;
+use crate::input::prices::PriceFlags;
+use crate::output::Output;
+use crate::settings::scheduler::{
+    DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, POLICY, SCHEDULER_NAME, SchedulerSection, split_lease,
+};
 
-/// What to schedule, and how.
+/// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of dovetail.toml.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulerFlags {
-    /// Connection to the cluster; without it, that of kubectl or of the pod this runs in.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    connection: ConnectionFlags,
     /// Decide and report, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Place the pods whose `spec.schedulerName` is this.
-    #[arg(long, value_name = "NAME", default_value = "dovetail")]
-    scheduler_name: String,
-    /// Where probes (`/livez`, `/readyz`) and `/metrics` are answered.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
-    listen: String,
-    /// The Lease whose holder writes, as namespace/name.
-    #[arg(long, value_name = "LEASE", default_value = "kube-system/dovetail")]
-    lease: String,
+    /// Look at another scheduler's pods, and report at the end what would have been done with them.
+    #[arg(long, value_name = "SCHEDULER", requires = "dry_run", conflicts_with = "scheduler_name")]
+    of: Option<String>,
+    /// Write every decision into a new file, for `dovetail sim replay`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Place the pods whose `spec.schedulerName` is this [default: dovetail]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Option<String>,
+    /// Where probes (`/livez`, `/readyz`) and `/metrics` are answered [default: 127.0.0.1:10251]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The Lease whose holder writes, as namespace/name [default: kube-system/dovetail]
+    #[arg(long, value_name = "LEASE")]
+    lease: Option<String>,
     /// Write without election: only where no second process can run.
     #[arg(long)]
     no_leader_election: bool,
-    /// What is logged: errors alone, or down to every decision.
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log_level: LogLevel,
+    /// How nodes are chosen [default: dovetail]
+    #[arg(long, value_name = "POLICY", value_parser = policy::names())]
+    policy: Option<String>,
+    /// What is logged: errors alone, or down to every decision [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
     #[arg(long)]
     log_json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
+    #[command(flatten)]
+    prices: PriceFlags,
 }
 
 /// Schedules until a signal asks to stop.
-pub(crate) fn command(flags: SchedulerFlags) -> Result<()> {
-    start_log(&flags);
+pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
+    let section = app.settings.scheduler.0.clone();
+    let output = app.output("scheduler", &[Output::Table, Output::Json])?;
+    if let Some(flag) = flags.prices.given().filter(|_| flags.of.is_none()) {
+        let text = format!("{flag}: prices are for --dry-run --of SCHEDULER");
+        return Err(UsageError(text).into());
+    }
+    // Prices that cannot be read are told before the cluster is looked at for hours.
+    flags.prices.of_models(BTreeSet::new())?;
+    start_log(&flags, &section);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start the threads of the scheduler")?.block_on(schedule(flags))
+    let runtime = runtime.context("cannot start the threads of the scheduler")?;
+    runtime.block_on(schedule(app, &flags, section, output))
 }
 
-async fn schedule(flags: SchedulerFlags) -> Result<()> {
-    let config = connection(&flags).await?;
-    let election = match flags.no_leader_election {
-        true => None,
-        false => Some(Election {
-            lease: lease(&flags.lease)?,
-            identity: identity(),
-            terms: Terms::default(),
-        }),
-    };
-    let options = Options {
-        dry_run: flags.dry_run,
-        election,
-        world: world::Settings { scheduler: flags.scheduler_name, ..world::Settings::default() },
-        ..Options::default()
-    };
-    let listener = TcpListener::bind(&flags.listen).await;
-    let listener = listener
-        .with_context(|| format!("cannot listen on `{}`: name another --listen", flags.listen))?;
+async fn schedule(
+    app: &App,
+    flags: &SchedulerFlags,
+    section: SchedulerSection,
+    output: Output,
+) -> Result<()> {
+    let config = flags.connection.connect().await?;
+    let options = options(app, flags, &section)?;
+    let listen = flags.listen.clone().or(section.listen).unwrap_or_else(|| LISTEN.to_owned());
+    let listener = TcpListener::bind(&listen).await;
+    let listener =
+        listener.with_context(|| format!("cannot listen on `{listen}`: name another --listen"))?;
+    let comparison = options.comparison.clone();
     let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
     let probes = tokio::spawn(endpoints::serve(listener, status.clone(), metrics.clone()));
+    let ended = run(&config, options, status, metrics, stop_signal()?).await;
+    probes.abort();
+    ended.context("cannot schedule")?;
+    match (comparison, &flags.of) {
+        (Some(comparison), Some(of)) => {
+            let compared = comparison.lock().unwrap_or_else(PoisonError::into_inner);
+            comparison::print(app, output, of, &compared.until(now_ms()), &flags.prices)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Becomes true when a signal asks to stop.
+fn stop_signal() -> Result<watch::Receiver<bool>> {
     let (stop, stopped) = watch::channel(false);
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -94,25 +123,73 @@ async fn schedule(flags: SchedulerFlags) -> Result<()> {
         }
         stop.send_replace(true);
     });
-    let ended = run(&config, options, status, metrics, stopped).await;
-    probes.abort();
-    ended.context("cannot schedule")
+    Ok(stopped)
 }
 
-async fn connection(flags: &SchedulerFlags) -> Result<Config> {
-    let Some(path) = &flags.kubeconfig else {
-        let found = Config::infer().await;
-        return found.context("no connection to a cluster: name a file with --kubeconfig");
+/// Flags, then the file, then what holds where nobody says anything.
+fn options(app: &App, flags: &SchedulerFlags, section: &SchedulerSection) -> Result<Options> {
+    let or = |flag: &Option<String>, in_file: &Option<String>, default: &str| {
+        flag.clone().or_else(|| in_file.clone()).unwrap_or_else(|| default.to_owned())
     };
-    let named = || format!("kubeconfig {}", path.display());
-    let file = Kubeconfig::read_from(path).with_context(named)?;
-    let options = KubeConfigOptions::default();
-    Config::from_custom_kubeconfig(file, &options).await.with_context(named)
+    let elects = !flags.no_leader_election && section.leader_election.unwrap_or(true);
+    let lease = lease(&or(&flags.lease, &section.lease, LEASE))?;
+    let election =
+        elects.then(|| Election { lease, identity: identity(), terms: Terms::default() });
+    let name = flags.of.as_deref().or(flags.scheduler_name.as_deref());
+    let mut options = watching(app, name);
+    if let Some(policy) = &flags.policy {
+        options.engine.policy = policy::seeded(policy, app.settings.seed.value);
+    }
+    let recording = flags.record.as_deref().map(LiveRecording::into).transpose()?;
+    Ok(Options {
+        dry_run: flags.dry_run,
+        election,
+        instance: format!("{}-{}", options.world.scheduler, host()),
+        comparison: flags.of.as_ref().map(|_| Arc::default()),
+        recording: recording.map(Recording::new),
+        ..options
+    })
+}
+
+/// How pods are read and decided about, by the settings file; whose pods, by a flag if there is one.
+pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
+    let section = &app.settings.scheduler.0;
+    let or = |in_file: &Option<String>, default: &str| {
+        in_file.clone().unwrap_or_else(|| default.to_owned())
+    };
+    let rules = translate::Rules {
+        device_resource: or(&section.device_resource, DEVICE_RESOURCE),
+        node_selector: section.node_selector.clone().unwrap_or_default(),
+    };
+    let scheduler = scheduler_name.map(str::to_owned);
+    let scheduler = scheduler.unwrap_or_else(|| or(&section.scheduler_name, SCHEDULER_NAME));
+    let policy = policy::seeded(&or(&section.policy, POLICY), app.settings.seed.value);
+    Options {
+        engine: EngineConfig { policy, ..EngineConfig::default() },
+        world: world::Settings { scheduler, rules, ..world::Settings::default() },
+        ..Options::default()
+    }
+}
+
+/// Prints the reference of the metrics.
+pub(crate) fn print_metrics(app: &App) -> Result<()> {
+    let table = Metrics::default().reference();
+    app.print(&format!(
+        "<!-- Written by `cargo xtask codegen metrics`. Change crates/edge/kube/src/schedule/metrics.rs. -->\n\
+         # Metrics of `dovetail scheduler`\n\n\
+         The names that begin with `scheduler_` are kube-scheduler's, for what kube-scheduler counts, too.\n\n\
+         {table}"
+    ))
+}
+
+/// The time, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lease(text: &str) -> Result<LeaseName> {
-    let parts = text.split_once('/').filter(|(space, name)| !space.is_empty() && !name.is_empty());
-    let Some((namespace, name)) = parts else {
+    let Some((namespace, name)) = split_lease(text) else {
         let problem =
             format!("--lease: `{text}` is not a namespace and a name: write kube-system/dovetail");
         return Err(UsageError(problem).into());
@@ -122,22 +199,28 @@ fn lease(text: &str) -> Result<LeaseName> {
 
 /// Tells this process from any other, also from one of the same name after a restart.
 fn identity() -> String {
-    let host = std::env::var("HOSTNAME").ok().or_else(|| {
-        std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
-    });
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    format!("{}_{}_{started:x}", host.as_deref().unwrap_or("dovetail"), std::process::id())
+    format!("{}_{}_{started:x}", host(), std::process::id())
 }
 
-fn start_log(flags: &SchedulerFlags) {
-    let level = match flags.log_level {
+/// Name of this machine, or of the pod that this runs in.
+fn host() -> String {
+    let named = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let named = named.or_else(|| {
+        std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
+    });
+    named.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+fn start_log(flags: &SchedulerFlags, section: &SchedulerSection) {
+    let level = match flags.log_level.or(section.log_level).unwrap_or_default() {
         LogLevel::Error => tracing::Level::ERROR,
         LogLevel::Warn => tracing::Level::WARN,
         LogLevel::Info => tracing::Level::INFO,
         LogLevel::Debug => tracing::Level::DEBUG,
     };
     let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
-    match flags.log_json {
+    match flags.log_json || section.log_json.unwrap_or(false) {
         true => log.json().init(),
         false => log.with_ansi(false).init(),
     }
@@ -151,9 +234,19 @@ mod tests {
     fn a_lease_is_a_namespace_and_a_name() {
         let LeaseName { namespace, name } = lease("kube-system/dovetail").unwrap();
         assert_eq!((&*namespace, &*name), ("kube-system", "dovetail"));
-        for bad in ["dovetail", "/dovetail", "kube-system/"] {
+        for bad in ["dovetail", "/dovetail", "kube-system/", "a/b/c"] {
             assert!(lease(bad).unwrap_err().to_string().contains(bad));
         }
         assert_ne!(identity(), identity());
+    }
+
+    #[test]
+    fn the_command_line_of_the_manifests_is_read() {
+        use clap::Parser as _;
+        let manifest = include_str!("../../../../deploy/deployment.yaml");
+        let line = manifest.lines().find_map(|line| line.trim().strip_prefix("args: [")).unwrap();
+        let words = line.trim_end_matches(']').split(", ");
+        let read = crate::cli::Cli::try_parse_from(["dovetail"].into_iter().chain(words));
+        assert!(read.is_ok(), "{read:?}");
     }
 }

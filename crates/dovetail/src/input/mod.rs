@@ -6,6 +6,8 @@ pub(crate) mod duration;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod file;
+#[cfg(feature = "scheduler")]
+pub(crate) mod kubeconfig;
 pub(crate) mod policy;
 pub(crate) mod prices;
 pub(crate) mod seeds;

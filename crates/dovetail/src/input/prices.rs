@@ -62,12 +62,22 @@ impl PriceFlags {
     /// # Errors
     /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
     pub(crate) fn of(&self, cluster: &Cluster) -> Result<Prices> {
-        let book = self.book()?;
-        let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
-        let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
+        // A price that cannot be read is told before one that nothing has.
+        self.book()?;
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
         let models: BTreeSet<Option<String>> = models.map(|node| node.gpu_model.clone()).collect();
         self.refuse_prices_of_nothing(&models, cluster)?;
+        self.of_models(models)
+    }
+
+    /// The prices of these models.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
+        let book = self.book()?;
+        let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
+        let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
         let priced = |model: Option<String>| {
             let price = priced(book.lookup(model.as_deref(), provider, region, purchase));
             (model, price)

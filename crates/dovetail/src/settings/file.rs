@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
 use crate::exit::UsageError;
 use crate::output::Output;
@@ -22,6 +23,7 @@ pub(super) struct FileSettings {
     pub(super) seed: Option<u64>,
     pub(super) threads: Option<u64>,
     pub(super) color: Option<Color>,
+    pub(super) scheduler: Option<SchedulerSection>,
 }
 
 /// The named file, or the one of the current folder; its name comes with it.
@@ -43,6 +45,7 @@ pub(super) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
 fn parse(text: &str) -> Result<FileSettings, String> {
     let settings: FileSettings =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check)?;
     let out = |name, number, least, most| {
         Err(format!("{name} = {number}: expected a whole number from {least} to {most}"))
     };
@@ -65,5 +68,38 @@ mod tests {
         assert!(parse("sed = 7").unwrap_err().contains("unknown field `sed`"));
         assert!(parse("threads = 0").unwrap_err().contains("from 1 to 4096"));
         assert!(parse("output = \"xml\"").unwrap_err().contains("xml"));
+    }
+
+    #[test]
+    fn the_section_of_the_scheduler_is_refused_with_its_line_or_its_name() {
+        let section = |text: &str| parse(&format!("seed = 7\n[scheduler]\n{text}"));
+        let good = section("lease = \"a/b\"\nnode_selector = { pool = \"gpu\" }").unwrap();
+        assert_eq!(good.scheduler.unwrap().node_selector.unwrap()["pool"], "gpu");
+        let unknown = section("listen = \"x:1\"\nlese = \"a/b\"").unwrap_err();
+        assert!(
+            unknown.contains("line 4") && unknown.contains("unknown field `lese`"),
+            "{unknown}"
+        );
+        let typed = section("log_json = 1").unwrap_err();
+        assert!(typed.contains("line 3") && typed.contains("log_json"), "{typed}");
+        for (text, told) in [
+            ("lease = \"dovetail\"", "scheduler.lease = \"dovetail\": expected a namespace"),
+            ("policy = \"best\"", "scheduler.policy = \"best\": expected one of"),
+            ("listen = \"\"", "scheduler.listen = \"\": expected a text"),
+        ] {
+            assert!(section(text).unwrap_err().starts_with(told), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_settings_of_the_manifests_are_read() {
+        let manifest = include_str!("../../../../deploy/config.yaml");
+        let (_, text) = manifest.split_once("dovetail.toml: |\n").unwrap();
+        let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap());
+        let settings = parse(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+        let section = settings.scheduler.unwrap();
+        // The rights of the manifests name this lease, the probes this port.
+        assert_eq!(section.lease.as_deref(), Some("dovetail/dovetail"));
+        assert_eq!(section.listen.as_deref(), Some("0.0.0.0:10251"));
     }
 }

@@ -1,6 +1,7 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
 
 mod file;
+pub(crate) mod scheduler;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::style::Color;
 use file::{FileSettings, read_file};
+use scheduler::SchedulerSection;
 
 /// The largest seed: seeds of the published runs are signed 64-bit numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -83,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) threads: Setting<u64>,
     /// When to colour.
     pub(crate) color: Setting<Color>,
+    /// What the file says of the scheduler, and which file that is.
+    pub(crate) scheduler: (SchedulerSection, PathBuf),
 }
 
 impl Settings {
@@ -101,6 +105,7 @@ impl Settings {
         file: &FileSettings,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self> {
+        let scheduler = (file.scheduler.clone().unwrap_or_default(), path.clone());
         let sources = Sources { path, variable };
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let output = ("DOVETAIL_OUTPUT", "--output", named::<Output> as Read<Output>);
@@ -112,6 +117,7 @@ impl Settings {
             seed: sources.pick(seed, DEFAULT_SEED, file.seed, flags.seed)?,
             threads: sources.pick(threads, cores, file.threads, flags.threads)?,
             color: sources.pick(color, Color::default(), file.color, flags.color)?,
+            scheduler,
         })
     }
 }

@@ -4,6 +4,8 @@ mod behaviour;
 mod duty_cycles;
 mod errors;
 mod help;
+#[cfg(feature = "scheduler")]
+mod live;
 mod program;
 mod real_traces;
 mod recordings;

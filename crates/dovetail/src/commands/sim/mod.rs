@@ -10,7 +10,7 @@ pub(crate) mod limits;
 mod money;
 mod page;
 mod pause;
-mod recording;
+pub(crate) mod recording;
 mod run;
 mod run_fgd;
 mod run_timed;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use dovetail_plan::{Engine, EngineConfig};
-use dovetail_sim::record::{Recorder, ReplayReport, replay};
+use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
 
 use crate::app::App;
 use crate::exit::Diverged;
 use crate::input::file::open;
+use crate::input::policy;
 use crate::output::file::OutputFile;
-use crate::output::table::{facts, whole};
+use crate::output::table::{facts, table, whole};
 use crate::output::{Output, style::Stream};
 
 /// Version of the program, for recordings and checkpoints.
@@ -20,15 +21,26 @@ pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// What `sim run --record` wrote, plain or gzip
+    /// What `sim run --record` or `scheduler --record` wrote, plain or gzip
     #[arg(value_name = "FILE")]
     recording: PathBuf,
+    /// Show what another policy would have chosen at each decision, the cluster being as it was
+    #[arg(long, value_name = "POLICY", value_parser = policy::names())]
+    policy: Option<String>,
 }
 
 /// Replays a recording and compares every decision.
 pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
     let output = app.output("sim replay", &[Output::Table, Output::Json])?;
     let file = flags.recording.display().to_string();
+    if let Some(name) = &flags.policy {
+        let policy = policy::seeded(name, app.settings.seed.value);
+        let report = what_if(&file, open(&flags.recording)?, policy)?;
+        return match output {
+            Output::Json => app.print_json(&report),
+            _ => app.print(&what_if_text(app, &file, &report)),
+        };
+    }
     let report = replay(&file, open(&flags.recording)?)?;
     match output {
         Output::Json => app.print_json(&report)?,
@@ -62,6 +74,30 @@ fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
     }
     rows.push(("event log", report.event_log_hash.clone()));
     Ok(format!("{title}\n\n{}", facts(rows)))
+}
+
+/// What the other policy would have chosen, for people.
+fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
+    let title = format!("what {} would have chosen in {file}", report.policy);
+    let title = app.style(Stream::Result).strong(&title);
+    let figures = facts(vec![
+        ("recorded by", format!("dovetail {}", report.recorded_by)),
+        ("recorded policy", report.recorded_policy.clone()),
+        ("jobs placed", whole(report.decisions)),
+        ("on the same nodes", whole(report.same_nodes)),
+        ("on other nodes", whole(report.other_nodes)),
+        ("not at all", whole(report.not_placed)),
+    ]);
+    if report.differences.is_empty() {
+        return format!("{title}\n\n{figures}");
+    }
+    let row = |found: &Difference| {
+        let chosen = if found.chosen.is_empty() { "none".into() } else { found.chosen.join(", ") };
+        vec![found.now_ms.to_string(), found.job.clone(), found.recorded.join(", "), chosen]
+    };
+    let rows = report.differences.iter().map(row).collect();
+    let header = ["time (ms)", "job", "recorded", "would have chosen"];
+    format!("{title}\n\n{figures}\nthe first differences\n\n{}", table(&header, rows))
 }
 
 /// A decision as it stands in the recording.

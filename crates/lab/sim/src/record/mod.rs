@@ -7,6 +7,7 @@
 mod checkpoint;
 mod recorder;
 mod replay;
+mod what_if;
 
 use dovetail_model::{Action, Event, Snapshot};
 use dovetail_plan::EngineConfig;
@@ -16,9 +17,12 @@ use thiserror::Error;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use recorder::Recorder;
 pub use replay::{Divergence, ReplayReport, replay};
+pub use what_if::{Difference, WhatIf, what_if};
 
-/// Version of the recording's form. Form 1 had no end mark.
-pub const FORMAT: u32 = 2;
+/// Version of the recording's form. Form 1 had no end mark, in form 2 every step decided.
+pub const FORMAT: u32 = 3;
+/// The oldest form that can be replayed.
+const OLDEST_FORMAT: u32 = 2;
 
 /// First line of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +46,19 @@ pub struct Step {
     pub events: Vec<Event>,
     /// What it answered.
     pub actions: Vec<Action>,
+    /// Whether it decided then. A live engine is told things at more than one time before it decides.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub decides: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_yes(decides: &bool) -> bool {
+    *decides
 }
 
 /// Last line of a recording.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use dovetail_model::{Event, Plan};
+use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
 
 use crate::event_log::EventLog;
@@ -49,7 +49,21 @@ impl<W: Write> Recorder<W> {
 
     /// Adds one instant.
     pub fn step(&mut self, now_ms: u64, events: &[Event], plan: &Plan) {
-        let step = Step { now_ms, events: events.to_vec(), actions: plan.actions.clone() };
+        self.add(Step {
+            now_ms,
+            events: events.to_vec(),
+            actions: plan.actions.clone(),
+            decides: true,
+        });
+    }
+
+    /// Adds what the engine was told at one instant, with what it answered at once, if it does not decide yet.
+    pub fn told(&mut self, now_ms: u64, events: Vec<Event>, actions: Vec<Action>) {
+        self.add(Step { now_ms, events, actions, decides: false });
+    }
+
+    fn add(&mut self, step: Step) {
+        let now_ms = step.now_ms;
         self.steps += 1;
         step.events.iter().for_each(|event| self.log.happened(now_ms, event));
         step.actions.iter().for_each(|action| self.log.decided(action));

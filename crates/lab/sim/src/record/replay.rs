@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::event_log::EventLog;
-use crate::record::{EndMark, FORMAT, Header, RecordError, Step};
+use crate::record::{EndMark, FORMAT, Header, OLDEST_FORMAT, RecordError, Step};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +44,7 @@ pub struct Divergence {
 /// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the recording was
 /// cut off.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
-    let mut lines = Lines { file, input, line: 0, text: String::new() };
+    let mut lines = Lines::of(file, input);
     let header = lines.header()?;
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
@@ -68,7 +68,9 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
             let applied = applied.map_err(|error| lines.problem(&error.to_string()))?;
             plan.actions.extend(applied.actions);
         }
-        engine.cycle(&mut plan);
+        if step.decides {
+            engine.cycle(&mut plan);
+        }
         plan.actions.iter().for_each(|action| log.decided(action));
         report.steps += 1;
         report.actions += plan.actions.len() as u64;
@@ -101,7 +103,7 @@ fn first_difference(
 }
 
 /// Lines of JSON, counted.
-struct Lines<'f, R> {
+pub(super) struct Lines<'f, R> {
     file: &'f str,
     input: R,
     line: u64,
@@ -109,7 +111,7 @@ struct Lines<'f, R> {
 }
 
 /// A line after the first.
-enum Line {
+pub(super) enum Line {
     Step(Step),
     End(EndMark),
 }
@@ -119,8 +121,17 @@ const HEADER: &str = "{\"dovetail_recording\"";
 /// How the end mark begins, and no step does.
 const END: &str = "{\"end_of_steps\"";
 
-impl<R: BufRead> Lines<'_, R> {
-    fn header(&mut self) -> Result<Header, RecordError> {
+impl<'f, R: BufRead> Lines<'f, R> {
+    pub(super) fn of(file: &'f str, input: R) -> Self {
+        Self { file, input, line: 0, text: String::new() }
+    }
+
+    /// Number of the line that was read last.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    pub(super) fn header(&mut self) -> Result<Header, RecordError> {
         if !self.advance()? {
             return Err(self.problem("the file is empty: expected the header of a recording"));
         }
@@ -129,17 +140,18 @@ impl<R: BufRead> Lines<'_, R> {
         }
         let header: Header = self.parsed()?;
         match header.dovetail_recording {
-            FORMAT => Ok(header),
+            OLDEST_FORMAT..=FORMAT => Ok(header),
             found => {
                 let problem = format!(
-                    "recording of form {found}, and this program reads form {FORMAT}: record the run again"
+                    "recording of form {found}, and this program reads forms {OLDEST_FORMAT} to {FORMAT}: \
+                     record the run again"
                 );
                 Err(self.problem(&problem))
             }
         }
     }
 
-    fn step_or_end(&mut self) -> Result<Line, RecordError> {
+    pub(super) fn step_or_end(&mut self) -> Result<Line, RecordError> {
         if !self.advance()? {
             return Err(self.cut_off());
         }
@@ -189,7 +201,7 @@ impl<R: BufRead> Lines<'_, R> {
         RecordError::CutOff { file: self.file.to_owned(), whole_lines: self.line - 1 }
     }
 
-    fn problem(&self, problem: &str) -> RecordError {
+    pub(super) fn problem(&self, problem: &str) -> RecordError {
         RecordError::Line {
             file: self.file.to_owned(),
             line: self.line,

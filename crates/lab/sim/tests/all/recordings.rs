@@ -1,7 +1,7 @@
 //! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
 
 use dovetail_plan::{EngineConfig, PolicySpec};
-use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay};
+use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay, what_if};
 use dovetail_sim::timed::cluster_events::read_cluster_events;
 use dovetail_sim::timed::{Estimates, FaultModel, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::synth::{SynthConfig, synth};
@@ -134,4 +134,24 @@ fn a_checkpoint_of_another_world_is_refused() {
     other.jobs.pop();
     let error = paused.resume(other).err().unwrap().to_string();
     assert!(error.contains("another trace"), "{error}");
+}
+
+#[test]
+fn the_policy_that_decided_would_choose_the_same_again_and_another_would_not() {
+    let (_, recording) = run("best-fit");
+    let asked = |policy: &str| {
+        let policy = PolicySpec { seed: 3, ..PolicySpec::named(policy) };
+        what_if("log", recording.as_slice(), policy).unwrap()
+    };
+    let same = asked("best-fit");
+    assert!(same.decisions > 100 && same.same_nodes == same.decisions, "{same:?}");
+    assert!(same.differences.is_empty());
+    let other = asked("fgd");
+    assert_eq!((&*other.recorded_policy, &*other.policy), ("best-fit", "fgd"));
+    assert_eq!(other.decisions, same.decisions);
+    // Both stand before the same cluster: what one could place, the other can.
+    assert!(other.other_nodes > 0 && other.not_placed == 0, "{other:?}");
+    assert_eq!(other.same_nodes + other.other_nodes, other.decisions);
+    assert!(!other.differences.is_empty() && other.differences.len() <= 20);
+    assert!(other.differences.iter().all(|found| found.recorded != found.chosen));
 }

@@ -1,0 +1,176 @@
+//! The report of `dovetail scheduler --dry-run --of SCHEDULER`.
+
+use anyhow::Result;
+use dovetail_kube::schedule::Compared;
+use dovetail_ledger::Priced;
+use dovetail_price::format_usd_micros;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::input::prices::{PriceFlags, Prices};
+use crate::output::Output;
+use crate::output::style::Stream;
+use crate::output::table::{duration, facts, table, whole, wrapped};
+
+/// Milliseconds of an hour.
+const HOUR_MS: u128 = 3_600_000;
+
+/// What is reported.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// The other scheduler.
+    scheduler: String,
+    span_ms: u64,
+    pods_on_same_node: u64,
+    pods_on_other_node: u64,
+    pods_placed_before: u64,
+    pods_gone: u64,
+    pods_open: u64,
+    longest_ms: u64,
+    idle: Vec<Idle>,
+    /// Sum of what has a price; null if nothing has.
+    idle_usd_micros: Option<u128>,
+    /// GPU-time whose price is not known.
+    unpriced_gpu_ms: u128,
+}
+
+/// GPU-time of one model that stood free while a pod waited for it.
+#[derive(Debug, Serialize)]
+struct Idle {
+    /// Null if the nodes do not say.
+    gpu_model: Option<String>,
+    gpu_ms: u128,
+    /// Null if unknown.
+    usd_micros_per_gpu_hour: Option<i64>,
+    usd_micros: Option<u128>,
+    price_source: Option<String>,
+}
+
+/// Prints the report.
+pub(crate) fn print(
+    app: &App,
+    output: Output,
+    scheduler: &str,
+    compared: &Compared,
+    prices: &PriceFlags,
+) -> Result<()> {
+    let model = |name: &String| (!name.is_empty()).then(|| name.clone());
+    let prices = prices.of_models(compared.idle_gpu_ms.keys().map(model).collect())?;
+    let report = report(scheduler, compared, &prices);
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&text(app, &report)),
+    }
+}
+
+fn report(scheduler: &str, compared: &Compared, prices: &Prices) -> Report {
+    let idle: Vec<Idle> = compared.idle_gpu_ms.iter().map(|of| idle(of, prices)).collect();
+    let priced: Vec<u128> = idle.iter().filter_map(|one| one.usd_micros).collect();
+    let unpriced = idle.iter().filter(|one| one.usd_micros.is_none());
+    Report {
+        scheduler: scheduler.to_owned(),
+        span_ms: compared.span_ms,
+        pods_on_same_node: compared.same_node,
+        pods_on_other_node: compared.other_node,
+        pods_placed_before: compared.before,
+        pods_gone: compared.gone,
+        pods_open: compared.open,
+        longest_ms: compared.longest_ms,
+        idle_usd_micros: (!priced.is_empty()).then(|| priced.iter().sum()),
+        unpriced_gpu_ms: unpriced.map(|one| one.gpu_ms).sum(),
+        idle,
+    }
+}
+
+fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
+    let gpu_model = (!model.is_empty()).then(|| model.clone());
+    let price = match prices.get(&gpu_model) {
+        Some(Priced::Known(price)) => Some(price),
+        _ => None,
+    };
+    // Prices are below 10^12 and the sum is of one cluster's milliseconds. Half a micro-dollar is rounded up.
+    let cost =
+        |usd_micros: i64| (gpu_ms * u128::from(usd_micros.unsigned_abs()) + HOUR_MS / 2) / HOUR_MS;
+    Idle {
+        gpu_model,
+        gpu_ms: *gpu_ms,
+        usd_micros_per_gpu_hour: price.map(|price| price.usd_micros_per_gpu_hour),
+        usd_micros: price.map(|price| cost(price.usd_micros_per_gpu_hour)),
+        price_source: price.map(|price| match price.assumed {
+            true => format!("assumed: {}", price.source),
+            false => price.source.clone(),
+        }),
+    }
+}
+
+fn text(app: &App, report: &Report) -> String {
+    let title = format!("what {} did, beside what dovetail would have done", report.scheduler);
+    let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
+    text += &facts(vec![
+        ("compared for", duration(report.span_ms as f64 / 1_000.0)),
+        ("pods on the node that dovetail had decided", whole(report.pods_on_same_node)),
+        ("pods on another node", whole(report.pods_on_other_node)),
+        ("pods placed before dovetail decided", whole(report.pods_placed_before)),
+        ("pods gone without a node, though one fitted", whole(report.pods_gone)),
+        ("pods still without a node, though one fits", whole(report.pods_open)),
+        ("longest wait with a node that fitted", duration(report.longest_ms as f64 / 1_000.0)),
+    ]);
+    text.push('\n');
+    if report.idle.is_empty() {
+        return text + "no GPU stood free while a pod waited that dovetail would have put there\n";
+    }
+    text += "GPUs that stood free while a pod waited that dovetail would have put there\n\n";
+    let usd = |micros: Option<u128>| {
+        let micros = micros.and_then(|micros| i64::try_from(micros).ok());
+        // To the cent: half a cent is rounded up.
+        micros.map_or_else(|| "-".into(), |all| format_usd_micros((all + 5_000) / 10_000 * 10_000))
+    };
+    let row = |one: &Idle| {
+        vec![
+            one.gpu_model.clone().unwrap_or_else(|| "model not known".to_owned()),
+            duration(one.gpu_ms as f64 / 1_000.0),
+            one.usd_micros_per_gpu_hour.map_or_else(|| "-".to_owned(), format_usd_micros),
+            usd(one.usd_micros),
+        ]
+    };
+    let header = ["model", "GPU-time", "USD per GPU-hour", "USD"];
+    text += &table(&header, report.idle.iter().map(row).collect());
+    text.push('\n');
+    if report.unpriced_gpu_ms > 0 {
+        let gpu_time = duration(report.unpriced_gpu_ms as f64 / 1_000.0);
+        text += &wrapped(&format!("{gpu_time} have no price: give one with --gpu-price"), 0);
+    }
+    if report.idle_usd_micros.is_some() {
+        text += &wrapped(&format!("together USD {}", usd(report.idle_usd_micros)), 0);
+    }
+    for source in report.idle.iter().filter_map(|one| one.price_source.as_ref()) {
+        text += &wrapped(&format!("price: {source}"), 2);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_ledger::GpuPrice;
+
+    use super::*;
+
+    #[test]
+    fn money_is_gpu_time_by_price_and_what_has_no_price_is_told_apart() {
+        let price = |usd_micros_per_gpu_hour| {
+            Priced::Known(GpuPrice {
+                usd_micros_per_gpu_hour,
+                source: "a list".to_owned(),
+                assumed: false,
+            })
+        };
+        let prices =
+            Prices::from([(Some("H100".to_owned()), price(6_880_000)), (None, Priced::Unknown)]);
+        let idle = [("H100".to_owned(), 2 * HOUR_MS), (String::new(), HOUR_MS)];
+        let compared = Compared { idle_gpu_ms: idle.into(), ..Compared::default() };
+        let report = report("other", &compared, &prices);
+        assert_eq!(report.idle_usd_micros, Some(13_760_000));
+        assert_eq!(report.unpriced_gpu_ms, HOUR_MS);
+        assert_eq!(report.idle[0].usd_micros, None);
+    }
+}

@@ -1,0 +1,67 @@
+//! The jobs that wait, first in line first.
+
+use std::cmp::Reverse;
+
+use dovetail_kube::schedule::{News, Scheduler};
+use dovetail_model::{Job, JobId, PendingReason};
+use serde::Serialize;
+
+/// A job that waits.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct InLine {
+    /// Place in the line, from 1.
+    pub(super) place: usize,
+    /// Name of the job: that of its pod, if it has but one.
+    pub(super) job: String,
+    /// Its queue; empty is the default queue.
+    pub(super) queue: String,
+    pub(super) priority: i32,
+    /// Pods that it needs to start.
+    pub(super) pods: u32,
+    /// GPUs that it needs to start, in thousandths.
+    pub(super) gpu_milli: i64,
+    /// For how long it has waited.
+    pub(super) waited_ms: u64,
+    /// Why, in the word of the condition `PodScheduled`.
+    pub(super) reason: &'static str,
+    /// Why, for people.
+    pub(super) message: String,
+    #[serde(skip)]
+    pub(super) id: JobId,
+}
+
+/// Every job that waits after the decision, in the order in which they are tried.
+pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
+    let reasons: Vec<(JobId, PendingReason)> = scheduler
+        .news()
+        .into_iter()
+        .filter_map(|news| match news {
+            News::Waits { job, reason, .. } => Some((job, reason)),
+            _ => None,
+        })
+        .collect();
+    let mut found: Vec<(Job, PendingReason)> = Vec::new();
+    for (job, reason) in reasons {
+        let known = scheduler.engine().and_then(|engine| engine.job(job));
+        found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
+    }
+    found.sort_by_key(|(job, _)| (Reverse(job.priority), job.submit_ms, job.id));
+    found.dedup_by_key(|(job, _)| job.id);
+    let mut line = Vec::new();
+    for (at, (job, reason)) in found.into_iter().enumerate() {
+        let Some(waiting) = scheduler.waiting(job.id, reason) else { continue };
+        line.push(InLine {
+            place: at + 1,
+            queue: job.queue.clone(),
+            priority: job.priority,
+            pods: job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum(),
+            gpu_milli: job.min_gpu_milli(),
+            waited_ms: now_ms.saturating_sub(job.submit_ms),
+            reason: waiting.word(),
+            message: waiting.message,
+            id: job.id,
+            job: job.name,
+        });
+    }
+    line
+}

@@ -1,0 +1,112 @@
+//! What `dovetail scheduler --record` writes: the form of `dovetail sim run --record`, for `dovetail sim replay`.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use dovetail_kube::schedule::Record;
+use dovetail_model::{Event, Plan};
+use dovetail_plan::{Engine, EngineConfig};
+use dovetail_sim::record::Recorder;
+use tracing::{error, info};
+
+use crate::commands::sim::recording::BUILD;
+use crate::exit::UsageError;
+
+/// One file per engine: the first has the name that was given, later ones a number behind it.
+pub(crate) struct LiveRecording {
+    path: PathBuf,
+    files: u32,
+    open: Option<(PathBuf, Recorder<BufWriter<File>>)>,
+    /// What the engine was told at one time since it last decided, and what it answered at once.
+    told: Option<(u64, Vec<Event>, Plan)>,
+}
+
+impl LiveRecording {
+    /// A recording into this file.
+    ///
+    /// # Errors
+    /// When the file is there already, or its folder is not.
+    pub(crate) fn into(path: &Path) -> Result<Self> {
+        if path.exists() {
+            let text = format!("--record {}: this file is there already", path.display());
+            return Err(UsageError(text).into());
+        }
+        // Whether it can be written is known now, not when the scheduler has become the leader.
+        File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), files: 0, open: None, told: None })
+    }
+
+    fn next_file(&mut self) -> (PathBuf, std::io::Result<File>) {
+        self.files += 1;
+        if self.files == 1 {
+            return (self.path.clone(), File::create(&self.path));
+        }
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{}", self.files));
+        let path = PathBuf::from(name);
+        let file = File::create_new(&path);
+        (path, file)
+    }
+
+    /// Writes down what was told before the engine decides, or is told something at another time.
+    fn flush(&mut self) {
+        let told = self.told.take();
+        if let (Some((now_ms, events, plan)), Some((_, recorder))) = (told, &mut self.open) {
+            recorder.told(now_ms, events, plan.actions);
+        }
+    }
+}
+
+impl Record for LiveRecording {
+    fn begin(&mut self, config: &EngineConfig, engine: &Engine) {
+        self.end();
+        let (path, file) = self.next_file();
+        match file {
+            Ok(file) => {
+                let (name, output) = (path.display().to_string(), BufWriter::new(file));
+                info!(file = name, "recording every decision");
+                self.open = Some((path, Recorder::start(&name, output, BUILD, config, engine)));
+            }
+            Err(problem) => {
+                error!(file = %path.display(), %problem, "cannot record: deciding without");
+            }
+        }
+    }
+
+    fn told(&mut self, now_ms: u64, event: &Event, plan: &Plan) {
+        if self.told.as_ref().is_some_and(|(at_ms, ..)| *at_ms != now_ms) {
+            self.flush();
+        }
+        let (_, events, answers) =
+            self.told.get_or_insert_with(|| (now_ms, Vec::new(), Plan::default()));
+        events.push(event.clone());
+        answers.actions.extend(plan.actions.iter().cloned());
+    }
+
+    fn decided(&mut self, now_ms: u64, plan: &Plan) {
+        let (mut events, mut answers) = (Vec::new(), Plan::default());
+        match self.told.take() {
+            Some((at_ms, told, at_once)) if at_ms == now_ms => {
+                (events, answers) = (told, at_once);
+            }
+            earlier => {
+                self.told = earlier;
+                self.flush();
+            }
+        }
+        answers.actions.extend(plan.actions.iter().cloned());
+        if let Some((_, recorder)) = &mut self.open {
+            recorder.step(now_ms, &events, &answers);
+        }
+    }
+
+    fn end(&mut self) {
+        self.flush();
+        let Some((path, recorder)) = self.open.take() else { return };
+        if let Err(problem) = recorder.finish() {
+            error!(file = %path.display(), %problem, "the recording is not whole");
+        }
+    }
+}

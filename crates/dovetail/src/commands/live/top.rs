@@ -1,0 +1,136 @@
+//! `dovetail top`: nodes and their GPUs, and who holds them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_model::{Condition, Owner, Phase, Snapshot};
+use serde::Serialize;
+
+use super::LookFlags;
+use crate::app::App;
+use crate::output::Output;
+use crate::output::style::Stream;
+use crate::output::table::{table, whole};
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub(crate) struct TopFlags {
+    #[command(flatten)]
+    look: LookFlags,
+    /// Nodes without GPUs, too.
+    #[arg(long)]
+    all: bool,
+}
+
+/// A node.
+#[derive(Debug, Serialize)]
+struct NodeLine {
+    node: String,
+    /// Model of its GPUs; null if it has none or does not say.
+    gpu_model: Option<String>,
+    /// GPUs that it has.
+    gpus: usize,
+    /// GPUs that are lost: in its capacity and not allocatable.
+    lost: usize,
+    /// GPUs that are held.
+    held: usize,
+    /// GPUs that are free, below 0 where more is held than there is.
+    free: i64,
+    /// Whether it takes pods.
+    takes_pods: bool,
+    /// Who holds how many of its GPUs, most first.
+    holders: Vec<Holder>,
+}
+
+#[derive(Debug, Serialize)]
+struct Holder {
+    /// Namespace and name.
+    pod: String,
+    gpus: usize,
+    /// Whether it is ending.
+    is_ending: bool,
+}
+
+/// Prints the nodes.
+pub(crate) fn run(app: &App, flags: &TopFlags) -> Result<()> {
+    let output = app.output("top", &[Output::Table, Output::Json])?;
+    let mut seen = flags.look.look(app)?;
+    let nodes = nodes(&seen.scheduler.snapshot(seen.now_ms), flags.all);
+    match output {
+        Output::Json => app.print_json(&serde_json::json!({ "nodes": nodes })),
+        _ => app.print(&text(app, &nodes)),
+    }
+}
+
+/// The nodes of a world, with what is held there.
+fn nodes(world: &Snapshot, all: bool) -> Vec<NodeLine> {
+    let names: BTreeMap<_, _> = world.jobs.iter().map(|job| (job.id, &*job.name)).collect();
+    let mut held: BTreeMap<&str, Vec<Holder>> = BTreeMap::new();
+    // What would be decided now is not held.
+    let is_real = |phase: &Phase| *phase != Phase::Assumed;
+    let real = world.holdings.iter().filter(|holding| is_real(&holding.phase));
+    for holding in real.filter(|holding| !holding.devices.is_empty()) {
+        let pod = match &holding.owner {
+            Owner::Pod(pod) => (*names.get(&pod.job).unwrap_or(&"")).to_owned(),
+            Owner::Foreign(name) => name.clone(),
+            Owner::Reservation => "kept free".to_owned(),
+        };
+        let is_ending = matches!(holding.phase, Phase::Releasing { .. });
+        let holder = Holder { pod, gpus: holding.devices.len(), is_ending };
+        held.entry(&holding.node).or_default().push(holder);
+    }
+    let mut lines = Vec::new();
+    for node in &world.nodes {
+        let mut holders = held.remove(&*node.name).unwrap_or_default();
+        if node.devices.is_empty() && holders.is_empty() && !all {
+            continue;
+        }
+        holders.sort_by(|one, other| (other.gpus, &one.pod).cmp(&(one.gpus, &other.pod)));
+        let gpus = node.devices.len();
+        let lost = node.devices.iter().filter(|device| !device.healthy).count();
+        let count: usize = holders.iter().map(|holder| holder.gpus).sum();
+        let model = node.devices.first().map(|device| device.model.clone());
+        lines.push(NodeLine {
+            node: node.name.to_string(),
+            gpu_model: model.filter(|model| !model.is_empty()),
+            gpus,
+            lost,
+            held: count,
+            free: gpus as i64 - lost as i64 - count as i64,
+            takes_pods: node.condition == Condition::Ready && !node.unschedulable,
+            holders,
+        });
+    }
+    lines
+}
+
+fn text(app: &App, nodes: &[NodeLine]) -> String {
+    let sum = |of: fn(&NodeLine) -> usize| whole(nodes.iter().map(of).sum::<usize>() as u64);
+    let (gpus, held) = (sum(|node| node.gpus), sum(|node| node.held));
+    let title = format!("{held} of {gpus} GPUs held, on {} nodes", whole(nodes.len() as u64));
+    let row = |node: &NodeLine| {
+        let holder = |holder: &Holder| {
+            let ending = if holder.is_ending { ", ending" } else { "" };
+            format!("{} ({}{ending})", holder.pod, holder.gpus)
+        };
+        let holders: Vec<String> = node.holders.iter().map(holder).collect();
+        let holders = match (holders.is_empty(), node.takes_pods) {
+            (true, true) => "nobody".to_owned(),
+            (true, false) => "nobody; takes no pods".to_owned(),
+            (false, true) => holders.join(", "),
+            (false, false) => format!("{}; takes no more", holders.join(", ")),
+        };
+        vec![
+            node.node.clone(),
+            node.gpu_model.clone().unwrap_or_else(|| "-".to_owned()),
+            node.gpus.to_string(),
+            node.held.to_string(),
+            node.free.to_string(),
+            holders,
+        ]
+    };
+    let header = ["node", "model", "GPUs", "held", "free", "held by"];
+    let title = app.style(Stream::Result).strong(&title);
+    format!("{title}\n\n{}", table(&header, nodes.iter().map(row).collect()))
+}

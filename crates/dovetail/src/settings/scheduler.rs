@@ -1,0 +1,108 @@
+//! The section `[scheduler]` of the settings file: what `dovetail scheduler` does, for clusters that start it
+//! without flags.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use dovetail_plan::policy::named::POLICIES;
+use serde::Deserialize;
+
+/// What the section can say. Flags of `dovetail scheduler` are stronger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SchedulerSection {
+    /// Pods that name this scheduler are placed.
+    pub(crate) scheduler_name: Option<String>,
+    /// The Lease, as namespace/name.
+    pub(crate) lease: Option<String>,
+    /// Whether only the holder of the Lease writes.
+    pub(crate) leader_election: Option<bool>,
+    /// Where probes and metrics are answered.
+    pub(crate) listen: Option<String>,
+    /// How nodes are chosen.
+    pub(crate) policy: Option<String>,
+    /// Labels that a node must have for pods to be placed there.
+    pub(crate) node_selector: Option<BTreeMap<String, String>>,
+    /// The extended resource whose units are whole GPUs.
+    pub(crate) device_resource: Option<String>,
+    /// What is logged.
+    pub(crate) log_level: Option<LogLevel>,
+    /// One JSON object per line instead of text.
+    pub(crate) log_json: Option<bool>,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+}
+
+/// What holds where nobody says anything.
+pub(crate) const SCHEDULER_NAME: &str = "dovetail";
+pub(crate) const LEASE: &str = "kube-system/dovetail";
+pub(crate) const LISTEN: &str = "127.0.0.1:10251";
+pub(crate) const POLICY: &str = "dovetail";
+pub(crate) const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+
+impl SchedulerSection {
+    /// Refuses what no scheduler could start with.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if let Some(lease) = self.lease.as_deref().filter(|lease| split_lease(lease).is_none()) {
+            let problem = "expected a namespace and a name, such as kube-system/dovetail";
+            return Err(format!("scheduler.lease = \"{lease}\": {problem}"));
+        }
+        if let Some(policy) = &self.policy
+            && !POLICIES.iter().any(|(name, _)| name == policy)
+        {
+            let names = POLICIES.map(|(name, _)| name).join(", ");
+            return Err(format!("scheduler.policy = \"{policy}\": expected one of {names}"));
+        }
+        let texts = [
+            ("scheduler_name", &self.scheduler_name),
+            ("listen", &self.listen),
+            ("device_resource", &self.device_resource),
+        ];
+        match texts.iter().find(|(_, text)| text.as_deref() == Some("")) {
+            Some((name, _)) => Err(format!("scheduler.{name} = \"\": expected a text")),
+            None => Ok(()),
+        }
+    }
+
+    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+        let text = |name, value: &Option<String>, default: &str| {
+            (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
+        };
+        let switch = |name, value: Option<bool>, default: bool| {
+            (name, value.unwrap_or(default).to_string(), value.is_some())
+        };
+        let labels = self.node_selector.iter().flatten();
+        let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+        let selector = if labels.is_empty() { "every node".to_owned() } else { labels.join(",") };
+        let level = self.log_level.unwrap_or_default().to_possible_value();
+        let level = level.map(|value| value.get_name().to_owned()).unwrap_or_default();
+        vec![
+            text("scheduler.scheduler_name", &self.scheduler_name, SCHEDULER_NAME),
+            text("scheduler.lease", &self.lease, LEASE),
+            switch("scheduler.leader_election", self.leader_election, true),
+            text("scheduler.listen", &self.listen, LISTEN),
+            text("scheduler.policy", &self.policy, POLICY),
+            ("scheduler.node_selector", selector, self.node_selector.is_some()),
+            text("scheduler.device_resource", &self.device_resource, DEVICE_RESOURCE),
+            ("scheduler.log_level", level, self.log_level.is_some()),
+            switch("scheduler.log_json", self.log_json, false),
+        ]
+    }
+}
+
+/// Namespace and name of a Lease.
+pub(crate) fn split_lease(text: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = text.split_once('/')?;
+    let is_whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    is_whole.then_some((namespace, name))
+}

@@ -1,0 +1,268 @@
+//! The commands that speak to a cluster, against a server in miniature.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dovetail_testkit::{FakeApi, Shape};
+use serde_json::{Value, json};
+
+use crate::program::Folder;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a kubeconfig of the server.
+fn connected(api: &FakeApi) -> Folder {
+    let folder = Folder::new();
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": api.url()}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    folder.write("kubeconfig", &config.to_string());
+    folder
+}
+
+fn pod(name: &str, gpus: u32) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"schedulerName": "dovetail", "containers": [
+        {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}}}]}})
+}
+
+fn with(mut pod: Value, field: &str, value: Value) -> Value {
+    pod["spec"][field] = value;
+    pod
+}
+
+/// Nodes `n0` and `n1` with eight GPUs each, and these pods.
+fn cluster(pods: &[Value]) -> FakeApi {
+    let api = FakeApi::start().expect("a free port");
+    let shape = "8xH100".parse::<Shape>().expect("a shape");
+    for name in ["n0", "n1"] {
+        api.create("nodes", "", &shape.node(name)).expect("a new node");
+        let ready = json!({"spec": {"taints": null}});
+        api.merge("nodes", "", name, "", &ready).expect("a node that takes pods");
+    }
+    api.create("namespaces", "", &json!({"metadata": {"name": "team"}})).expect("a new namespace");
+    for pod in pods {
+        api.create("pods", "team", pod).expect("a new pod");
+    }
+    api
+}
+
+/// Two pods that run, two that wait, and one of each kind that is not placed.
+fn busy() -> FakeApi {
+    let foreign = with(pod("foreign", 4), "schedulerName", json!("default-scheduler"));
+    let missing = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]);
+    cluster(&[
+        with(pod("large", 8), "nodeName", json!("n0")),
+        with(foreign, "nodeName", json!("n1")),
+        with(pod("first", 8), "priority", json!(5)),
+        with(pod("picky", 2), "nodeSelector", json!({"zone": "z"})),
+        with(pod("gated", 1), "schedulingGates", json!([{"name": "example.com/g"}])),
+        with(pod("claims", 1), "volumes", missing),
+        with(pod("others", 1), "schedulerName", json!("default-scheduler")),
+    ])
+}
+
+#[test]
+fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
+    let api = busy();
+    let folder = connected(&api);
+    let before = api.revision();
+    let why = |name: &str| folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+    let state = |name: &str| why(name)["state"].as_str().map(str::to_owned).unwrap_or_default();
+    let states = ["large", "first", "picky", "gated", "claims", "others"].map(state);
+    let expected = ["placed", "waits", "waits", "gated", "left_untouched", "not_ours"];
+    assert_eq!(states, expected.map(str::to_owned));
+    let first = why("pod/first");
+    assert_eq!(first["message"], "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.");
+    assert_eq!((&first["in_line"]["place"], &first["line_length"]), (&json!(1), &json!(2)));
+    assert_eq!(first["in_line"]["priority"], 5);
+    assert_eq!(first["relaxations"], json!([]));
+    let picky = why("picky");
+    assert_eq!(picky["relaxations"], json!([["selector"]]));
+    assert_eq!(picky["in_line"]["place"], 2);
+    let reason = "node(s) didn't match Pod's node affinity/selector";
+    assert_eq!(picky["obstacles"], json!([[{"nodes": 2, "reason": reason}]]));
+
+    let told = folder.call("why picky --kubeconfig kubeconfig").out;
+    for line in [
+        "team/picky",
+        "place in line  2 of 2",
+        "       2  node(s) didn't match Pod's node affinity/selector",
+        "  its node selector and node affinity",
+    ] {
+        assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
+    }
+    let none = folder.call("why nobody -n elsewhere --kubeconfig kubeconfig");
+    assert_eq!(none.code, Some(2));
+    assert!(none.err.contains("no pod nobody in namespace elsewhere"), "{}", none.err);
+    assert_eq!(api.revision(), before, "questions write nothing");
+}
+
+#[test]
+fn queue_and_top_show_who_waits_and_who_holds_what() {
+    let api = busy();
+    let folder = connected(&api);
+    let queue = folder.json("queue --kubeconfig kubeconfig");
+    let line: Vec<(&str, i64)> = queue["waiting"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|job| (job["job"].as_str().unwrap(), job["gpu_milli"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(line, [("team/first", 8_000), ("team/picky", 2_000)]);
+    let told = folder.call("queue --kubeconfig kubeconfig").out;
+    assert!(told.starts_with("2 waiting, for 10 GPUs\n"), "{told}");
+    let rows = folder.call("queue --kubeconfig kubeconfig --output csv").out;
+    assert!(rows.starts_with("place,job,queue,priority,pods,gpu_milli,waited_ms,reason,message\n"));
+
+    let top = folder.json("top --kubeconfig kubeconfig");
+    let node = |at: usize| {
+        let node = &top["nodes"][at];
+        ["gpus", "held", "free"].map(|key| node[key].as_i64().unwrap())
+    };
+    assert_eq!([node(0), node(1)], [[8, 8, 0], [8, 4, 4]]);
+    let holder = json!([{"pod": "team/foreign", "gpus": 4, "is_ending": false}]);
+    assert_eq!(top["nodes"][1]["holders"], holder);
+    let told = folder.call("top --kubeconfig kubeconfig").out;
+    assert!(told.starts_with("12 of 16 GPUs held, on 2 nodes\n"), "{told}");
+    assert!(told.contains("team/large (8)"), "{told}");
+}
+
+/// A scheduler on its own; it ends with the value.
+struct Running(Child);
+
+impl Running {
+    fn start(folder: &Folder, flags: &str) -> Self {
+        let line = format!("scheduler --kubeconfig kubeconfig {flags}");
+        let mut command = folder.command(&line);
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
+    }
+
+    /// Asks it to stop; what it has said by then.
+    fn stop(mut self) -> String {
+        let pid = self.0.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(asked.expect("the program kill").success());
+        let mut out = String::new();
+        let stdout = self.0.stdout.take().expect("a pipe");
+        let mut stdout = stdout;
+        stdout.read_to_string(&mut out).expect("text");
+        assert!(self.0.wait().expect("an end").success());
+        out
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the test has noticed.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn until(enough: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !enough() {
+        assert!(begun.elapsed() < PATIENCE, "nothing happened in time");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_recorded_scheduler_replays_bit_for_bit() {
+    let pods: Vec<Value> = (0..12).map(|at| pod(&format!("p{at}"), 1 << (at % 3))).collect();
+    let api = cluster(&pods);
+    let folder = connected(&api);
+    let scheduler =
+        Running::start(&folder, "--listen 127.0.0.1:0 --no-leader-election --record log");
+    // 28 GPUs are asked for, 16 are there.
+    let gpus_held = || {
+        let held = |pod: &Value| {
+            let is_bound = pod["spec"]["nodeName"].is_string();
+            let gpus = &pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"];
+            gpus.as_str().filter(|_| is_bound).map_or(0, |gpus| gpus.parse::<u32>().unwrap())
+        };
+        api.all("pods").iter().map(held).sum::<u32>()
+    };
+    until(|| gpus_held() == 16);
+    for bound in api.bound() {
+        let now = json!({"gracePeriodSeconds": 0});
+        api.delete("pods", &bound.namespace, &bound.pod, &now).expect("a pod that ends");
+    }
+    until(|| gpus_held() == 12);
+    scheduler.stop();
+    let replayed = folder.json("sim replay log");
+    assert!(replayed["divergence"].is_null(), "{replayed}");
+    assert!(replayed["actions"].as_u64() >= Some(12), "{replayed}");
+    // What is not as it was recorded is found.
+    let text = folder.read("log");
+    let changed = text.replacen("\"node\":\"n1\",\"devices\"", "\"node\":\"n0\",\"devices\"", 1);
+    assert_ne!(changed, text);
+    folder.write("changed", &changed);
+    assert_eq!(folder.call("sim replay changed").code, Some(4));
+    let again = folder.call("scheduler --kubeconfig kubeconfig --record log");
+    assert_eq!(again.code, Some(2));
+    assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
+}
+
+/// A request without a client of its own; the answer as it comes.
+fn http(address: &str, method: &str, path: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[test]
+fn a_dry_run_beside_another_scheduler_reports_what_it_left_idle() {
+    let of = |name: &str, gpus| with(pod(name, gpus), "schedulerName", json!("default-scheduler"));
+    let api = cluster(&[of("a", 8), of("b", 8)]);
+    let folder = connected(&api);
+    let before = api.revision();
+    // A port that is free now; another program would have to take it within the moment.
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let address = free.expect("a free port").to_string();
+    let scheduler = Running::start(
+        &folder,
+        &format!(
+            "--listen {address} --dry-run --of default-scheduler --gpu-price H100=3600 --output json"
+        ),
+    );
+    let decided = |pods: u32| {
+        let count = format!("scheduler_schedule_attempts_total{{result=\"scheduled\"}} {pods}\n");
+        until(|| http(&address, "GET", "/metrics", "").is_ok_and(|text| text.contains(&count)));
+    };
+    decided(2);
+    assert_eq!(api.revision(), before, "a dry run writes nothing");
+    // The other scheduler takes the second node for the first pod, and leaves the second one waiting.
+    let binding = json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}});
+    let server = api.url().trim_start_matches("http://").to_owned();
+    let path = "/api/v1/namespaces/team/pods/a/binding";
+    let bound = http(&server, "POST", path, &binding.to_string()).expect("an answer");
+    assert!(bound.starts_with("HTTP/1.1 201"), "{bound}");
+    // When it has decided about a later pod, it has seen the bind.
+    let later = json!({"metadata": {"name": "later"}, "spec": {
+        "schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]}});
+    api.create("pods", "team", &later).expect("a new pod");
+    decided(3);
+    let report: Value = serde_json::from_str(&scheduler.stop()).expect("a report");
+    let count = |key: &str| report[key].as_u64().unwrap_or_else(|| panic!("{key} in {report}"));
+    assert_eq!(count("pods_on_same_node") + count("pods_on_other_node"), 1, "{report}");
+    assert_eq!((count("pods_open"), count("pods_gone")), (2, 0), "{report}");
+    let idle = &report["idle"][0];
+    assert_eq!(idle["gpu_model"], "NVIDIA-H100-80GB-HBM3");
+    // 3,600 USD per hour are a thousand micro-USD for each millisecond.
+    let (gpu_ms, usd) = (idle["gpu_ms"].as_u64().unwrap(), idle["usd_micros"].as_u64().unwrap());
+    assert_eq!((usd, gpu_ms % 8), (gpu_ms * 1_000, 0));
+    assert!(gpu_ms >= 8 * count("longest_ms"), "{report}");
+}

@@ -1,0 +1,161 @@
+//! What another policy would have chosen at each recorded decision, the cluster being as it was.
+//!
+//! The other policy is asked before each decision; then the recorded one is carried out. So both stand before the
+//! same cluster every time, and a difference is a difference of taste and not of what went before.
+
+use std::io::BufRead;
+
+use dovetail_model::{
+    Action, Event, HeldDevices, Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId,
+};
+use dovetail_plan::{Engine, PolicySpec, View};
+use serde::Serialize;
+
+use super::replay::{Line, Lines};
+use crate::record::{RecordError, Step};
+
+/// Differences that are listed; the rest is counted.
+const LISTED: usize = 20;
+
+/// What the other policy would have chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WhatIf {
+    /// Version of the program that wrote the recording.
+    pub recorded_by: String,
+    /// Name of the policy that decided.
+    pub recorded_policy: String,
+    /// Name of the policy that was asked.
+    pub policy: String,
+    /// Jobs that were placed.
+    pub decisions: u64,
+    /// Jobs for which it would have chosen the same nodes.
+    pub same_nodes: u64,
+    /// Jobs for which it would have chosen other nodes.
+    pub other_nodes: u64,
+    /// Jobs that it would not have placed at all.
+    pub not_placed: u64,
+    /// The first differences.
+    pub differences: Vec<Difference>,
+}
+
+/// A job that the two policies place differently.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Line of the recording, from 1.
+    pub line: u64,
+    /// When it was decided, in milliseconds.
+    pub now_ms: u64,
+    /// Name of the job.
+    pub job: String,
+    /// The nodes of its pods, as recorded, in the order of names.
+    pub recorded: Vec<String>,
+    /// The nodes that the other policy would have chosen; none if it would not have placed it.
+    pub chosen: Vec<String>,
+}
+
+/// One placed pod as it was recorded.
+type Placed = (PodId, NodeName, HeldDevices);
+
+/// Asks another policy at each decision of a recording.
+///
+/// # Errors
+/// As [`replay`](super::replay()).
+pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<WhatIf, RecordError> {
+    let mut lines = Lines::of(file, input);
+    let header = lines.header()?;
+    let mut report = WhatIf {
+        recorded_by: header.build,
+        recorded_policy: header.engine.policy.name.clone(),
+        policy: policy.name.clone(),
+        decisions: 0,
+        same_nodes: 0,
+        other_nodes: 0,
+        not_placed: 0,
+        differences: Vec::new(),
+    };
+    let config = dovetail_plan::EngineConfig { policy, ..header.engine };
+    let engine = Engine::new(config, &header.snapshot);
+    let mut engine = engine.map_err(|error| lines.problem(&error.to_string()))?;
+    while let Line::Step(step) = lines.step_or_end()? {
+        let line = lines.line();
+        let followed = follow(&mut engine, step, line, &mut report);
+        followed.map_err(|problem| lines.problem(&problem))?;
+    }
+    Ok(report)
+}
+
+fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Result<(), String> {
+    let now_ms = step.now_ms;
+    for event in step.events {
+        engine.apply(event, now_ms).map_err(|error| error.to_string())?;
+    }
+    for (id, placed) in by_job(step.actions) {
+        let known = engine.job(id).cloned();
+        let job = known.ok_or_else(|| format!("job {} is placed and was never submitted", id.0))?;
+        let asked = engine.what_if_job(&job, &View::Now).map_err(|error| error.to_string())?;
+        let mut recorded: Vec<String> =
+            placed.iter().map(|(_, node, _)| node.to_string()).collect();
+        let chosen = asked.unwrap_or_default().into_iter().map(|pod| pod.node.to_string());
+        let mut chosen: Vec<String> = chosen.collect();
+        recorded.sort_unstable();
+        chosen.sort_unstable();
+        report.decisions += 1;
+        match (chosen == recorded, chosen.is_empty()) {
+            (true, _) => report.same_nodes += 1,
+            (false, true) => report.not_placed += 1,
+            (false, false) => report.other_nodes += 1,
+        }
+        if chosen != recorded && report.differences.len() < LISTED {
+            let job = job.name.clone();
+            report.differences.push(Difference { line, now_ms, job, recorded, chosen });
+        }
+        carry_out(engine, job, placed, now_ms)?;
+    }
+    Ok(())
+}
+
+/// Binds by job, in the order of the decisions.
+fn by_job(actions: Vec<Action>) -> Vec<(JobId, Vec<Placed>)> {
+    let mut jobs: Vec<(JobId, Vec<Placed>)> = Vec::new();
+    for action in actions {
+        let Action::Bind { pod, node, devices } = action else { continue };
+        match jobs.last_mut().filter(|(job, _)| *job == pod.job) {
+            Some((_, placed)) => placed.push((pod, node, devices)),
+            None => jobs.push((pod.job, vec![(pod, node, devices)])),
+        }
+    }
+    jobs
+}
+
+/// The job runs where it was recorded to run.
+fn carry_out(
+    engine: &mut Engine,
+    mut job: Job,
+    placed: Vec<Placed>,
+    now_ms: u64,
+) -> Result<(), String> {
+    let mut holdings = Vec::new();
+    for (pod, node, devices) in placed {
+        let set = job.pod_sets.get_mut(usize::from(pod.pod_set));
+        let set = set.ok_or_else(|| format!("job {} has no pod set {}", job.name, pod.pod_set))?;
+        set.present += 1;
+        holdings.push(Holding {
+            id: HoldingId(0),
+            node,
+            owner: Owner::Pod(pod),
+            phase: Phase::Assumed,
+            reservation: None,
+            resources: set.requirement.resources.clone(),
+            devices,
+            counts_into: set.requirement.counts_into.clone(),
+            attachments: set.requirement.attachments.clone(),
+        });
+    }
+    job.start_ms = Some(now_ms);
+    let ended = Event::Ended { job: job.id };
+    let runs = Event::Adopted { job: Box::new(job), holdings };
+    for event in [ended, runs] {
+        engine.apply(event, now_ms).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
