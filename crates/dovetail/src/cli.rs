@@ -6,7 +6,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, Valu
 use crate::app::App;
 #[cfg(feature = "scheduler")]
 use crate::commands::live;
-use crate::commands::{config, demo, markdown_help, sim, trace, usage};
+use crate::commands::{audit, config, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
 use crate::output::style::Color;
 use crate::settings::{SettingFlags, Settings};
@@ -33,6 +33,8 @@ enum Command {
     /// Read what GPUs did while somebody held them.
     #[command(subcommand)]
     Usage(usage::Command),
+    /// Find what wastes GPUs in a Kubernetes cluster, in money, with what mends it.
+    Audit(Box<audit::AuditFlags>),
     /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
     Demo(Box<demo::DemoFlags>),
     /// Schedule the pods of a Kubernetes cluster.
@@ -82,6 +84,7 @@ impl Cli {
             Command::Sim(command) => command.run(&app),
             Command::Trace(command) => command.run(&app),
             Command::Usage(command) => command.run(&app),
+            Command::Audit(flags) => audit::run(&app, &flags),
             Command::Demo(flags) => demo::run(&app, &flags),
             #[cfg(feature = "scheduler")]
             Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),

@@ -25,12 +25,14 @@ Exit codes:
   1  another failure, such as a file that cannot be opened
   2  wrong usage: an unknown flag, a value that does not exist, a bad setting
   3  bad input data: the message names file, line and column
-  4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged";
+  4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged
+  5  an audit found something as bad as --fail-on says, or worse";
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const BAD_INPUT: u8 = 3;
 const VIOLATED: u8 = 4;
+const FOUND: u8 = 5;
 
 /// The command line or a setting asks for something that does not exist.
 #[derive(Debug)]
@@ -66,6 +68,10 @@ pub(crate) struct Violated(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Diverged(pub(crate) String);
 
+/// An audit found what it is to fail on.
+#[derive(Debug)]
+pub(crate) struct Found(pub(crate) String);
+
 macro_rules! plain_error {
     ($($name:ident),*) => {$(
         impl std::fmt::Display for $name {
@@ -76,7 +82,7 @@ macro_rules! plain_error {
         impl std::error::Error for $name {}
     )*};
 }
-plain_error!(UsageError, BadInput, Violated, Diverged);
+plain_error!(UsageError, BadInput, Violated, Diverged, Found);
 
 /// Tells an error, if there is one, and turns the outcome into the exit code.
 pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
@@ -119,6 +125,9 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if cause.is::<BadInput>() || cause.is::<BaselineError>() {
         return Some(BAD_INPUT);
+    }
+    if cause.is::<Found>() {
+        return Some(FOUND);
     }
     // The program alone decides what goes into a report.
     if cause.is::<Violated>() || cause.is::<Diverged>() || cause.is::<ReportError>() {

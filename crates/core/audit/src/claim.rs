@@ -6,6 +6,7 @@
 //! finding has the time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Add, Sub};
 
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_model::Money;
@@ -42,7 +43,7 @@ pub struct Claim {
 
 /// Device-time with what the priced part of it costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WastedTime {
+pub struct PricedTime {
     /// In milli-GPU × ms.
     pub gpu_milli_ms: i128,
     /// The part that has a price.
@@ -51,7 +52,7 @@ pub struct WastedTime {
     price_units: i128,
 }
 
-impl WastedTime {
+impl PricedTime {
     /// What the priced part costs, cut off to the micro-dollar, so that findings together never cost more
     /// than the waste they share; `None` if there is time and none of it has a price.
     pub fn cost(self) -> Option<Money> {
@@ -60,7 +61,13 @@ impl WastedTime {
         (!unknown).then(|| Money::micros(micros as i64))
     }
 
-    fn add(&mut self, gpu_milli: i64, span: Span, usd_micros_per_gpu_hour: Option<i64>) {
+    /// Adds a part of a device.
+    pub(crate) fn add_interval(&mut self, waste: &DeviceWaste) {
+        let interval = waste.interval;
+        self.add_part(interval.gpu_milli, interval.span, waste.usd_micros_per_gpu_hour);
+    }
+
+    fn add_part(&mut self, gpu_milli: i64, span: Span, usd_micros_per_gpu_hour: Option<i64>) {
         let time = i128::from(gpu_milli) * i128::from(span.to_ms - span.from_ms);
         self.gpu_milli_ms += time;
         if let Some(price) = usd_micros_per_gpu_hour {
@@ -70,13 +77,33 @@ impl WastedTime {
     }
 }
 
-/// All that is wasted, whoever claims it.
-pub fn all_waste(intervals: &[DeviceWaste]) -> WastedTime {
-    let mut all = WastedTime::default();
-    for DeviceWaste { interval, usd_micros_per_gpu_hour, .. } in intervals {
-        if interval.state.is_waste() {
-            all.add(interval.gpu_milli, interval.span, *usd_micros_per_gpu_hour);
+impl Add for PricedTime {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            gpu_milli_ms: self.gpu_milli_ms + other.gpu_milli_ms,
+            priced_gpu_milli_ms: self.priced_gpu_milli_ms + other.priced_gpu_milli_ms,
+            price_units: self.price_units + other.price_units,
         }
+    }
+}
+
+impl Sub for PricedTime {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self {
+            gpu_milli_ms: self.gpu_milli_ms - other.gpu_milli_ms,
+            priced_gpu_milli_ms: self.priced_gpu_milli_ms - other.priced_gpu_milli_ms,
+            price_units: self.price_units - other.price_units,
+        }
+    }
+}
+
+/// All that is wasted, whoever claims it.
+pub fn all_waste(intervals: &[DeviceWaste]) -> PricedTime {
+    let mut all = PricedTime::default();
+    for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
+        all.add_interval(waste);
     }
     all
 }
@@ -85,9 +112,9 @@ pub fn all_waste(intervals: &[DeviceWaste]) -> WastedTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Its own.
-    pub claimed: WastedTime,
+    pub claimed: PricedTime,
     /// Wasted time it explains too, and that an earlier finding has: “also affected”.
-    pub contested: WastedTime,
+    pub contested: PricedTime,
 }
 
 /// Serves the claims of findings; the answers stand in the order of the findings.
@@ -152,8 +179,8 @@ fn serve(claim: &Claim, pieces: &mut Vec<Piece>, settled: &mut Settled) {
         let contested_milli = piece.taken_milli.min(*open_milli - got_milli);
         piece.taken_milli += got_milli;
         *open_milli -= got_milli + contested_milli;
-        settled.claimed.add(got_milli, span, price);
-        settled.contested.add(contested_milli, span, price);
+        settled.claimed.add_part(got_milli, span, price);
+        settled.contested.add_part(contested_milli, span, price);
     }
 }
 
@@ -284,7 +311,7 @@ mod tests {
             prop_assert_eq!(settled.iter().map(times).collect::<Vec<_>>(), expected);
             // In time and in money: together never more than there is.
             let claimed: i128 = settled.iter().map(|settled| settled.claimed.gpu_milli_ms).sum();
-            let cost = |time: WastedTime| time.cost().unwrap_or(Money::ZERO);
+            let cost = |time: PricedTime| time.cost().unwrap_or(Money::ZERO);
             let claimed_cost: Money = settled.iter().map(|settled| cost(settled.claimed)).sum();
             let all = all_waste(&wasted);
             prop_assert!(claimed <= all.gpu_milli_ms);

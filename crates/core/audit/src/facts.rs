@@ -74,7 +74,7 @@ impl Node {
 }
 
 /// GPUs of one resource name on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gpus {
     /// Model, where known.
     pub model: Option<String>,
@@ -110,7 +110,8 @@ impl Workload {
         let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
         for container in self.template.containers.iter().filter(|c| c.kind != ContainerKind::Init) {
             for (resource, count) in container.gpu_limits() {
-                *needs.entry(resource).or_default() += count;
+                let need = needs.entry(resource).or_default();
+                *need = need.saturating_add(count);
             }
         }
         for container in self.template.containers.iter().filter(|c| c.kind == ContainerKind::Init) {

@@ -12,20 +12,28 @@
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `suppress` | findings that somebody ignores, and who |
 //! | `claim` | wasted time, claimed once |
+//! | `moment` | one moment as a month: what every part of every GPU is |
+//! | `report` | all of it in money, and what is left after each layer of findings |
 
 mod catalogue;
 mod checks;
 mod claim;
 mod facts;
 mod finding;
+mod moment;
+mod report;
 mod suppress;
 
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
-pub use claim::{Claim, DeviceWaste, Settled, WastedTime, all_waste, settle};
+pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use facts::{
     Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node, ObjectRef,
     Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,
 };
 pub use finding::{Evidence, Finding, group};
+pub use moment::{
+    Demand, DeviceStates, Held, HeldState, MONTH_MS, Moment, NodeGpus, Slice, Units, device_states,
+};
+pub use report::{NodePrice, Priced, Report, Rung, report};
 pub use suppress::{Suppression, SuppressionPolicy, suppress};

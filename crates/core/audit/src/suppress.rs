@@ -1,6 +1,6 @@
 //! Findings that somebody ignores.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::Finding;
@@ -30,6 +30,10 @@ pub struct SuppressionPolicy {
 /// Marks the findings that are ignored: by the policy first, else by the annotation `dovetail.dev/ignore` of the
 /// workload. A marked finding keeps its claims.
 pub fn suppress(findings: &mut [Finding], facts: &Facts, policy: &SuppressionPolicy) {
+    let mut asked: BTreeMap<&ObjectRef, Vec<&BTreeSet<String>>> = BTreeMap::new();
+    for workload in facts.workloads.iter().filter(|workload| !workload.ignores.is_empty()) {
+        asked.entry(&workload.owner).or_default().push(&workload.ignores);
+    }
     for finding in findings {
         let id = finding.check.id;
         if policy.never.contains(id) {
@@ -39,10 +43,9 @@ pub fn suppress(findings: &mut [Finding], facts: &Facts, policy: &SuppressionPol
             let is_object = suppression.object.as_ref().is_none_or(|of| *of == finding.object);
             is_object && suppression.check.eq_ignore_ascii_case(id)
         });
-        let owner = || facts.workloads.iter().find(|workload| workload.owner == finding.object);
         let annotated = || {
-            let ignores = &owner()?.ignores;
-            ignores.iter().any(|ignored| ignored.eq_ignore_ascii_case(id)).then(|| Suppression {
+            let mut ignores = asked.get(&finding.object)?.iter().copied().flatten();
+            ignores.any(|ignored| ignored.eq_ignore_ascii_case(id)).then(|| Suppression {
                 check: id.to_owned(),
                 object: Some(finding.object.clone()),
                 by: "annotation dovetail.dev/ignore".to_owned(),

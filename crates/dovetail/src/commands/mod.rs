@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod demo;
 mod demo_traces;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Output {
     /// For people, at most 100 columns wide
     #[default]
+    #[value(alias = "terminal")]
     Table,
     /// One object; the keys are a promise (docs/json.md)
     Json,
@@ -23,6 +24,10 @@ pub(crate) enum Output {
     Csv,
     /// One file with plots that needs nothing else
     Html,
+    /// For a pull request or a page of notes
+    Markdown,
+    /// SARIF 2.1.0, for tools that show findings
+    Sarif,
 }
 
 impl Output {
@@ -33,6 +38,8 @@ impl Output {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Html => "html",
+            Self::Markdown => "markdown",
+            Self::Sarif => "sarif",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "",
     "sim",
     "sim run",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 13] = [
     "trace export",
     "usage",
     "usage idle",
+    "audit",
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! The program as its users meet it: help, results, errors, exit codes.
 
+mod audit;
 mod behaviour;
 mod duty_cycles;
 mod errors;

@@ -12,16 +12,27 @@
 //! | [`announce`] | conditions and events out |
 //! | [`lead`] | who may write |
 //! | [`schedule`] | all of it together: a scheduler |
+//! | [`dump`] | objects from files |
+//! | [`facts`] | objects as facts that checks can be run on |
 //!
-//! The first three and [`status`] know neither server nor clock.
+//! The first three, [`status`], [`dump`] and [`facts`] know neither server nor clock; the rest needs the feature
+//! `client`.
 
+#[cfg(feature = "client")]
 pub mod announce;
+#[cfg(feature = "client")]
 pub mod bind;
+#[cfg(feature = "client")]
 pub mod client;
+pub mod dump;
+pub mod facts;
+#[cfg(feature = "client")]
 pub mod lead;
 pub mod object;
+#[cfg(feature = "client")]
 pub mod schedule;
 pub mod status;
 pub mod translate;
+#[cfg(feature = "client")]
 pub mod watch;
 pub mod world;

@@ -103,6 +103,15 @@ impl PriceBook {
             .map_or(Price::Unknown, |(row, origin)| Price::Known(known(row, origin, purchase)))
     }
 
+    /// The GPU model of an instance type of the built-in book, for nodes whose labels name none; `None` if the
+    /// book does not know the type.
+    pub fn model_of_instance(instance_type: &str) -> Option<&'static str> {
+        let rows = include_str!("../data/price_book.csv").lines().skip(1);
+        let mut cells =
+            rows.filter_map(|row| Some((row.split_once(',')?.0, row.rsplit_once(',')?.1)));
+        cells.find(|(_, named)| *named == instance_type).map(|(model, _)| model)
+    }
+
     /// The canonical names of all models with a price in any layer, in alphabetical order.
     pub fn gpu_models(&self) -> Vec<&str> {
         let names = self.assumed.keys().chain(self.overrides.keys()).chain(self.built_in.keys());
@@ -153,6 +162,12 @@ fn embedded() -> Result<Rows, PriceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_type_names_its_model() {
+        assert_eq!(PriceBook::model_of_instance("p5.48xlarge"), Some("H100"));
+        assert_eq!(PriceBook::model_of_instance("p5"), None);
+    }
 
     #[test]
     fn every_embedded_row_says_place_purchase_source_and_day() {

@@ -25,6 +25,7 @@
 mod book;
 mod error;
 mod gpu_model;
+mod place;
 mod price;
 mod rank;
 mod table;
@@ -33,6 +34,7 @@ mod usd;
 pub use book::PriceBook;
 pub use error::PriceError;
 pub use gpu_model::canonical_gpu_model;
+pub use place::{NodePlace, node_place};
 pub use price::{KnownPrice, Origin, Price, Purchase};
 pub use rank::DEFAULT_PLACES;
 pub use usd::{MAX_USD_MICROS_PER_GPU_HOUR, format_usd_micros, parse_usd_micros};

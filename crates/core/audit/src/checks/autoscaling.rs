@@ -34,9 +34,10 @@ const DEVICE_MILLI: i64 = 1000;
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
     for workload in view.gpu_workloads() {
-        let per_pod: i64 = workload.gpus_per_pod().into_values().sum();
+        let per_pod = workload.gpus_per_pod().into_values().fold(0, i64::saturating_add);
         for (_, node) in view.pods_on_gpu_nodes(workload) {
-            *requested.entry(&node.node.name).or_default() += per_pod;
+            let sum = requested.entry(&node.node.name).or_default();
+            *sum = sum.saturating_add(per_pod);
         }
     }
     for workload in view.facts.workloads.iter().filter(|workload| !workload.is_daemon()) {
@@ -44,7 +45,7 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
             let used = requested.get(&*node.node.name).copied().unwrap_or(0);
             let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
-            if 2 * used < all {
+            if used.saturating_mul(2) < all {
                 let finding = Finding::new(check, &workload.owner)
                     .with("annotation", annotation)
                     .with(

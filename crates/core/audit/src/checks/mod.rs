@@ -7,7 +7,9 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::node::NAME_LABEL;
 
 use crate::catalogue::{Check, check};
 use crate::facts::{Facts, Node, ObjectRef, Workload};
@@ -34,6 +36,7 @@ struct View<'a> {
     nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     most_gpus: BTreeMap<&'a str, i64>,
+    kinds: Vec<Node>,
 }
 
 impl<'a> View<'a> {
@@ -44,7 +47,7 @@ impl<'a> View<'a> {
             let most = most_gpus.entry(resource).or_default();
             *most = gpus.allocatable.max(*most);
         }
-        Self { facts, nodes, most_gpus }
+        Self { facts, nodes, most_gpus, kinds: kinds(facts) }
     }
 
     /// Nodes on which pods can ask for GPUs.
@@ -65,18 +68,46 @@ impl<'a> View<'a> {
         placed.collect()
     }
 
-    /// Nodes with the resource whose labels the workload accepts.
+    /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every check
+    /// one, with the most CPU and memory of them.
     fn nodes_meant_for<'b>(
         &'b self,
         workload: &'b Workload,
         resource: &'b str,
-    ) -> impl Iterator<Item = &'a Node> + use<'a, 'b> {
+    ) -> impl Iterator<Item = &'b Node> + use<'a, 'b> {
         let has = move |node: &&Node| node.gpus.get(resource).is_some_and(|g| g.allocatable > 0);
         let conditions = &workload.template.node_conditions;
         let accepts =
             move |node: &&Node| conditions.iter().all(|condition| condition.accepts(&node.node));
-        self.facts.nodes.iter().filter(has).filter(accepts)
+        let is_pinned = label_keys(workload).any(|key| OF_ONE_NODE.contains(&key));
+        let nodes = if is_pinned { &self.facts.nodes } else { &self.kinds };
+        nodes.iter().filter(has).filter(accepts)
     }
+}
+
+/// Labels that each node has for itself.
+const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, "kubernetes.io/hostname"];
+
+/// Labels that a workload asks of nodes.
+fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
+    let conditions = workload.template.node_conditions.iter();
+    conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
+}
+
+/// One node for all that have the same GPUs and taints, and the same labels as far as any workload asks:
+/// large clusters have few kinds of nodes and many workloads.
+fn kinds(facts: &Facts) -> Vec<Node> {
+    let keys: BTreeSet<&str> = facts.workloads.iter().flat_map(label_keys).collect();
+    let keys: Vec<&str> = keys.into_iter().filter(|key| !OF_ONE_NODE.contains(key)).collect();
+    let mut kinds: BTreeMap<_, Node> = BTreeMap::new();
+    for node in facts.nodes.iter().filter(|node| !node.gpus.is_empty()) {
+        let labels: Vec<Option<&str>> = keys.iter().map(|key| node.node.label(key)).collect();
+        let kind = kinds.entry((&node.gpus, &node.node.taints, labels));
+        let most = &mut kind.or_insert_with(|| node.clone()).node.allocatable;
+        most.cpu_milli = most.cpu_milli.max(node.node.allocatable.cpu_milli);
+        most.memory_bytes = most.memory_bytes.max(node.node.allocatable.memory_bytes);
+    }
+    kinds.into_values().collect()
 }
 
 fn pods_of(workload: &Workload) -> impl Iterator<Item = ObjectRef> {

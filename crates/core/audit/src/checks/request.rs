@@ -89,7 +89,7 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             let of = works.clone().filter_map(|container| {
                 container.requests.get(resource).or(container.limits.get(resource))
             });
-            of.sum()
+            of.fold(0, |sum, amount| sum.saturating_add(*amount))
         };
         for (resource, asked) in [("cpu", requested("cpu")), ("memory", requested("memory"))] {
             // A share on any node it may use is enough. Of all nodes the most generous counts.

@@ -166,7 +166,7 @@ fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
         for (resource, count) in workload.gpus_per_pod() {
             let most = view.nodes_meant_for(workload, resource);
             let most = most.map(|node| node.gpus[resource].allocatable).max().unwrap_or(0);
-            if 2 * count <= most {
+            if count.saturating_mul(2) <= most {
                 let finding = Finding::new(check, &workload.owner)
                     .with("rule", rule)
                     .with("GPUs of one pod", count)

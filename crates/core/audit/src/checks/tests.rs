@@ -347,6 +347,32 @@ fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
 }
 
 #[test]
+fn of_nodes_that_are_alike_the_most_generous_counts() {
+    let mut facts = healthy();
+    requests(&mut facts, SERVE, "cpu", 12_001);
+    // Another name and hostname make no other kind of node.
+    let mut larger = gpu_node("g2", "H100");
+    larger.node.labels.insert("kubernetes.io/hostname".into(), "g2".into());
+    larger.node.allocatable.cpu_milli = 96_008;
+    facts.nodes.push(larger);
+    assert_eq!(View::of(&facts).kinds.len(), 1);
+    assert_eq!(ids(&facts), [""; 0]);
+    // Whoever must go to the smaller one is told so.
+    let term = SelectorTerm {
+        key: "metadata.name".into(),
+        operator: requirement::Operator::In,
+        values: vec!["g1".into()],
+    };
+    let pinned = NodeCondition::node_affinity(vec![vec![term]]);
+    facts.workloads[SERVE].template.node_conditions = vec![pinned];
+    assert_eq!(ids(&facts), ["REQ-08"]);
+    // A label that somebody asks for tells kinds apart.
+    facts.nodes[2].node.labels.insert("model".into(), "other".into());
+    facts.workloads[TRAIN].template.node_conditions = vec![model_is("H100")];
+    assert_eq!(View::of(&facts).kinds.len(), 2);
+}
+
+#[test]
 fn ten_thousand_pods_of_one_owner_are_one_finding() {
     let mut facts = healthy();
     let pod = |index| Pod { name: format!("web-{index}"), node: Some("g1".into()) };

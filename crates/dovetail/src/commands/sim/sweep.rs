@@ -32,7 +32,7 @@ pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
             "runs": rows,
         })),
         Output::Csv => app.print(&csv_of(&rows)?),
-        Output::Table | Output::Html => app.print(&table_of(&rows)),
+        _ => app.print(&table_of(&rows)),
     }
 }
 

@@ -4,7 +4,7 @@ use dovetail_model::Quantity;
 use serde::{Deserialize, Deserializer, de};
 
 /// `null` is the same as absent: the API writes empty lists both ways.
-pub(super) fn nullable<'de, D, T>(input: D) -> Result<T, D::Error>
+pub(crate) fn nullable<'de, D, T>(input: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -19,7 +19,7 @@ pub(super) fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::E
 
 /// A quantity, written as text or as a plain number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Amount(pub(super) Quantity);
+pub(crate) struct Amount(pub(crate) Quantity);
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {

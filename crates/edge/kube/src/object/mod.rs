@@ -12,7 +12,7 @@ mod csi;
 mod device_class;
 mod disruption_budget;
 mod in_tree;
-mod json;
+pub(crate) mod json;
 mod label_selector;
 mod labels;
 mod meta;

@@ -3,6 +3,8 @@
 mod announce;
 mod bind;
 mod differential;
+mod dump;
+mod facts;
 mod freeze;
 mod history;
 mod lead;

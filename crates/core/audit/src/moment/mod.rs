@@ -1,0 +1,214 @@
+//! One moment of a cluster, as a month: what every part of every GPU is now, for as long as a month lasts.
+//!
+//! A snapshot has no past. It says who holds what, which pods have started, what is free; whether held GPUs
+//! compute it does not say, so that time is unknown and no waste is claimed for it. Why GPUs are free is
+//! asked of the engine: it is given the nodes, what they hold, and everything that waits, and the ledger
+//! names the causes.
+
+mod parts;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::device_time::{DeviceInterval, Span};
+use dovetail_ledger::{FreeCause, what_is_free};
+use dovetail_model::Snapshot;
+use dovetail_plan::Engine;
+use dovetail_plan::engine::{EngineConfig, EngineError};
+
+use crate::claim::DeviceWaste;
+use crate::facts::{Class, Facts, ObjectRef};
+use parts::{Part, parts_of};
+
+/// A month has 30 days, as everywhere in dovetail.
+pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
+
+/// GPUs, what holds them and what waits for them, at [`Facts::now_ms`].
+#[derive(Clone, Debug, Default)]
+pub struct Moment {
+    /// Nodes with GPUs.
+    pub nodes: Vec<NodeGpus>,
+    /// What pods hold.
+    pub held: Vec<Held>,
+    /// What waits, one world for each resource.
+    pub demand: Vec<Demand>,
+}
+
+/// GPUs of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeGpus {
+    /// Name of the node, which is among [`Facts::nodes`].
+    pub node: String,
+    /// Model, as its label names it.
+    pub model: Option<String>,
+    /// Physical GPUs.
+    pub gpus: i64,
+    /// How much of them is broken or not offered, in milli-GPU.
+    pub unavailable_milli: i64,
+    /// In what units pods ask for them.
+    pub units: Vec<Units>,
+}
+
+/// Units of one resource on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// Resource name, for example `nvidia.com/mig-1g.10gb`.
+    pub resource: String,
+    /// How many pods can ask for.
+    pub count: i64,
+    /// What one is of a GPU.
+    pub slice: Slice,
+}
+
+/// A part of a GPU: `part` of `of` equal slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Slices of it.
+    pub part: i64,
+    /// Slices of a whole GPU, at least 1.
+    pub of: i64,
+}
+
+impl Slice {
+    /// How much of a GPU so many of them are, in thousandths, cut off.
+    pub fn milli(self, count: i64) -> i64 {
+        1000 * count * self.part / self.of.max(1)
+    }
+}
+
+/// What a pod holds of a node's GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Node.
+    pub node: String,
+    /// Resource.
+    pub resource: String,
+    /// Place of the workload in [`Facts::workloads`].
+    pub workload: usize,
+    /// The pod.
+    pub pod: String,
+    /// Units of the resource.
+    pub units: i64,
+    /// What it does with them.
+    pub state: HeldState,
+}
+
+/// How far a pod that holds GPUs is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldState {
+    /// It was never ready.
+    Starting,
+    /// It is ready.
+    Ready,
+    /// It was ready and is not any more.
+    NotReady,
+    /// Its deletion has begun.
+    Terminating,
+}
+
+/// What waits for one resource.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// The resource, whose units are the devices of the world.
+    pub resource: String,
+    /// Nodes, what they hold and what waits.
+    pub world: Snapshot,
+}
+
+/// What every part of every GPU is.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceStates {
+    /// Intervals as long as the month, without prices.
+    pub intervals: Vec<DeviceWaste>,
+    /// For each device, the place of its node in [`Moment::nodes`].
+    pub node_of: Vec<usize>,
+}
+
+/// Milli-GPU by node and cause, for one resource; units count 1000 each.
+pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
+
+/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
+/// each device is.
+///
+/// # Errors
+/// A world that the engine does not take, which is a bug of whoever made it.
+pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
+    facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
+    let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
+    for demand in &moment.demand {
+        causes.insert(&demand.resource, causes_of(&demand.world)?);
+    }
+    let waiting_gangs = waiting_gangs(facts, moment);
+    let mut held: BTreeMap<&str, Vec<&Held>> = BTreeMap::new();
+    for one in &moment.held {
+        held.entry(&one.node).or_default().push(one);
+    }
+    let places: BTreeMap<String, usize> =
+        facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
+    let mut states = DeviceStates::default();
+    for (number, gpus) in moment.nodes.iter().enumerate() {
+        let Some(place) = places.get(&gpus.node) else { continue };
+        let node = &mut facts.nodes[*place];
+        let first = states.node_of.len() as u32;
+        node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
+        states.node_of.extend(node.devices.iter().map(|_| number));
+        let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
+        let parts = parts_of(gpus, node.node.condition, held, &causes, &waiting_gangs);
+        cut(&parts, first, facts.period, &mut states.intervals);
+    }
+    Ok(states)
+}
+
+fn causes_of(world: &Snapshot) -> Result<Causes, EngineError> {
+    let mut engine = Engine::new(EngineConfig::default(), world)?;
+    let picture = what_is_free(&mut engine, &[]);
+    let mut causes = Causes::new();
+    for piece in picture.pieces {
+        let of_node = causes.entry(piece.node.to_string()).or_default();
+        for (cause, gpu_milli) in piece.gpu_milli {
+            *of_node.entry(cause).or_default() += gpu_milli;
+        }
+    }
+    Ok(causes)
+}
+
+/// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only training with
+/// several pods works together as far as anybody can see.
+fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
+    let trains = |workload: usize| facts.workloads[workload].class == Some(Class::Training);
+    let mut missing: BTreeSet<&ObjectRef> = BTreeSet::new();
+    for workload in facts.workloads.iter().filter(|w| w.class == Some(Class::Training)) {
+        if workload.pods.iter().any(|pod| pod.node.is_none()) {
+            missing.insert(&workload.owner);
+        }
+    }
+    for held in moment.held.iter().filter(|held| trains(held.workload)) {
+        if held.state == HeldState::Starting {
+            missing.insert(&facts.workloads[held.workload].owner);
+        }
+    }
+    let workloads = facts.workloads.iter().enumerate();
+    let waits = workloads.filter(|(_, workload)| missing.contains(&workload.owner));
+    waits.map(|(number, _)| number).collect()
+}
+
+/// Lays parts one behind the other on devices.
+fn cut(parts: &[Part], first: u32, span: Span, intervals: &mut Vec<DeviceWaste>) {
+    const WHOLE: i64 = dovetail_model::device::WHOLE_DEVICE_MILLI;
+    let mut at_milli = 0;
+    for part in parts {
+        let mut left = part.gpu_milli;
+        while left > 0 {
+            let device = first + (at_milli / WHOLE) as u32;
+            let gpu_milli = left.min(WHOLE - at_milli % WHOLE);
+            let interval = DeviceInterval {
+                span,
+                gpu_milli,
+                state: part.state,
+                holder: part.holder,
+                signal: None,
+            };
+            intervals.push(DeviceWaste { device, interval, usd_micros_per_gpu_hour: None });
+            (left, at_milli) = (left - gpu_milli, at_milli + gpu_milli);
+        }
+    }
+}

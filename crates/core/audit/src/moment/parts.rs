@@ -1,0 +1,111 @@
+//! What the GPUs of one node are, in parts that together are all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::Condition;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+
+use super::{Causes, Held, HeldState, NodeGpus, Units};
+
+/// A part of a node's GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) gpu_milli: i64,
+    pub(super) state: DeviceState,
+    /// Number of the workload that holds it.
+    pub(super) holder: Option<u32>,
+}
+
+/// Everything that the GPUs of a node are; the parts sum to its GPUs.
+pub(super) fn parts_of(
+    node: &NodeGpus,
+    condition: Condition,
+    held: &[&Held],
+    causes: &BTreeMap<&str, Causes>,
+    waiting_gangs: &BTreeSet<usize>,
+) -> Vec<Part> {
+    let all_milli = node.gpus.max(0) * WHOLE_DEVICE_MILLI;
+    let plain = |gpu_milli, state| Part { gpu_milli, state, holder: None };
+    if condition == Condition::NotReady {
+        return vec![plain(all_milli, DeviceState::Unavailable)];
+    }
+    let unavailable_milli = node.unavailable_milli.clamp(0, all_milli);
+    let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable)];
+    for units in &node.units {
+        let mut taken = 0;
+        for held in held.iter().filter(|held| held.resource == units.resource) {
+            let gpu_milli = between(units, taken, taken + held.units);
+            let state = state_of(held, waiting_gangs.contains(&held.workload));
+            let holder = Some(held.workload as u32);
+            parts.push(Part { gpu_milli, state, holder });
+            taken += held.units;
+        }
+        let of_node = causes.get(&*units.resource).and_then(|causes| causes.get(&node.node));
+        parts.extend(free_parts(units, taken, condition, of_node));
+    }
+    fill(parts, all_milli)
+}
+
+/// What is free of a resource, by cause.
+fn free_parts(
+    units: &Units,
+    taken: i64,
+    condition: Condition,
+    causes: Option<&BTreeMap<FreeCause, i64>>,
+) -> Vec<Part> {
+    let free = |from, to, cause| Part {
+        gpu_milli: between(units, from, to),
+        state: DeviceState::Free(cause),
+        holder: None,
+    };
+    let cause = match condition {
+        Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
+        Condition::Starting => Some(FreeCause::Starting),
+        Condition::Ready | Condition::NotReady => None,
+    };
+    if cause.is_some() {
+        return vec![free(taken, units.count, cause)];
+    }
+    let mut parts = Vec::new();
+    let mut at = taken;
+    for (cause, unit_milli) in causes.into_iter().flatten() {
+        // To the engine each unit is one whole device.
+        let to = (at + unit_milli / WHOLE_DEVICE_MILLI).min(units.count);
+        parts.push(free(at, to, Some(*cause)));
+        at = to.max(at);
+    }
+    // What the engine says nothing about.
+    parts.push(free(at, units.count, None));
+    parts
+}
+
+/// The units from one place to another in milli-GPU; places behind each other add up exactly.
+fn between(units: &Units, from: i64, to: i64) -> i64 {
+    let at = |place: i64| units.slice.milli(place.clamp(0, units.count));
+    (at(to) - at(from)).max(0)
+}
+
+fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
+    match held.state {
+        HeldState::Starting => DeviceState::Provisioning,
+        HeldState::Ready if gang_waits => DeviceState::GangWait,
+        HeldState::Ready | HeldState::NotReady | HeldState::Terminating => DeviceState::Unknown,
+    }
+}
+
+/// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody spoke of.
+fn fill(parts: Vec<Part>, all_milli: i64) -> Vec<Part> {
+    let mut left = all_milli;
+    let mut filled: Vec<Part> = Vec::with_capacity(parts.len() + 1);
+    let unspoken = Part { gpu_milli: all_milli, state: DeviceState::Free(None), holder: None };
+    for mut part in parts.into_iter().chain([unspoken]) {
+        part.gpu_milli = part.gpu_milli.clamp(0, left);
+        left -= part.gpu_milli;
+        if part.gpu_milli > 0 {
+            filled.push(part);
+        }
+    }
+    filled
+}

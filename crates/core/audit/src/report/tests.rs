@@ -1,0 +1,130 @@
+//! Moments by hand, in money.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::{Condition, Money, Node as ModelNode, Snapshot};
+use proptest::prelude::*;
+
+use super::*;
+use crate::catalogue::Layer;
+use crate::facts::{Gpus, Node, ObjectRef, Pod, Workload};
+use crate::moment::{Demand, Held, HeldState, NodeGpus, Slice, Units, device_states};
+
+const GPU: &str = "nvidia.com/gpu";
+const HOUR_MS: u64 = 3_600_000;
+const NOW_MS: u64 = 1_000 * HOUR_MS;
+
+/// Nodes of so many GPUs: ready, cordoned for ten hours, or not ready; and how many of the GPUs pods hold.
+fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
+    let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+    let mut moment = Moment::default();
+    let mut world = Snapshot::default();
+    facts.workloads.push(Workload {
+        owner: ObjectRef::new("Deployment", "prod", "serve"),
+        ..Workload::default()
+    });
+    for (number, (gpus, condition, held)) in nodes.iter().enumerate() {
+        let name = format!("g{number}");
+        let mut node =
+            ModelNode::plain(&name, 96_000, 1 << 40, usize::try_from(*gpus).unwrap(), "H100");
+        node.condition = *condition;
+        world.nodes.push(node.clone());
+        facts.nodes.push(Node {
+            node,
+            pool: ObjectRef::new("NodePool", "", "gpus"),
+            gpus: BTreeMap::from([(GPU.into(), Gpus { model: None, allocatable: *gpus })]),
+            scale_down_held_by: None,
+            cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
+            without_gpu_pods_since_ms: None,
+            devices: Vec::new(),
+        });
+        let slice = Slice { part: 1, of: 1 };
+        moment.nodes.push(NodeGpus {
+            node: name.clone(),
+            model: None,
+            gpus: *gpus,
+            unavailable_milli: 0,
+            units: vec![Units { resource: GPU.into(), count: *gpus, slice }],
+        });
+        moment.held.push(Held {
+            node: name.clone(),
+            resource: GPU.into(),
+            workload: 0,
+            pod: format!("serve-{number}"),
+            units: *held,
+            state: HeldState::Ready,
+        });
+        let pod = Pod { name: format!("serve-{number}"), node: Some(name) };
+        facts.workloads[0].pods.push(pod);
+    }
+    // Nothing waits. The engine is not told what is held: its free pieces are cut to what is left.
+    moment.demand.push(Demand { resource: GPU.into(), world });
+    (facts, moment)
+}
+
+fn reported(nodes: &[(i64, Condition, i64)], prices: &[Option<i64>]) -> Report {
+    let (mut facts, moment) = cluster(nodes);
+    let states = device_states(&mut facts, &moment).unwrap();
+    let prices: Vec<NodePrice> =
+        prices.iter().map(|price| NodePrice { usd_micros_per_gpu_hour: *price }).collect();
+    report(&facts, &moment, states, &prices, &SuppressionPolicy::default())
+}
+
+#[test]
+fn a_cordoned_node_costs_what_nobody_holds_of_it() {
+    let nodes =
+        [(8, Condition::Cordoned, 3), (8, Condition::Ready, 8), (4, Condition::NotReady, 4)];
+    let report = reported(&nodes, &[Some(2_500_000), Some(1_000_000), None]);
+    let hours = |gpus: i128| gpus * 1000 * i128::from(30 * 24 * HOUR_MS);
+    assert_eq!(report.installed.gpu_milli_ms, hours(20));
+    // Five free of the cordoned node, four of the lost one; of eleven held ones nobody knows.
+    assert_eq!((report.waste.gpu_milli_ms, report.blind.gpu_milli_ms), (hours(9), hours(11)));
+    let cordoned = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
+    assert_eq!(report.by_state[&cordoned].cost(), Some(Money::micros(9_000_000_000)));
+    assert_eq!(report.by_state[&DeviceState::Unavailable].cost(), None);
+    let first = &report.findings[0];
+    assert_eq!(first.finding.check.id, "AUT-06");
+    assert_eq!(first.settled.claimed.cost(), Some(Money::micros(9_000_000_000)));
+    // All of the node on its GPUs is the most that any method puts there.
+    let headline = report.headline.unwrap();
+    assert_eq!(headline.cost, Money::micros(9_000_000_000));
+    assert_eq!(
+        (headline.highest.0, headline.lowest.0),
+        (SplitMethod::AllIn, SplitMethod::AwsSplit)
+    );
+    let rungs: Vec<_> = report.ladder.iter().map(|rung| (rung.layer, rung.findings)).collect();
+    assert!(rungs.contains(&(Some(Layer::Guard), 1)), "{rungs:?}");
+    let last = report.ladder.last().unwrap();
+    assert_eq!(last.paid_gpu_milli_ms, hours(15));
+    assert_eq!(last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms());
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    prop::sample::select(vec![Condition::Ready, Condition::Cordoned, Condition::NotReady])
+}
+
+proptest! {
+    #[test]
+    fn findings_are_never_more_than_the_waste_and_the_waste_never_more_than_the_bill(
+        nodes in prop::collection::vec((1i64..9, condition(), 0i64..12), 1..6),
+        prices in prop::collection::vec(prop::option::of(1i64..9_000_000), 6),
+    ) {
+        let report = reported(&nodes, &prices[..nodes.len()]);
+        let gpus: i64 = nodes.iter().map(|(gpus, ..)| gpus).sum();
+        let month = i128::from(30 * 24 * HOUR_MS);
+        prop_assert_eq!(report.installed.gpu_milli_ms, i128::from(gpus) * 1000 * month);
+        let by_state: i128 = report.by_state.values().map(|time| time.gpu_milli_ms).sum();
+        prop_assert_eq!(by_state, report.installed.gpu_milli_ms);
+        let held: i64 = nodes.iter().map(|(gpus, condition, held)| match condition {
+            Condition::NotReady => 0,
+            _ => *held.min(gpus),
+        }).sum();
+        prop_assert_eq!(report.blind.gpu_milli_ms, i128::from(held) * 1000 * month);
+        let money = |time: PricedTime| time.cost().unwrap_or(Money::ZERO);
+        let claimed: Money = report.findings.iter().map(|f| money(f.settled.claimed)).sum();
+        prop_assert!(claimed <= money(report.waste) && money(report.waste) <= money(report.installed));
+        prop_assert!(report.unexplained_gpu_milli_ms() >= 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! An earlier audit, to compare with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::document::SCHEMA;
+use super::text::plain;
+use crate::exit::BadInput;
+
+/// Findings of an earlier audit by what they are about.
+#[derive(Debug)]
+pub(super) struct Baseline {
+    pub(super) taken_at: String,
+    pub(super) findings: BTreeMap<(String, Object), Option<i64>>,
+}
+
+/// An object, as in the JSON of an audit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Object {
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) namespace: String,
+    #[serde(default)]
+    pub(super) name: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    schema: String,
+    taken_at: String,
+    findings: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    object: Object,
+    usd_micros_per_month: Option<i64>,
+}
+
+/// Reads what `dovetail audit --output json` wrote.
+pub(super) fn read(path: &Path) -> Result<Baseline> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("--baseline {name}: cannot read it"))?;
+    let bad = |problem: String| BadInput(format!("--baseline {name}: {problem}"));
+    let file: File = serde_json::from_str(&text)
+        .map_err(|error| bad(format!("no audit in JSON: {error}: write it with --output json")))?;
+    if file.schema != SCHEMA {
+        return Err(bad(format!("schema `{}` is not {SCHEMA}", plain(&file.schema))).into());
+    }
+    let one = |entry: Entry| {
+        let Object { kind, namespace, name } = entry.object;
+        let object =
+            Object { kind: plain(&kind), namespace: plain(&namespace), name: plain(&name) };
+        ((plain(&entry.id), object), entry.usd_micros_per_month)
+    };
+    Ok(Baseline {
+        taken_at: plain(&file.taken_at),
+        findings: file.findings.into_iter().map(one).collect(),
+    })
+}

@@ -1,0 +1,459 @@
+//! What an audit says, in the words of its JSON. Everything that was read is harmless text from here on.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{
+    Check, FixKind, Layer, MONTH_MS, ObjectRef, Priced, PricedTime, Report, Severity, Worth,
+};
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::split::{Headline, SplitMethod};
+use dovetail_model::Money;
+use serde::{Serialize, Serializer};
+
+use super::baseline::{Baseline, Object};
+use super::prices::PriceLine;
+use super::text::plain;
+
+/// Name and version of the form.
+pub(super) const SCHEMA: &str = "dovetail-audit/1";
+
+/// Objects that a finding lists by name.
+const MOST_AFFECTED: usize = 20;
+
+/// Values that a finding rests on, listed up to so many.
+const MOST_EVIDENCE: usize = 20;
+
+const MONTH_DAYS: u64 = MONTH_MS / 86_400_000;
+
+/// An audit.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    pub(super) schema: &'static str,
+    pub(super) taken_at: String,
+    pub(super) sources: Vec<String>,
+    pub(super) month_days: u64,
+    pub(super) headline: HeadlineOut,
+    pub(super) states: Vec<StateOut>,
+    pub(super) ladder: Vec<RungOut>,
+    pub(super) unseen: Vec<UnseenOut>,
+    pub(super) findings: Vec<FindingOut>,
+    pub(super) fixed: Option<Vec<FixedOut>>,
+    pub(super) baseline_taken_at: Option<String>,
+    pub(super) prices: Vec<PriceLine>,
+    pub(super) unexplained_waste_gpu_hours_per_month: f64,
+    pub(super) skipped: Vec<String>,
+    pub(super) skipped_objects: u64,
+}
+
+/// The one line at the top, in numbers.
+#[derive(Debug, Serialize)]
+pub(super) struct HeadlineOut {
+    pub(super) installed_gpus: f64,
+    pub(super) waste_share: f64,
+    pub(super) blind_share: f64,
+    pub(super) priced_share: f64,
+    pub(super) waste_usd_micros_per_month: Option<i64>,
+    pub(super) bill_usd_micros_per_month: Option<i64>,
+    pub(super) blind_usd_micros_per_month: Option<i64>,
+    pub(super) method: String,
+    pub(super) lowest: Option<MethodOut>,
+    pub(super) highest: Option<MethodOut>,
+}
+
+/// The waste under another method.
+#[derive(Debug, Serialize)]
+pub(super) struct MethodOut {
+    pub(super) method: String,
+    pub(super) waste_usd_micros_per_month: i64,
+}
+
+/// GPUs in one state.
+#[derive(Debug, Serialize)]
+pub(super) struct StateOut {
+    pub(super) state: String,
+    pub(super) is_waste: bool,
+    pub(super) gpus: f64,
+    pub(super) usd_micros_per_month: Option<i64>,
+}
+
+/// After a layer of findings.
+#[derive(Debug, Serialize)]
+pub(super) struct RungOut {
+    pub(super) layer: &'static str,
+    pub(super) findings: usize,
+    pub(super) claimed_usd_micros_per_month: Option<i64>,
+    pub(super) waste_usd_micros_per_month: Option<i64>,
+    pub(super) waste_gpus: f64,
+    pub(super) held_share: f64,
+}
+
+/// What could not be seen.
+#[derive(Debug, Serialize)]
+pub(super) struct UnseenOut {
+    pub(super) what: String,
+    pub(super) hides: String,
+    pub(super) command: String,
+}
+
+/// A finding.
+#[derive(Debug, Serialize)]
+pub(super) struct FindingOut {
+    #[serde(rename = "id", serialize_with = "id")]
+    pub(super) check: &'static Check,
+    pub(super) severity: &'static str,
+    pub(super) title: &'static str,
+    pub(super) object: Object,
+    pub(super) evidence: Vec<EvidenceOut>,
+    pub(super) evidence_values: usize,
+    pub(super) affected: Vec<Object>,
+    pub(super) affected_objects: usize,
+    pub(super) brings: &'static str,
+    pub(super) confidence: &'static str,
+    pub(super) usd_micros_per_month: Option<i64>,
+    pub(super) gpu_hours_per_month: f64,
+    pub(super) formula: Option<String>,
+    pub(super) also_affects_gpu_hours_per_month: f64,
+    pub(super) fix: FixOut,
+    pub(super) suppressed: Option<SuppressedOut>,
+    pub(super) is_new: Option<bool>,
+}
+
+/// What mends a finding.
+#[derive(Debug, Serialize)]
+pub(super) struct FixOut {
+    pub(super) edits: &'static str,
+    pub(super) example: &'static str,
+}
+
+/// A value that a finding rests on.
+#[derive(Debug, Serialize)]
+pub(super) struct EvidenceOut {
+    pub(super) what: &'static str,
+    pub(super) value: String,
+}
+
+/// Who ignores a finding.
+#[derive(Debug, Serialize)]
+pub(super) struct SuppressedOut {
+    pub(super) by: String,
+    pub(super) why: String,
+}
+
+/// A finding of the baseline that is gone.
+#[derive(Debug, Serialize)]
+pub(super) struct FixedOut {
+    pub(super) id: String,
+    pub(super) object: Object,
+    pub(super) usd_micros_per_month: Option<i64>,
+}
+
+fn id<S: Serializer>(check: &&'static Check, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(check.id)
+}
+
+impl Document {
+    /// All of it.
+    pub(super) fn of(
+        sources: Vec<String>,
+        gathered: &Gathered,
+        report: &Report,
+        prices: Vec<PriceLine>,
+        baseline: Option<&Baseline>,
+    ) -> Self {
+        let mut findings: Vec<FindingOut> = report.findings.iter().map(FindingOut::of).collect();
+        let mut fixed = None;
+        if let Some(baseline) = baseline {
+            let mut left = baseline.findings.clone();
+            for finding in &mut findings {
+                let key = (finding.check.id.to_owned(), finding.object.clone());
+                finding.is_new = Some(left.remove(&key).is_none());
+            }
+            let gone = |((id, object), usd_micros_per_month)| FixedOut {
+                id,
+                object,
+                usd_micros_per_month,
+            };
+            fixed = Some(left.into_iter().map(gone).collect());
+        }
+        Self {
+            schema: SCHEMA,
+            taken_at: time(gathered.facts.now_ms),
+            sources: sources.iter().map(|source| plain(source)).collect(),
+            month_days: MONTH_DAYS,
+            headline: HeadlineOut::of(report),
+            states: states(report),
+            ladder: ladder(report),
+            unseen: unseen(gathered),
+            findings,
+            fixed,
+            baseline_taken_at: baseline.map(|baseline| baseline.taken_at.clone()),
+            prices,
+            unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
+            skipped: gathered.skipped.iter().map(|skipped| plain(&skipped.to_string())).collect(),
+            skipped_objects: gathered.skipped_count,
+        }
+    }
+
+    /// The line at the top.
+    pub(super) fn first_line(&self) -> String {
+        let head = &self.headline;
+        if head.installed_gpus == 0.0 {
+            return "No GPUs were seen: nothing can be wasted.".to_owned();
+        }
+        let share = percent(head.waste_share);
+        let blind = percent(head.blind_share);
+        let mut line = match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
+            (Some(waste), Some(bill)) => format!(
+                "Waste: {} a month, {share} of the GPU-time on a bill of {}",
+                usd(Some(waste)),
+                usd(Some(bill)),
+            ),
+            _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),
+        };
+        line += &format!("; {blind} is blind. Method {}", head.method);
+        if let (Some(low), Some(high)) = (&head.lowest, &head.highest) {
+            let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
+            line += &format!(
+                " ({} by {} to {} by {})",
+                amount(low),
+                low.method,
+                amount(high),
+                high.method
+            );
+        }
+        if head.waste_usd_micros_per_month.is_some() && head.priced_share < 1.0 {
+            line += &format!("; {} of the GPU-time has no price", percent(1.0 - head.priced_share));
+        }
+        line + "."
+    }
+
+    /// What the figures rest on.
+    pub(super) fn second_line(&self) -> String {
+        format!(
+            "One snapshot of {}, as if that moment lasted {} days: list prices, no bill. Blind is held \
+             without a measurement of whether it computes: waste can be more, never less.",
+            self.taken_at, self.month_days
+        )
+    }
+}
+
+impl HeadlineOut {
+    fn of(report: &Report) -> Self {
+        let method = |(method, cost): (SplitMethod, Money)| MethodOut {
+            method: method.id(),
+            waste_usd_micros_per_month: cost.usd_micros,
+        };
+        let Headline { lowest, highest, .. } = match report.headline {
+            Some(headline) => headline,
+            None => {
+                let none = (SplitMethod::AllIn, Money::ZERO);
+                Headline { method: none.0, cost: none.1, lowest: none, highest: none }
+            }
+        };
+        let has_range = report.headline.is_some() && lowest.1 != highest.1;
+        let all = report.installed.gpu_milli_ms;
+        Self {
+            installed_gpus: gpus(all),
+            waste_share: share(report.waste.gpu_milli_ms, all),
+            blind_share: share(report.blind.gpu_milli_ms, all),
+            priced_share: share(report.installed.priced_gpu_milli_ms, all),
+            waste_usd_micros_per_month: micros(report.waste),
+            bill_usd_micros_per_month: micros(report.installed),
+            blind_usd_micros_per_month: micros(report.blind),
+            method: SplitMethod::AllIn.id(),
+            lowest: has_range.then(|| method(lowest)),
+            highest: has_range.then(|| method(highest)),
+        }
+    }
+}
+
+impl FindingOut {
+    fn of(priced: &Priced) -> Self {
+        let Priced { finding, settled } = priced;
+        let check = finding.check;
+        let is_risk = check.worth == Worth::Risk;
+        let claimed = settled.claimed;
+        let cost = claimed.cost().filter(|_| !is_risk || claimed.gpu_milli_ms > 0);
+        let evidence = finding.evidence.iter().take(MOST_EVIDENCE);
+        Self {
+            check,
+            severity: severity_words(check.severity),
+            title: check.title,
+            object: object(&finding.object),
+            evidence: evidence
+                .map(|evidence| EvidenceOut { what: evidence.what, value: plain(&evidence.value) })
+                .collect(),
+            evidence_values: finding.evidence.len(),
+            affected: finding.affected.iter().take(MOST_AFFECTED).map(object).collect(),
+            affected_objects: finding.affected.len(),
+            brings: worth_words(check.worth),
+            confidence: if rests_on_class(check.id) { "likely" } else { "certain" },
+            usd_micros_per_month: cost
+                .filter(|_| claimed.gpu_milli_ms > 0)
+                .map(|cost| cost.usd_micros),
+            gpu_hours_per_month: hours(claimed.gpu_milli_ms),
+            formula: (claimed.gpu_milli_ms > 0).then(|| formula(claimed)),
+            also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
+            fix: FixOut { edits: fix_words(check.fix), example: check.fix_example },
+            suppressed: finding.suppressed.as_ref().map(|suppression| SuppressedOut {
+                by: plain(&suppression.by),
+                why: plain(&suppression.why),
+            }),
+            is_new: None,
+        }
+    }
+
+    /// The object as people write it.
+    pub(super) fn object_words(&self) -> String {
+        object_words(&self.object)
+    }
+}
+
+/// An object as people write it.
+pub(super) fn object_words(object: &Object) -> String {
+    let slash = if object.namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
+}
+
+/// Checks that rest on what a workload seems to do.
+fn rests_on_class(id: &str) -> bool {
+    ["REQ-12", "SCH-09", "SCH-11"].contains(&id)
+}
+
+fn object(of: &ObjectRef) -> Object {
+    Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
+}
+
+fn formula(claimed: PricedTime) -> String {
+    let time = hours(claimed.gpu_milli_ms);
+    let priced = hours(claimed.priced_gpu_milli_ms);
+    match claimed.cost() {
+        None => format!("{time:.1} GPU-hours a month, of unknown price"),
+        Some(cost) => {
+            let each = cost.usd_micros as f64 / 1e6 / priced.max(f64::MIN_POSITIVE);
+            format!("{priced:.1} GPU-hours a month × ${each:.2} per GPU-hour")
+        }
+    }
+}
+
+fn states(report: &Report) -> Vec<StateOut> {
+    let state = |(state, time): (&_, &PricedTime)| {
+        let state: &dovetail_ledger::device_time::DeviceState = state;
+        StateOut {
+            state: state.name(),
+            is_waste: state.is_waste(),
+            gpus: gpus(time.gpu_milli_ms),
+            usd_micros_per_month: micros(*time),
+        }
+    };
+    report.by_state.iter().map(state).collect()
+}
+
+fn ladder(report: &Report) -> Vec<RungOut> {
+    let rung = |rung: &dovetail_audit::Rung| RungOut {
+        layer: rung.layer.map_or("as it is", layer_words),
+        findings: rung.findings,
+        claimed_usd_micros_per_month: micros(rung.claimed),
+        waste_usd_micros_per_month: micros(rung.waste),
+        waste_gpus: gpus(rung.waste.gpu_milli_ms),
+        held_share: share(rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms),
+    };
+    report.ladder.iter().map(rung).collect()
+}
+
+fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
+    let mut unseen = vec![UnseenOut {
+        what: "use of held GPUs".to_owned(),
+        hides: "idle GPUs, GPUs that are too large, sharing (REQ-04 to REQ-07, IDL-01)".to_owned(),
+        command: "dcgm-exporter with Prometheus in the cluster".to_owned(),
+    }];
+    unseen.extend(gathered.unseen.iter().map(|unseen| UnseenOut {
+        what: unseen.what.clone(),
+        hides: unseen.hides.clone(),
+        command: unseen.command.clone(),
+    }));
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for unjudged in &gathered.unjudged {
+        reasons.entry(&unjudged.reason).or_default().push(&unjudged.pod);
+    }
+    unseen.extend(reasons.into_iter().map(|(reason, pods)| UnseenOut {
+        what: format!("where {} waiting pods could go, {} first", pods.len(), plain(pods[0])),
+        hides: "whether free GPUs are kept from them".to_owned(),
+        command: plain(reason),
+    }));
+    unseen
+}
+
+/// Milli-GPU × ms of a month as GPUs.
+fn gpus(gpu_milli_ms: i128) -> f64 {
+    gpu_milli_ms as f64 / MONTH_MS as f64 / 1000.0
+}
+
+fn hours(gpu_milli_ms: i128) -> f64 {
+    gpu_milli_ms as f64 / 3.6e9
+}
+
+fn share(part: i128, whole: i128) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn micros(time: PricedTime) -> Option<i64> {
+    time.cost().map(|cost| cost.usd_micros)
+}
+
+fn time(now_ms: u64) -> String {
+    let time = i64::try_from(now_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
+}
+
+/// Dollars, or a dash where nobody knows.
+pub(super) fn usd(usd_micros: Option<i64>) -> String {
+    usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// The word for a severity.
+pub(super) fn severity_words(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+/// What mending brings.
+pub(super) fn worth_words(worth: Worth) -> &'static str {
+    match worth {
+        Worth::Returned => "money: a node can go, or waiting work fits",
+        Worth::Capacity => "GPU-hours: money once somebody uses them",
+        Worth::Risk => "less risk, which has no price",
+    }
+}
+
+/// Where the mending is done.
+pub(super) fn fix_words(fix: FixKind) -> &'static str {
+    match fix {
+        FixKind::OwnerTemplate => "template of the owner",
+        FixKind::NodePool => "node pool",
+        FixKind::Namespace => "namespace",
+        FixKind::Budget => "disruption budget",
+        FixKind::Scheduler => "configuration of the scheduler",
+        FixKind::ClusterPolicy => "policies of the cluster",
+    }
+}
+
+/// The name of a layer.
+pub(super) fn layer_words(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Guard => "guard",
+        Layer::RightSize => "right-size",
+        Layer::Share => "share",
+        Layer::Schedule => "schedule",
+        Layer::ScaleToZero => "scale to zero",
+        Layer::SpotAndRegion => "spot and region",
+    }
+}

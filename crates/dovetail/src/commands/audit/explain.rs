@@ -1,0 +1,39 @@
+//! `dovetail audit --explain`.
+
+use anyhow::Result;
+use dovetail_audit::{CATALOGUE, Check, check};
+
+use super::document::{fix_words, layer_words, severity_words, worth_words};
+use crate::exit::UsageError;
+use crate::output::table::{facts, table, wrapped};
+
+/// A check, or all of them in a table.
+pub(super) fn explain(id: &str) -> Result<String> {
+    if id.eq_ignore_ascii_case("all") {
+        let rows = CATALOGUE.into_iter().flatten().map(|check| {
+            let severity = severity_words(check.severity);
+            vec![check.id.to_owned(), severity.to_owned(), check.title.to_owned()]
+        });
+        return Ok(table(&["check", "severity", "what it finds"], rows.collect()));
+    }
+    let Some(check) = check(id) else {
+        let text = format!("--explain {id}: there is no such check: `--explain all` lists them");
+        return Err(UsageError(text).into());
+    };
+    Ok(one(check))
+}
+
+fn one(check: &Check) -> String {
+    let mut text = format!("{}: {}\n\n", check.id, check.title);
+    text += &wrapped(check.explanation, 0);
+    text.push('\n');
+    text += &facts(vec![
+        ("severity", severity_words(check.severity).to_owned()),
+        ("shows", check.evidence.to_owned()),
+        ("brings", worth_words(check.worth).to_owned()),
+        ("served", format!("with the layer `{}`", layer_words(check.layer))),
+        ("edits", fix_words(check.fix).to_owned()),
+    ]);
+    text += &format!("\nBy example:\n  {}\n", check.fix_example);
+    text
+}

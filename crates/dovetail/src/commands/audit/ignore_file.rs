@@ -1,0 +1,114 @@
+//! The file of findings that somebody ignores.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use dovetail_audit::{ObjectRef, Suppression, SuppressionPolicy, check};
+use serde::Deserialize;
+
+use crate::exit::BadInput;
+
+/// As written, in TOML.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IgnoreFile {
+    /// Checks that nobody may ignore, also by annotation.
+    #[serde(default)]
+    never: Vec<String>,
+    #[serde(default)]
+    ignore: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    check: String,
+    /// `Kind namespace/name`, or `Kind name`; without it every object.
+    object: Option<String>,
+    reason: String,
+}
+
+/// Reads the file.
+pub(super) fn read(path: &Path) -> Result<SuppressionPolicy> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("--ignore-file {name}: cannot read it"))?;
+    parse(&text, &name).map_err(|problem| BadInput(problem).into())
+}
+
+fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
+    let file: IgnoreFile = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        format!("{name}:{line}: {}", error.message())
+    })?;
+    let known = |id: &str| match check(id) {
+        Some(check) => Ok(check.id.to_owned()),
+        None => Err(format!("{name}: `{id}` is no check: `audit --explain all` lists them")),
+    };
+    let mut policy = SuppressionPolicy::default();
+    for id in &file.never {
+        policy.never.insert(known(id)?);
+    }
+    for (number, entry) in file.ignore.iter().enumerate() {
+        if entry.reason.trim().is_empty() {
+            let number = number + 1;
+            return Err(format!(
+                "{name}: entry {number}: `reason` is empty: say why it is ignored"
+            ));
+        }
+        policy.suppressions.push(Suppression {
+            check: known(&entry.check)?,
+            object: entry.object.as_deref().map(|text| object(text, name)).transpose()?,
+            by: format!("{name}, entry {}", number + 1),
+            why: entry.reason.clone(),
+        });
+    }
+    Ok(policy)
+}
+
+fn object(text: &str, name: &str) -> Result<ObjectRef, String> {
+    let problem = || {
+        format!(
+            "{name}: `{text}` names no object: write `Deployment prod/serve` or `NodePool h100`"
+        )
+    };
+    let (kind, rest) = text.split_once(' ').ok_or_else(problem)?;
+    let (namespace, object) = rest.split_once('/').unwrap_or(("", rest));
+    match kind.is_empty() || object.is_empty() {
+        true => Err(problem()),
+        false => Ok(ObjectRef::new(kind, namespace, object)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_names_a_check_and_a_reason() {
+        let good = "never = [\"req-01\"]\n[[ignore]]\ncheck = \"SCH-05\"\n\
+                    object = \"Deployment prod/serve\"\nreason = \"agreed until May\"\n";
+        let policy = parse(good, "i.toml").unwrap();
+        assert!(policy.never.contains("REQ-01"));
+        let suppression = &policy.suppressions[0];
+        assert_eq!(suppression.object, Some(ObjectRef::new("Deployment", "prod", "serve")));
+        assert_eq!((&*suppression.by, &*suppression.why), ("i.toml, entry 1", "agreed until May"));
+        let bad = [
+            ("[[ignore]]\ncheck = \"SCH-05\"\n", "i.toml:1: missing field `reason`"),
+            ("never = [\"SCH-99\"]", "i.toml: `SCH-99` is no check"),
+            (
+                "[[ignore]]\ncheck = \"SCH-05\"\nreason = \" \"",
+                "i.toml: entry 1: `reason` is empty",
+            ),
+            (
+                "[[ignore]]\ncheck = \"SCH-05\"\nreason = \"x\"\nobject = \"serve\"",
+                "names no object",
+            ),
+            ("x = 1", "i.toml:1: unknown field `x`"),
+        ];
+        for (text, problem) in bad {
+            let error = parse(text, "i.toml").unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! An audit as Markdown: tables and a section for each finding.
+
+use super::document::{Document, FindingOut, object_words, percent, usd};
+use super::text::markdown as safe;
+
+/// The whole audit.
+pub(super) fn markdown(document: &Document) -> String {
+    let mut text = format!("# GPU audit\n\n**{}**\n\n", safe(&document.first_line()));
+    text += &format!("{}\n\n", safe(&document.second_line()));
+    text += "| after | findings | explain | waste left | paid GPUs held |\n|---|--:|--:|--:|--:|\n";
+    for rung in &document.ladder {
+        text += &row(&[
+            rung.layer,
+            &rung.findings.to_string(),
+            &usd(rung.claimed_usd_micros_per_month),
+            &usd(rung.waste_usd_micros_per_month),
+            &percent(rung.held_share),
+        ]);
+    }
+    text += "\n| GPUs that are | waste | GPUs | a month |\n|---|---|--:|--:|\n";
+    for state in &document.states {
+        text += &row(&[
+            &state.state.replace('_', " "),
+            if state.is_waste { "yes" } else { "" },
+            &format!("{:.1}", state.gpus),
+            &usd(state.usd_micros_per_month),
+        ]);
+    }
+    text += "\n## Not seen\n\n| what | hides | to see it |\n|---|---|---|\n";
+    for unseen in &document.unseen {
+        text += &row(&[&unseen.what, &unseen.hides, &unseen.command]);
+    }
+    if document.skipped_objects > 0 {
+        text += &format!("\n{} objects could not be read.\n", document.skipped_objects);
+    }
+    text += "\n## Findings\n";
+    for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {
+        text += &section(finding);
+    }
+    let ignored: Vec<_> = document.findings.iter().filter(|f| f.suppressed.is_some()).collect();
+    if !ignored.is_empty() {
+        text += "\n## Ignored, still part of the waste\n\n| finding | object | by | why |\n|---|---|---|---|\n";
+        for finding in ignored {
+            let Some(by) = &finding.suppressed else { continue };
+            text += &row(&[finding.check.id, &finding.object_words(), &by.by, &by.why]);
+        }
+    }
+    if let Some(fixed) = &document.fixed {
+        text += "\n## Fixed\n\n| finding | object | a month |\n|---|---|--:|\n";
+        for fixed in fixed {
+            let object = object_words(&fixed.object);
+            text += &row(&[&fixed.id, &object, &usd(fixed.usd_micros_per_month)]);
+        }
+    }
+    text
+}
+
+fn row(cells: &[&str]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| safe(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn section(finding: &FindingOut) -> String {
+    let price = match finding.usd_micros_per_month {
+        Some(micros) => format!(", {} a month", usd(Some(micros))),
+        None => String::new(),
+    };
+    let new = if finding.is_new == Some(true) { ", new" } else { "" };
+    let mut text = format!(
+        "\n### {} {}{}: {}\n\n{}\n\n",
+        finding.check.id,
+        finding.severity,
+        safe(&format!("{new}{price}")),
+        safe(&finding.object_words()),
+        safe(finding.title)
+    );
+    if let Some(formula) = &finding.formula {
+        text += &format!("- formula: {}\n", safe(formula));
+    }
+    for evidence in &finding.evidence {
+        text += &format!("- {}: {}\n", evidence.what, safe(&evidence.value));
+    }
+    if finding.affected_objects > 0 {
+        let named: Vec<String> = finding.affected.iter().map(object_words).collect();
+        let more = match finding.affected_objects - finding.affected.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text += &format!("- affects {}{more}\n", safe(&named.join(", ")));
+    }
+    text += &format!("- mend the {}: {}\n", finding.fix.edits, safe(finding.fix.example));
+    text
+}

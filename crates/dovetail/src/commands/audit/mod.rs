@@ -1,0 +1,118 @@
+//! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
+
+mod baseline;
+mod document;
+mod explain;
+mod html;
+mod ignore_file;
+mod markdown;
+mod prices;
+mod sarif;
+mod source;
+mod terminal;
+mod text;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{ArgAction, Args, ValueEnum};
+use dovetail_audit::{Severity, device_states, report};
+
+use crate::app::App;
+use crate::exit::Found;
+use crate::output::Output;
+use document::Document;
+use prices::PriceFlags;
+use source::SourceFlags;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct AuditFlags {
+    #[command(flatten)]
+    source: SourceFlags,
+    /// Labels that name the team, on a pod or its namespace [default: team, cost-center, owner, ...]
+    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    team_label: Vec<String>,
+    /// Findings to leave out of the list, and who says why; see docs/audit.md
+    #[arg(long, value_name = "FILE")]
+    ignore_file: Option<PathBuf>,
+    /// An earlier audit (--output json): says what is new and what is fixed
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// End with exit code 5 on a finding this bad or worse; with --baseline, on a new one
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    fail_on: FailOn,
+    /// Say what a check looks for, what it costs and what mends it; `all` lists the checks
+    #[arg(long, value_name = "ID", exclusive = true)]
+    explain: Option<String>,
+    #[command(flatten)]
+    prices: PriceFlags,
+}
+
+/// From which severity on an audit fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Any finding
+    Info,
+    /// Warnings and errors
+    Warning,
+    /// Errors alone
+    Error,
+    /// Nothing
+    Never,
+}
+
+impl FailOn {
+    fn is_reached_by(self, severity: Severity) -> bool {
+        match self {
+            Self::Info => true,
+            Self::Warning => severity >= Severity::Warning,
+            Self::Error => severity >= Severity::Error,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Audits, or explains a check.
+pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
+    if let Some(id) = &flags.explain {
+        return app.print(&explain::explain(id)?);
+    }
+    let forms = [Output::Table, Output::Json, Output::Sarif, Output::Markdown, Output::Html];
+    let output = app.output("audit", &forms)?;
+    let policy = match &flags.ignore_file {
+        Some(path) => ignore_file::read(path)?,
+        None => Default::default(),
+    };
+    let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
+    let read = flags.source.read(app)?;
+    let teams = match flags.team_label.is_empty() {
+        true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
+        false => flags.team_label.iter().cloned().collect(),
+    };
+    let mut gathered = read.inventory.facts(teams);
+    let states = device_states(&mut gathered.facts, &gathered.moment)
+        .context("cannot ask the engine why GPUs are free")?;
+    let prices = flags.prices.of(&gathered)?;
+    let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
+    let document = Document::of(read.sources, &gathered, &found, prices.told, old.as_ref());
+    match output {
+        Output::Json => app.print_json(&document)?,
+        Output::Sarif => app.print_json(&sarif::sarif(&document))?,
+        Output::Markdown => app.print(&markdown::markdown(&document))?,
+        Output::Html => app.print(&html::html(&document))?,
+        Output::Table | Output::Csv => app.print(&terminal::terminal(&document))?,
+    }
+    let failing = document.findings.iter().filter(|finding| {
+        let counts = finding.suppressed.is_none() && finding.is_new != Some(false);
+        counts && flags.fail_on.is_reached_by(finding.check.severity)
+    });
+    match failing.count() {
+        0 => Ok(()),
+        count => Err(Found(format!(
+            "{count} findings are as bad as --fail-on {} or worse",
+            flags.fail_on.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,93 @@
+//! An audit as SARIF 2.1.0, for tools that show findings.
+
+use dovetail_audit::CATALOGUE;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::document::{Document, FindingOut, severity_words, usd};
+use super::text::sarif as safe;
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The whole audit as one run.
+pub(super) fn sarif(document: &Document) -> Value {
+    let rules: Vec<Value> = CATALOGUE
+        .into_iter()
+        .flatten()
+        .map(|check| {
+            json!({
+                "id": check.id,
+                "shortDescription": {"text": safe(check.title)},
+                "fullDescription": {"text": safe(check.explanation)},
+                "help": {"text": safe(&format!("By example: {}", check.fix_example))},
+                "defaultConfiguration": {"level": level(severity_words(check.severity))},
+            })
+        })
+        .collect();
+    let results: Vec<Value> = document.findings.iter().map(|of| result(of, document)).collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "dovetail",
+                "version": env!("CARGO_PKG_VERSION"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+            "properties": {"summary": document.first_line()},
+        }],
+    })
+}
+
+fn result(finding: &FindingOut, document: &Document) -> Value {
+    let ids = CATALOGUE.into_iter().flatten().map(|check| check.id);
+    let rule_index = ids.into_iter().position(|id| id == finding.check.id);
+    let object = finding.object_words();
+    let mut message = format!("{object}: {}", finding.title);
+    if finding.usd_micros_per_month.is_some() {
+        message += &format!(", {} a month", usd(finding.usd_micros_per_month));
+    }
+    for evidence in &finding.evidence {
+        message += &format!("; {}: {}", evidence.what, evidence.value);
+    }
+    let digest = Sha256::digest(format!("{}\n{object}", finding.check.id));
+    let fingerprint: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut result = json!({
+        "ruleId": finding.check.id,
+        "ruleIndex": rule_index,
+        "level": level(finding.severity),
+        "message": {"text": safe(&message)},
+        "locations": [{"logicalLocations": [{
+            "name": finding.object.name,
+            "fullyQualifiedName": object,
+            "kind": "resource",
+        }]}],
+        "partialFingerprints": {"checkAndObject/v1": fingerprint},
+        "properties": {
+            "usd_micros_per_month": finding.usd_micros_per_month,
+            "gpu_hours_per_month": finding.gpu_hours_per_month,
+            "confidence": finding.confidence,
+        },
+    });
+    if let Some(by) = &finding.suppressed {
+        let justification = format!("{}: {}", by.by, by.why);
+        result["suppressions"] = json!([{"kind": "external", "justification": justification}]);
+    }
+    if document.fixed.is_some() {
+        let is_new = finding.is_new == Some(true);
+        result["baselineState"] = json!(if is_new { "new" } else { "unchanged" });
+    }
+    result
+}
+
+fn level(severity: &str) -> &'static str {
+    match severity {
+        "error" => "error",
+        "warning" => "warning",
+        _ => "note",
+    }
+}

@@ -1,0 +1,268 @@
+//! `dovetail audit` on a small cluster: each form of output, what it must not say, and what it ends with.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::program::{Done, Folder};
+
+const GPU: &str = "nvidia.com/gpu";
+/// Stands in every environment value and argument, and must stand nowhere else.
+const CANARY: &str = "canary-5e1f";
+
+fn node(name: &str, gpus: u32) -> Value {
+    let labels = json!({
+        "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "eks.amazonaws.com/nodegroup": "h100", "topology.kubernetes.io/region": "us-east-1",
+        "node.kubernetes.io/instance-type": "p5.48xlarge"
+    });
+    let offers = json!({"cpu": "190", "memory": "2000Gi", "pods": "110", GPU: gpus.to_string()});
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"providerID": "aws:///us-east-1a/i-0"},
+        "status": {"capacity": offers, "allocatable": offers,
+            "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+fn pod(name: &str, gpus: u32, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "prod", "creationTimestamp": "2026-11-20T11:00:00Z",
+            "annotations": {"secret": CANARY},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "serve-1", "controller": true}]},
+        "spec": {"nodeName": node, "containers": [{
+            "name": "main", "image": "vllm", "args": [CANARY], "command": [CANARY],
+            "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "KEY", "value": CANARY}],
+            "resources": {"requests": {GPU: gpus, "cpu": "4", "memory": "16Gi"}, "limits": {GPU: gpus}}
+        }]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+fn list(objects: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+}
+
+/// A node cordoned for ten hours with three of eight GPUs held, one with all held, a pod that asks for more
+/// than any node has, and a node without GPUs.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let mut cordoned = node("g1", 8);
+    cordoned["spec"]["unschedulable"] = json!(true);
+    cordoned["spec"]["taints"] =
+        json!([{"key": "node.kubernetes.io/unschedulable", "timeAdded": "2026-11-20T02:00:00Z"}]);
+    let mut plain = node("c1", 0);
+    plain["metadata"]["labels"] = json!({});
+    let mut large = pod("too-large", 16, "");
+    large["status"]["phase"] = json!("Pending");
+    large["metadata"]["ownerReferences"] = json!([]);
+    let objects = [
+        cordoned,
+        node("g2", 8),
+        plain,
+        pod("serve-1-a", 3, "g1"),
+        pod("serve-1-b", 8, "g2"),
+        large,
+    ];
+    folder.write("dump.json", &list(&objects));
+    folder
+}
+
+const CALL: &str = "audit --from dump.json --at 2026-11-20T12:00:00Z";
+
+fn audit(folder: &Folder, flags: &str) -> Done {
+    let done = folder.call(&format!("{CALL} {flags}"));
+    assert!(!done.out.contains(CANARY) && !done.err.contains(CANARY), "{}", done.out);
+    done
+}
+
+fn parsed(done: &Done) -> Value {
+    serde_json::from_str(&done.out)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err))
+}
+
+#[test]
+fn every_form_says_the_same() {
+    let folder = folder();
+    for form in ["table", "json", "markdown", "html", "sarif"] {
+        let done = audit(&folder, &format!("--output {form}"));
+        // A pod that fits nowhere is an error.
+        assert_eq!(done.code, Some(5), "{}", done.err);
+        if form == "table" {
+            assert!(done.out.lines().all(|line| line.chars().count() <= 100), "{}", done.out);
+        }
+        let text = match form {
+            "json" | "sarif" => serde_json::to_string_pretty(&parsed(&done)).unwrap(),
+            _ => done.out,
+        };
+        if form == "html" {
+            let begin = text.find("<main>").expect("a page");
+            insta::assert_snapshot!("audit_html", &text[begin..]);
+            assert!(!text.contains("http:") && !text.contains("https:"), "it asks for nothing");
+        } else if form == "sarif" {
+            let results = text.find("\"results\"").expect("results");
+            insta::assert_snapshot!("audit_sarif", &text[results..]);
+        } else {
+            insta::assert_snapshot!(format!("audit_{form}"), text);
+        }
+    }
+}
+
+#[test]
+fn the_figures_are_those_worked_by_hand() {
+    let document = parsed(&audit(&folder(), "--output json"));
+    let head = &document["headline"];
+    // Five of sixteen GPUs at $6.88 for 720 hours.
+    assert_eq!(head["waste_usd_micros_per_month"], 5 * 6_880_000_i64 * 720);
+    assert_eq!(head["bill_usd_micros_per_month"], 16 * 6_880_000_i64 * 720);
+    assert_eq!(head["waste_share"], json!(5.0 / 16.0));
+    assert_eq!(head["blind_share"], json!(11.0 / 16.0));
+    let first = &document["findings"][0];
+    assert_eq!((&first["id"], &first["object"]["name"]), (&json!("AUT-06"), &json!("h100")));
+    assert_eq!(first["usd_micros_per_month"], head["waste_usd_micros_per_month"]);
+    assert_eq!(document["prices"][0]["as_of"], "2026-07-20");
+}
+
+/// The rules of SARIF 2.1.0 that a reader depends on, read off the standard.
+fn check_sarif(log: &Value) {
+    assert_eq!(log["version"], "2.1.0");
+    assert!(log["$schema"].as_str().unwrap().contains("sarif-schema-2.1.0"));
+    let run = &log["runs"][0];
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["name"], "dovetail");
+    let rules = driver["rules"].as_array().unwrap();
+    let ids: BTreeSet<&str> = rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), rules.len(), "rule ids are unique");
+    let levels = ["none", "note", "warning", "error"].map(Value::from);
+    for rule in rules {
+        for text in ["shortDescription", "fullDescription", "help"] {
+            check_message(rule[text]["text"].as_str().unwrap());
+        }
+        assert!(levels.contains(&rule["defaultConfiguration"]["level"]));
+    }
+    let mut seen = BTreeSet::new();
+    for result in run["results"].as_array().unwrap() {
+        let index = result["ruleIndex"].as_u64().unwrap() as usize;
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert!(levels.contains(&result["level"]));
+        check_message(result["message"]["text"].as_str().unwrap());
+        let location = &result["locations"][0]["logicalLocations"][0];
+        assert!(!location["fullyQualifiedName"].as_str().unwrap().is_empty());
+        for print in result["partialFingerprints"].as_object().unwrap().values() {
+            assert!(
+                seen.insert(print.as_str().unwrap().to_owned()),
+                "a fingerprint is of one result"
+            );
+        }
+        for suppression in result["suppressions"].as_array().into_iter().flatten() {
+            assert!(["inSource", "external"].map(Value::from).contains(&suppression["kind"]));
+        }
+        if let Some(state) = result.get("baselineState") {
+            assert!(["new", "unchanged", "updated", "absent"].map(Value::from).contains(state));
+        }
+    }
+}
+
+/// No place for an argument that is not given, and no link.
+fn check_message(text: &str) {
+    assert!(!text.is_empty());
+    let bare = text.replace("{{", "").replace("}}", "").replace("\\[", "").replace("\\]", "");
+    assert!(!bare.contains(['{', '}', '[', ']']), "{text}");
+}
+
+#[test]
+fn sarif_holds_the_rules_of_its_standard_also_for_hostile_names() {
+    let folder = folder();
+    check_sarif(&parsed(&audit(&folder, "--output sarif")));
+    let mut hostile = pod("<script>{0}[a](b)\u{1b}]0;\u{7}\u{202e}", 16, "");
+    hostile["metadata"]["ownerReferences"] = json!([]);
+    hostile["metadata"]["namespace"] = json!("=cmd|' /C calc'!A0@all`x`");
+    let mut bad = node("g1|`x`@all", 8);
+    bad["metadata"]["labels"]["eks.amazonaws.com/nodegroup"] = json!("\"><img src=x onerror=y>");
+    folder.write("dump.json", &list(&[bad, hostile]));
+    check_sarif(&parsed(&audit(&folder, "--output sarif")));
+    for form in ["table", "json", "markdown", "html", "sarif"] {
+        let done = audit(&folder, &format!("--output {form}"));
+        let unsafe_letters = |letter: char| letter.is_control() && letter != '\n';
+        assert!(!done.out.contains(unsafe_letters) && !done.out.contains('\u{202e}'), "{form}");
+        if ["html", "markdown"].contains(&form) {
+            assert!(
+                !done.out.contains("<script") && !done.out.contains("<img"),
+                "{form}: {}",
+                done.out
+            );
+        }
+    }
+    let markdown = audit(&folder, "--output markdown").out;
+    for acts in ["@all", "[a](b)"] {
+        assert!(!markdown.contains(acts), "{markdown}");
+    }
+    assert!(markdown.contains(r"\`x\`") && markdown.contains(r"\[a\]\(b\)"), "{markdown}");
+}
+
+#[test]
+fn who_ignores_a_finding_leaves_it_in_the_total() {
+    let folder = folder();
+    folder.write(
+        "ignore.toml",
+        "[[ignore]]\ncheck = \"AUT-06\"\nobject = \"EKSNodegroup h100\"\nreason = \"repair until May\"\n\
+         [[ignore]]\ncheck = \"REQ-03\"\nreason = \"known\"\n",
+    );
+    let done = audit(&folder, "--ignore-file ignore.toml --output json");
+    let (with, without) = (parsed(&done), parsed(&audit(&folder, "--output json")));
+    assert_eq!(with["headline"], without["headline"]);
+    assert_eq!(with["ladder"], without["ladder"]);
+    let ignored = &with["findings"][0]["suppressed"];
+    assert_eq!(ignored["why"], "repair until May");
+    // Of the errors one is ignored; nodes without a taint still are one.
+    let errors = |document: &Value| -> usize {
+        let findings = document["findings"].as_array().unwrap().iter();
+        findings.filter(|f| f["severity"] == "error" && f["suppressed"].is_null()).count()
+    };
+    assert_eq!(errors(&without) - errors(&with), 1);
+}
+
+#[test]
+fn a_baseline_tells_what_is_new_and_what_is_fixed() {
+    let folder = folder();
+    folder.write("old.json", &audit(&folder, "--output json").out);
+    // Nothing is new: nothing fails.
+    let done = audit(&folder, "--baseline old.json --output json");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(parsed(&done)["fixed"], json!([]));
+    folder.write("dump.json", &list(&[node("g1", 8), pod("serve-1-a", 8, "g1")]));
+    let done = audit(&folder, "--baseline old.json --output json --fail-on info");
+    let document = parsed(&done);
+    let fixed: Vec<&Value> =
+        document["fixed"].as_array().unwrap().iter().map(|f| &f["id"]).collect();
+    assert!(fixed.contains(&&json!("AUT-06")) && fixed.contains(&&json!("REQ-03")), "{fixed:?}");
+    assert!(document["findings"].as_array().unwrap().iter().all(|f| f["is_new"].is_boolean()));
+    folder.write("old.json", "{}");
+    let done = audit(&folder, "--baseline old.json");
+    assert_eq!(done.code, Some(3));
+    assert!(done.err.contains("old.json: no audit in JSON"), "{}", done.err);
+}
+
+#[test]
+fn what_cannot_be_audited_is_told() {
+    let folder = folder();
+    let told = |call: &str, code: i32, text: &str| {
+        let done = folder.call(call);
+        assert_eq!(done.code, Some(code), "{call}: {}", done.err);
+        assert!(done.err.contains(text) && done.out.is_empty(), "{call}: {}", done.err);
+    };
+    told("audit", 2, "name what to audit: --from");
+    told("audit --from nothing.json", 1, "nothing.json: cannot read it");
+    folder.write("cut.json", &folder.read("dump.json")[..500]);
+    told("audit --from cut.json", 3, "cut.json:1:500: EOF while parsing");
+    folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
+    told("audit --from empty.json", 3, "there is no object in it");
+    told("audit --explain REQ-99", 2, "there is no such check");
+    told("audit --from dump.json --output csv", 2, "`dovetail audit` has no csv output");
+    let explained = folder.call("audit --explain req-03");
+    assert!(explained.out.starts_with("REQ-03: pod asks for more GPUs"), "{}", explained.out);
+    let all = folder.call("audit --explain all").out;
+    assert!(all.contains("AUT-06") && all.lines().all(|line| line.chars().count() <= 100));
+}

@@ -1,0 +1,75 @@
+//! Objects from files: what `kubectl get … -A -o json` writes.
+//!
+//! A file holds one or many JSON values, each an object or a list of objects, plain or gzip. They are read
+//! one object at a time, so memory does not depend on the size of a file. What is no JSON ends the reading
+//! with file, line and column; an object that cannot be understood is skipped, and told apart from the
+//! others.
+
+mod reader;
+mod source;
+
+pub use reader::{MAX_OBJECT_BYTES, RawObject, Sink, read_objects};
+pub use source::{read_file, read_paths};
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// An object that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[error("{file}: {object}: field `{field}`: {problem}")]
+pub struct Skipped {
+    /// The file, or the server.
+    pub file: String,
+    /// Kind, namespace and name as far as they are known, else its number in the file.
+    pub object: String,
+    /// Path of the field that cannot be read.
+    pub field: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Why a dump cannot be read.
+#[derive(Debug, Error)]
+pub enum DumpError {
+    /// A file or folder that cannot be opened or read.
+    #[error("{}: cannot read it: check the name and that you may read it", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Text that is no JSON, or is cut off.
+    #[error(
+        "{file}:{line}:{column}: {problem}: write the file again with `kubectl get … -A -o json`"
+    )]
+    Json {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// One object is larger than any that a server would keep.
+    #[error(
+        "{file}: object {number} has more than {} MiB: no API server keeps such an object; is this a dump?",
+        MAX_OBJECT_BYTES >> 20
+    )]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// Number of the object in the file, from 1.
+        number: u64,
+    },
+    /// A folder without files that could be a dump.
+    #[error("{}: no file ends in .json, .jsonl, .ndjson or these with .gz: name the files", .path.display())]
+    NothingThere {
+        /// The folder.
+        path: PathBuf,
+    },
+}

@@ -1,0 +1,258 @@
+//! One stream of JSON values as objects, one at a time.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{DumpError, Skipped};
+
+/// The largest object that is read. Servers refuse objects of a few MiB.
+pub const MAX_OBJECT_BYTES: u64 = 64 << 20;
+
+/// One object as it was written.
+#[derive(Clone, Debug)]
+pub struct RawObject<'a> {
+    /// Kind, for example `Pod`.
+    pub kind: &'a str,
+    /// Group and version, for example `apps/v1`; empty if it does not say.
+    pub api_version: &'a str,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+    /// The whole object.
+    pub json: &'a str,
+    /// The file, or the server.
+    pub file: &'a str,
+}
+
+impl RawObject<'_> {
+    /// The object as one that is left out.
+    pub fn skipped(&self, field: &str, problem: &str) -> Skipped {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        Skipped {
+            file: self.file.to_owned(),
+            object: format!("{} {}{slash}{}", self.kind, self.namespace, self.name),
+            field: field.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+}
+
+/// Who takes the objects of a dump.
+pub trait Sink {
+    /// Takes an object.
+    fn object(&mut self, object: &RawObject<'_>);
+    /// Hears of one that is no object at all.
+    fn skipped(&mut self, skipped: Skipped);
+}
+
+/// Reads all objects of one stream: objects and lists of objects, one behind the other. `file` is its name
+/// in messages. Answers with the number of objects.
+///
+/// # Errors
+/// Text that is no JSON, or one object that is too large; objects before it have been handed on.
+pub fn read_objects(
+    input: impl BufRead,
+    file: &str,
+    sink: &mut dyn Sink,
+) -> Result<u64, DumpError> {
+    let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
+    let limited = Limited { inner: input, left: Rc::clone(&left) };
+    let mut json = serde_json::Deserializer::from_reader(limited);
+    let mut state = State { file, left, number: 0, sink };
+    loop {
+        state.begin();
+        // Anything but blanks is the next value, or an error that reading it will tell.
+        if json.end().is_ok() {
+            return Ok(state.number);
+        }
+        if let Err(error) = (Top { state: &mut state }).deserialize(&mut json) {
+            return Err(state.told(&error));
+        }
+    }
+}
+
+/// What goes on while a stream is read.
+struct State<'s> {
+    file: &'s str,
+    left: Rc<Cell<u64>>,
+    number: u64,
+    sink: &'s mut dyn Sink,
+}
+
+impl State<'_> {
+    fn begin(&self) {
+        self.left.set(MAX_OBJECT_BYTES);
+    }
+
+    fn told(&self, error: &serde_json::Error) -> DumpError {
+        let file = self.file.to_owned();
+        if error.is_io() && self.left.get() == 0 {
+            return DumpError::TooLarge { file, number: self.number + 1 };
+        }
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
+        DumpError::Json { file, line, column, problem }
+    }
+
+    /// Hands on one object; `kind` and `api_version` are those of the list where it says none itself.
+    fn take(&mut self, json: &str, kind: &str, api_version: &str) {
+        self.number += 1;
+        self.begin();
+        let read = serde_json::from_str::<Head<'_>>(json);
+        let head = match read {
+            Ok(head) => head,
+            Err(error) => return self.skip(".", &format!("it is no object: {error}")),
+        };
+        let metadata = head.metadata.unwrap_or_default();
+        let kind = head.kind.as_deref().unwrap_or(kind);
+        if kind.is_empty() {
+            return self.skip("kind", "it is missing");
+        }
+        self.sink.object(&RawObject {
+            kind,
+            api_version: head.api_version.as_deref().unwrap_or(api_version),
+            namespace: metadata.namespace.as_deref().unwrap_or_default(),
+            name: metadata.name.as_deref().unwrap_or_default(),
+            json,
+            file: self.file,
+        });
+    }
+
+    fn skip(&mut self, field: &str, problem: &str) {
+        let object = format!("object {}", self.number);
+        let (file, field) = (self.file.to_owned(), field.to_owned());
+        self.sink.skipped(Skipped { file, object, field, problem: problem.to_owned() });
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: Option<HeadMeta<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct HeadMeta<'a> {
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+}
+
+/// A value at the top: an object or a list of objects.
+struct Top<'t, 's> {
+    state: &'t mut State<'s>,
+}
+
+impl<'de> DeserializeSeed<'de> for Top<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_any(self)
+    }
+}
+
+/// The fields of an object that turned out to be no list.
+#[derive(Default, Serialize)]
+#[serde(transparent)]
+struct Fields(std::collections::BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Visitor<'de> for Top<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a Kubernetes object or a list of them")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let mut fields = Fields::default();
+        let mut has_items = false;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "items" {
+                let text = |field: &str| -> String {
+                    let raw = fields.0.get(field).map(|raw| raw.get());
+                    raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
+                };
+                let (kind, api_version) = (text("kind"), text("apiVersion"));
+                let kind = kind.strip_suffix("List").unwrap_or_default();
+                let state = &mut *self.state;
+                map.next_value_seed(Items { state, kind, api_version: &api_version })?;
+                has_items = true;
+            } else {
+                fields.0.insert(key, map.next_value()?);
+            }
+        }
+        if !has_items {
+            let json = serde_json::to_string(&fields).map_err(de::Error::custom)?;
+            self.state.take(&json, "", "");
+        }
+        Ok(())
+    }
+}
+
+/// The objects of a list.
+struct Items<'t, 's> {
+    state: &'t mut State<'s>,
+    kind: &'t str,
+    api_version: &'t str,
+}
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a list of objects in the field `items`")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<(), S::Error> {
+        while let Some(item) = items.next_element::<Box<RawValue>>()? {
+            self.state.take(item.get(), self.kind, self.api_version);
+        }
+        Ok(())
+    }
+}
+
+/// Ends when one object has used up its bytes.
+struct Limited<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(io::Error::other("one object is too large"));
+        }
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.inner.read(&mut buffer[..most])?;
+        self.left.set(left - read as u64);
+        Ok(read)
+    }
+}

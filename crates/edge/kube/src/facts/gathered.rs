@@ -1,0 +1,199 @@
+//! All of it together: workloads by their top owners, and who holds what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::{
+    Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Pod as FactPod, Workload,
+};
+
+use super::class::{class_of, is_gang};
+use super::demand::worlds;
+use super::inventory::Inventory;
+use super::pods::same_but_labels;
+use super::template::owned;
+use super::unseen::Unseen;
+use crate::dump::Skipped;
+
+/// No pod holds more units of a resource: a node has fewer.
+const MOST_UNITS: i64 = 1 << 20;
+
+/// What an inventory comes to.
+#[derive(Debug)]
+pub struct Gathered {
+    /// For the checks. Devices are numbered by whoever looks at the moment.
+    pub facts: Facts,
+    /// GPUs, what holds them and what waits for them.
+    pub moment: Moment,
+    /// `spec.providerID` by node, as far as set.
+    pub provider_ids: BTreeMap<String, String>,
+    /// Objects by kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+    /// Waiting pods of which nobody can say where they could go.
+    pub unjudged: Vec<Unjudged>,
+    /// Objects that were left out: the first of them.
+    pub skipped: Vec<Skipped>,
+    /// How many were left out.
+    pub skipped_count: u64,
+}
+
+/// A waiting pod that was held against no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Namespace and name.
+    pub pod: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Inventory {
+    /// Facts about all objects so far. `team_labels` name the team.
+    pub fn facts(mut self, team_labels: BTreeSet<String>) -> Gathered {
+        let unseen = self.unseen();
+        let mut provider_ids = BTreeMap::new();
+        let mut facts = Facts {
+            now_ms: self.now_ms,
+            scoring: self.cluster.scoring,
+            has_gpu_admission_policy: self.gpu_policy(),
+            team_labels,
+            namespaces: self.namespaces(),
+            ..Facts::default()
+        };
+        let mut gpus: Vec<NodeGpus> = Vec::new();
+        for (name, (_, read)) in &self.nodes {
+            gpus.extend(read.gpus.clone());
+            if !read.provider_id.is_empty() {
+                provider_ids.insert(name.clone(), read.provider_id.clone());
+            }
+            facts.nodes.push(read.node.clone());
+        }
+        let (workloads, of_group) = self.workloads();
+        facts.workloads = workloads;
+        facts.budgets = self.budgets(&facts.workloads, &of_group);
+        let held = self.held(&facts, &of_group);
+        let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
+        let skipped_count = self.skipped_count;
+        let (demand, unjudged) = worlds(self, &facts.nodes);
+        let moment = Moment { nodes: gpus, held, demand };
+        Gathered { facts, moment, provider_ids, kinds, unseen, unjudged, skipped, skipped_count }
+    }
+
+    fn gpu_policy(&self) -> Option<bool> {
+        let none = self.complete.contains("ValidatingAdmissionPolicy").then_some(false);
+        self.cluster.has_gpu_policy.or(none)
+    }
+
+    /// Namespaces, with what quotas limit where quotas were read.
+    fn namespaces(&self) -> Vec<Namespace> {
+        let has_quotas = self.complete.contains("ResourceQuota") || !self.cluster.quotas.is_empty();
+        let namespace = |(name, namespace): (&String, &crate::object::Namespace)| Namespace {
+            name: name.clone(),
+            labels: owned(&namespace.meta.labels),
+            quota_resources: has_quotas
+                .then(|| self.cluster.quotas.get(name).cloned().unwrap_or_default()),
+        };
+        self.namespaces.iter().map(namespace).collect()
+    }
+
+    /// Workloads, and the number of its workload for each group of pods.
+    fn workloads(&self) -> (Vec<Workload>, Vec<usize>) {
+        let mut workloads: Vec<Workload> = Vec::new();
+        let mut wanted: Vec<BTreeMap<&ObjectRef, Option<u32>>> = Vec::new();
+        let mut by_owner: BTreeMap<ObjectRef, Vec<usize>> = BTreeMap::new();
+        let mut of_group = Vec::with_capacity(self.pods.groups.len());
+        for group in &self.pods.groups {
+            let pod = &self.pods.list[group.first].pod;
+            let hash = ["pod-template-hash", "rollouts-pod-template-hash"];
+            let hash = hash.iter().find_map(|key| pod.meta.labels.get(key));
+            let chain = self.owners.chain(&group.owner, hash);
+            let top = chain.last().unwrap_or(&group.owner);
+            let numbers = by_owner.entry(top.clone()).or_default();
+            let same =
+                |number: &&usize| same_but_labels(&workloads[**number].template, &group.template);
+            let known = numbers.iter().find(same).copied();
+            let number = known.unwrap_or_else(|| {
+                numbers.push(workloads.len());
+                let kinds = chain.iter().map(|owner| owner.kind.as_str());
+                let labels = &pod.meta.labels;
+                workloads.push(Workload {
+                    owner: top.clone(),
+                    class: class_of(labels, kinds, &group.images),
+                    is_gang: is_gang(labels, &pod.scheduler, group.has_group_annotation),
+                    template: group.template.clone(),
+                    memory_kills: Some(0),
+                    ..Workload::default()
+                });
+                wanted.push(BTreeMap::new());
+                workloads.len() - 1
+            });
+            let workload = &mut workloads[number];
+            workload.ignores.extend(self.owners.ignores(&chain));
+            workload.ignores.extend(group.ignores.iter().cloned());
+            wanted[number].insert(&group.owner, self.owners.desired(&group.owner));
+            of_group.push(number);
+        }
+        for record in &self.pods.list {
+            let workload = &mut workloads[of_group[record.group]];
+            let node = Some(record.pod.node.to_string()).filter(|node| !node.is_empty());
+            workload.pods.push(FactPod { name: record.pod.meta.name.to_string(), node });
+            if let Some(kills) = &mut workload.memory_kills {
+                *kills += record.memory_kills;
+            }
+        }
+        for (workload, wanted) in workloads.iter_mut().zip(wanted) {
+            let mut wanted = wanted.into_values();
+            let all = wanted.try_fold(0, |sum: u32, of| Some(sum.saturating_add(of?)));
+            // An owner with several templates does not say how many of each.
+            let shared = by_owner[&workload.owner].len() > 1;
+            let there = u32::try_from(workload.pods.len()).unwrap_or(u32::MAX);
+            workload.replicas = all.filter(|_| !shared).unwrap_or(there);
+        }
+        (workloads, of_group)
+    }
+
+    /// Budgets with the workload of the first pod that each selects.
+    fn budgets(&self, workloads: &[Workload], of_group: &[usize]) -> Vec<Budget> {
+        let mut by_namespace: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, record) in self.pods.list.iter().enumerate() {
+            by_namespace.entry(&record.pod.meta.namespace).or_default().push(number);
+        }
+        let budget = |budget: &super::cluster::BudgetObject| {
+            let pods = by_namespace.get(&*budget.object.namespace)?.iter();
+            let mut records = pods.map(|number| &self.pods.list[*number]);
+            let selected =
+                records.find(|record| budget.budget.selector.matches(&record.pod.meta.labels))?;
+            Some(Budget {
+                object: budget.object.clone(),
+                protects: workloads[of_group[selected.group]].owner.clone(),
+                limit: budget.limit,
+            })
+        };
+        self.cluster.budgets.iter().filter_map(budget).collect()
+    }
+
+    /// What pods hold of GPUs, by node.
+    fn held(&self, facts: &Facts, of_group: &[usize]) -> Vec<Held> {
+        let nodes: BTreeMap<&str, &Node> =
+            facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let mut held = Vec::new();
+        for record in self.pods.list.iter().filter(|record| !record.pod.node.is_empty()) {
+            let Some(node) = nodes.get(&*record.pod.node) else { continue };
+            for resource in node.gpus.keys() {
+                let units = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
+                let units = units.min(MOST_UNITS);
+                if units > 0 {
+                    held.push(Held {
+                        node: record.pod.node.to_string(),
+                        resource: resource.clone(),
+                        workload: of_group[record.group],
+                        pod: record.pod.meta.name.to_string(),
+                        units,
+                        state: record.state,
+                    });
+                }
+            }
+        }
+        held
+    }
+}

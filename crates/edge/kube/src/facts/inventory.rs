@@ -1,0 +1,129 @@
+//! Objects as they come, and what is kept of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::cluster::ClusterObjects;
+use super::detail::{NodeDetail, PodDetail};
+use super::node::{ReadNode, read as read_node};
+use super::owner::Owners;
+use super::pods::Pods;
+use crate::dump::{RawObject, Sink, Skipped};
+use crate::object::{Kind, Namespace, Node, Object, Pod, read};
+
+/// Labels that name a team where nobody says which do.
+pub const TEAM_LABELS: [&str; 6] =
+    ["cost-center", "cost_center", "costcenter", "dovetail.dev/team", "owner", "team"];
+
+/// What was left out is listed up to so many; beyond that it is only counted.
+const MOST_SKIPPED: usize = 1000;
+
+/// What is kept of the objects of a cluster.
+#[derive(Default)]
+pub struct Inventory {
+    pub(super) now_ms: u64,
+    pub(super) nodes: BTreeMap<String, (Node, ReadNode)>,
+    pub(super) namespaces: BTreeMap<String, Namespace>,
+    pub(super) pods: Pods,
+    pub(super) owners: Owners,
+    pub(super) cluster: ClusterObjects,
+    /// Volumes, claims, classes: what decides where a waiting pod can go.
+    pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
+    /// How many objects of each kind were read.
+    pub(super) kinds: BTreeMap<String, u64>,
+    /// Kinds that were asked for and answered, with or without objects.
+    pub(super) complete: BTreeSet<String>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped_count: u64,
+}
+
+impl Inventory {
+    /// Nothing yet; `now_ms` is the moment of the objects, in ms since 1970.
+    pub fn new(now_ms: u64) -> Self {
+        Self { now_ms, ..Self::default() }
+    }
+
+    /// Hears that all objects of a kind (`Pod`) were handed over, even if there was none.
+    pub fn all_of(&mut self, kind: &str) {
+        self.complete.insert(kind.to_owned());
+    }
+
+    /// Objects that were left out: the first of them, and how many there are.
+    pub fn left_out(&self) -> (&[Skipped], u64) {
+        (&self.skipped, self.skipped_count)
+    }
+
+    fn take(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        let json = raw.json.as_bytes();
+        let strange =
+            |strange: Box<crate::object::Strange>| raw.skipped(&strange.field, &strange.problem);
+        match raw.kind {
+            "Node" => {
+                let object: Node = read("Node", json).map_err(strange)?;
+                let detail: NodeDetail<'_> = lenient(raw)?;
+                let read = read_node(&object, &detail, self.now_ms);
+                self.nodes.insert(raw.name.to_owned(), (object, read));
+            }
+            "Pod" => {
+                let pod: Pod = read("Pod", json).map_err(strange)?;
+                let detail: PodDetail<'_> = lenient(raw)?;
+                self.pods.add(pod, &detail, self.now_ms);
+            }
+            "Namespace" => {
+                let namespace: Namespace = read("Namespace", json).map_err(strange)?;
+                self.namespaces.insert(raw.name.to_owned(), namespace);
+            }
+            kind if self.cluster.wants(kind, raw.api_version) => self.cluster.add(raw)?,
+            kind => match watched(kind) {
+                Some(kind) => {
+                    let object = Object::read(kind, json);
+                    if let Object::Strange(_, problem) = object {
+                        return Err(strange(problem));
+                    }
+                    self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
+                }
+                // Whatever may own pods: any kind, also those of operators.
+                None => self.owners.add(raw)?,
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Inventory {
+    fn object(&mut self, raw: &RawObject<'_>) {
+        let taken = match raw.name.is_empty() {
+            false => self.take(raw),
+            true => Err(raw.skipped("metadata.name", "it is missing")),
+        };
+        match taken {
+            Ok(()) => *self.kinds.entry(raw.kind.to_owned()).or_default() += 1,
+            Err(skipped) => self.skipped(skipped),
+        }
+    }
+
+    fn skipped(&mut self, skipped: Skipped) {
+        self.skipped_count += 1;
+        if self.skipped.len() < MOST_SKIPPED {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+/// Reads a part of an object; what is wrong is told with its path.
+pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, Skipped> {
+    serde_json::from_str(raw.json).map_err(|_| {
+        let mut input = serde_json::Deserializer::from_str(raw.json);
+        match serde_path_to_error::deserialize::<_, T>(&mut input) {
+            Err(error) => raw.skipped(&error.path().to_string(), &error.inner().to_string()),
+            Ok(_) => raw.skipped(".", "there is text behind the object"),
+        }
+    })
+}
+
+/// Kinds that decide where a waiting pod can go, besides nodes, pods and namespaces.
+fn watched(name: &str) -> Option<Kind> {
+    let known = [Kind::Node, Kind::Pod, Kind::Namespace];
+    Kind::ALL.into_iter().find(|kind| kind.name() == name && !known.contains(kind))
+}

@@ -1,0 +1,21 @@
+//! Objects of a cluster as facts that checks can be run on.
+//!
+//! An [`Inventory`] takes objects one at a time and keeps what the audit needs of them; [`Inventory::facts`]
+//! turns that into a [`Gathered`]: facts, the GPUs of each node with what holds them, what waits, and what
+//! could not be seen. Neither knows where the objects come from.
+
+mod class;
+mod cluster;
+mod demand;
+mod detail;
+mod gathered;
+mod inventory;
+mod node;
+mod owner;
+mod pods;
+mod template;
+mod unseen;
+
+pub use gathered::{Gathered, Unjudged};
+pub use inventory::{Inventory, TEAM_LABELS};
+pub use unseen::Unseen;

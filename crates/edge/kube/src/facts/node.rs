@@ -1,0 +1,156 @@
+//! A node as the checks see it: GPUs, pool, since when it takes nothing.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Slice, Units, is_gpu_resource};
+use dovetail_model::Condition;
+
+use super::detail::NodeDetail;
+use crate::object::Node as Object;
+use crate::translate::{NodeSetting, Rules, node as translated};
+
+/// Labels that name the GPU model, the most precise first.
+const MODEL_LABELS: [&str; 6] = [
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "k8s.amazonaws.com/accelerator",
+];
+
+/// Labels that name the node's pool, and the kind of object that a person edits.
+const POOL_LABELS: [(&str, &str); 7] = [
+    ("karpenter.sh/nodepool", "NodePool"),
+    ("karpenter.sh/provisioner-name", "Provisioner"),
+    ("eks.amazonaws.com/nodegroup", "EKSNodegroup"),
+    ("alpha.eksctl.io/nodegroup-name", "EKSNodegroup"),
+    ("cloud.google.com/gke-nodepool", "GKENodePool"),
+    ("kubernetes.azure.com/agentpool", "AKSNodePool"),
+    ("agentpool", "AKSNodePool"),
+];
+
+/// Annotations that keep an autoscaler from removing a node.
+const HELD_BY: [&str; 3] = [
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "karpenter.sh/do-not-disrupt",
+    "karpenter.sh/do-not-consolidate",
+];
+
+const CORDONED: &str = "node.kubernetes.io/unschedulable";
+
+/// A node that is younger than this and not ready is starting.
+const STARTING_MS: u64 = 15 * 60_000;
+
+/// GPUs of one node; more are a slip of whoever wrote the label.
+const MOST_GPUS: i64 = 4096;
+
+/// A node, and its GPUs if it has any.
+pub(super) struct ReadNode {
+    pub(super) node: Node,
+    pub(super) gpus: Option<NodeGpus>,
+    pub(super) provider_id: String,
+}
+
+/// Reads a node.
+pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> ReadNode {
+    let mut node = translated(object, &NodeSetting::default(), &Rules::default());
+    let created_ms = object.meta.created_ms;
+    node.condition = condition(object, detail, now_ms.saturating_sub(created_ms));
+    let name = object.meta.name.to_string();
+    let labels = &object.meta.labels;
+    let pool = POOL_LABELS.iter().find_map(|(label, kind)| {
+        let name = labels.get(label).filter(|name| !name.is_empty())?;
+        Some(ObjectRef::new(kind, "", name))
+    });
+    let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
+    let taints = detail.spec.taints.iter();
+    let cordoned_ms = taints.filter(|taint| taint.key == CORDONED).find_map(|t| t.time_added.0);
+    let model = MODEL_LABELS.iter().find_map(|label| labels.get(label));
+    let model = model.filter(|model| !model.is_empty()).map(str::to_owned);
+    let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
+    let gpus: BTreeMap<String, Gpus> = offered
+        .map(|(name, count)| {
+            let gpus = Gpus { model: model.clone(), allocatable: (*count).clamp(0, MOST_GPUS) };
+            (name.clone(), gpus)
+        })
+        .collect();
+    let read = node_gpus(object, &gpus, model);
+    ReadNode {
+        gpus: read,
+        provider_id: detail.spec.provider_id.clone(),
+        node: Node {
+            pool: pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)),
+            gpus,
+            scale_down_held_by: held_by.map(|key| format!("{key}: true")),
+            // A node that does not say since when was cordoned just now, as far as anybody knows.
+            cordoned_since_ms: object.unschedulable.then(|| cordoned_ms.unwrap_or(now_ms)),
+            without_gpu_pods_since_ms: None,
+            devices: Vec::new(),
+            node,
+        },
+    }
+}
+
+fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition {
+    let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
+    match ready {
+        // Only what says so is broken: a dump without conditions says nothing.
+        Some(ready) if ready.status != "True" && age_ms < STARTING_MS => Condition::Starting,
+        Some(ready) if ready.status != "True" => Condition::NotReady,
+        _ if object.unschedulable => Condition::Cordoned,
+        _ => Condition::Ready,
+    }
+}
+
+/// The physical GPUs of a node, and the units in which pods ask for them.
+fn node_gpus(
+    object: &Object,
+    offered: &BTreeMap<String, Gpus>,
+    model: Option<String>,
+) -> Option<NodeGpus> {
+    let labels = &object.meta.labels;
+    let number = |key: &str| -> Option<i64> {
+        let number: i64 = labels.get(key)?.parse().ok()?;
+        (1..=MOST_GPUS).contains(&number).then_some(number)
+    };
+    let replicas = number("nvidia.com/gpu.replicas").unwrap_or(1);
+    let mut units = Vec::new();
+    let (mut usable_milli, mut built_in_milli) = (0, 0);
+    let capacity = object.capacity.extended.iter().filter(|(name, _)| is_gpu_resource(name));
+    for (resource, built_in) in capacity {
+        let slice = slice_of(resource, replicas, model.as_deref());
+        let usable = offered.get(resource).map_or(0, |gpus| gpus.allocatable);
+        let built_in = (*built_in).clamp(usable, MOST_GPUS);
+        usable_milli += slice.milli(usable);
+        built_in_milli += slice.milli(built_in);
+        units.push(Units { resource: resource.clone(), count: usable, slice });
+    }
+    let labelled = number("nvidia.com/gpu.count").unwrap_or(0);
+    let built_in = (built_in_milli + 999) / 1000;
+    let gpus = labelled.max(built_in).min(MOST_GPUS);
+    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin does.
+    let missing_milli = if built_in_milli == 0 { gpus * 1000 } else { (gpus - built_in) * 1000 };
+    let unavailable_milli = built_in_milli - usable_milli + missing_milli;
+    (gpus > 0).then(|| NodeGpus {
+        node: object.meta.name.to_string(),
+        model,
+        gpus,
+        unavailable_milli: unavailable_milli.clamp(0, gpus * 1000),
+        units,
+    })
+}
+
+/// What one unit of a resource is of a GPU.
+fn slice_of(resource: &str, replicas: i64, model: Option<&str>) -> Slice {
+    if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
+        let slices = profile.split_once('g').and_then(|(slices, _)| slices.parse::<i64>().ok());
+        // An A30 has four compute slices, every other model seven.
+        let of = if model.is_some_and(|model| model.contains("A30")) { 4 } else { 7 };
+        return Slice { part: slices.unwrap_or(of).clamp(1, of), of };
+    }
+    if resource.starts_with("nvidia.com/gpu") && replicas > 1 {
+        return Slice { part: 1, of: replicas };
+    }
+    Slice { part: 1, of: 1 }
+}

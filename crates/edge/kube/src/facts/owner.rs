@@ -1,0 +1,124 @@
+//! Who owns pods: Pod → ReplicaSet → Deployment, Job → CronJob, and whatever operators put on top.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::ObjectRef;
+
+use super::detail::OwnerDetail;
+use super::inventory::lenient;
+use crate::dump::{RawObject, Skipped};
+use crate::object::{Pod, read};
+
+/// Longer chains are circles.
+const LONGEST_CHAIN: usize = 16;
+
+/// Pods that one suspended job waits with; more change no cause.
+const MOST_WAITING: u64 = 1000;
+
+/// Owners by what they are called.
+#[derive(Default)]
+pub(super) struct Owners {
+    known: BTreeMap<ObjectRef, Owner>,
+    /// Pods that suspended jobs would start.
+    pub(super) suspended: Vec<Pod>,
+}
+
+struct Owner {
+    controller: Option<ObjectRef>,
+    /// Pods it wants.
+    desired: Option<u32>,
+    ignores: BTreeSet<String>,
+}
+
+impl Owners {
+    /// Takes an object that may own others. One that is controlled by nothing and wants no pods is one
+    /// too: somebody may name it.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        let detail: OwnerDetail<'_> = lenient(raw)?;
+        let controller = detail.metadata.controller();
+        let number = |value: &Option<serde_json::Value>| {
+            let number = value.as_ref().and_then(serde_json::Value::as_u64)?;
+            u32::try_from(number).ok()
+        };
+        let of_job = number(&detail.spec.parallelism);
+        let default = matches!(raw.kind, "Job" | "Deployment" | "StatefulSet").then_some(1);
+        let desired = number(&detail.spec.replicas).or(of_job).or(default);
+        let is_suspended = detail.spec.suspend == Some(serde_json::Value::Bool(true));
+        if raw.kind == "Job" && is_suspended {
+            let count = u64::from(desired.unwrap_or(1)).min(MOST_WAITING);
+            self.suspended.extend(waiting(raw, &detail, count)?);
+        }
+        let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
+        let owner = Owner {
+            controller: controller
+                .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),
+            desired: desired.filter(|_| !is_suspended),
+            ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+        };
+        self.known.insert(object, owner);
+        Ok(())
+    }
+
+    /// From the nearest owner up to the top, both included.
+    pub(super) fn chain(&self, nearest: &ObjectRef, template_hash: Option<&str>) -> Vec<ObjectRef> {
+        let mut chain = vec![nearest.clone()];
+        while let Some(last) = chain.last() {
+            let next = match self.known.get(last) {
+                Some(owner) => owner.controller.clone(),
+                None => deployment_of(last, template_hash),
+            };
+            match next {
+                Some(next) if chain.len() < LONGEST_CHAIN && !chain.contains(&next) => {
+                    chain.push(next);
+                }
+                _ => break,
+            }
+        }
+        chain
+    }
+
+    /// How many pods an owner wants.
+    pub(super) fn desired(&self, owner: &ObjectRef) -> Option<u32> {
+        self.known.get(owner)?.desired
+    }
+
+    /// Checks that any of the owners asks to ignore.
+    pub(super) fn ignores(&self, chain: &[ObjectRef]) -> BTreeSet<String> {
+        let known = chain.iter().filter_map(|owner| self.known.get(owner));
+        known.flat_map(|owner| owner.ignores.iter().cloned()).collect()
+    }
+}
+
+/// Ids in an annotation, separated by commas or blanks.
+pub(super) fn ignores(annotation: Option<&str>) -> BTreeSet<String> {
+    let words = annotation.unwrap_or_default().split([',', ' ']);
+    words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_uppercase).collect()
+}
+
+/// The Deployment of a ReplicaSet that was not handed over: its pods carry the hash that its name ends in.
+fn deployment_of(owner: &ObjectRef, template_hash: Option<&str>) -> Option<ObjectRef> {
+    if owner.kind != "ReplicaSet" {
+        return None;
+    }
+    let name = owner.name.strip_suffix(template_hash?)?.strip_suffix('-')?;
+    (!name.is_empty()).then(|| ObjectRef::new("Deployment", &owner.namespace, name))
+}
+
+/// The pods that a suspended job would start, if they need anything of a GPU.
+fn waiting(raw: &RawObject<'_>, detail: &OwnerDetail<'_>, count: u64) -> Result<Vec<Pod>, Skipped> {
+    let Some(template) = detail.spec.template else { return Ok(Vec::new()) };
+    let pod: Pod = read("Pod", template.get().as_bytes()).map_err(|strange| {
+        raw.skipped(&format!("spec.template.{}", strange.field), &strange.problem)
+    })?;
+    let needs_gpus = pod.requests.extended.keys().any(|name| dovetail_audit::is_gpu_resource(name));
+    if !needs_gpus {
+        return Ok(Vec::new());
+    }
+    let numbered = |number| {
+        let mut pod = pod.clone();
+        pod.meta.namespace = raw.namespace.into();
+        pod.meta.name = format!("{}-{number} (suspended)", raw.name).into();
+        pod
+    };
+    Ok((0..count).map(numbered).collect())
+}

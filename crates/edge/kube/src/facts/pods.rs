@@ -1,0 +1,154 @@
+//! Pods that have not ended, in groups of the same owner and template.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::{HeldState, ObjectRef, PodTemplate};
+
+use super::class::GANG_ANNOTATIONS;
+use super::detail::{ContainerStatusDetail, PodDetail};
+use super::owner::ignores;
+use super::template::template;
+use crate::object::{Phase, Pod};
+
+/// Kills are counted so far back.
+const KILLS_MS: u64 = 7 * 24 * 3_600_000;
+
+/// An owner whose pods differ more than this has the last of these templates.
+const MOST_TEMPLATES: usize = 64;
+
+/// All pods that have not ended.
+#[derive(Default)]
+pub(super) struct Pods {
+    pub(super) list: Vec<PodRecord>,
+    pub(super) groups: Vec<Group>,
+    by_owner: BTreeMap<ObjectRef, Vec<usize>>,
+    by_name: BTreeMap<(Box<str>, Box<str>), usize>,
+}
+
+/// A pod.
+pub(super) struct PodRecord {
+    pub(super) pod: Pod,
+    /// Number of its group.
+    pub(super) group: usize,
+    pub(super) state: HeldState,
+    /// Kills for memory in the last seven days, as far as its containers still tell.
+    pub(super) memory_kills: u32,
+}
+
+/// Pods of one owner from one template.
+pub(super) struct Group {
+    /// The nearest owner; the pod itself where there is none.
+    pub(super) owner: ObjectRef,
+    pub(super) template: PodTemplate,
+    pub(super) images: Vec<String>,
+    pub(super) has_group_annotation: bool,
+    pub(super) ignores: BTreeSet<String>,
+    /// A pod of it, for its labels and scheduler.
+    pub(super) first: usize,
+}
+
+impl Pods {
+    /// Takes a pod; one that is there already is replaced.
+    pub(super) fn add(&mut self, pod: Pod, detail: &PodDetail<'_>, now_ms: u64) {
+        if pod.is_over() {
+            return;
+        }
+        let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
+        let place = self.by_name.get(&key).copied().unwrap_or(self.list.len());
+        let group = self.group(&pod, detail, place);
+        let statuses = detail.status.container_statuses.iter();
+        let statuses = statuses.chain(&detail.status.init_container_statuses);
+        let kills = statuses.filter(|status| killed_for_memory(status, now_ms)).count();
+        let state = state(&pod, detail);
+        let record = PodRecord { state, memory_kills: kills as u32, group, pod };
+        match self.list.get_mut(place) {
+            Some(old) => *old = record,
+            None => {
+                self.by_name.insert(key, place);
+                self.list.push(record);
+            }
+        }
+    }
+
+    fn group(&mut self, pod: &Pod, detail: &PodDetail<'_>, place: usize) -> usize {
+        let namespace = &*pod.meta.namespace;
+        let owner = match detail.metadata.controller() {
+            Some(owner) => ObjectRef::new(&owner.kind, namespace, &owner.name),
+            None => ObjectRef::new("Pod", namespace, &pod.meta.name),
+        };
+        let template = template(pod, detail);
+        let numbers = self.by_owner.entry(owner.clone()).or_default();
+        let same = |number: &&usize| same_but_labels(&self.groups[**number].template, &template);
+        let known = numbers.iter().find(same).copied();
+        let full = numbers.last().copied().filter(|_| numbers.len() >= MOST_TEMPLATES);
+        if let Some(number) = known.or(full) {
+            return number;
+        }
+        let annotation = |key: &&str| detail.metadata.annotation(key).is_some();
+        let images = detail.spec.containers.iter().map(|c| c.image.to_string());
+        numbers.push(self.groups.len());
+        self.groups.push(Group {
+            owner,
+            template,
+            images: images.collect(),
+            has_group_annotation: GANG_ANNOTATIONS.iter().any(annotation),
+            ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+            first: place,
+        });
+        self.groups.len() - 1
+    }
+}
+
+/// Labels differ from pod to pod (index, revision); what else does makes another kind of pod.
+pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
+    let PodTemplate {
+        labels: _,
+        containers,
+        tolerations,
+        node_conditions,
+        priority_class,
+        shared_memory,
+        keeps_apart_by,
+        eviction_held_by,
+        has_local_data,
+    } = one;
+    *containers == other.containers
+        && *tolerations == other.tolerations
+        && *node_conditions == other.node_conditions
+        && *priority_class == other.priority_class
+        && *shared_memory == other.shared_memory
+        && *keeps_apart_by == other.keeps_apart_by
+        && *eviction_held_by == other.eviction_held_by
+        && *has_local_data == other.has_local_data
+}
+
+/// What a pod does with what it holds.
+fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
+    if pod.meta.deleting {
+        return HeldState::Terminating;
+    }
+    let condition = |kind: &str| detail.status.conditions.iter().find(|c| c.kind == kind);
+    let Some(ready) = condition("Ready") else {
+        return if pod.phase == Phase::Pending { HeldState::Starting } else { HeldState::Ready };
+    };
+    if ready.status == "True" {
+        return HeldState::Ready;
+    }
+    // Not ready, and never was: nothing restarted, and not ready for as long as it has its node.
+    let scheduled_ms = condition("PodScheduled").and_then(|c| c.last_transition_time.0);
+    let since_ms = ready.last_transition_time.0;
+    let restarted = detail.status.container_statuses.iter().any(|c| c.restart_count > 0);
+    let since_start = scheduled_ms.zip(since_ms).is_none_or(|(start, since)| since <= start + 1000);
+    match pod.phase == Phase::Pending || !restarted && since_start {
+        true => HeldState::Starting,
+        false => HeldState::NotReady,
+    }
+}
+
+fn killed_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> bool {
+    [&status.last_state, &status.state].into_iter().any(|state| {
+        let Some(ended) = &state.terminated else { return false };
+        let ago_ms = ended.finished_at.0.map(|at_ms| now_ms.saturating_sub(at_ms));
+        ended.reason == "OOMKilled" && ago_ms.is_none_or(|ago_ms| ago_ms <= KILLS_MS)
+    })
+}

@@ -1,0 +1,63 @@
+//! What could not be seen, what that hides, and the command that would show it.
+
+use super::inventory::Inventory;
+
+/// A part of the cluster that the audit knows nothing of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// What was not seen.
+    pub what: String,
+    /// What cannot be told without it.
+    pub hides: String,
+    /// What would show it.
+    pub command: String,
+}
+
+/// Kinds with what is not known without them.
+const KINDS: [(&[&str], &str, &str, &str); 7] = [
+    (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
+    (&["Pod"], "pods", "what holds GPUs and what waits for them", "pods"),
+    (
+        &["ReplicaSet", "Deployment", "Job", "StatefulSet"],
+        "owners of pods",
+        "suspended jobs, and which object a person edits",
+        "replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs",
+    ),
+    (&["Namespace"], "namespaces", "teams and quotas (GOV-01, GOV-02)", "namespaces"),
+    (&["ResourceQuota"], "quotas", "namespaces that may take every GPU (GOV-01)", "resourcequotas"),
+    (
+        &["PodDisruptionBudget"],
+        "disruption budgets",
+        "budgets that block every drain (AUT-02)",
+        "poddisruptionbudgets",
+    ),
+    (
+        &["ValidatingAdmissionPolicy", "ClusterPolicy", "ValidatingPolicy"],
+        "admission policies",
+        "whether findings can come back (GOV-04)",
+        "validatingadmissionpolicies",
+    ),
+];
+
+impl Inventory {
+    /// What was neither handed over nor said to be complete.
+    pub(super) fn unseen(&self) -> Vec<Unseen> {
+        let seen = |kind: &&str| self.kinds.contains_key(*kind) || self.complete.contains(*kind);
+        let missing = KINDS.iter().filter(|(kinds, ..)| !kinds.iter().any(seen));
+        let mut unseen: Vec<Unseen> = missing
+            .map(|(_, what, hides, plural)| Unseen {
+                what: (*what).to_owned(),
+                hides: (*hides).to_owned(),
+                command: format!("kubectl get {plural} -A -o json"),
+            })
+            .collect();
+        if self.cluster.scoring.is_none() {
+            unseen.push(Unseen {
+                what: "configuration of the scheduler".to_owned(),
+                hides: "whether GPU pods are spread over empty nodes (SCH-07)".to_owned(),
+                command: "kubectl get configmaps -n kube-system -o json".to_owned(),
+            });
+        }
+        unseen
+    }
+}

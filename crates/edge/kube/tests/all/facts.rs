@@ -1,0 +1,404 @@
+//! Objects as facts: owners, pools, GPUs and what holds them, and objects that nobody wrote in good faith.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::{
+    BudgetLimit, Class, HeldState, ObjectRef, Scoring, SharedMemory, device_states,
+};
+use dovetail_kube::dump::read_objects;
+use dovetail_kube::facts::{Gathered, Inventory};
+use serde_json::{Value, json};
+
+const NOW: &str = "2026-11-20T12:00:00Z";
+const GPU: &str = "nvidia.com/gpu";
+
+fn now_ms() -> u64 {
+    NOW.parse::<jiff::Timestamp>().unwrap().as_millisecond().cast_unsigned()
+}
+
+fn inventory(objects: &[Value]) -> Inventory {
+    let mut inventory = Inventory::new(now_ms());
+    let list = json!({"kind": "List", "items": objects}).to_string();
+    read_objects(list.as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
+    inventory
+}
+
+fn gathered(objects: &[Value]) -> Gathered {
+    let found = inventory(objects).facts(BTreeSet::from(["team".to_owned()]));
+    assert_eq!(found.skipped, []);
+    found
+}
+
+pub(crate) fn node(name: &str, gpus: u32) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {
+            "name": name, "uid": name, "creationTimestamp": "2026-11-01T00:00:00Z",
+            "labels": {
+                "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                "karpenter.sh/nodepool": "h100"
+            }
+        },
+        "spec": {"providerID": "aws:///us-east-1a/i-0", "taints": [{"key": GPU, "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": {"cpu": "192", "memory": "2Ti", "pods": "110", GPU: gpus.to_string()},
+            "allocatable": {"cpu": "190", "memory": "2000Gi", "pods": "110", GPU: gpus.to_string()},
+            "conditions": [{"type": "Ready", "status": "True"}]
+        }
+    })
+}
+
+/// A pod of an owner (`Kind/name`) with GPUs on a node, or waiting.
+pub(crate) fn pod(name: &str, owner: &str, gpus: u32, node: &str) -> Value {
+    let (kind, owner) = owner.split_once('/').unwrap_or_default();
+    let owners = if kind.is_empty() {
+        json!([])
+    } else {
+        json!([{"apiVersion": "x/v1", "kind": kind, "name": owner, "uid": owner, "controller": true}])
+    };
+    let placed = !node.is_empty();
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "research", "uid": name, "labels": {"app": "a"},
+            "ownerReferences": owners, "creationTimestamp": "2026-11-20T11:00:00Z"
+        },
+        "spec": {
+            "nodeName": node,
+            "tolerations": [
+                {"key": GPU, "operator": "Exists"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+            ],
+            "containers": [{
+                "name": "main", "image": "python:3.13",
+                "resources": {
+                    "requests": {"cpu": "4", "memory": "32Gi", GPU: gpus},
+                    "limits": {GPU: gpus.to_string()}
+                }
+            }]
+        },
+        "status": {
+            "phase": if placed { "Running" } else { "Pending" },
+            "conditions": [{"type": "Ready", "status": if placed { "True" } else { "False" }}]
+        }
+    })
+}
+
+fn owner(kind: &str, name: &str, by: Option<&str>, spec: Value) -> Value {
+    let by = by.and_then(|by| by.split_once('/'));
+    let owners = by.map_or(
+        json!([]),
+        |(kind, name)| json!([{"kind": kind, "name": name, "controller": true}]),
+    );
+    json!({
+        "apiVersion": "apps/v1", "kind": kind, "spec": spec,
+        "metadata": {"name": name, "namespace": "research", "ownerReferences": owners}
+    })
+}
+
+fn object(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef::new(kind, "research", name)
+}
+
+/// How many milli-GPU are in each state, after checking that all devices are there.
+fn states(mut found: Gathered) -> BTreeMap<String, i64> {
+    let installed: i64 = found.moment.nodes.iter().map(|node| node.gpus).sum();
+    let states =
+        device_states(&mut found.facts, &found.moment).expect("the engine takes the world");
+    assert_eq!(states.node_of.len() as i64, installed);
+    let mut of_device = vec![0; states.node_of.len()];
+    let mut by_state = BTreeMap::new();
+    for waste in &states.intervals {
+        of_device[waste.device as usize] += waste.interval.gpu_milli;
+        *by_state.entry(waste.interval.state.name()).or_default() += waste.interval.gpu_milli;
+    }
+    assert!(of_device.iter().all(|milli| *milli == 1000), "{of_device:?}");
+    by_state
+}
+
+fn expect(found: &BTreeMap<String, i64>, states: &[(&str, i64)]) {
+    let states: BTreeMap<String, i64> =
+        states.iter().map(|(state, milli)| ((*state).to_owned(), *milli)).collect();
+    assert_eq!(*found, states);
+}
+
+#[test]
+fn pods_belong_to_the_object_that_a_person_edits() {
+    let found = gathered(&[
+        node("g1", 8),
+        owner("Deployment", "serve", None, json!({"replicas": 3})),
+        owner("ReplicaSet", "serve-7d9", Some("Deployment/serve"), json!({"replicas": 3})),
+        pod("serve-7d9-a", "ReplicaSet/serve-7d9", 1, "g1"),
+        pod("serve-7d9-b", "ReplicaSet/serve-7d9", 1, "g1"),
+        owner("JobSet", "train", None, json!({})),
+        owner("Job", "train-0", Some("JobSet/train"), json!({"parallelism": 2})),
+        pod("train-0-a", "Job/train-0", 2, "g1"),
+        pod("train-0-b", "Job/train-0", 2, "g1"),
+        pod("alone", "", 1, "g1"),
+    ]);
+    let told: Vec<_> = found
+        .facts
+        .workloads
+        .iter()
+        .map(|workload| (&workload.owner, workload.replicas, workload.pods.len(), workload.class))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (&object("Deployment", "serve"), 3, 2, None),
+            (&object("JobSet", "train"), 2, 2, Some(Class::Training)),
+            (&object("Pod", "alone"), 1, 1, None),
+        ]
+    );
+    // What Kubernetes adds is not a toleration that somebody wrote.
+    assert_eq!(found.facts.workloads[0].template.tolerations.len(), 1);
+    assert_eq!(found.facts.nodes[0].pool, ObjectRef::new("NodePool", "", "h100"));
+    assert_eq!(found.provider_ids["g1"], "aws:///us-east-1a/i-0");
+}
+
+#[test]
+fn a_replica_set_that_was_not_handed_over_still_leads_to_its_deployment() {
+    let mut pod = pod("serve-7d9-a", "ReplicaSet/serve-7d9", 1, "g1");
+    pod["metadata"]["labels"]["pod-template-hash"] = json!("7d9");
+    let found = gathered(&[pod]);
+    assert_eq!(found.facts.workloads[0].owner, object("Deployment", "serve"));
+    // Owners that own each other end somewhere.
+    let found = gathered(&[
+        owner("A", "a", Some("B/b"), json!({})),
+        owner("B", "b", Some("A/a"), json!({})),
+        self::pod("p", "A/a", 1, ""),
+    ]);
+    assert_eq!(found.facts.workloads[0].owner, object("B", "b"));
+}
+
+#[test]
+fn shared_memory_rules_annotations_and_kills_are_read() {
+    let mut pod = pod("p", "", 1, "g1");
+    pod["metadata"]["annotations"] = json!({
+        "karpenter.sh/do-not-disrupt": "true", "dovetail.dev/ignore": "req-12, SCH-05"
+    });
+    let spec = &mut pod["spec"];
+    spec["volumes"] =
+        json!([{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}]);
+    spec["containers"][0]["volumeMounts"] = json!([{"name": "shm", "mountPath": "/dev/shm/"}]);
+    spec["containers"][0]["env"] = json!([{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]);
+    spec["topologySpreadConstraints"] = json!([{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}}
+    }]);
+    pod["status"]["containerStatuses"] = json!([{
+        "name": "main", "restartCount": 2,
+        "lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-19T12:00:00Z"}}
+    }]);
+    let found = gathered(&[pod]);
+    let workload = &found.facts.workloads[0];
+    let template = &workload.template;
+    assert_eq!(template.shared_memory, Some(SharedMemory { limit_bytes: Some(16 << 30) }));
+    assert!(template.keeps_apart_by.as_ref().unwrap().contains("topologySpread"));
+    assert_eq!(template.eviction_held_by.as_deref(), Some("karpenter.sh/do-not-disrupt: true"));
+    let sees = template.containers[0].sees_gpus_by.as_deref();
+    assert_eq!(sees, Some("NVIDIA_VISIBLE_DEVICES=all"));
+    assert!(!template.has_local_data);
+    assert_eq!(workload.memory_kills, Some(1));
+    assert_eq!(workload.ignores, BTreeSet::from(["REQ-12".to_owned(), "SCH-05".to_owned()]));
+}
+
+#[test]
+fn quotas_budgets_policies_and_the_scheduler_are_read() {
+    let meta = |name: &str| json!({"name": name, "namespace": "research"});
+    let config = "apiVersion: v1\nkind: KubeSchedulerConfiguration\ntype: MostAllocated\n";
+    let found = gathered(&[
+        pod("p", "", 1, "g1"),
+        json!({"kind": "Namespace", "metadata": {"name": "research", "labels": {"team": "x"}}}),
+        json!({"kind": "ResourceQuota", "metadata": meta("q"), "spec": {"hard": {"requests.nvidia.com/gpu": "8"}}}),
+        json!({"kind": "PodDisruptionBudget", "metadata": meta("b"),
+            "spec": {"maxUnavailable": "0%", "selector": {"matchLabels": {"app": "a"}}}}),
+        json!({"kind": "ValidatingAdmissionPolicy", "metadata": {"name": "v"}, "spec": {"x": "nvidia.com/gpu"}}),
+        json!({"kind": "ConfigMap", "metadata": meta("sched"), "data": {"config.yaml": config}}),
+        // The operator's own kind is no admission policy.
+        json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "c"}}),
+    ]);
+    let facts = &found.facts;
+    let quota = facts.namespaces[0].quota_resources.as_ref().unwrap();
+    assert!(quota.contains("requests.nvidia.com/gpu"));
+    assert_eq!(facts.budgets[0].limit, BudgetLimit::MaxUnavailablePercent(0));
+    assert_eq!(facts.budgets[0].protects, object("Pod", "p"));
+    assert_eq!(facts.scoring, Some(Scoring::MostAllocated));
+    assert_eq!(facts.has_gpu_admission_policy, Some(true));
+    let unseen: Vec<&str> = found.unseen.iter().map(|unseen| unseen.what.as_str()).collect();
+    assert_eq!(unseen, ["nodes", "owners of pods"]);
+    // What was asked for and is not there is known not to be there.
+    let mut inventory = inventory(&[pod("p", "", 1, "g1")]);
+    inventory.all_of("ValidatingAdmissionPolicy");
+    let found = inventory.facts(BTreeSet::new());
+    assert_eq!(found.facts.has_gpu_admission_policy, Some(false));
+    assert_eq!(found.facts.scoring, None);
+}
+
+#[test]
+fn free_gpus_have_the_cause_that_the_engine_names() {
+    let suspended = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "later", "namespace": "research"},
+        "spec": {"suspend": true, "parallelism": 2, "template": {"spec": {
+            "tolerations": [{"key": GPU, "operator": "Exists"}],
+            "containers": [{"name": "m", "resources": {"requests": {GPU: "4", "cpu": "400"}, "limits": {GPU: "4"}}}]
+        }}}
+    });
+    let mut gated = pod("gated", "", 8, "");
+    gated["spec"]["schedulingGates"] = json!([{"name": "wait"}]);
+    gated["spec"]["tolerations"] = json!([]);
+    // Five free beside three held; a suspended job finds too little CPU for both of its pods, a gated pod
+    // tolerates no taint.
+    let found = gathered(&[node("g1", 8), pod("p", "", 3, "g1"), suspended, gated]);
+    expect(&states(found), &[("unknown", 3000), ("free_stranded_by_cpu", 5000)]);
+    let found = gathered(&[node("g1", 8), pod("p", "", 3, "g1")]);
+    expect(&states(found), &[("unknown", 3000), ("free_no_demand", 5000)]);
+    let mut elsewhere = pod("q", "", 2, "");
+    elsewhere["spec"]["tolerations"] = json!([]);
+    let found = gathered(&[node("g1", 8), pod("p", "", 3, "g1"), elsewhere]);
+    let expected = [("unknown", 3000), ("free_taint", 2000), ("free_no_demand", 3000)];
+    expect(&states(found), &expected);
+}
+
+#[test]
+fn broken_cordoned_and_starting_nodes_and_pods_that_have_not_started() {
+    let mut broken = node("g1", 8);
+    broken["status"]["allocatable"][GPU] = json!("6");
+    let mut cordoned = node("g2", 4);
+    cordoned["spec"]["unschedulable"] = json!(true);
+    cordoned["spec"]["taints"] =
+        json!([{"key": "node.kubernetes.io/unschedulable", "timeAdded": "2026-11-20T02:00:00Z"}]);
+    let mut lost = node("g3", 2);
+    lost["status"]["conditions"][0]["status"] = json!("Unknown");
+    let mut young = node("g4", 2);
+    young["metadata"]["creationTimestamp"] = json!("2026-11-20T11:58:00Z");
+    young["status"]["conditions"][0]["status"] = json!("False");
+    let mut pulling = pod("pulling", "", 1, "g1");
+    pulling["status"]["phase"] = json!("Pending");
+    pulling["status"]["conditions"][0]["status"] = json!("False");
+    let found = gathered(&[broken, cordoned, lost, young, pulling, pod("held", "", 3, "g2")]);
+    assert_eq!(found.facts.nodes[1].cordoned_since_ms, Some(now_ms() - 10 * 3_600_000));
+    let expected = [
+        ("unavailable", 4000),
+        ("provisioning", 1000),
+        ("free_no_demand", 5000),
+        ("unknown", 3000),
+        ("free_draining_or_cordoned", 1000),
+        ("free_starting", 2000),
+    ];
+    expect(&states(found), &expected);
+}
+
+#[test]
+fn slices_and_replicas_are_parts_of_a_gpu() {
+    let mut sliced = node("m1", 0);
+    for amounts in ["capacity", "allocatable"] {
+        sliced["status"][amounts] =
+            json!({"cpu": "8", "pods": "110", "nvidia.com/mig-2g.20gb": "3"});
+    }
+    sliced["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("1");
+    let mut holder = pod("p", "", 0, "m1");
+    holder["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/mig-2g.20gb": 1},
+        "requests": {"nvidia.com/mig-2g.20gb": 1}});
+    // Two of seven slices each; the seventh belongs to nothing that pods can ask for.
+    let found = gathered(&[sliced, holder]);
+    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_of_unknown_cause", 143)];
+    expect(&states(found), &expected);
+    let mut shared = node("s1", 8);
+    shared["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("4");
+    let found = gathered(&[shared, pod("q", "", 1, "s1")]);
+    expect(&states(found), &[("unknown", 250), ("free_no_demand", 1750)]);
+}
+
+#[test]
+fn who_is_ready_waits_for_the_rest_of_a_training() {
+    let job = owner("PyTorchJob", "run", None, json!({}));
+    let ready = pod("run-0", "PyTorchJob/run", 4, "g1");
+    let waiting = pod("run-1", "PyTorchJob/run", 8, "");
+    let found = gathered(&[node("g1", 4), job.clone(), ready.clone(), waiting]);
+    expect(&states(found), &[("gang_wait", 4000)]);
+    let found = gathered(&[node("g1", 4), job, ready.clone()]);
+    assert_eq!(found.moment.held[0].state, HeldState::Ready);
+    expect(&states(found), &[("unknown", 4000)]);
+    // Replicas of a server do not wait for each other.
+    let found = gathered(&[node("g1", 4), ready, pod("other", "ReplicaSet/x", 8, "")]);
+    expect(&states(found), &[("unknown", 4000)]);
+}
+
+/// Every place in a value, with what else could stand there.
+fn spoilt(value: &Value) -> Vec<Value> {
+    let strange = [
+        json!(null),
+        json!(-7),
+        json!(9.5),
+        json!(u64::MAX),
+        json!("NaN"),
+        json!("9999-12-31T23:59:59Z"),
+        json!("\u{1b}[31m\u{0}"),
+        json!("99999999999999999999Ei"),
+        json!([[[]]]),
+        json!({"a": {"b": 1}}),
+    ];
+    let mut found = strange.to_vec();
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                for spoilt in spoilt(field) {
+                    let mut fields = fields.clone();
+                    fields.insert(key.clone(), spoilt);
+                    found.push(Value::Object(fields));
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                for spoilt in spoilt(item) {
+                    let mut items = items.clone();
+                    items[place] = spoilt;
+                    found.push(Value::Array(items));
+                }
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+#[test]
+fn a_spoilt_object_is_named_or_taken_and_never_more() {
+    let job = owner(
+        "Job",
+        "j",
+        None,
+        json!({"parallelism": 2, "suspend": true, "template": {"spec": {
+        "containers": [{"name": "m", "resources": {"limits": {GPU: 1}, "requests": {GPU: 1}}}]}}}),
+    );
+    let whole = [node("g1", 8), pod("p", "Job/j", 2, "g1"), job];
+    let (mut cases, mut left_out) = (0, 0);
+    for place in 0..whole.len() {
+        for spoilt in spoilt(&whole[place]) {
+            let mut objects = whole.to_vec();
+            objects[place] = spoilt.clone();
+            let found = inventory(&objects).facts(BTreeSet::new());
+            assert!(found.skipped_count <= 1, "{spoilt}: {:?}", found.skipped);
+            assert!(found.skipped.iter().all(|s| !s.problem.is_empty()), "{spoilt}");
+            left_out += found.skipped_count;
+            states(found);
+            cases += 1;
+        }
+    }
+    // Most are left out; the rest are legal, or stand where nobody looks.
+    assert!(cases > 900 && left_out > cases / 2, "{left_out} of {cases}");
+}
+
+#[test]
+fn a_dump_that_is_cut_off_anywhere_is_told() {
+    let text = json!({"kind": "List", "items": [node("g1", 8), pod("p", "", 2, "g1")]}).to_string();
+    for length in 1..text.len() {
+        let mut inventory = Inventory::new(now_ms());
+        let cut = &text.as_bytes()[..length];
+        let error = read_objects(cut, "dump.json", &mut inventory).unwrap_err();
+        assert!(error.to_string().starts_with("dump.json:1:"), "{length}: {error}");
+    }
+}
