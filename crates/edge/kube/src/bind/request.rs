@@ -1,13 +1,14 @@
-//! The two requests of a binder, as small as they can be.
+//! The requests of a binder and a remover, as small as they can be.
 
 use bytes::Bytes;
 use hyper::Request;
 use kube::Client;
 use kube::client::Body;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Bind, DECISION, EPOCH};
+use crate::world::PodKey;
 
 /// An answer with its code; `Err` where none came.
 pub(super) type Answered = Result<(u16, Option<u64>, Bytes), NoAnswer>;
@@ -69,6 +70,15 @@ pub(super) async fn post(client: &Client, bind: &Bind, timeout_ms: u128) -> Answ
 pub(super) async fn get(client: &Client, bind: &Bind) -> Answered {
     let path = format!("/api/v1/namespaces/{}/pods/{}", bind.namespace, bind.pod);
     send(client, Request::get(path).body(Body::empty())).await
+}
+
+/// Deletes a pod, if it is still this one.
+pub(super) async fn delete(client: &Client, pod: &PodKey) -> Answered {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
+        "preconditions": {"uid": pod.uid}});
+    let request = Request::delete(path).header("Content-Type", "application/json");
+    send(client, request.body(Body::from(options.to_string().into_bytes()))).await
 }
 
 async fn send(client: &Client, request: Result<Request<Body>, hyper::http::Error>) -> Answered {

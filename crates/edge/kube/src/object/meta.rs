@@ -45,11 +45,12 @@ impl Meta {
     }
 }
 
-/// Annotations that are kept: those of claims and CSI nodes that the storage rules read, and those by which
-/// a pod asks for a fraction of a device.
+/// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by which a pod
+/// asks for a fraction of a device, and those by which it belongs to a gang.
 fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
     read_where(input, |key| {
         crate::translate::FRACTION_ANNOTATIONS.contains(&key)
+            || crate::translate::gang::ANNOTATIONS.contains(&key)
             || key.starts_with("dovetail.dev/")
             || key.starts_with("pv.kubernetes.io/")
             || key.starts_with("volume.kubernetes.io/")

@@ -68,6 +68,14 @@ pub enum Kind {
     Claim,
     /// `v1` Pod.
     Pod,
+    /// `scheduling.k8s.io/v1beta1` PodGroup.
+    PodGroup,
+    /// `scheduling.x-k8s.io/v1alpha1` PodGroup (scheduler-plugins).
+    CoschedulingGroup,
+    /// `scheduling.volcano.sh/v1beta1` PodGroup.
+    VolcanoGroup,
+    /// `scheduling.run.ai/v2alpha2` PodGroup (KAI).
+    KaiGroup,
     /// `resource.k8s.io/v1` ResourceSlice.
     ResourceSlice,
     /// `storage.k8s.io/v1` StorageClass.
@@ -78,7 +86,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Namespace,
         Self::Node,
         Self::CsiDriver,
@@ -90,10 +98,14 @@ impl Kind {
         Self::VolumeAttachment,
         Self::DeviceClass,
         Self::ResourceSlice,
+        Self::PodGroup,
+        Self::CoschedulingGroup,
+        Self::VolcanoGroup,
+        Self::KaiGroup,
         Self::Pod,
     ];
 
-    /// The name as manifests write it.
+    /// The name as manifests write it, with its group where several have the same.
     pub fn name(self) -> &'static str {
         match self {
             Self::CsiDriver => "CSIDriver",
@@ -105,6 +117,10 @@ impl Kind {
             Self::PersistentVolume => "PersistentVolume",
             Self::Claim => "PersistentVolumeClaim",
             Self::Pod => "Pod",
+            Self::PodGroup => "PodGroup",
+            Self::CoschedulingGroup => "PodGroup.scheduling.x-k8s.io",
+            Self::VolcanoGroup => "PodGroup.scheduling.volcano.sh",
+            Self::KaiGroup => "PodGroup.scheduling.run.ai",
             Self::ResourceSlice => "ResourceSlice",
             Self::StorageClass => "StorageClass",
             Self::VolumeAttachment => "VolumeAttachment",
@@ -113,16 +129,30 @@ impl Kind {
 }
 
 impl Kind {
-    /// The API group; all are in version `v1`.
+    /// The API group.
     pub fn group(self) -> &'static str {
         match self {
             Self::Claim | Self::Namespace | Self::Node | Self::PersistentVolume | Self::Pod => "",
             Self::DeviceClass | Self::ResourceSlice => "resource.k8s.io",
+            Self::PodGroup => "scheduling.k8s.io",
+            Self::CoschedulingGroup => "scheduling.x-k8s.io",
+            Self::VolcanoGroup => "scheduling.volcano.sh",
+            Self::KaiGroup => "scheduling.run.ai",
             Self::CsiDriver
             | Self::CsiNode
             | Self::StorageCapacity
             | Self::StorageClass
             | Self::VolumeAttachment => "storage.k8s.io",
+        }
+    }
+
+    /// The version of the API group.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::PodGroup | Self::VolcanoGroup => "v1beta1",
+            Self::CoschedulingGroup => "v1alpha1",
+            Self::KaiGroup => "v2alpha2",
+            _ => "v1",
         }
     }
 
@@ -138,6 +168,9 @@ impl Kind {
             Self::PersistentVolume => "persistentvolumes",
             Self::Claim => "persistentvolumeclaims",
             Self::Pod => "pods",
+            Self::PodGroup | Self::CoschedulingGroup | Self::VolcanoGroup | Self::KaiGroup => {
+                "podgroups"
+            }
             Self::ResourceSlice => "resourceslices",
             Self::StorageClass => "storageclasses",
             Self::VolumeAttachment => "volumeattachments",
@@ -166,6 +199,8 @@ pub enum Object {
     Claim(Box<Claim>),
     /// A pod.
     Pod(Box<Pod>),
+    /// Pods that start together, in the words of one of the kinds for that.
+    PodGroup(Kind, Box<PodGroup>),
     /// Devices that a driver offers (DRA).
     ResourceSlice(ResourceSlice),
     /// A storage class.
@@ -201,6 +236,9 @@ impl Object {
             }
             Kind::Claim => of(kind, json, |claim| Self::Claim(Box::new(claim))),
             Kind::Pod => of(kind, json, |pod| Self::Pod(Box::new(pod))),
+            Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
+                of(kind, json, |group| Self::PodGroup(kind, Box::new(group)))
+            }
             Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
@@ -222,7 +260,7 @@ impl Object {
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
-            Self::Strange(kind, _) => *kind,
+            Self::PodGroup(kind, _) | Self::Strange(kind, _) => *kind,
         }
     }
 
@@ -238,6 +276,7 @@ impl Object {
             Self::PersistentVolume(object) => &object.meta,
             Self::Claim(object) => &object.meta,
             Self::Pod(object) => &object.meta,
+            Self::PodGroup(_, object) => &object.meta,
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,
             Self::VolumeAttachment(object) => &object.meta,

@@ -53,6 +53,8 @@ pub struct Pod {
     pub volumes: Box<[PodVolume]>,
     /// Features that its node must declare.
     pub features: Box<[Feature]>,
+    /// The native pod group it belongs to (`spec.schedulingGroup.podGroupName`); empty if to none.
+    pub pod_group: Box<str>,
     /// Whether it refers to resource claims (DRA).
     pub has_resource_claims: bool,
 }

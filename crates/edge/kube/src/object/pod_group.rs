@@ -1,5 +1,7 @@
-//! Native pod groups (`scheduling.k8s.io/v1beta1`).
+//! Pod groups: the native ones (`scheduling.k8s.io/v1beta1`), and those of scheduler-plugins, Volcano and KAI,
+//! which say `minMember`.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::json::nullable;
@@ -16,6 +18,8 @@ pub struct PodGroup {
     pub topology_keys: Box<[Box<str>]>,
     /// Higher goes first; `None` if it does not say.
     pub priority: Option<i32>,
+    /// Whether it is divided into groups with smallest sizes of their own.
+    pub is_divided: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -34,6 +38,13 @@ struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     scheduling_constraints: ConstraintsJson,
     priority: Option<i32>,
+    min_member: Option<u32>,
+    /// KAI's.
+    #[serde(deserialize_with = "nullable")]
+    sub_groups: Vec<IgnoredAny>,
+    /// Volcano's.
+    #[serde(deserialize_with = "nullable")]
+    sub_group_policy: Vec<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -69,7 +80,8 @@ impl<'de> Deserialize<'de> for PodGroup {
         let levels = spec.scheduling_constraints.topology.into_iter();
         Ok(Self {
             meta: metadata,
-            min_count: spec.scheduling_policy.gang.map(|gang| gang.min_count),
+            min_count: spec.scheduling_policy.gang.map(|gang| gang.min_count).or(spec.min_member),
+            is_divided: !spec.sub_groups.is_empty() || !spec.sub_group_policy.is_empty(),
             topology_keys: levels.map(|level| level.key).collect(),
             priority: spec.priority,
         })

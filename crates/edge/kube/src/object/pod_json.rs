@@ -57,6 +57,15 @@ pub(super) struct SpecJson {
     volumes: Vec<PodVolumeJson>,
     #[serde(deserialize_with = "nullable")]
     resource_claims: Vec<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "nullable")]
+    scheduling_group: SchedulingGroupJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SchedulingGroupJson {
+    #[serde(deserialize_with = "nullable")]
+    pod_group_name: Box<str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -205,6 +214,7 @@ impl PodJson {
             ports,
             volumes,
             features,
+            pod_group: self.spec.scheduling_group.pod_group_name,
             has_resource_claims: !self.spec.resource_claims.is_empty(),
             meta: self.metadata,
         }

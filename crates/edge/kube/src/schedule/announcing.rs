@@ -12,6 +12,7 @@ use crate::announce::{
     Announcements, Announcer, Limits, Note, PodIdentity, Report, Seen, Write, Written,
 };
 use crate::object::Pod;
+use crate::status::Waiting;
 use crate::world;
 
 /// Who waits for less says nothing about it.
@@ -66,6 +67,19 @@ impl Announcing {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 let pod = PodIdentity { namespace, name, uid };
                 self.book.note(Note::left_untouched(pod, &reason.to_string(), now_ms));
+            }
+            News::Object(world::Report::WaitsForMembers {
+                namespace,
+                name,
+                uid,
+                gang,
+                present,
+                min,
+            }) => {
+                let message = format!("{gang} has {present} of the {min} pods that start together");
+                let waiting = Waiting { reason: PendingReason::WaitingForMembers, message };
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
             News::NotBound(_)
             | News::WouldBind { .. }

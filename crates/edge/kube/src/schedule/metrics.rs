@@ -38,6 +38,7 @@ pub struct Metrics {
     events_owed: Gauge,
     interruptions: Family<OfKind, Counter>,
     objects: Family<OfReport, Counter>,
+    given_up: Counter,
     inconsistencies: Counter,
 }
 
@@ -107,6 +108,7 @@ impl Default for Metrics {
             events_owed: Gauge::default(),
             interruptions: Family::default(),
             objects: Family::default(),
+            given_up: Counter::default(),
             inconsistencies: Counter::default(),
         };
         metrics.register();
@@ -130,6 +132,9 @@ impl Metrics {
         self.add("dovetail_watch_interruptions", help, self.interruptions.clone());
         let help = "Objects that are not used as they are, by `problem`";
         self.add("dovetail_object_problems", help, self.objects.clone());
+        let help =
+            "Times that a gang stayed below its smallest size and its pods were ordered deleted";
+        self.add("dovetail_gangs_given_up", help, self.given_up.clone());
         let help = "Times that the engine was started anew because of a bug; report it";
         self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
     }
@@ -258,6 +263,11 @@ impl Metrics {
         }
     }
 
+    /// A gang stayed short.
+    pub(super) fn given_up(&self) {
+        self.given_up.inc();
+    }
+
     /// A watch broke.
     pub(super) fn interrupted(&self, kind: &'static str) {
         self.interruptions.get_or_create(&OfKind { kind }).inc();
@@ -299,6 +309,7 @@ fn problem(report: &crate::world::Report) -> &'static str {
         Report::Strange(_) => "unreadable",
         Report::TwiceOffered { .. } => "twice_offered",
         Report::UnknownHolder { .. } => "unknown_holder",
+        Report::WaitsForMembers { .. } => "waits_for_members",
         Report::Refused { .. } => "left_untouched",
     }
 }

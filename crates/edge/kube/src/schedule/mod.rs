@@ -16,6 +16,7 @@ mod run;
 mod scheduler;
 mod status;
 mod term;
+mod waits;
 
 pub use comparison::{Compared, Comparison};
 pub use look::{LookError, look};

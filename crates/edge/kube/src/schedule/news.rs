@@ -6,6 +6,7 @@ use dovetail_model::{JobId, PendingReason};
 use dovetail_plan::engine::EngineError;
 
 use crate::bind::{Bind, Report};
+use crate::object::Pod;
 use crate::world;
 
 /// Something that happened.
@@ -49,6 +50,13 @@ pub struct PodName {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl PodName {
+    /// The name of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { namespace: pod.meta.namespace.to_string(), name: pod.meta.name.to_string() }
+    }
 }
 
 impl fmt::Display for PodName {

@@ -1,6 +1,6 @@
 //! Decisions whose outcome is open, and the order in which they are sent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dovetail_model::{NodeName, PodId};
 
@@ -15,6 +15,15 @@ pub(super) struct Decision {
     pub(super) is_superseded: bool,
     /// How often it was sent to no effect.
     pub(super) tries: u32,
+    /// The decision about its whole gang, if it is one of several that belong together.
+    pub(super) gang: Option<GangDecision>,
+}
+
+/// A decision about several pods that start together: number of the first, and how many they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GangDecision {
+    pub(super) number: u64,
+    pub(super) size: usize,
 }
 
 /// Decisions by number, oldest first.
@@ -26,17 +35,28 @@ pub(super) struct Outbox {
     latest: BTreeMap<PodId, u64>,
     /// Open decisions that are not with the binder.
     to_send: VecDeque<u64>,
+    /// Gangs of which nothing was sent yet, by the number of their first decision.
+    whole: BTreeSet<u64>,
 }
 
 impl Outbox {
-    /// Notes a decision; it is sent after those before it.
-    pub(super) fn add(&mut self, pod: PodId, node: NodeName, since_ms: u64) {
+    /// Notes what was decided about a job; it is sent after what was decided before.
+    pub(super) fn add(&mut self, binds: Vec<(PodId, NodeName)>, since_ms: u64) {
+        let (number, size) = (self.made + 1, binds.len());
+        let gang = (size > 1).then_some(GangDecision { number, size });
+        self.whole.extend(gang.map(|gang| gang.number));
+        for (pod, node) in binds {
+            self.add_one(pod, node, since_ms, gang);
+        }
+    }
+
+    fn add_one(&mut self, pod: PodId, node: NodeName, since_ms: u64, gang: Option<GangDecision>) {
         self.made += 1;
         let before = self.latest.insert(pod, self.made);
         if let Some(before) = before.and_then(|number| self.open.get_mut(&number)) {
             before.is_superseded = true;
         }
-        let decision = Decision { pod, node, since_ms, is_superseded: false, tries: 0 };
+        let decision = Decision { pod, node, since_ms, is_superseded: false, tries: 0, gang };
         self.open.insert(self.made, decision);
         self.to_send.push_back(self.made);
     }
@@ -48,9 +68,28 @@ impl Outbox {
         Some((number, self.open.get(&number)?.clone()))
     }
 
+    /// The decisions about a gang, if nothing of them was sent yet. They are to be sent now, or to be settled.
+    pub(super) fn begin(&mut self, gang: GangDecision) -> Option<Vec<(u64, Decision)>> {
+        if !self.whole.remove(&gang.number) {
+            return None;
+        }
+        let numbers = gang.number..gang.number + gang.size as u64;
+        Some(self.open.range(numbers).map(|(number, one)| (*number, one.clone())).collect())
+    }
+
+    /// Decisions of which nothing was sent are void.
+    pub(super) fn take_back(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.settle(*number);
+        }
+        self.to_send.retain(|number| self.open.contains_key(number));
+    }
+
     /// It was not sent after all.
     pub(super) fn put_back(&mut self, number: u64) {
-        if self.open.contains_key(&number) {
+        if let Some(decision) = self.open.get(&number) {
+            // The first of a gang: the gang is looked at again.
+            self.whole.extend(decision.gang.map(|gang| gang.number).filter(|it| *it == number));
             self.to_send.push_front(number);
         }
     }

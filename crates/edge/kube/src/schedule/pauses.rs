@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::PodId;
-
 use crate::bind::Cause;
+use crate::world::PodKey;
 
 /// First and longest pause, in milliseconds; each failure in a row doubles it.
 const SERVER_MS: (u64, u64) = (100, 5_000);
@@ -12,12 +11,16 @@ const POD_MS: (u64, u64) = (100, 10_000);
 /// A pod that the server refuses to bind is refused again until somebody changes something.
 const REFUSED_MS: (u64, u64) = (1_000, 60_000);
 
+/// Failures of pods that are gone are forgotten when there are twice as many as after the last time.
+const LEAST_SWEPT: usize = 64;
+
 /// Pauses of single pods, and of everything that is sent.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
     /// Failures in a row of pods that have had any.
-    failures: BTreeMap<PodId, u32>,
-    due: BTreeSet<(u64, PodId)>,
+    failures: BTreeMap<PodKey, u32>,
+    left_by_last_sweep: usize,
+    due: BTreeSet<(u64, PodKey)>,
     server_failures: u32,
     server_until_ms: u64,
 }
@@ -46,23 +49,32 @@ impl Pauses {
     }
 
     /// The bind of a pod had no effect: it is left alone until the time given back.
-    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: PodId, cause: &Cause) -> u64 {
-        let failures = self.failures.entry(pod).or_default();
+    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: &PodKey, cause: &Cause) -> u64 {
+        let failures = self.failures.entry(pod.clone()).or_default();
         let range = match cause {
             Cause::Refused { .. } => REFUSED_MS,
             _ => POD_MS,
         };
         let until_ms = now_ms.saturating_add(doubled(range, *failures));
         *failures = failures.saturating_add(1);
-        self.due.insert((until_ms, pod));
+        self.due.insert((until_ms, pod.clone()));
         until_ms
     }
 
     /// A pod whose pause is over.
-    pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<PodId> {
-        let first = *self.due.first().filter(|(until_ms, _)| *until_ms <= now_ms)?;
-        self.due.remove(&first);
-        Some(first.1)
+    pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<PodKey> {
+        self.due.first().filter(|(until_ms, _)| *until_ms <= now_ms)?;
+        self.due.pop_first().map(|(_, pod)| pod)
+    }
+
+    /// Forgets pods that are gone, now and then.
+    pub(super) fn sweep(&mut self, is_there: impl Fn(&PodKey) -> bool) {
+        if self.failures.len() < 2 * self.left_by_last_sweep.max(LEAST_SWEPT) {
+            return;
+        }
+        self.failures.retain(|pod, _| is_there(pod));
+        self.due.retain(|(_, pod)| is_there(pod));
+        self.left_by_last_sweep = self.failures.len();
     }
 
     /// When the first pause of a pod is over.
@@ -70,11 +82,16 @@ impl Pauses {
         self.due.first().map(|(until_ms, _)| *until_ms)
     }
 
-    /// A pod is bound or gone.
-    pub(super) fn forget(&mut self, pod: PodId) {
-        if self.failures.remove(&pod).is_some() {
-            self.due.retain(|(_, paused)| *paused != pod);
+    /// A pod is bound.
+    pub(super) fn forget(&mut self, pod: &PodKey) {
+        if self.failures.remove(pod).is_some() {
+            self.due.retain(|(_, paused)| paused != pod);
         }
+    }
+
+    /// Whether no pod has failed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.failures.is_empty()
     }
 
     /// How many pods are left alone now.
@@ -89,20 +106,21 @@ fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::JobId;
-
     use super::*;
 
     #[test]
     fn pauses_double_up_to_a_limit_and_end() {
         let mut pauses = Pauses::default();
-        let pod = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
+        let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
         let lengths: Vec<u64> =
-            (0..9).map(|_| pauses.pause_pod(0, pod, &Cause::Conflict)).collect();
+            (0..9).map(|_| pauses.pause_pod(0, &pod, &Cause::Conflict)).collect();
         assert_eq!(lengths, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
-        assert_eq!((pauses.pop_due(99), pauses.pop_due(100)), (None, Some(pod)));
-        pauses.forget(pod);
-        assert_eq!((pauses.next_due_ms(), pauses.pause_pod(5, pod, &Cause::Conflict)), (None, 105));
+        assert_eq!((pauses.pop_due(99), pauses.pop_due(100)), (None, Some(pod.clone())));
+        pauses.forget(&pod);
+        assert_eq!(
+            (pauses.next_due_ms(), pauses.pause_pod(5, &pod, &Cause::Conflict)),
+            (None, 105)
+        );
     }
 
     #[test]

@@ -5,9 +5,7 @@
 //! bind had no effect, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId, Snapshot};
+use dovetail_model::{Action, Event, JobId, NodeName, Owner, PendingReason, Plan, PodId, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
@@ -15,9 +13,11 @@ use super::news::{News, PodName};
 use super::outbox::{Decision, Outbox};
 use super::pauses::Pauses;
 use super::record::Recording;
+use super::waits::Waits;
 use crate::bind::{Bind, Cause, Outcome, Report};
 use crate::status;
-use crate::world::{Change, World};
+use crate::translate::gang::{decision as name_of, gang_decision};
+use crate::world::{Change, PodKey, Unwinding, World};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then the
 /// pod itself is suspected.
@@ -35,21 +35,11 @@ pub struct Scheduler {
     now_ms: u64,
     outbox: Outbox,
     pauses: Pauses,
-    waiting: BTreeMap<JobId, Waiting>,
-    /// Jobs that wait and about which nothing was said.
-    untold: BTreeSet<JobId>,
-    unschedulable: usize,
+    waits: Waits,
     news: Vec<News>,
     recording: Option<Recording>,
     /// Whether anything was told since the last decision.
     is_told: bool,
-}
-
-/// A pod that has no node yet.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    since_ms: u64,
-    reason: Option<PendingReason>,
 }
 
 /// How many pods are where.
@@ -76,9 +66,7 @@ impl Scheduler {
             now_ms: 0,
             outbox: Outbox::default(),
             pauses: Pauses::default(),
-            waiting: BTreeMap::new(),
-            untold: BTreeSet::new(),
-            unschedulable: 0,
+            waits: Waits::default(),
             news: Vec::new(),
             recording: None,
             is_told: false,
@@ -104,7 +92,7 @@ impl Scheduler {
         self.pass(now_ms);
         let events = self.world.apply(change);
         self.tell(events);
-        self.news.extend(self.world.reports().into_iter().map(News::Object));
+        self.hear();
     }
 
     /// Takes the outcome of a bind.
@@ -115,7 +103,7 @@ impl Scheduler {
         match &report.outcome {
             Outcome::Bound => {
                 self.pauses.server_answers();
-                self.pauses.forget(pod);
+                self.forget_pauses(pod);
                 let waited_ms = self.now_ms - decision.since_ms;
                 self.news.push(News::Bound { report, waited_ms });
                 return;
@@ -134,9 +122,16 @@ impl Scheduler {
     pub fn wake(&mut self, now_ms: u64) {
         self.pass(now_ms);
         while let Some(pod) = self.pauses.pop_due(self.now_ms) {
-            let events = self.world.let_back(pod);
+            let events = self.world.let_back(&pod);
             self.tell(events);
         }
+        let world = &self.world;
+        self.pauses.sweep(|pod| world.has(pod));
+    }
+
+    /// Gangs that are to be given up, since the last call: their pods are to be deleted.
+    pub fn unwinding(&mut self) -> Vec<Unwinding> {
+        self.world.unwinding()
     }
 
     /// Decides, if everything is listed and anything has changed.
@@ -164,7 +159,7 @@ impl Scheduler {
     /// The engine speaks of the first of those that ask for the same. The others come after it.
     fn tell_the_rest(&mut self) {
         if self.engine.is_some() && !self.is_told {
-            for job in std::mem::take(&mut self.untold) {
+            for job in self.waits.untold() {
                 self.say(job, PendingReason::WaitingForTurn);
             }
         }
@@ -178,6 +173,9 @@ impl Scheduler {
         }
         loop {
             let (number, decision) = self.outbox.next()?;
+            if !self.may_begin(&decision) {
+                continue;
+            }
             if let Some(bind) = self.bind(number, &decision) {
                 return Some(bind);
             }
@@ -202,7 +200,10 @@ impl Scheduler {
     pub fn due_ms(&self) -> Option<u64> {
         let server_ms = (self.outbox.to_send() > 0 && self.now_ms < self.pauses.server_until_ms())
             .then(|| self.pauses.server_until_ms());
-        server_ms.into_iter().chain(self.pauses.next_due_ms()).min()
+        // What was taken back is decided anew.
+        let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
+        let due_ms = [server_ms, told_ms, self.pauses.next_due_ms(), self.world.due_ms()];
+        due_ms.into_iter().flatten().min()
     }
 
     /// Whether all lists are complete.
@@ -217,11 +218,10 @@ impl Scheduler {
 
     /// How many pods are where.
     pub fn counts(&self) -> Counts {
-        let waiting = self.engine.as_ref().map_or(0, Engine::waiting_jobs);
-        let unschedulable = self.unschedulable.min(waiting);
+        let unschedulable = self.waits.unschedulable_pods();
         Counts {
             unschedulable,
-            active: waiting - unschedulable,
+            active: self.waits.pods() - unschedulable,
             paused: self.pauses.paused_pods(),
             to_send: self.outbox.to_send(),
         }
@@ -260,18 +260,23 @@ impl Scheduler {
     /// Clocks of machines are set back at times; the engine's time never goes back.
     fn pass(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
+        let events = self.world.pass(self.now_ms);
+        self.tell(events);
+        self.hear();
+    }
+
+    /// Takes what the world has to say to people.
+    fn hear(&mut self) {
+        self.news.extend(self.world.reports().into_iter().map(News::Object));
     }
 
     /// An engine over what the world says.
     fn open(&mut self) {
         let snapshot = self.world.snapshot(self.now_ms);
-        self.waiting.retain(|job, _| self.world.pod_of(only_pod(*job)).is_some());
-        self.waiting.values_mut().for_each(|waiting| waiting.reason = None);
-        self.unschedulable = 0;
+        let world = &self.world;
+        self.waits.restart(|job| world.pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
-            let waiting = Waiting { since_ms: self.now_ms, reason: None };
-            self.waiting.entry(job.id).or_insert(waiting);
-            self.untold.insert(job.id);
+            self.waits.begin(job, self.now_ms);
         }
         match Engine::new(self.config.clone(), &snapshot) {
             Ok(engine) => {
@@ -313,46 +318,59 @@ impl Scheduler {
     /// Keeps book of who waits.
     fn note(&mut self, event: &Event) {
         match event {
-            Event::Submitted(job) => {
-                let waiting = Waiting { since_ms: self.now_ms, reason: None };
-                self.waiting.entry(job.id).or_insert(waiting);
-                self.untold.insert(job.id);
-            }
+            Event::Submitted(job) => self.waits.begin(job, self.now_ms),
+            Event::JobChanged(job) => self.waits.describe(job),
+            Event::BindFailed { pod } => self.waits.again(pod.job),
             Event::Ended { job } => self.note_end(*job),
             Event::PodEnded { pod } => self.note_end(pod.job),
-            Event::Confirmed { pod } => self.forget(pod.job),
-            Event::Adopted { job, .. } => self.forget(job.id),
+            Event::Confirmed { pod } => self.note_runs(*pod),
+            Event::Adopted { holdings, .. } => {
+                let owners = holdings.iter().map(|holding| &holding.owner);
+                let pods = owners.filter_map(|owner| match owner {
+                    Owner::Pod(pod) => Some(*pod),
+                    _ => None,
+                });
+                pods.for_each(|pod| self.note_runs(pod));
+            }
             _ => {}
         }
     }
 
     fn note_end(&mut self, job: JobId) {
-        self.set_reason(job, None);
+        self.waits.pause(job);
         // A pod that pauses is still there.
-        if self.world.pod_of(only_pod(job)).is_none() {
-            self.forget(job);
+        if self.world.pods_of(job).next().is_none() {
+            self.waits.forget(job);
         }
     }
 
-    fn forget(&mut self, job: JobId) {
-        self.set_reason(job, None);
-        self.waiting.remove(&job);
-        self.pauses.forget(only_pod(job));
+    fn note_runs(&mut self, pod: PodId) {
+        self.waits.forget(pod.job);
+        self.forget_pauses(pod);
     }
 
-    fn set_reason(&mut self, job: JobId, reason: Option<PendingReason>) {
-        self.untold.remove(&job);
-        let Some(waiting) = self.waiting.get_mut(&job) else { return };
-        let is_unschedulable = |reason| reason == Some(PendingReason::Unschedulable);
-        let before = std::mem::replace(&mut waiting.reason, reason);
-        self.unschedulable += usize::from(is_unschedulable(reason));
-        self.unschedulable -= usize::from(is_unschedulable(before));
+    fn forget_pauses(&mut self, pod: PodId) {
+        if self.pauses.is_empty() {
+            return;
+        }
+        if let Some(pod) = self.world.pod_of(pod) {
+            self.pauses.forget(&PodKey::of(pod));
+        }
     }
 
     fn follow(&mut self, plan: Plan) {
-        for action in plan.actions {
+        let mut actions = plan.actions.into_iter().peekable();
+        while let Some(action) = actions.next() {
             match action {
-                Action::Bind { pod, node, .. } => self.assume(pod, node),
+                Action::Bind { pod, node, .. } => {
+                    let mut binds = vec![(pod, node)];
+                    // All pods of a job come one after the other.
+                    let same = |next: &Action| matches!(next, Action::Bind { pod: other, .. } if other.job == pod.job);
+                    while let Some(Action::Bind { pod, node, .. }) = actions.next_if(same) {
+                        binds.push((pod, node));
+                    }
+                    self.assume(pod.job, binds);
+                }
                 Action::Wait { job, reason } => self.say(job, reason),
                 // The world has noticed, and has told what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}
@@ -361,21 +379,37 @@ impl Scheduler {
     }
 
     fn say(&mut self, job: JobId, reason: PendingReason) {
-        self.set_reason(job, Some(reason));
-        if let Some(pod) = self.pod_name(job) {
-            self.news.push(News::Waits { pod, job, reason });
-        }
+        self.waits.because(job, reason);
+        let pods = self.world.pods_of(job);
+        self.news.extend(pods.map(|pod| News::Waits { pod: PodName::of(pod), job, reason }));
     }
 
-    fn assume(&mut self, pod: PodId, node: NodeName) {
-        self.set_reason(pod.job, None);
-        let events = self.world.assumed(pod, &node);
-        if self.world.assumed_on(pod) != Some(&node) {
-            return self.start_anew(EngineError::UnknownJob { job: pod.job });
+    fn assume(&mut self, job: JobId, binds: Vec<(PodId, NodeName)>) {
+        self.waits.pause(job);
+        let events = self.world.assumed(&binds);
+        if binds.iter().any(|(pod, node)| self.world.assumed_on(*pod) != Some(node)) {
+            return self.start_anew(EngineError::UnknownJob { job });
         }
-        let since_ms = self.waiting.get(&pod.job).map_or(self.now_ms, |waiting| waiting.since_ms);
-        self.outbox.add(pod, node, since_ms);
+        let since_ms = self.waits.since_ms(job).unwrap_or(self.now_ms);
+        self.outbox.add(binds, since_ms);
         self.tell(events);
+    }
+
+    /// Whether a bind may be the first of its gang, or is not. If the gang is not whole any more before
+    /// anything of it was sent, nothing is: it is decided anew.
+    fn may_begin(&mut self, decision: &Decision) -> bool {
+        let Some(all) = decision.gang.and_then(|gang| self.outbox.begin(gang)) else { return true };
+        let size = decision.gang.map_or(1, |gang| gang.size);
+        if all.len() == size && all.iter().all(|(_, one)| self.is_current(one)) {
+            return true;
+        }
+        let current = all.iter().filter(|(_, one)| self.is_current(one));
+        let pods: Vec<PodId> = current.map(|(_, one)| one.pod).collect();
+        let numbers: Vec<u64> = all.iter().map(|(number, _)| *number).collect();
+        self.outbox.take_back(&numbers);
+        let events = self.world.bind_failed(&pods);
+        self.tell(events);
+        false
     }
 
     /// The bind of a decision, unless it is out of date.
@@ -391,7 +425,10 @@ impl Scheduler {
             uid: meta.uid.to_string(),
             node: decision.node.to_string(),
             epoch: self.epoch,
-            tag: format!("{}-{number}", self.epoch),
+            tag: match decision.gang {
+                Some(gang) => gang_decision(self.epoch, gang.number, gang.size),
+                None => name_of(self.epoch, number),
+            },
         })
     }
 
@@ -412,8 +449,9 @@ impl Scheduler {
         if asked_ms.is_some() && decision.tries < RESENDS {
             return self.outbox.send_again(number, decision);
         }
-        self.pauses.pause_pod(self.now_ms, decision.pod, cause);
-        let events = self.world.hold_back(decision.pod);
+        let Some(pod) = self.world.pod_of(decision.pod).map(PodKey::of) else { return };
+        self.pauses.pause_pod(self.now_ms, &pod, cause);
+        let events = self.world.hold_back(&pod);
         self.tell(events);
     }
 
@@ -421,13 +459,4 @@ impl Scheduler {
     fn is_current(&self, decision: &Decision) -> bool {
         !decision.is_superseded && self.world.assumed_on(decision.pod) == Some(&decision.node)
     }
-
-    fn pod_name(&self, job: JobId) -> Option<PodName> {
-        let meta = &self.world.pod_of(only_pod(job))?.meta;
-        Some(PodName { namespace: meta.namespace.to_string(), name: meta.name.to_string() })
-    }
-}
-
-fn only_pod(job: JobId) -> PodId {
-    PodId { job, pod_set: 0, ordinal: 0 }
 }

@@ -15,10 +15,10 @@ use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
-use crate::bind::{Binder, BinderSettings, Cause, Outcome, Report};
+use crate::bind::{Binder, BinderSettings, Cause, Outcome, Remover, Report};
 use crate::lead::Leadership;
 use crate::watch::{Notice, served, watch};
-use crate::world::World;
+use crate::world::{self, Unwinding, World};
 
 /// Without any news, the loop comes round so often.
 const ROUND: Duration = Duration::from_secs(1);
@@ -41,6 +41,8 @@ pub(super) struct Term {
     /// None in a dry run.
     announcing: Option<Announcing>,
     comparison: Option<Arc<Mutex<Comparison>>>,
+    /// None in a dry run.
+    remover: Option<Remover>,
     shared: Arc<Shared>,
     epoch: u64,
 }
@@ -70,6 +72,8 @@ impl Term {
             let announcer = Announcer::new(client, leadership.clone(), epoch, source);
             Announcing::new(announcer, ANNOUNCEMENTS)
         });
+        let remover = (!options.dry_run)
+            .then(|| Remover::start(shared.clients.rest.clone(), leadership.clone(), epoch));
         let binder = (!options.dry_run).then(|| {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
             // What waits there is not looked at again before it is sent: no more than keeps it busy.
@@ -86,6 +90,7 @@ impl Term {
             notices: watch(&shared.clients.watches, &kinds, options.watch),
             binder,
             announcing,
+            remover,
             shared,
             epoch,
         };
@@ -111,6 +116,7 @@ impl Term {
             self.scheduler.decide(now_ms);
             self.shared.metrics.cycle(begun.elapsed());
             self.send();
+            self.give_up();
             self.tell();
             self.announce();
             self.wait().await;
@@ -121,6 +127,9 @@ impl Term {
     /// Sends nothing more, and waits for what is on its way.
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
+        if let Some(remover) = self.remover.take() {
+            remover.stop().await;
+        }
         let Some((binder, mut reports)) = self.binder.take() else { return self.scheduler.end() };
         binder.stop().await;
         while let Ok(report) = reports.try_recv() {
@@ -247,6 +256,18 @@ impl Term {
         }
     }
 
+    /// Has the pods of gangs deleted that stayed short for too long.
+    fn give_up(&mut self) {
+        for Unwinding { gang, pods, min } in self.scheduler.unwinding() {
+            self.shared.metrics.given_up();
+            let placed = pods.len();
+            warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
+            let Some(remover) = &self.remover else { continue };
+            // What finds no room is ordered again.
+            pods.into_iter().take_while(|pod| remover.submit(pod.clone())).for_each(drop);
+        }
+    }
+
     fn tell(&mut self) {
         for news in self.scheduler.news() {
             self.shared.metrics.count(&news);
@@ -288,6 +309,7 @@ fn log(news: &News) {
             info!(%namespace, %pod, %node, waited_ms, "would bind");
         }
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
+        News::Object(report @ world::Report::WaitsForMembers { .. }) => info!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine starts anew from the objects; this is a bug: report it");

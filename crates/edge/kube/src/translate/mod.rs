@@ -8,6 +8,7 @@ pub mod counting;
 mod devices;
 mod disks;
 mod facts;
+pub mod gang;
 mod node;
 mod not_yet;
 mod pod;

@@ -122,6 +122,48 @@ pub enum NotYet {
         /// The annotation or resource.
         by: String,
     },
+    /// It names gangs of two sources.
+    #[error("the pod belongs to {one} and to {other}: leave it in one of them")]
+    TwoGangs {
+        /// The first.
+        one: String,
+        /// The second.
+        other: String,
+    },
+    /// The group it belongs to is not there.
+    #[error("{group} does not exist: create it")]
+    GroupMissing {
+        /// The group.
+        group: String,
+    },
+    /// The pods of its gang do not fit together.
+    #[error("the pods of {gang} differ in {what}: {one}, {other}; give all the same")]
+    MembersDiffer {
+        /// The gang.
+        gang: String,
+        /// What differs.
+        what: String,
+        /// A pod and what it has.
+        one: String,
+        /// Another and what that has.
+        other: String,
+    },
+    /// What its gang asks for cannot be.
+    #[error("{gang}: {problem}")]
+    Gang {
+        /// The gang.
+        gang: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// Its gang has all the pods it may have.
+    #[error("{gang} may have {max} pods at a time and has them: this one waits until one is over")]
+    GangFull {
+        /// The gang.
+        gang: String,
+        /// Its limit.
+        max: u32,
+    },
     /// A field that means nothing dovetail knows.
     #[error("field {field} is not understood: {problem}")]
     Unreadable {

@@ -11,6 +11,7 @@ use dovetail_model::{
 use super::counting::{Selector, affinity, anti_affinity, anti_affinity_terms, spread};
 use super::devices::MOST_DEVICES;
 use super::facts::Facts;
+use super::gang::gang_of;
 use super::node::feature_label;
 use super::not_yet::NotYet;
 use super::preferences::preferences;
@@ -171,6 +172,7 @@ fn refuse(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
     if pod.has_resource_claims {
         return Err(NotYet::ResourceClaims);
     }
+    gang_of(pod)?;
     let annotated = FRACTION_ANNOTATIONS.iter().find(|a| pod.meta.annotations.get(a).is_some());
     if let Some(annotation) = annotated {
         return Err(NotYet::Fraction { by: format!("annotation {annotation}") });

@@ -10,21 +10,21 @@ use crate::object::Kind;
 /// The kinds that the server has. A group that is absent is no error: older servers lack some, and some are
 /// switched off.
 pub async fn served(client: &Client) -> Result<BTreeSet<Kind>, kube::Error> {
-    let groups: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.group()).collect();
+    let place = |kind: Kind| (kind.group(), kind.version());
+    let places: BTreeSet<_> = Kind::ALL.into_iter().map(place).collect();
     let mut served = BTreeSet::new();
-    for group in groups {
+    for (group, version) in places {
         let listed = match group {
-            "" => client.list_core_api_resources("v1").await,
-            group => client.list_api_group_resources(&format!("{group}/v1")).await,
+            "" => client.list_core_api_resources(version).await,
+            group => client.list_api_group_resources(&format!("{group}/{version}")).await,
         };
         let listed = match listed {
             Ok(listed) => listed,
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
             Err(error) => return Err(error),
         };
-        served.extend(
-            Kind::ALL.into_iter().filter(|kind| kind.group() == group && has(&listed, *kind)),
-        );
+        let of_place = Kind::ALL.into_iter().filter(|kind| place(*kind) == (group, version));
+        served.extend(of_place.filter(|kind| has(&listed, *kind)));
     }
     Ok(served)
 }

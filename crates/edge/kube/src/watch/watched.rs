@@ -58,8 +58,8 @@ impl Resource for Watched {
         kind.group().into()
     }
 
-    fn version(_: &Kind) -> Cow<'_, str> {
-        "v1".into()
+    fn version(kind: &Kind) -> Cow<'_, str> {
+        kind.version().into()
     }
 
     fn plural(kind: &Kind) -> Cow<'_, str> {

@@ -116,7 +116,7 @@ impl World {
                 let held = held(pod, &self.facts, &self.settings.rules);
                 (!held.attachments.is_empty()).then(|| (Box::from(&**node), held.attachments))
             }
-            Told::Nothing | Told::Waiting { .. } => None,
+            Told::Nothing | Told::Waiting { .. } | Told::Member { .. } => None,
         };
         if self.attachments.contributed.get(&slot) == now.as_ref() {
             return;

@@ -55,6 +55,7 @@ impl World {
                 self.facts.set_claim(*claim);
             }
             Object::Pod(pod) => self.put_pod(pod, false),
+            Object::PodGroup(kind, group) => self.put_group(kind, *group),
             Object::ResourceSlice(slice) => {
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(slice)));
@@ -110,6 +111,9 @@ impl World {
                     self.drop_pod(slot);
                 }
             }
+            Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
+                self.remove_group(kind, namespace, name);
+            }
             Kind::ResourceSlice => {
                 self.dirty.nodes.extend(self.nodes.set_slice(name, None));
             }
@@ -144,6 +148,9 @@ impl World {
                 let slot = self.pods.find(namespace, name)?;
                 Some(&self.pods.get(slot).pod.meta)
             }
+            Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
+                self.gangs.group(kind, namespace, name).map(|group| &group.meta)
+            }
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
             Kind::VolumeAttachment => self.attachments.get(name).map(|object| &object.meta),
@@ -169,6 +176,9 @@ impl World {
             Kind::Claim => self.facts.claims().map(|object| of(&object.meta)).collect(),
             Kind::Pod => {
                 self.pods.in_order().map(|slot| of(&self.pods.get(slot).pod.meta)).collect()
+            }
+            Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
+                self.gangs.groups(kind).map(|group| of(&group.meta)).collect()
             }
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),
@@ -215,6 +225,7 @@ impl World {
             self.dirty.nodes.insert(node);
         }
         self.use_selectors(slot);
+        self.join_gang(slot);
         self.dirty.pods.insert(slot);
     }
 
@@ -224,11 +235,10 @@ impl World {
         self.tell_nothing(slot, &mut events);
         self.farewell.append(&mut events.freed);
         self.release_selectors(slot, BTreeSet::new());
+        self.leave_gang(slot);
         self.dirty.pods.remove(&slot);
+        self.set_id(slot, None, false);
         let entry = self.pods.remove(slot);
-        if let Some(job) = entry.job {
-            self.jobs.remove(&job);
-        }
         if entry.strange && !entry.pod.node.is_empty() {
             self.dirty.nodes.insert(entry.pod.node.clone());
         }

@@ -10,6 +10,8 @@
 
 mod attachments;
 mod facts;
+mod gangs;
+mod key;
 mod listing;
 mod nodes;
 mod pods;
@@ -27,9 +29,13 @@ use dovetail_model::{Event, JobId, NodeName, PodId, Requirement, Topology};
 use rustc_hash::FxHashSet;
 
 use crate::object::{Kind, Meta, Namespace, Object, Pod};
+use crate::translate::gang::GangName;
 use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
+use gangs::Gangs;
+pub use gangs::{Patience, Unwinding};
+pub use key::PodKey;
 use listing::Listings;
 use nodes::Nodes;
 use pods::{Pods, Slot};
@@ -46,6 +52,8 @@ pub struct Settings {
     pub rules: Rules,
     /// The levels above the node.
     pub topology: Topology,
+    /// How gangs are waited for.
+    pub patience: Patience,
 }
 
 impl Default for Settings {
@@ -54,6 +62,7 @@ impl Default for Settings {
             scheduler: "dovetail".to_owned(),
             rules: Rules::default(),
             topology: Topology::default(),
+            patience: Patience::default(),
         }
     }
 }
@@ -83,8 +92,12 @@ pub struct World {
     pods: Pods,
     attachments: Attachments,
     registry: Registry,
-    jobs: BTreeMap<JobId, Slot>,
+    /// Pods by their names in the engine.
+    ids: BTreeMap<PodId, Slot>,
     next_job: u64,
+    next_job_ahead: u64,
+    gangs: Gangs,
+    now_ms: u64,
     requirements: FxHashSet<Arc<Requirement>>,
     requirements_in_use: usize,
     /// Objects that cannot be read, pods apart: they count as gone.
@@ -101,6 +114,7 @@ struct Dirty {
     nodes: BTreeSet<Box<str>>,
     pods: BTreeSet<Slot>,
     attachments: BTreeSet<Box<str>>,
+    gangs: BTreeSet<Arc<GangName>>,
 }
 
 impl World {
@@ -145,55 +159,71 @@ impl World {
         self.is_ready
     }
 
-    /// The engine has bound a pod: it holds its node until the watch or [`World::bind_failed`] says
-    /// otherwise. Call it for every bind the engine decides, before the next change.
-    pub fn assumed(&mut self, pod: PodId, node: &NodeName) -> Vec<Event> {
-        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
-        let entry = self.pods.get_mut(slot);
-        let Told::Waiting { requirement, .. } = &entry.told else { return Vec::new() };
-        let requirement = Arc::clone(requirement);
-        entry.assumed = Some(Arc::clone(node));
-        self.pods.index(slot);
-        self.note_assumed(slot, node, requirement);
+    /// The engine has bound pods, all that it bound of a job in one decision: they hold their nodes until the
+    /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides, before the
+    /// next change.
+    pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
+        for (pod, node) in binds {
+            let Some(slot) = self.ids.get(pod).copied() else { continue };
+            let entry = self.pods.get_mut(slot);
+            let (Told::Waiting { requirement, .. } | Told::Member { requirement }) = &entry.told
+            else {
+                continue;
+            };
+            let requirement = Arc::clone(requirement);
+            entry.assumed = Some(Arc::clone(node));
+            self.pods.index(slot);
+            self.note_assumed(slot, node, requirement);
+            if let Some(gang) = self.pods.get(slot).gang.clone() {
+                self.gangs.started(&gang, pod.job);
+                self.dirty.gangs.insert(gang);
+            }
+        }
         self.settle()
     }
 
-    /// A bind that the engine decided was not carried out. Nothing follows if the pod is meanwhile seen on
-    /// a node, or gone.
-    pub fn bind_failed(&mut self, pod: PodId) -> Vec<Event> {
-        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
-        let entry = self.pods.get_mut(slot);
-        let Told::Assumed { requirement, .. } = &entry.told else { return Vec::new() };
-        let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
-        entry.assumed = None;
-        self.pods.index(slot);
-        self.retell(slot, Told::Waiting { requirement, priority });
-        self.dirty.pods.insert(slot);
-        let mut events = vec![Event::BindFailed { pod }];
+    /// Binds that the engine decided were not carried out, and their pods wait again at once. Nothing follows
+    /// for those that are meanwhile seen on a node, or gone.
+    pub fn bind_failed(&mut self, pods: &[PodId]) -> Vec<Event> {
+        let mut events = Vec::new();
+        for pod in pods {
+            let Some(slot) = self.ids.get(pod).copied() else { continue };
+            let entry = self.pods.get_mut(slot);
+            let Told::Assumed { requirement, .. } = &entry.told else { continue };
+            let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
+            entry.assumed = None;
+            let is_member = entry.gang.is_some();
+            self.pods.index(slot);
+            if !is_member {
+                self.retell(slot, Told::Waiting { requirement, priority });
+                events.push(Event::BindFailed { pod: *pod });
+            }
+            self.dirty.pods.insert(slot);
+        }
         events.extend(self.settle());
         events
     }
 
     /// Where a pod is assumed to run: decided, and not seen on the watch yet.
     pub fn assumed_on(&self, pod: PodId) -> Option<&NodeName> {
-        let slot = self.jobs.get(&pod.job)?;
+        let slot = self.ids.get(&pod)?;
         self.pods.get(*slot).assumed.as_ref()
     }
 
     /// A bind that the engine decided was not carried out, and its pod is to be left alone until
     /// [`World::let_back`]: meanwhile it neither holds nor wants anything. Nothing follows if the pod is
     /// meanwhile seen on a node, or gone.
-    pub fn hold_back(&mut self, pod: PodId) -> Vec<Event> {
+    pub fn hold_back(&mut self, pod: &PodKey) -> Vec<Event> {
         self.set_held_back(pod, true)
     }
 
     /// A pod takes part again.
-    pub fn let_back(&mut self, pod: PodId) -> Vec<Event> {
+    pub fn let_back(&mut self, pod: &PodKey) -> Vec<Event> {
         self.set_held_back(pod, false)
     }
 
-    fn set_held_back(&mut self, pod: PodId, held_back: bool) -> Vec<Event> {
-        let Some(slot) = self.jobs.get(&pod.job).copied() else { return Vec::new() };
+    fn set_held_back(&mut self, pod: &PodKey, held_back: bool) -> Vec<Event> {
+        let Some(slot) = self.find(pod) else { return Vec::new() };
         self.pods.get_mut(slot).held_back = held_back;
         self.dirty.pods.insert(slot);
         self.settle()
@@ -201,13 +231,29 @@ impl World {
 
     /// A pod that the engine knows, to be bound: its namespace, name and identity.
     pub fn pod_of(&self, pod: PodId) -> Option<&Pod> {
-        let slot = self.jobs.get(&pod.job)?;
-        (pod.pod_set == 0 && pod.ordinal == 0).then(|| &*self.pods.get(*slot).pod)
+        let slot = self.ids.get(&pod)?;
+        Some(&self.pods.get(*slot).pod)
+    }
+
+    /// All pods that the engine knows as pods of a job.
+    pub fn pods_of(&self, job: JobId) -> impl Iterator<Item = &Pod> {
+        self.slots_of(job).map(|slot| &*self.pods.get(slot).pod)
+    }
+
+    fn slots_of(&self, job: JobId) -> impl Iterator<Item = Slot> {
+        let first = PodId { job, pod_set: 0, ordinal: 0 };
+        let last = PodId { job, pod_set: u16::MAX, ordinal: u32::MAX };
+        self.ids.range(first..=last).map(|(_, slot)| *slot)
     }
 
     /// The job of a pod that waits or runs, if the engine places it.
     pub fn job_of(&self, namespace: &str, name: &str) -> Option<JobId> {
-        self.pods.get(self.pods.find(namespace, name)?).job
+        Some(self.pods.get(self.pods.find(namespace, name)?).id?.job)
+    }
+
+    /// The gang that a pod belongs to.
+    pub fn gang_of(&self, namespace: &str, name: &str) -> Option<&GangName> {
+        self.pods.get(self.pods.find(namespace, name)?).gang.as_deref()
     }
 
     /// Pods of ours that are left untouched, and why, by namespace and name.

@@ -147,6 +147,7 @@ impl World {
             let was_there = entry.told.is_some();
             self.nodes.entries.remove(name);
             if was_there {
+                self.free_gangs_on(name, events);
                 events.nodes.push(Event::NodeRemoved { node: name.into() });
                 self.forget_what_was_on(name);
             }
@@ -196,11 +197,27 @@ impl World {
         }
     }
 
+    /// In the engine a job is over when a node it was on is gone. A gang is not: only its pods there are.
+    fn free_gangs_on(&mut self, node: &str, events: &mut Events) {
+        for slot in self.pods.on_node(node) {
+            let entry = self.pods.get(slot);
+            let (Told::Assumed { node: told, .. } | Told::Running { node: told, .. }) = &entry.told
+            else {
+                continue;
+            };
+            if let Some(pod) = entry.id.filter(|_| entry.is_in_job && **told == *node) {
+                events.freed.push(Event::PodEnded { pod });
+            }
+        }
+    }
+
     /// In the engine nothing is left of what was on a node that is gone.
     fn forget_what_was_on(&mut self, node: &str) {
         for slot in self.pods.on_node(node).collect::<Vec<_>>() {
             let entry = self.pods.get_mut(slot);
-            if !matches!(entry.told, Told::Nothing | Told::Waiting { .. }) {
+            let holds_nothing =
+                matches!(entry.told, Told::Nothing | Told::Waiting { .. } | Told::Member { .. });
+            if !holds_nothing {
                 entry.assumed = None;
                 self.retell(slot, Told::Nothing);
             }

@@ -1,13 +1,15 @@
 //! The pods, and by what they are looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use dovetail_model::{JobId, NodeName};
+use dovetail_model::{NodeName, PodId, Requirement};
 
 use super::registry::Use;
 use super::standing::Told;
 use crate::object::{Pod, PodVolume};
 use crate::translate::NotYet;
+use crate::translate::gang::GangName;
 
 /// Number of a pod while it is kept.
 pub(super) type Slot = u32;
@@ -26,8 +28,16 @@ pub(super) struct PodEntry {
     pub(super) held_back: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
-    /// Its job, from when it first waits or runs.
-    pub(super) job: Option<JobId>,
+    /// Its name in the engine, from when it first waits or runs there.
+    pub(super) id: Option<PodId>,
+    /// Whether that name is one in the job of its gang, and not that of a job of its own.
+    pub(super) is_in_job: bool,
+    /// The gang it belongs to.
+    pub(super) gang: Option<Arc<GangName>>,
+    /// What it needs, if it belongs to a gang and has no node.
+    pub(super) wish: Option<Arc<Requirement>>,
+    /// Whether people were told that it waits for other members of its gang.
+    pub(super) is_told_to_wait: bool,
     /// Selectors that are in use because of it.
     pub(super) uses: Box<[Use]>,
     /// Where it stands in the indices.
@@ -43,7 +53,11 @@ impl PodEntry {
             assumed: None,
             held_back: false,
             refused: None,
-            job: None,
+            id: None,
+            is_in_job: false,
+            gang: None,
+            wish: None,
+            is_told_to_wait: false,
             uses: Box::default(),
             place: Box::default(),
         }

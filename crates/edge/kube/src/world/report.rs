@@ -32,6 +32,25 @@ pub enum Report {
         /// Namespace and name of the pod.
         pod: String,
     },
+    /// A pod of ours waits for the other pods of its gang.
+    #[error(
+        "pod {namespace}/{name} waits for members: {gang} has {present} of the {min} pods that start \
+         together"
+    )]
+    WaitsForMembers {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Identity of the pod.
+        uid: String,
+        /// The gang.
+        gang: String,
+        /// Its pods that have a node or could take one.
+        present: u32,
+        /// Its smallest size.
+        min: u32,
+    },
     /// A pod of ours is left untouched.
     #[error("pod {namespace}/{name} is left untouched: {reason}")]
     Refused {

@@ -1,8 +1,11 @@
 //! The world as plain data.
 
-use dovetail_model::{HoldingId, Snapshot};
+use std::collections::BTreeMap;
+
+use dovetail_model::{HoldingId, JobId, PodId, Snapshot};
 
 use super::World;
+use super::pods::Slot;
 use super::standing::{Standing, Told};
 
 impl World {
@@ -14,16 +17,22 @@ impl World {
             nodes: self.nodes.told().map(|node| (**node).clone()).collect(),
             ..Snapshot::default()
         };
+        let mut in_jobs: BTreeMap<JobId, BTreeMap<PodId, Slot>> = BTreeMap::new();
         for slot in self.pods.in_order().collect::<Vec<_>>() {
             let entry = self.pods.get(slot);
-            match (&entry.told, entry.job) {
-                (Told::Waiting { requirement, .. }, Some(job)) => {
+            match (&entry.told, entry.id) {
+                (Told::Waiting { requirement, .. }, Some(pod)) => {
                     let requirement = std::sync::Arc::clone(requirement);
-                    snapshot.jobs.push(self.job(slot, job, requirement));
+                    snapshot.jobs.push(self.job(slot, pod.job, requirement));
                 }
-                (Told::Assumed { .. } | Told::Running { .. }, Some(job)) => {
+                (Told::Assumed { .. } | Told::Running { .. }, Some(pod)) => {
                     let start_ms = entry.pod.meta.created_ms.min(now_ms);
-                    snapshot.jobs.push(self.running_job(slot, job, start_ms));
+                    match entry.is_in_job {
+                        true => {
+                            in_jobs.entry(pod.job).or_default().insert(pod, slot);
+                        }
+                        false => snapshot.jobs.push(self.running_job(slot, pod.job, start_ms)),
+                    }
                 }
                 _ => {}
             }
@@ -34,7 +43,13 @@ impl World {
                 Standing::Nothing | Standing::Refused(_) | Standing::Waiting(_) => {}
             }
         }
+        snapshot.jobs.extend(self.gangs.waiting_jobs().cloned());
+        for (job, pods) in in_jobs {
+            let job = self.running_gang(job, &pods, now_ms);
+            snapshot.jobs.push(job);
+        }
         snapshot.holdings.extend(self.attachments.holdings());
+        snapshot.holdings.extend(self.kept_holdings());
         for (number, holding) in snapshot.holdings.iter_mut().enumerate() {
             holding.id = HoldingId(number as u64);
         }

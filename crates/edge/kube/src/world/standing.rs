@@ -33,8 +33,10 @@ pub(super) enum Told {
     /// Nothing, or that it is gone.
     #[default]
     Nothing,
-    /// A job waits.
+    /// A job of this pod alone waits.
     Waiting { requirement: Arc<Requirement>, priority: i32 },
+    /// The job of its gang waits, or is about to.
+    Member { requirement: Arc<Requirement> },
     /// The engine decided it itself.
     Assumed { node: NodeName, held: Fingerprint, requirement: Arc<Requirement> },
     /// A job runs.
@@ -107,16 +109,16 @@ impl World {
         let pod = &*entry.pod;
         if self.is_elsewhere(pod) {
             let ours = self.is_ours(pod) && !entry.strange && self.nodes.is_there(&pod.node);
-            return match entry.job.filter(|_| ours) {
-                Some(job) => Standing::Running(Box::new(self.running(slot, only_pod(job)))),
+            return match entry.id.filter(|_| ours) {
+                Some(id) => Standing::Running(Box::new(self.running(slot, id))),
                 None => Standing::Foreign(Box::new(self.foreign(slot))),
             };
         }
         if !self.takes_part(entry) {
             return Standing::Nothing;
         }
-        if let (Some(node), Some(job)) = (&entry.assumed, entry.job) {
-            let owner = Owner::Pod(only_pod(job));
+        if let (Some(node), Some(id)) = (&entry.assumed, entry.id) {
+            let owner = Owner::Pod(id);
             let held = self.holding(slot, owner, Arc::clone(node), Phase::Assumed);
             return Standing::Assumed(Box::new(held));
         }
@@ -126,8 +128,8 @@ impl World {
         }
     }
 
-    /// Whether a pod is to have a job: it waits, or is ours and on a node.
-    pub(super) fn wants_job(&self, slot: Slot) -> bool {
+    /// Whether a pod is to have a name in the engine: it waits, or is ours and on a node.
+    pub(super) fn wants_id(&self, slot: Slot) -> bool {
         let entry = self.pods.get(slot);
         let pod = &entry.pod;
         let bound = !pod.node.is_empty() && !pod.is_over();
@@ -158,7 +160,13 @@ impl World {
         self.holding(slot, owner, (**node).into(), phase(pod))
     }
 
-    fn holding(&self, slot: Slot, owner: Owner, node: NodeName, phase: Phase) -> Holding {
+    pub(super) fn holding(
+        &self,
+        slot: Slot,
+        owner: Owner,
+        node: NodeName,
+        phase: Phase,
+    ) -> Holding {
         let pod = &self.pods.get(slot).pod;
         let held = held(pod, &self.facts, &self.settings.rules);
         let mut counts_into = held.counts_into;
@@ -185,18 +193,23 @@ impl World {
         Job { priority: pod.priority, ..job }
     }
 
-    /// The job of a pod that runs: what it would need if it waited, as far as that can be said.
+    /// The job of a pod that runs.
     pub(super) fn running_job(&mut self, slot: Slot, id: JobId, start_ms: u64) -> Job {
+        let requirement = self.would_need(slot);
+        let mut job = self.job(slot, id, requirement);
+        job.pod_sets[0].present = 1;
+        job.start_ms = Some(start_ms);
+        job
+    }
+
+    /// What a pod that runs would need if it waited, as far as that can be said.
+    pub(super) fn would_need(&mut self, slot: Slot) -> Arc<Requirement> {
         let pod = &self.pods.get(slot).pod;
         let requirement = self.requirement(pod).unwrap_or_else(|_| {
             let held = held(pod, &self.facts, &self.settings.rules);
             Requirement { resources: held.resources, ..Requirement::default() }
         });
-        let requirement = self.intern(requirement);
-        let mut job = self.job(slot, id, requirement);
-        job.pod_sets[0].present = 1;
-        job.start_ms = Some(start_ms);
-        job
+        self.intern(requirement)
     }
 
     fn namespace_labels(&self, pod: &Pod) -> Option<&crate::object::Labels> {

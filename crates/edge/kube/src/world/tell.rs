@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Event, Holding, JobId, NodeName, Owner, Requirement};
+use dovetail_model::{Event, Holding, JobId, NodeName, Owner, PodId, Requirement};
 
 use super::World;
 use super::pods::Slot;
 use super::report::Report;
 use super::standing::{Fingerprint, Standing, Told, full_name, only_pod};
+use crate::translate::NotYet;
+
+/// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
+const LAST_AHEAD: u64 = 1 << 40;
 
 /// Events in the order in which they must be told: what frees, nodes, what holds, what waits.
 #[derive(Debug, Default)]
@@ -30,6 +34,9 @@ impl World {
         for slot in std::mem::take(&mut self.dirty.pods) {
             self.settle_pod(slot, &mut events);
         }
+        for gang in std::mem::take(&mut self.dirty.gangs) {
+            self.settle_gang(&gang, &mut events);
+        }
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut events);
         }
@@ -50,7 +57,13 @@ impl World {
         };
         slots.sort_by_cached_key(age);
         for slot in slots {
+            if let Some(gang) = self.pods.get(slot).gang.clone() {
+                self.reserve_job(&gang);
+            }
             self.settle_pod(slot, &mut unheard());
+        }
+        for gang in std::mem::take(&mut self.dirty.gangs) {
+            self.settle_gang(&gang, &mut unheard());
         }
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut unheard());
@@ -58,25 +71,83 @@ impl World {
     }
 
     fn settle_pod(&mut self, slot: Slot, events: &mut Events) {
-        if self.wants_job(slot) && self.pods.get(slot).job.is_none() {
-            let job = JobId(self.next_job);
-            self.next_job += 1;
-            self.jobs.insert(job, slot);
-            self.pods.get_mut(slot).job = Some(job);
-        }
+        self.name_pod(slot, events);
         let standing = self.standing(slot);
-        self.note_refusal(slot, &standing);
+        let gang = self.pods.get(slot).gang.clone();
+        let is_member = gang.is_some();
+        self.dirty.gangs.extend(gang);
+        if !(is_member && matches!(standing, Standing::Waiting(_))) {
+            let entry = self.pods.get_mut(slot);
+            (entry.wish, entry.is_told_to_wait) = (None, false);
+            self.note_refusal(slot, refusal(&standing));
+        }
         match standing {
             Standing::Nothing | Standing::Refused(_) => self.tell_nothing(slot, events),
-            Standing::Waiting(requirement) => self.tell_waiting(slot, *requirement, events),
+            Standing::Waiting(requirement) if is_member => {
+                self.tell_wish(slot, *requirement, events);
+            }
+            Standing::Waiting(requirement) => {
+                let requirement = self.intern(*requirement);
+                self.tell_waiting(slot, requirement, events);
+            }
             Standing::Assumed(holding) => self.tell_assumed(slot, &holding, events),
             Standing::Running(holding) => self.tell_running(slot, *holding, events),
             Standing::Foreign(holding) => self.tell_foreign(slot, *holding, events),
         }
     }
 
+    /// Sees to it that a pod has the name in the engine that goes with where it is. Waiting members of gangs
+    /// get theirs from the gang.
+    fn name_pod(&mut self, slot: Slot, events: &mut Events) {
+        if !self.wants_id(slot) {
+            return;
+        }
+        let entry = self.pods.get(slot);
+        let bound = !entry.pod.node.is_empty();
+        let is_decided = match &entry.told {
+            Told::Assumed { node, .. } | Told::Running { node, .. } => **node == *entry.pod.node,
+            _ => false,
+        };
+        if entry.is_in_job && bound && !is_decided {
+            // It went elsewhere than the engine decided for its gang: from here on it runs by itself.
+            self.tell_end(slot, events);
+            self.retell(slot, Told::Nothing);
+            self.set_own_job(slot, false);
+        } else if entry.id.is_none() && (bound || entry.gang.is_none()) {
+            self.set_own_job(slot, false);
+        }
+    }
+
+    /// Gives a pod a job of its own.
+    pub(super) fn set_own_job(&mut self, slot: Slot, ahead: bool) {
+        let job = self.new_job(ahead);
+        self.set_id(slot, Some(only_pod(job)), false);
+    }
+
+    /// An identity for a job; those ahead go before all others of their priority.
+    pub(super) fn new_job(&mut self, ahead: bool) -> JobId {
+        let next = if ahead { &mut self.next_job_ahead } else { &mut self.next_job };
+        *next += 1;
+        JobId(*next + if ahead { 0 } else { LAST_AHEAD })
+    }
+
+    /// Names a pod in the engine.
+    pub(super) fn set_id(&mut self, slot: Slot, id: Option<PodId>, is_in_job: bool) {
+        let entry = self.pods.get_mut(slot);
+        entry.is_in_job = is_in_job;
+        let before = std::mem::replace(&mut entry.id, id);
+        // Another member may have its name by now.
+        if let Some(before) = before.filter(|before| self.ids.get(before) == Some(&slot)) {
+            self.ids.remove(&before);
+        }
+        if let Some(id) = id {
+            self.ids.insert(id, slot);
+        }
+    }
+
     /// A pod that the engine need not know, or no longer.
     pub(super) fn tell_nothing(&mut self, slot: Slot, events: &mut Events) {
+        self.keep_room(slot);
         self.tell_end(slot, events);
         self.retell(slot, Told::Nothing);
         self.pods.get_mut(slot).assumed = None;
@@ -84,14 +155,15 @@ impl World {
     }
 
     /// Takes back whatever was told.
-    fn tell_end(&mut self, slot: Slot, events: &mut Events) {
+    pub(super) fn tell_end(&mut self, slot: Slot, events: &mut Events) {
         let entry = self.pods.get(slot);
-        let job = || entry.job.expect("what waits or runs has a job");
+        let id = || entry.id.expect("what waits or runs has a name");
         match &entry.told {
-            Told::Nothing => {}
-            Told::Waiting { .. } => events.freed.push(Event::Ended { job: job() }),
+            // The job of a gang is told of as a whole.
+            Told::Nothing | Told::Member { .. } => {}
+            Told::Waiting { .. } => events.freed.push(Event::Ended { job: id().job }),
             Told::Assumed { .. } | Told::Running { .. } => {
-                events.freed.push(Event::PodEnded { pod: only_pod(job()) });
+                events.freed.push(Event::PodEnded { pod: id() });
             }
             Told::Foreign { .. } => {
                 events.freed.push(Event::ForeignReleased { name: full_name(&entry.pod) });
@@ -99,11 +171,16 @@ impl World {
         }
     }
 
-    fn tell_waiting(&mut self, slot: Slot, requirement: Requirement, events: &mut Events) {
-        let requirement = self.intern(requirement);
+    /// A pod that is to be placed by itself.
+    pub(super) fn tell_waiting(
+        &mut self,
+        slot: Slot,
+        requirement: Arc<Requirement>,
+        events: &mut Events,
+    ) {
         let entry = self.pods.get(slot);
         let priority = entry.pod.priority;
-        let id = entry.job.expect("what waits has a job");
+        let id = entry.id.expect("what waits has a name").job;
         let told = Told::Waiting { requirement: Arc::clone(&requirement), priority };
         match &entry.told {
             Told::Waiting { requirement: known, priority: same } => {
@@ -120,6 +197,18 @@ impl World {
             }
         }
         self.retell(slot, told);
+    }
+
+    /// A member of a gang that has no node: the gang tells what follows.
+    fn tell_wish(&mut self, slot: Slot, requirement: Requirement, events: &mut Events) {
+        let requirement = self.intern(requirement);
+        let entry = self.pods.get_mut(slot);
+        entry.wish = Some(requirement);
+        if matches!(entry.told, Told::Nothing | Told::Waiting { .. } | Told::Member { .. }) {
+            return;
+        }
+        self.tell_end(slot, events);
+        self.retell(slot, Told::Nothing);
     }
 
     /// The engine has decided it; only what counts it may have changed since.
@@ -139,10 +228,10 @@ impl World {
         let held = Fingerprint::of(&holding);
         let node = Arc::clone(&holding.node);
         let entry = self.pods.get(slot);
-        let id = entry.job.expect("what runs has a job");
+        let id = entry.id.expect("what runs has a name");
         let known = match &entry.told {
             Told::Assumed { node: decided, held, .. } if *decided == node => {
-                events.held.push(Event::Confirmed { pod: only_pod(id) });
+                events.held.push(Event::Confirmed { pod: id });
                 Some(*held)
             }
             Told::Running { node: known, held } if *known == node => Some(*held),
@@ -158,7 +247,7 @@ impl World {
             None => {
                 self.tell_end(slot, events);
                 let start_ms = self.pods.get(slot).pod.meta.created_ms;
-                let job = Box::new(self.running_job(slot, id, start_ms));
+                let job = Box::new(self.running_job(slot, id.job, start_ms));
                 events.held.push(Event::Adopted { job, holdings: vec![holding] });
             }
         }
@@ -206,11 +295,7 @@ impl World {
     }
 
     /// What is refused is said once.
-    fn note_refusal(&mut self, slot: Slot, standing: &Standing) {
-        let refused = match standing {
-            Standing::Refused(reason) => Some(reason.clone()),
-            _ => None,
-        };
+    pub(super) fn note_refusal(&mut self, slot: Slot, refused: Option<NotYet>) {
         let entry = self.pods.get_mut(slot);
         if entry.refused == refused {
             return;
@@ -223,6 +308,13 @@ impl World {
             uid: meta.uid.to_string(),
             reason,
         }));
+    }
+}
+
+fn refusal(standing: &Standing) -> Option<NotYet> {
+    match standing {
+        Standing::Refused(reason) => Some(reason.clone()),
+        _ => None,
     }
 }
 

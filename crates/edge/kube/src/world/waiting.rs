@@ -10,8 +10,7 @@ use crate::translate::{NotYet, Rules};
 impl World {
     /// The pods of a job that have no node, and for which none is decided.
     pub fn waiting_pods(&self, job: JobId) -> Vec<&Pod> {
-        let slots = self.jobs.get(&job).into_iter();
-        let entries = slots.map(|slot| self.pods.get(*slot));
+        let entries = self.slots_of(job).map(|slot| self.pods.get(slot));
         entries.filter(|entry| entry.waits()).map(|entry| &*entry.pod).collect()
     }
 
@@ -29,7 +28,9 @@ impl World {
     /// Whether the engine was told that a pod waits, and has not decided about it.
     pub fn is_asked_about(&self, namespace: &str, name: &str) -> bool {
         let slot = self.pods.find(namespace, name);
-        slot.is_some_and(|slot| matches!(self.pods.get(slot).told, Told::Waiting { .. }))
+        slot.is_some_and(|slot| {
+            matches!(self.pods.get(slot).told, Told::Waiting { .. } | Told::Member { .. })
+        })
     }
 
     /// Why a pod of ours is left untouched, if it is.

@@ -20,10 +20,10 @@ const KUBECONFIG: &str = "DOVETAIL_TEST_KUBECONFIG";
 const IDENTITY: &str = "DOVETAIL_TEST_IDENTITY";
 
 /// A scheduler in a process of its own; it ends with the value.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(kubeconfig: &Path, identity: &str) -> Self {
+    pub(crate) fn start(kubeconfig: &Path, identity: &str) -> Self {
         let child = Command::new(std::env::current_exe().expect("this program"))
             .args(["freeze::scheduler", "--exact"])
             .env(KUBECONFIG, kubeconfig)

@@ -33,7 +33,10 @@ const HOST: &str = "kubernetes.io/hostname";
 
 /// One thing that happens on the server.
 pub(crate) fn happen(server: &mut Server, choose: &mut Choices) {
-    match choose.below(24) {
+    match choose.below(33) {
+        27.. => create_gang(server, choose),
+        24 | 25 => pod_group(server, choose),
+        26 if choose.once_in(2) => delete(server, choose, Kind::PodGroup),
         0..8 => create_pod(server, choose),
         8..13 => change_pod(server, choose),
         13 | 14 => delete(server, choose, Kind::Pod),
@@ -144,10 +147,57 @@ fn create_pod(server: &mut Server, choose: &mut Choices) {
     let labels = json!({"app": choose.of(&["web", "db", "cache"])});
     let mut body =
         json!({"metadata": {"labels": labels}, "spec": spec, "status": {"phase": "Pending"}});
+    if choose.once_in(2) {
+        join(&mut body, choose);
+    }
     if choose.once_in(10) {
         body["status"]["nominatedNodeName"] = json!(choose.of(&NODES));
     }
     server.apply(Kind::Pod, namespace, &name, body);
+}
+
+/// Pods of one gang that ask for the same.
+fn create_gang(server: &mut Server, choose: &mut Choices) {
+    let namespace = *choose.of(&NAMESPACES);
+    let requests = json!({"cpu": choose.of(&["500m", "2"]), "memory": "1Gi"});
+    for at in 0..2 + choose.below(2) {
+        let meta = json!({"labels": {"dovetail.dev/gang": "g0"}, "annotations":
+            {"dovetail.dev/min-members": "2", "dovetail.dev/max-members": "4"}});
+        let body = json!({"metadata": meta, "spec": {"schedulerName": "dovetail",
+            "containers": [{"name": "c", "resources": {"requests": requests}}]}});
+        server.delete(&(Kind::Pod, namespace.to_owned(), format!("p{at}")));
+        server.apply(Kind::Pod, namespace, &format!("p{at}"), body);
+    }
+}
+
+/// Makes a pod a member of a gang.
+fn join(pod: &mut Value, choose: &mut Choices) {
+    if !choose.once_in(8) {
+        pod["spec"]["priority"] = json!(0);
+        pod["spec"]["schedulerName"] = json!("dovetail");
+    }
+    if choose.once_in(3) {
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": choose.of(&["g0", "g1"])});
+        return;
+    }
+    pod["metadata"]["labels"]["dovetail.dev/gang"] = json!("g0");
+    let min = if choose.once_in(10) { "3" } else { "2" };
+    let annotations = json!({"dovetail.dev/min-members": min, "dovetail.dev/max-members": "4"});
+    pod["metadata"]["annotations"] = annotations;
+}
+
+fn pod_group(server: &mut Server, choose: &mut Choices) {
+    let mut spec = json!({"schedulingPolicy": {"gang": {"minCount": 1 + choose.below(3)}}});
+    match choose.below(5) {
+        0 => spec["schedulingPolicy"] = json!({"basic": {}}),
+        1 => {
+            spec["schedulingConstraints"] =
+                json!({"topology": [{"key": choose.of(&[HOST, ZONE])}]});
+        }
+        _ => {}
+    }
+    let (namespace, name) = (*choose.of(&NAMESPACES), *choose.of(&["g0", "g1"]));
+    server.apply(Kind::PodGroup, namespace, name, json!({"spec": spec}));
 }
 
 fn constrain(spec: &mut Value, choose: &mut Choices) {

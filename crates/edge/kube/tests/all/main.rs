@@ -6,6 +6,8 @@ mod differential;
 mod dump;
 mod facts;
 mod freeze;
+mod gang_run;
+mod gangs;
 mod history;
 mod lead;
 mod memory;

@@ -88,6 +88,15 @@ pub(crate) fn held(pods: &[Pod]) -> impl Iterator<Item = (String, u32)> {
 /// Nodes with eight GPUs each, and pods that ask for one, two or four.
 pub(crate) fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
     let api = FakeApi::start().expect("a free port");
+    fake_nodes(&api, nodes);
+    for at in 0..pods {
+        api.create("pods", "default", &pod(&format!("p{at}"), 1 << (at % 3))).expect("a new pod");
+    }
+    api
+}
+
+/// Nodes with eight GPUs each.
+pub(crate) fn fake_nodes(api: &FakeApi, nodes: usize) {
     let shape = "8xH100".parse::<Shape>().expect("a shape");
     for at in 0..nodes {
         let name = format!("n{at}");
@@ -95,10 +104,6 @@ pub(crate) fn fake_cluster(nodes: usize, pods: usize) -> FakeApi {
         let ready = json!({"spec": {"taints": null}});
         api.merge("nodes", "", &name, "", &ready).expect("a node that takes pods");
     }
-    for at in 0..pods {
-        api.create("pods", "default", &pod(&format!("p{at}"), 1 << (at % 3))).expect("a new pod");
-    }
-    api
 }
 
 pub(crate) fn config(api: &FakeApi) -> Config {
@@ -116,7 +121,7 @@ pub(crate) async fn until(api: &FakeApi, enough: impl Fn() -> bool) {
 }
 
 /// No pod was bound twice, and no node has more than its GPUs.
-fn judge(api: &FakeApi) {
+pub(crate) fn judge(api: &FakeApi) {
     let mut uids = BTreeMap::new();
     for bound in api.bound() {
         assert_eq!(uids.insert(bound.uid.clone(), bound.node.clone()), None, "{bound:?} again");
@@ -199,7 +204,7 @@ async fn another_process_goes_on_where_one_was_stopped() {
     second.stop().await;
 }
 
-fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
+pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
     let on_write = prop_oneof![
         Just(Fault::Conflict),
         Just(Fault::TooManyRequests { retry_after_s: 0 }),

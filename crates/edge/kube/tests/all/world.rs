@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_check::Judge;
 use dovetail_kube::object::Kind;
 use dovetail_kube::world::{Change, Settings, World};
-use dovetail_model::{
-    Action, Event, Holding, Job, NodeName, Owner, Phase, PodId, Requirement, Snapshot,
-};
+use dovetail_model::{Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 use proptest::prelude::*;
@@ -15,6 +13,9 @@ use serde_json::json;
 
 use crate::history::{Choices, bind, happen};
 use crate::server::Server;
+
+/// After everything that histories create.
+const START_MS: u64 = 1_900_000_000_000;
 
 /// A scheduler in miniature: index, engine and judge, and binds under way.
 struct Scheduler {
@@ -24,12 +25,14 @@ struct Scheduler {
     in_flight: Vec<(PodId, NodeName)>,
     now_ms: u64,
     binds: usize,
+    gangs: usize,
 }
 
 impl Scheduler {
     /// From the first lists, each kind's in its turn.
     fn start(server: &mut Server) -> Self {
         let mut world = World::new(Settings::default());
+        world.pass(START_MS);
         for kind in Kind::ALL {
             assert!(!world.is_ready(), "before the list of {kind:?}");
             for change in server.list(kind) {
@@ -37,15 +40,25 @@ impl Scheduler {
             }
         }
         assert!(world.is_ready());
-        let snapshot = world.snapshot(0);
+        let snapshot = world.snapshot(START_MS);
         let engine = Engine::new(EngineConfig::default(), &snapshot).unwrap();
         let judge = Judge::new(&snapshot);
         assert_eq!(judge.recheck_all(), []);
-        Self { world, engine, judge, in_flight: Vec::new(), now_ms: 0, binds: 0 }
+        Self { world, engine, judge, in_flight: Vec::new(), now_ms: START_MS, binds: 0, gangs: 0 }
     }
 
     fn take(&mut self, change: Change) {
+        self.now_ms += 1;
+        let events = self.world.pass(self.now_ms);
+        self.tell(events);
         let events = self.world.apply(change);
+        self.tell(events);
+    }
+
+    /// Time passes.
+    fn pass(&mut self, ms: u64) {
+        self.now_ms += ms;
+        let events = self.world.pass(self.now_ms);
         self.tell(events);
     }
 
@@ -65,13 +78,18 @@ impl Scheduler {
         let mut plan = dovetail_model::Plan::default();
         self.engine.cycle(&mut plan);
         assert_eq!(self.judge.plan(&plan), []);
-        for action in &plan.actions {
+        let mut jobs: BTreeMap<JobId, Vec<(PodId, NodeName)>> = BTreeMap::new();
+        for action in plan.actions {
             if let Action::Bind { pod, node, .. } = action {
-                self.binds += 1;
-                let events = self.world.assumed(*pod, node);
-                self.tell(events);
-                self.in_flight.push((*pod, node.clone()));
+                jobs.entry(pod.job).or_default().push((pod, node));
             }
+        }
+        for binds in jobs.into_values() {
+            self.gangs += usize::from(binds.len() > 1);
+            self.binds += binds.len();
+            let events = self.world.assumed(&binds);
+            self.tell(events);
+            self.in_flight.extend(binds);
         }
     }
 
@@ -85,14 +103,14 @@ impl Scheduler {
         let meta = object.meta.clone();
         let lost = choose.once_in(5);
         if lost || !bind(server, &meta.namespace, &meta.name, &meta.uid, &node) {
-            let events = self.world.bind_failed(pod);
+            let events = self.world.bind_failed(&[pod]);
             self.tell(events);
         }
     }
 }
 
-/// What two engines can agree in: names instead of numbers, no times of decisions, no device numbers, and of
-/// jobs that run only what they hold.
+/// What two engines can agree in: names instead of numbers, no device numbers, and of jobs that run only what
+/// their pods hold, whatever job these belong to.
 #[derive(Debug)]
 struct Comparable {
     nodes: BTreeMap<NodeName, dovetail_model::Node>,
@@ -101,24 +119,24 @@ struct Comparable {
 }
 
 impl Comparable {
-    fn of(snapshot: &Snapshot) -> Self {
-        let names: BTreeMap<_, _> =
-            snapshot.jobs.iter().map(|job| (job.id, job.name.clone())).collect();
+    fn of(snapshot: &Snapshot, world: &World) -> Self {
         let mut jobs = BTreeMap::new();
         for job in &snapshot.jobs {
-            let mut job = job.clone();
-            job.id = dovetail_model::JobId(0);
             if job.start_ms.is_some() {
-                job.start_ms = Some(0);
-                job.pod_sets[0].requirement = Requirement::default().into();
+                continue;
             }
+            let mut job = job.clone();
+            job.id = JobId(0);
             assert!(jobs.insert(job.name.clone(), job).is_none(), "two jobs of one name");
         }
         let mut holdings = BTreeMap::new();
         for holding in &snapshot.holdings {
             let mut holding = holding.clone();
             let holder = match &holding.owner {
-                Owner::Pod(pod) => format!("job {}", names[&pod.job]),
+                Owner::Pod(pod) => {
+                    let meta = &world.pod_of(*pod).expect("a pod that holds something").meta;
+                    format!("{}/{}", meta.namespace, meta.name)
+                }
                 Owner::Foreign(name) => format!("foreign {name}"),
                 Owner::Reservation => "reservation".to_owned(),
             };
@@ -160,6 +178,8 @@ struct Seen {
     refused: usize,
     running: usize,
     foreign: usize,
+    /// Gangs of two or more pods, started at once.
+    gangs: usize,
 }
 
 fn follow(seed: u64, steps: usize) -> Seen {
@@ -207,11 +227,15 @@ fn follow(seed: u64, steps: usize) -> Seen {
 }
 
 fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
-    let fresh = Scheduler::start(server);
+    let mut fresh = Scheduler::start(server);
+    // Gangs of which not all pods are there are given all the time they get.
+    scheduler.pass(100_000);
+    fresh.pass(100_000);
     let (followed, anew) = (scheduler.engine.snapshot(), fresh.engine.snapshot());
     let told = scheduler.world.snapshot(scheduler.now_ms);
-    Comparable::of(&anew).is_that_of(&Comparable::of(&followed), "the engine");
-    Comparable::of(&anew).is_that_of(&Comparable::of(&told), "what was told");
+    let anew = Comparable::of(&anew, &fresh.world);
+    anew.is_that_of(&Comparable::of(&followed, &scheduler.world), "the engine");
+    anew.is_that_of(&Comparable::of(&told, &scheduler.world), "what was told");
     assert_eq!(scheduler.judge.compare(&followed), []);
     assert_eq!(scheduler.judge.recheck_all(), []);
     let refused = |world: &World| -> Vec<(String, String)> {
@@ -226,6 +250,7 @@ fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
         waiting: followed.jobs.len() - running,
         refused: refused(&fresh.world).len(),
         running,
+        gangs: scheduler.gangs,
         foreign: followed.holdings.len() - running,
     }
 }
@@ -252,8 +277,10 @@ fn the_histories_contain_what_they_are_for() {
         all.refused += seen.refused;
         all.running += seen.running;
         all.foreign += seen.foreign;
+        all.gangs += seen.gangs;
     }
-    let least = [all.binds, all.waiting, all.refused, all.running, all.foreign].into_iter().min();
+    let each = [all.binds, all.waiting, all.refused, all.running, all.foreign, all.gangs];
+    let least = each.into_iter().min();
     assert!(least >= Some(30), "{all:?}");
 }
 
@@ -275,7 +302,7 @@ fn a_new_pod_of_the_same_name_is_another_pod() {
     scheduler.take(server.next(Kind::Pod).unwrap().change());
     scheduler.take(gone.change());
     assert!(!bind(&mut server, "blue", "p", &old.uid, &node), "the server compares identities");
-    assert_eq!(scheduler.world.bind_failed(pod), []);
+    assert_eq!(scheduler.world.bind_failed(&[pod]), []);
     let job = scheduler.world.job_of("blue", "p").unwrap();
     assert_ne!(job, pod.job);
     scheduler.decide();

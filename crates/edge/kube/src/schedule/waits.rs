@@ -1,0 +1,104 @@
+//! Book of the jobs that wait: since when, why, and how many pods they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{Job, JobId, PendingReason};
+
+/// A job that has been seen waiting, until all is said and done about it.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since_ms: u64,
+    reason: Option<PendingReason>,
+    /// Pods that wait now.
+    pods: usize,
+}
+
+/// Jobs that wait.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    jobs: BTreeMap<JobId, Wait>,
+    /// Jobs that wait and about which nothing was said.
+    untold: BTreeSet<JobId>,
+    pods: usize,
+    unschedulable_pods: usize,
+}
+
+impl Waits {
+    /// A job waits.
+    pub(super) fn begin(&mut self, job: &Job, now_ms: u64) {
+        let wait = Wait { since_ms: now_ms, reason: None, pods: 0 };
+        self.jobs.entry(job.id).or_insert(wait);
+        self.untold.insert(job.id);
+        self.describe(job);
+    }
+
+    /// A job that waits has other pods than before.
+    pub(super) fn describe(&mut self, job: &Job) {
+        let pods = job.pod_sets.iter().map(|set| set.max.saturating_sub(set.present) as usize);
+        let pods = pods.sum();
+        self.change(job.id, |wait| wait.pods = pods);
+    }
+
+    /// Jobs that wait and about which nothing was said, since the last call.
+    pub(super) fn untold(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// One pod of a job waits again.
+    pub(super) fn again(&mut self, job: JobId) {
+        self.change(job, |wait| wait.pods += 1);
+    }
+
+    /// Why a job waits.
+    pub(super) fn because(&mut self, job: JobId, reason: PendingReason) {
+        self.untold.remove(&job);
+        self.change(job, |wait| wait.reason = Some(reason));
+    }
+
+    /// A job does not wait for the moment; since when it did is kept.
+    pub(super) fn pause(&mut self, job: JobId) {
+        self.untold.remove(&job);
+        self.change(job, |wait| (wait.reason, wait.pods) = (None, 0));
+    }
+
+    /// Nothing more will be said about a job.
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.pause(job);
+        self.jobs.remove(&job);
+    }
+
+    /// Pauses all jobs, and forgets those that are not to be kept.
+    pub(super) fn restart(&mut self, is_kept: impl Fn(JobId) -> bool) {
+        self.jobs.retain(|job, _| is_kept(*job));
+        self.jobs.values_mut().for_each(|wait| (wait.reason, wait.pods) = (None, 0));
+        (self.pods, self.unschedulable_pods) = (0, 0);
+    }
+
+    /// Since when a job has been seen waiting.
+    pub(super) fn since_ms(&self, job: JobId) -> Option<u64> {
+        self.jobs.get(&job).map(|wait| wait.since_ms)
+    }
+
+    /// How many pods wait.
+    pub(super) fn pods(&self) -> usize {
+        self.pods
+    }
+
+    /// How many of these no present node can take.
+    pub(super) fn unschedulable_pods(&self) -> usize {
+        self.unschedulable_pods
+    }
+
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Wait)) {
+        let Some(wait) = self.jobs.get_mut(&job) else { return };
+        let unschedulable = |wait: &Wait| match wait.reason {
+            Some(PendingReason::Unschedulable) => wait.pods,
+            _ => 0,
+        };
+        self.pods -= wait.pods;
+        self.unschedulable_pods -= unschedulable(wait);
+        change(wait);
+        self.pods += wait.pods;
+        self.unschedulable_pods += unschedulable(wait);
+    }
+}

@@ -1,0 +1,58 @@
+//! Kueue's groups of plain pods: a label names the group, an annotation says how many pods it has. All of them
+//! start together. Kueue holds them by scheduling gates until it admits them; where they may go by its own topology
+//! it writes into them, so that nothing more is read.
+
+use dovetail_model::TopologyRequest;
+
+use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
+use crate::object::Pod;
+
+const GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+/// How many pods a group has.
+pub(super) const TOTAL_COUNT: &str = "kueue.x-k8s.io/pod-group-total-count";
+
+pub(super) fn name_in(pod: &Pod) -> &str {
+    pod.meta.labels.get(GROUP).unwrap_or("")
+}
+
+pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> {
+    same(gang, members, TOTAL_COUNT, |pod| pod.meta.annotations.get(TOTAL_COUNT).unwrap_or(""))?;
+    let total = members.first().and_then(|pod| pod.meta.annotations.get(TOTAL_COUNT));
+    let total = count(gang, TOTAL_COUNT, total)?.ok_or_else(|| {
+        let problem = format!(
+            "how many pods it has is not said: set annotation {TOTAL_COUNT} on all of them"
+        );
+        impossible(gang, problem)
+    })?;
+    Ok(Terms {
+        min: total,
+        expected: total,
+        max: None,
+        topology: TopologyRequest::default(),
+        on_lost_member: on_lost_member(gang, None, members)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{pod, read};
+
+    #[test]
+    fn all_pods_of_a_group_start_together() {
+        let member = |name: &str, total: &str| {
+            let meta = json!({"labels": {"kueue.x-k8s.io/pod-group-name": "train",
+                    "kueue.x-k8s.io/queue-name": "team"},
+                "annotations": {"kueue.x-k8s.io/pod-group-total-count": total}});
+            pod(name, json!({"metadata": meta}))
+        };
+        let terms = read(None, &[member("p0", "4"), member("p1", "4")]).unwrap();
+        assert_eq!((terms.min, terms.expected, terms.max), (4, 4, None));
+        assert_eq!(
+            read(None, &[member("p0", "4"), member("p1", "5")]).unwrap_err(),
+            "the pods of Kueue pod group blue/train differ in kueue.x-k8s.io/pod-group-total-count: \
+             p0 has `4`, p1 has `5`; give all the same"
+        );
+    }
+}

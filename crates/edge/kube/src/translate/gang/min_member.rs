@@ -1,0 +1,105 @@
+//! Pod groups of scheduler-plugins, Volcano and KAI: the pod names its group, the group says `minMember`.
+//!
+//! Groups that are divided into groups with smallest sizes of their own are refused: what starts would not be what
+//! they ask for.
+
+use dovetail_model::TopologyRequest;
+
+use super::{GangName, NotYet, Terms, impossible, on_lost_member};
+use crate::object::{Pod, PodGroup};
+
+pub(super) fn terms(
+    gang: &GangName,
+    group: Option<&PodGroup>,
+    members: &[&Pod],
+) -> Result<Terms, NotYet> {
+    let group = group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() })?;
+    if group.is_divided {
+        let problem = "it is divided into subgroups, which dovetail does not place yet: use one \
+                       group for each"
+            .to_owned();
+        return Err(impossible(gang, problem));
+    }
+    // Without it each pod starts by itself, as with those schedulers.
+    let min = group.min_count.unwrap_or(0);
+    Ok(Terms {
+        min,
+        expected: min,
+        max: None,
+        topology: TopologyRequest::default(),
+        on_lost_member: on_lost_member(gang, Some(group), members)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::tests::{pod, read};
+    use super::super::{Source, gang_of};
+    use super::*;
+
+    /// A pod of a group, as each of the three marks it.
+    fn marked(source: Source) -> Pod {
+        let meta = match source {
+            Source::SchedulerPlugins => {
+                json!({"labels": {"scheduling.x-k8s.io/pod-group": "train"}})
+            }
+            Source::Volcano => json!({"annotations": {"scheduling.k8s.io/group-name": "train"}}),
+            _ => json!({"annotations": {"pod-group-name": "train"}}),
+        };
+        pod("p0", json!({"metadata": meta}))
+    }
+
+    fn group(version: &str, spec: Value) -> Option<Value> {
+        Some(json!({"apiVersion": version, "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "blue"}, "spec": spec}))
+    }
+
+    #[test]
+    fn min_member_says_how_many_start_together() {
+        let all = [
+            (
+                Source::SchedulerPlugins,
+                group(
+                    "scheduling.x-k8s.io/v1alpha1",
+                    json!({"minMember": 3, "scheduleTimeoutSeconds": 60}),
+                ),
+            ),
+            (
+                Source::Volcano,
+                group(
+                    "scheduling.volcano.sh/v1beta1",
+                    json!({"minMember": 3, "queue": "default", "minResources": {"cpu": "3"}}),
+                ),
+            ),
+            (
+                Source::Kai,
+                group(
+                    "scheduling.run.ai/v2alpha2",
+                    json!({"minMember": 3, "queue": "team", "priorityClassName": "train"}),
+                ),
+            ),
+        ];
+        for (source, group) in all {
+            let pod = marked(source);
+            assert_eq!(gang_of(&pod).unwrap().map(|gang| gang.source), Some(source));
+            let terms = read(group, &[pod]).unwrap();
+            assert_eq!((terms.min, terms.expected, terms.max), (3, 3, None));
+        }
+    }
+
+    #[test]
+    fn what_would_start_otherwise_than_asked_for_is_refused() {
+        let refused = |group| read(group, &[marked(Source::Kai)]).unwrap_err();
+        let spec = json!({"minMember": 3, "subGroups": [{"name": "leader", "minMember": 1}]});
+        assert!(
+            refused(group("scheduling.run.ai/v2alpha2", spec))
+                .starts_with("podgroup.scheduling.run.ai blue/train: it is divided into subgroups")
+        );
+        assert_eq!(
+            refused(None),
+            "podgroup.scheduling.run.ai blue/train does not exist: create it"
+        );
+    }
+}

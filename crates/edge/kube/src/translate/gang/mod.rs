@@ -1,0 +1,305 @@
+//! Gangs: which pods start together, and on what terms.
+//!
+//! A pod says by a field or a label which gang it belongs to; how many start together stands with a group
+//! object, or with the pods themselves. Each source has a file of its own. A pod that names gangs of two
+//! sources is refused, and so is a gang whose members do not fit together.
+
+mod decision;
+mod kueue;
+mod min_member;
+mod native;
+mod plain;
+
+use std::fmt;
+
+use dovetail_model::topology::NODE_LEVEL;
+use dovetail_model::{Topology, TopologyRequest};
+
+pub use decision::{decision, gang_decision, size_in};
+
+use super::not_yet::NotYet;
+use crate::object::{Kind, Pod, PodGroup};
+
+/// Annotation of a group or of its pods: what is done when a gang that runs falls below its smallest size.
+pub const ON_LOST_MEMBER: &str = "dovetail.dev/on-lost-member";
+/// Label of a pod: the queue it is in.
+const QUEUE: &str = "dovetail.dev/queue";
+
+/// Volcano's annotations with the name of a group; the first is what its admission writes.
+const VOLCANO_GROUP: [&str; 2] =
+    ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
+/// KAI's annotation with the name of a group.
+const KAI_GROUP: &str = "pod-group-name";
+
+/// Annotations of pods that are read, besides our own.
+pub const ANNOTATIONS: [&str; 4] =
+    [VOLCANO_GROUP[0], VOLCANO_GROUP[1], KAI_GROUP, kueue::TOTAL_COUNT];
+
+/// Whose words say that pods belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// `spec.schedulingGroup` and a PodGroup of `scheduling.k8s.io`.
+    Native,
+    /// The label `dovetail.dev/gang`.
+    Plain,
+    /// The label of scheduler-plugins' coscheduling, and its PodGroup.
+    SchedulerPlugins,
+    /// Volcano's annotation, and its PodGroup.
+    Volcano,
+    /// KAI's annotation, and its PodGroup.
+    Kai,
+    /// Kueue's label for groups of plain pods.
+    Kueue,
+}
+
+impl Source {
+    /// All sources, in the order in which they are asked.
+    pub const ALL: [Self; 6] =
+        [Self::Native, Self::Plain, Self::SchedulerPlugins, Self::Volcano, Self::Kai, Self::Kueue];
+
+    /// The source whose groups are objects of this kind.
+    pub fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::PodGroup => Some(Self::Native),
+            Kind::CoschedulingGroup => Some(Self::SchedulerPlugins),
+            Kind::VolcanoGroup => Some(Self::Volcano),
+            Kind::KaiGroup => Some(Self::Kai),
+            _ => None,
+        }
+    }
+
+    /// What people call a gang of this source.
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Native => "podgroup",
+            Self::Plain => "gang",
+            Self::SchedulerPlugins => "podgroup.scheduling.x-k8s.io",
+            Self::Volcano => "podgroup.scheduling.volcano.sh",
+            Self::Kai => "podgroup.scheduling.run.ai",
+            Self::Kueue => "Kueue pod group",
+        }
+    }
+
+    /// The name of the gang that the pod belongs to by this source; empty if to none.
+    fn name_in(self, pod: &Pod) -> &str {
+        match self {
+            Self::Native => native::name_in(pod),
+            Self::Plain => plain::name_in(pod),
+            Self::SchedulerPlugins => {
+                pod.meta.labels.get("scheduling.x-k8s.io/pod-group").unwrap_or("")
+            }
+            Self::Volcano => first_of(pod, &VOLCANO_GROUP),
+            Self::Kai => first_of(pod, &[KAI_GROUP]),
+            Self::Kueue => kueue::name_in(pod),
+        }
+    }
+}
+
+/// A gang, as its pods name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GangName {
+    /// Namespace of all its pods.
+    pub namespace: Box<str>,
+    /// Whose name it is.
+    pub source: Source,
+    /// Name, unique in the namespace for the source.
+    pub name: Box<str>,
+}
+
+impl fmt::Display for GangName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}/{}", self.source.noun(), self.namespace, self.name)
+    }
+}
+
+/// On what terms the pods of a gang start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Fewest pods that start together; 0: each starts by itself.
+    pub min: u32,
+    /// Pods that are waited for, for a while, before fewer start; at least `min`.
+    pub expected: u32,
+    /// Most pods that may run at a time; `None` is no limit.
+    pub max: Option<u32>,
+    /// Where all of them must or should be.
+    pub topology: TopologyRequest,
+    /// What is done when it stays below its smallest size.
+    pub on_lost_member: OnLostMember,
+}
+
+/// What is done about a gang of which some pods have nodes, fewer than its smallest size, and for whose other
+/// pods there is no room for a stated time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLostMember {
+    /// If it never had its size, its pods are deleted, so that their owner makes them anew and they start
+    /// together; if it had, it goes on waiting.
+    #[default]
+    Wait,
+    /// Its pods are deleted in both cases.
+    Restart,
+    /// Its pods are kept in both cases.
+    Keep,
+}
+
+/// The gang that a pod belongs to.
+///
+/// # Errors
+/// When it names gangs of two sources.
+pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
+    let gang = |source: Source, name: &str| GangName {
+        namespace: pod.meta.namespace.clone(),
+        source,
+        name: name.into(),
+    };
+    let named = Source::ALL.map(|source| (source, source.name_in(pod)));
+    let mut named = named.into_iter().filter(|(_, name)| !name.is_empty());
+    let Some((source, name)) = named.next() else { return Ok(None) };
+    match named.next() {
+        Some((other, its_name)) => Err(NotYet::TwoGangs {
+            one: gang(source, name).to_string(),
+            other: gang(other, its_name).to_string(),
+        }),
+        None => Ok(Some(gang(source, name))),
+    }
+}
+
+/// The terms of a gang. `members` are its pods that are not over, in a fixed order and at least one; `group`
+/// is its object, where its source has one.
+///
+/// # Errors
+/// When the group is missing, or what it and the members say cannot all hold.
+pub fn terms(
+    gang: &GangName,
+    group: Option<&PodGroup>,
+    members: &[&Pod],
+    topology: &Topology,
+) -> Result<Terms, NotYet> {
+    agree(gang, members)?;
+    let terms = match gang.source {
+        Source::Native => native::terms(gang, group, members, topology)?,
+        Source::Plain => plain::terms(gang, members)?,
+        Source::Kueue => kueue::terms(gang, members)?,
+        Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
+            min_member::terms(gang, group, members)?
+        }
+    };
+    let asked = [&terms.topology.required, &terms.topology.preferred].into_iter().flatten();
+    for level in asked {
+        if *level != NODE_LEVEL && !topology.levels.iter().any(|known| known.name == *level) {
+            let known = topology.levels.iter().map(|known| known.name.as_str());
+            let known: Vec<&str> = known.chain([NODE_LEVEL]).collect();
+            let known = known.join(", ");
+            let problem = format!("there is no topology level `{level}`: use one of {known}");
+            return Err(impossible(gang, problem));
+        }
+    }
+    Ok(terms)
+}
+
+/// What holds for gangs of every source: all members have the same scheduler, priority and queue.
+fn agree(gang: &GangName, members: &[&Pod]) -> Result<(), NotYet> {
+    let Some(first) = members.first() else { return Ok(()) };
+    same(gang, members, "priority", |pod| pod.priority)?;
+    same(gang, members, "queue", |pod| pod.meta.labels.get(QUEUE).unwrap_or(""))?;
+    // Who bound a pod does not matter once it has a node.
+    let unbound: Vec<&Pod> = members.iter().filter(|pod| pod.node.is_empty()).copied().collect();
+    let unbound = if unbound.is_empty() { vec![*first] } else { unbound };
+    same(gang, &unbound, "scheduler", |pod| &*pod.scheduler)
+}
+
+/// That all members say the same about something.
+fn same<'a, T: PartialEq + fmt::Display>(
+    gang: &GangName,
+    members: &[&'a Pod],
+    what: &str,
+    of: impl Fn(&'a Pod) -> T,
+) -> Result<(), NotYet> {
+    let mut all = members.iter().map(|pod| (pod, of(pod)));
+    let Some((one, its_value)) = all.next() else { return Ok(()) };
+    match all.find(|(_, value)| *value != its_value) {
+        None => Ok(()),
+        Some((other, other_value)) => Err(NotYet::MembersDiffer {
+            gang: gang.to_string(),
+            what: what.to_owned(),
+            one: format!("{} has `{its_value}`", one.meta.name),
+            other: format!("{} has `{other_value}`", other.meta.name),
+        }),
+    }
+}
+
+/// The value of the first of some annotations that a pod has.
+fn first_of<'a>(pod: &'a Pod, annotations: &[&str]) -> &'a str {
+    let mut values = annotations.iter().filter_map(|key| pod.meta.annotations.get(key));
+    values.next().unwrap_or("")
+}
+
+/// A number of pods in an annotation.
+fn count(gang: &GangName, annotation: &str, said: Option<&str>) -> Result<Option<u32>, NotYet> {
+    let Some(text) = said else { return Ok(None) };
+    match text.parse() {
+        Ok(0) | Err(_) => {
+            let problem = format!("annotation {annotation} is `{text}`: write a number from 1");
+            Err(impossible(gang, problem))
+        }
+        Ok(count) => Ok(Some(count)),
+    }
+}
+
+fn impossible(gang: &GangName, problem: String) -> NotYet {
+    NotYet::Gang { gang: gang.to_string(), problem }
+}
+
+/// What the group or else its first pod says about lost members.
+fn on_lost_member(
+    gang: &GangName,
+    group: Option<&PodGroup>,
+    members: &[&Pod],
+) -> Result<OnLostMember, NotYet> {
+    let of_group = group.and_then(|group| group.meta.annotations.get(ON_LOST_MEMBER));
+    let of_pod = || members.first().and_then(|pod| pod.meta.annotations.get(ON_LOST_MEMBER));
+    match of_group.or_else(of_pod) {
+        None | Some("wait") => Ok(OnLostMember::Wait),
+        Some("restart") => Ok(OnLostMember::Restart),
+        Some("keep") => Ok(OnLostMember::Keep),
+        Some(other) => {
+            let known = "write wait, restart or keep";
+            Err(impossible(gang, format!("annotation {ON_LOST_MEMBER} is `{other}`: {known}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::topology::Level;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    pub(super) fn pod(name: &str, json: Value) -> Pod {
+        let mut json = json;
+        json["metadata"]["name"] = json!(name);
+        json["metadata"]["namespace"] = json!("blue");
+        serde_json::from_value(json).unwrap()
+    }
+
+    /// The terms, or what people read instead.
+    pub(super) fn read(group: Option<Value>, pods: &[Pod]) -> Result<Terms, String> {
+        let group: Option<PodGroup> = group.map(|group| serde_json::from_value(group).unwrap());
+        let level = |name: &str, label: &str| Level { name: name.into(), label: label.into() };
+        let topology = Topology { levels: vec![level("rack", "example.com/rack")] };
+        let gang = gang_of(&pods[0]).map_err(|refused| refused.to_string())?.expect("a gang");
+        let pods: Vec<&Pod> = pods.iter().collect();
+        terms(&gang, group.as_ref(), &pods, &topology).map_err(|refused| refused.to_string())
+    }
+
+    #[test]
+    fn a_pod_is_in_one_gang_or_in_none() {
+        assert_eq!(gang_of(&pod("p", json!({}))), Ok(None));
+        let both = json!({"metadata": {"labels": {"dovetail.dev/gang": "a"}},
+            "spec": {"schedulingGroup": {"podGroupName": "b"}}});
+        assert_eq!(
+            gang_of(&pod("p", both)).unwrap_err().to_string(),
+            "the pod belongs to podgroup blue/b and to gang blue/a: leave it in one of them"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Native pod groups (`scheduling.k8s.io/v1beta1`, Kubernetes 1.37): the pod names its group, the group says
+//! how many start together and where.
+//!
+//! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing about how
+//! many pods there will be: with `minCount` of them it starts.
+
+use dovetail_model::topology::NODE_LEVEL;
+use dovetail_model::{Topology, TopologyRequest};
+
+use super::{GangName, NotYet, Terms, impossible, on_lost_member};
+use crate::object::{Pod, PodGroup};
+
+/// The label of the node itself.
+const HOST: &str = "kubernetes.io/hostname";
+
+pub(super) fn name_in(pod: &Pod) -> &str {
+    &pod.pod_group
+}
+
+pub(super) fn terms(
+    gang: &GangName,
+    group: Option<&PodGroup>,
+    members: &[&Pod],
+    topology: &Topology,
+) -> Result<Terms, NotYet> {
+    let group = group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() })?;
+    let differs = |pod: &&&Pod| group.priority.is_some_and(|priority| priority != pod.priority);
+    if let Some(pod) = members.iter().find(differs) {
+        let (name, priority) = (&pod.meta.name, pod.priority);
+        let its_own = group.priority.unwrap_or_default();
+        let problem = format!("it has priority {its_own}, and its pod {name} has {priority}");
+        return Err(impossible(gang, problem));
+    }
+    let min = group.min_count.unwrap_or(0);
+    Ok(Terms {
+        min,
+        expected: min,
+        max: None,
+        topology: TopologyRequest { required: required(gang, group, topology)?, preferred: None },
+        on_lost_member: on_lost_member(gang, Some(group), members)?,
+    })
+}
+
+/// The level whose label the group's constraint names.
+fn required(
+    gang: &GangName,
+    group: &PodGroup,
+    topology: &Topology,
+) -> Result<Option<String>, NotYet> {
+    let key = match &*group.topology_keys {
+        [] => return Ok(None),
+        [key] => key,
+        _ => {
+            let problem = "it has more than one topology constraint: leave one".to_owned();
+            return Err(impossible(gang, problem));
+        }
+    };
+    if &**key == HOST {
+        return Ok(Some(NODE_LEVEL.to_owned()));
+    }
+    let level = topology.levels.iter().find(|level| *level.label == **key);
+    match level {
+        Some(level) => Ok(Some(level.name.clone())),
+        None => {
+            let labels = topology.levels.iter().map(|level| level.label.as_str());
+            let labels: Vec<&str> = labels.chain([HOST]).collect();
+            let problem = format!(
+                "its topology key {key} is the label of no topology level: use one of {}",
+                labels.join(", ")
+            );
+            Err(impossible(gang, problem))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::OnLostMember;
+    use super::super::tests::{pod, read};
+    use super::*;
+
+    fn member(name: &str, priority: i32) -> Pod {
+        let spec = json!({"priority": priority, "schedulingGroup": {"podGroupName": "train"}});
+        pod(name, json!({"spec": spec}))
+    }
+
+    fn group(spec: Value) -> Option<Value> {
+        let annotations = json!({"dovetail.dev/on-lost-member": "restart"});
+        Some(json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": "train", "namespace": "blue", "annotations": annotations},
+            "spec": spec}))
+    }
+
+    #[test]
+    fn a_group_says_how_many_start_together_and_where() {
+        let members = [member("p0", 5), member("p1", 5)];
+        let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 5,
+            "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}});
+        let terms = read(group(spec), &members).unwrap();
+        assert_eq!((terms.min, terms.expected, terms.max), (2, 2, None));
+        assert_eq!(terms.topology.required.as_deref(), Some("rack"));
+        assert_eq!(terms.on_lost_member, OnLostMember::Restart);
+        let basic = read(group(json!({"schedulingPolicy": {"basic": {}}})), &members).unwrap();
+        assert_eq!(basic.min, 0);
+    }
+
+    #[test]
+    fn what_cannot_hold_is_said_with_both_sides() {
+        let gang = json!({"gang": {"minCount": 2}});
+        let members = [member("p0", 5), member("p1", 5)];
+        let refused = |spec: Value| read(group(spec), &members).unwrap_err();
+        assert_eq!(
+            refused(json!({"schedulingPolicy": gang, "priority": 7})),
+            "podgroup blue/train: it has priority 7, and its pod p0 has 5"
+        );
+        let zones = json!({"topology": [{"key": "zone"}]});
+        assert_eq!(
+            refused(json!({"schedulingPolicy": gang, "schedulingConstraints": zones})),
+            "podgroup blue/train: its topology key zone is the label of no topology level: use one \
+             of example.com/rack, kubernetes.io/hostname"
+        );
+        assert_eq!(
+            read(None, &members).unwrap_err(),
+            "podgroup blue/train does not exist: create it"
+        );
+        assert_eq!(
+            read(group(json!({"schedulingPolicy": gang})), &[member("p0", 5), member("p1", 6)])
+                .unwrap_err(),
+            "the pods of podgroup blue/train differ in priority: p0 has `5`, p1 has `6`; give all \
+             the same"
+        );
+    }
+}

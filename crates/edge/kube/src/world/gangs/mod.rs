@@ -1,0 +1,222 @@
+//! Gangs: who belongs to them, and what the engine was told of them as a whole.
+//!
+//! A gang is told as one job when its smallest size could start: that many members wish for a node, and either
+//! all that are expected do or none has appeared for a while. When the engine has started it, its members are
+//! pods of a running job. Members that come later, or again, are told by themselves if the gang has its size or
+//! had it, then ahead of all others of their priority. If it never had it, what is missing is one job more, ahead
+//! of all others, too.
+
+mod describe;
+mod kept;
+mod roll;
+mod short;
+mod tell;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Event, Job, JobId};
+
+use super::World;
+use super::pods::Slot;
+use crate::object::{Kind, PodGroup};
+use crate::translate::gang::{GangName, Source, gang_of};
+use kept::Kept;
+use short::Shortness;
+pub use short::Unwinding;
+
+/// How long gangs are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// A gang that has its smallest size, but not all pods that are expected, starts when none has appeared
+    /// for so long.
+    pub quiet_ms: u64,
+    /// When a gang of which some pods have nodes, fewer than its smallest size, is given up.
+    pub complete_within_ms: u64,
+    /// For how long room is kept for a member that was lost while others of its gang have nodes.
+    pub keep_for_ms: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { quiet_ms: 2_000, complete_within_ms: 60_000, keep_for_ms: 30_000 }
+    }
+}
+
+/// A gang with what is known about it.
+#[derive(Debug, Default)]
+struct Gang {
+    /// Its pods, oldest first, then by name.
+    members: BTreeMap<(u64, Box<str>), Slot>,
+    /// When one last appeared.
+    appeared_ms: u64,
+    /// The job that the engine was told of, while it waits.
+    waiting: Option<Job>,
+    /// The identity of its last job, and whether that goes ahead of others.
+    job: Option<(JobId, bool)>,
+    shortness: Shortness,
+    kept: Vec<Kept>,
+    /// When it is to be looked at again.
+    due_ms: Option<u64>,
+}
+
+/// All gangs, and the objects that describe them.
+#[derive(Debug, Default)]
+pub(super) struct Gangs {
+    by_name: BTreeMap<Arc<GangName>, Gang>,
+    groups: BTreeMap<GangName, PodGroup>,
+    due: BTreeSet<(u64, Arc<GangName>)>,
+    unwinding: Vec<Unwinding>,
+}
+
+impl Gangs {
+    fn get(&self, name: &GangName) -> Option<&Gang> {
+        self.by_name.get(name)
+    }
+
+    fn get_mut(&mut self, name: &GangName) -> &mut Gang {
+        self.by_name.get_mut(name).expect("a gang with members")
+    }
+
+    /// The object of a gang.
+    pub(super) fn group(&self, kind: Kind, namespace: &str, name: &str) -> Option<&PodGroup> {
+        self.groups.get(&key(kind, namespace, name)?)
+    }
+
+    /// All objects of a kind.
+    pub(super) fn groups(&self, kind: Kind) -> impl Iterator<Item = &PodGroup> {
+        let source = Source::of(kind);
+        let of_source = self.groups.iter().filter(move |(name, _)| Some(name.source) == source);
+        of_source.map(|(_, group)| group)
+    }
+
+    /// The jobs of gangs that wait.
+    pub(super) fn waiting_jobs(&self) -> impl Iterator<Item = &Job> {
+        self.by_name.values().filter_map(|gang| gang.waiting.as_ref())
+    }
+
+    /// The engine has started a job of a gang.
+    pub(super) fn started(&mut self, name: &GangName, job: JobId) {
+        let Some(gang) = self.by_name.get_mut(name) else { return };
+        gang.waiting.take_if(|waiting| waiting.id == job);
+    }
+
+    /// Looks at a gang again at a time, or when something happens to it.
+    fn remind(&mut self, name: &Arc<GangName>, due_ms: Option<u64>) {
+        let gang = self.by_name.get_mut(name).expect("a gang with members");
+        let before = std::mem::replace(&mut gang.due_ms, due_ms);
+        if before == due_ms {
+            return;
+        }
+        if let Some(before) = before {
+            self.due.remove(&(before, Arc::clone(name)));
+        }
+        if let Some(due_ms) = due_ms {
+            self.due.insert((due_ms, Arc::clone(name)));
+        }
+    }
+
+    /// Forgets a gang without members.
+    fn forget(&mut self, name: &Arc<GangName>) {
+        self.remind(name, None);
+        self.by_name.remove(name);
+    }
+}
+
+impl World {
+    /// Time passes: what follows from it for the engine. Call it before every change.
+    pub fn pass(&mut self, now_ms: u64) -> Vec<Event> {
+        self.now_ms = self.now_ms.max(now_ms);
+        if !self.is_ready || self.due_ms().is_none_or(|due_ms| due_ms > self.now_ms) {
+            return Vec::new();
+        }
+        let due = self.gangs.due.iter().take_while(|(due_ms, _)| *due_ms <= self.now_ms);
+        self.dirty.gangs.extend(due.map(|(_, name)| Arc::clone(name)));
+        self.settle()
+    }
+
+    /// When time alone may change something.
+    pub fn due_ms(&self) -> Option<u64> {
+        self.gangs.due.first().map(|(due_ms, _)| *due_ms)
+    }
+
+    /// Gangs that are to be given up, since the last call: their pods are to be deleted. One that is still
+    /// there after some time comes again.
+    pub fn unwinding(&mut self) -> Vec<Unwinding> {
+        std::mem::take(&mut self.gangs.unwinding)
+    }
+
+    /// Notes the gang of a pod that is new or different.
+    pub(super) fn join_gang(&mut self, slot: Slot) {
+        let entry = self.pods.get(slot);
+        let wanted = match entry.strange {
+            true => None,
+            // Pods of two gangs are refused where they are read.
+            false => gang_of(&entry.pod).ok().flatten(),
+        };
+        if wanted.as_ref() == entry.gang.as_deref() {
+            return;
+        }
+        self.leave_gang(slot);
+        let Some(wanted) = wanted else { return };
+        let known = self.gangs.by_name.get_key_value(&wanted);
+        let name = known.map_or_else(|| Arc::new(wanted), |(name, _)| Arc::clone(name));
+        let meta = &self.pods.get(slot).pod.meta;
+        let is_new = !self.gangs.by_name.contains_key(&name);
+        let gang = self.gangs.by_name.entry(Arc::clone(&name)).or_default();
+        gang.members.insert((meta.created_ms, meta.name.clone()), slot);
+        // What the first list shows has been there.
+        let appeared_ms = match self.is_ready {
+            true => self.now_ms,
+            false => meta.created_ms.min(self.now_ms),
+        };
+        gang.appeared_ms = gang.appeared_ms.max(appeared_ms);
+        if is_new && self.is_ready {
+            self.reserve_job(&name);
+        }
+        self.pods.get_mut(slot).gang = Some(name);
+    }
+
+    /// Gives a gang the place in the order that goes with its first pod.
+    pub(super) fn reserve_job(&mut self, name: &GangName) {
+        if self.gangs.get(name).is_some_and(|gang| gang.job.is_none()) {
+            let job = self.new_job(false);
+            self.gangs.get_mut(name).job = Some((job, false));
+        }
+    }
+
+    /// A pod is no member any more.
+    pub(super) fn leave_gang(&mut self, slot: Slot) {
+        let entry = self.pods.get_mut(slot);
+        entry.wish = None;
+        let Some(name) = entry.gang.take() else { return };
+        let gang = self.gangs.get_mut(&name);
+        gang.members.retain(|_, member| *member != slot);
+        self.dirty.gangs.insert(name);
+    }
+
+    /// A gang's object is there or different.
+    pub(super) fn put_group(&mut self, kind: Kind, group: PodGroup) {
+        let Some(name) = key(kind, &group.meta.namespace, &group.meta.name) else { return };
+        self.mark_gang(&name);
+        self.gangs.groups.insert(name, group);
+    }
+
+    /// A gang's object is gone.
+    pub(super) fn remove_group(&mut self, kind: Kind, namespace: &str, name: &str) {
+        let Some(name) = key(kind, namespace, name) else { return };
+        self.mark_gang(&name);
+        self.gangs.groups.remove(&name);
+    }
+
+    fn mark_gang(&mut self, name: &GangName) {
+        let known = self.gangs.by_name.get_key_value(name);
+        self.dirty.gangs.extend(known.map(|(name, _)| Arc::clone(name)));
+    }
+}
+
+/// The gang that an object of this kind describes.
+fn key(kind: Kind, namespace: &str, name: &str) -> Option<GangName> {
+    let source = Source::of(kind)?;
+    Some(GangName { namespace: namespace.into(), source, name: name.into() })
+}

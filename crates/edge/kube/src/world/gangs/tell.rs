@@ -1,0 +1,225 @@
+//! What the engine is told of a gang: one job, a job for what is missing, or each pod by itself.
+
+use std::sync::Arc;
+
+use dovetail_model::{Event, Job, JobId, PodId};
+
+use super::describe::Seats;
+use super::roll::Roll;
+use crate::translate::NotYet;
+use crate::translate::gang::{GangName, Terms, terms};
+use crate::world::World;
+use crate::world::pods::Slot;
+use crate::world::report::Report;
+use crate::world::standing::Told;
+use crate::world::tell::Events;
+
+impl World {
+    /// Compares what is to be told of a gang with what was told, and tells the difference.
+    pub(in crate::world) fn settle_gang(&mut self, name: &Arc<GangName>, events: &mut Events) {
+        let Some(gang) = self.gangs.get(name) else { return };
+        if gang.members.is_empty() {
+            self.leave_be(name, events);
+            return self.gangs.forget(name);
+        }
+        let roll = self.roll(gang);
+        let group = self.gangs.groups.get(&**name);
+        let members = self.live_members(gang);
+        let terms = match members.is_empty() {
+            true => None,
+            false => Some(terms(name, group, &members, &self.settings.topology)),
+        };
+        match terms {
+            Some(Ok(terms)) => self.settle_on(name, &terms, roll, events),
+            Some(Err(reason)) => {
+                for slot in &roll.wishing {
+                    self.set_aside(*slot, Some(reason.clone()), events);
+                }
+                self.leave_be(name, events);
+            }
+            None => self.leave_be(name, events),
+        }
+    }
+
+    /// A gang of which nothing is to be told.
+    fn leave_be(&mut self, name: &Arc<GangName>, events: &mut Events) {
+        self.withdraw(name, events);
+        self.settle_kept(name, &Roll::default(), 0, events);
+        self.gangs.get_mut(name).shortness.is_over();
+        self.gangs.remind(name, None);
+    }
+
+    fn settle_on(
+        &mut self,
+        name: &Arc<GangName>,
+        terms: &Terms,
+        mut roll: Roll,
+        events: &mut Events,
+    ) {
+        if let Some(max) = terms.max {
+            let room = (max as usize).saturating_sub(roll.placed.len());
+            let gang = name.to_string();
+            for slot in roll.wishing.split_off(room.min(roll.wishing.len())) {
+                let full = NotYet::GangFull { gang: gang.clone(), max };
+                self.set_aside(slot, Some(full), events);
+            }
+        }
+        let missing = terms.min.saturating_sub(roll.settled());
+        let short_due_ms = self.note_shortness(name, terms, &roll, missing);
+        let kept_due_ms = self.settle_kept(name, &roll, missing, events);
+        let mut gather_due_ms = None;
+        let is_lost = self.gangs.get_mut(name).shortness.had_its_size();
+        if missing == 0 || is_lost {
+            self.withdraw(name, events);
+            for slot in &roll.wishing {
+                self.place_alone(*slot, terms, &roll, missing > 0, events);
+            }
+        } else if self.is_gathered(name, terms, &roll, missing) {
+            self.place_together(name, terms, &roll, missing, events);
+        } else {
+            self.withdraw(name, events);
+            let quiet_ms = self.gangs.get_mut(name).appeared_ms + self.settings.patience.quiet_ms;
+            let is_quiet = quiet_ms <= self.now_ms;
+            gather_due_ms = (!is_quiet).then_some(quiet_ms);
+            for slot in &roll.wishing {
+                self.set_aside(*slot, None, events);
+                if is_quiet {
+                    self.say_that_it_waits(*slot, name, terms, &roll);
+                }
+            }
+        }
+        let due_ms = [short_due_ms, kept_due_ms, gather_due_ms].into_iter().flatten().min();
+        self.gangs.remind(name, due_ms);
+    }
+
+    /// Whether what is missing can start.
+    fn is_gathered(&mut self, name: &GangName, terms: &Terms, roll: &Roll, missing: u32) -> bool {
+        let gang = self.gangs.get_mut(name);
+        let wishing = roll.wishing.len() as u32;
+        let is_waited_for = roll.placed.is_empty()
+            && gang.waiting.is_none()
+            && roll.settled() + wishing < terms.expected
+            && self.now_ms < gang.appeared_ms + self.settings.patience.quiet_ms;
+        wishing >= missing && !is_waited_for
+    }
+
+    /// The engine need not know of a gang's job, or no longer.
+    fn withdraw(&mut self, name: &GangName, events: &mut Events) {
+        if let Some(job) = self.gangs.get_mut(name).waiting.take() {
+            events.freed.push(Event::Ended { job: job.id });
+        }
+    }
+
+    /// A member that is not told of.
+    fn set_aside(&mut self, slot: Slot, reason: Option<NotYet>, events: &mut Events) {
+        self.tell_end(slot, events);
+        self.retell(slot, Told::Nothing);
+        self.set_id(slot, None, false);
+        self.note_refusal(slot, reason);
+    }
+
+    /// A member of a gang that has its size, or, ahead of others, one that replaces a lost one.
+    fn place_alone(
+        &mut self,
+        slot: Slot,
+        terms: &Terms,
+        roll: &Roll,
+        ahead: bool,
+        events: &mut Events,
+    ) {
+        let entry = self.pods.get(slot);
+        let Some(wish) = entry.wish.clone() else { return };
+        if entry.is_in_job || entry.id.is_none() {
+            self.retell(slot, Told::Nothing);
+            self.set_own_job(slot, ahead);
+        }
+        let requirement = self.near(wish, terms, roll);
+        self.note_refusal(slot, None);
+        self.tell_waiting(slot, requirement, events);
+    }
+
+    /// What is missing to the smallest size of a gang, and what it could use beyond, as one job.
+    fn place_together(
+        &mut self,
+        name: &GangName,
+        terms: &Terms,
+        roll: &Roll,
+        missing: u32,
+        events: &mut Events,
+    ) {
+        let id = self.job_of_gang(name, !roll.placed.is_empty());
+        let (job, seats) = match self.describe(name, terms, roll, missing, id) {
+            Ok(described) => described,
+            Err(reason) => {
+                self.withdraw(name, events);
+                for slot in &roll.wishing {
+                    self.set_aside(*slot, Some(reason.clone()), events);
+                }
+                return;
+            }
+        };
+        self.tell_job(name, job, events);
+        self.seat(id, seats, events);
+    }
+
+    fn tell_job(&mut self, name: &GangName, job: Job, events: &mut Events) {
+        let gang = self.gangs.get_mut(name);
+        match &gang.waiting {
+            Some(known) if *known == job => return,
+            Some(known) if known.id == job.id => {
+                events.waiting.push(Event::JobChanged(Box::new(job.clone())));
+            }
+            known => {
+                events.freed.extend(known.as_ref().map(|known| Event::Ended { job: known.id }));
+                events.waiting.push(Event::Submitted(Box::new(job.clone())));
+            }
+        }
+        gang.waiting = Some(job);
+    }
+
+    /// Names the members as the engine will.
+    fn seat(&mut self, job: JobId, seats: Seats, events: &mut Events) {
+        for (pod_set, (requirement, slots)) in seats.into_iter().enumerate() {
+            for (ordinal, slot) in slots.into_iter().enumerate() {
+                // A job of its own is over.
+                self.tell_end(slot, events);
+                self.retell(slot, Told::Member { requirement: Arc::clone(&requirement) });
+                let (pod_set, ordinal) = (pod_set as u16, ordinal as u32);
+                self.set_id(slot, Some(PodId { job, pod_set, ordinal }), true);
+                self.note_refusal(slot, None);
+                self.pods.get_mut(slot).is_told_to_wait = false;
+            }
+        }
+    }
+
+    /// The identity of a gang's job: the one it had, so that it keeps its place, unless pods still run by it.
+    fn job_of_gang(&mut self, name: &GangName, ahead: bool) -> JobId {
+        let gang = self.gangs.get_mut(name);
+        let known = gang.job.filter(|(_, was_ahead)| *was_ahead == ahead).map(|(job, _)| job);
+        let runs = |job: JobId| {
+            self.slots_of(job).any(|slot| {
+                matches!(self.pods.get(slot).told, Told::Assumed { .. } | Told::Running { .. })
+            })
+        };
+        let job = known.filter(|job| !runs(*job)).unwrap_or_else(|| self.new_job(ahead));
+        self.gangs.get_mut(name).job = Some((job, ahead));
+        job
+    }
+
+    /// Says once of a member that it waits for others.
+    fn say_that_it_waits(&mut self, slot: Slot, gang: &GangName, terms: &Terms, roll: &Roll) {
+        let entry = self.pods.get_mut(slot);
+        if std::mem::replace(&mut entry.is_told_to_wait, true) {
+            return;
+        }
+        let meta = &entry.pod.meta;
+        self.reports.push(Report::WaitsForMembers {
+            namespace: meta.namespace.to_string(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
+            gang: gang.to_string(),
+            present: roll.settled() + roll.wishing.len() as u32,
+            min: terms.min,
+        });
+    }
+}
