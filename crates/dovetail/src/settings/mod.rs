@@ -196,7 +196,7 @@ mod tests {
         let error = Settings::stacked(&flags(), PathBuf::new(), &file, &variable).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "DOVETAIL_OUTPUT=xml: expected one of table, json, csv, html"
+            "DOVETAIL_OUTPUT=xml: expected one of table, json, csv, html, markdown, sarif"
         );
     }
 }
