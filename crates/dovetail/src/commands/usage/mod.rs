@@ -1,5 +1,7 @@
 //! `dovetail usage`: what GPUs did while somebody held them.
 
+#[cfg(feature = "scheduler")]
+mod gpus;
 mod idle;
 
 use anyhow::Result;
@@ -12,6 +14,9 @@ use crate::app::App;
 pub(crate) enum Command {
     /// Find long runs of low activity in samples, and the GPU-hours that could be taken back.
     Idle(idle::IdleFlags),
+    /// Read what every GPU did from Prometheus: allocated against active time, and what idle time costs.
+    #[cfg(feature = "scheduler")]
+    Gpus(Box<gpus::GpusFlags>),
 }
 
 impl Command {
@@ -19,6 +24,8 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Idle(flags) => idle::run(app, &flags),
+            #[cfg(feature = "scheduler")]
+            Self::Gpus(flags) => gpus::run(app, &flags),
         }
     }
 }
