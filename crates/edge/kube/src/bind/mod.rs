@@ -15,6 +15,8 @@ pub use binder::{Binder, BinderSettings, Report};
 pub use remover::Remover;
 pub(crate) use request::message;
 
+pub use crate::world::DECISION;
+
 /// One decided bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
@@ -37,5 +39,3 @@ pub struct Bind {
 
 /// Annotation with the epoch, written by the bind itself.
 pub const EPOCH: &str = "dovetail.dev/epoch";
-/// Annotation with the decision, written by the bind itself.
-pub const DECISION: &str = "dovetail.dev/decision";

@@ -80,6 +80,10 @@ pub enum Change {
     Listed(Kind),
 }
 
+/// Annotation with the decision, written by the bind itself: after a restart the pods say which of them were
+/// decided together.
+pub const DECISION: &str = "dovetail.dev/decision";
+
 /// The objects, and what the engine was told about them.
 #[derive(Debug, Default)]
 pub struct World {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::roll::Roll;
-use crate::bind::DECISION;
 use crate::translate::gang::{GangName, OnLostMember, Terms, size_in};
+use crate::world::DECISION;
 use crate::world::World;
 use crate::world::key::PodKey;
 use crate::world::pods::Slot;
