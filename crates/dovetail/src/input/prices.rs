@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
@@ -63,11 +63,11 @@ impl PriceFlags {
     /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
     pub(crate) fn of(&self, cluster: &Cluster) -> Result<Prices> {
         // A price that cannot be read is told before one that nothing has.
-        self.book()?;
+        let book = price_book(self.price_file.as_deref(), &self.gpu_price)?;
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
         let models: BTreeSet<Option<String>> = models.map(|node| node.gpu_model.clone()).collect();
         self.refuse_prices_of_nothing(&models, cluster)?;
-        self.of_models(models)
+        self.looked_up(&book, models)
     }
 
     /// The prices of these models.
@@ -75,7 +75,10 @@ impl PriceFlags {
     /// # Errors
     /// A price that cannot be read.
     pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
-        let book = self.book()?;
+        self.looked_up(&price_book(self.price_file.as_deref(), &self.gpu_price)?, models)
+    }
+
+    fn looked_up(&self, book: &PriceBook, models: BTreeSet<Option<String>>) -> Result<Prices> {
         let purchase = Purchase::from_name(&self.purchase).context("purchases are checked")?;
         let (provider, region) = (self.provider.as_deref(), self.region.as_deref());
         let priced = |model: Option<String>| {
@@ -114,26 +117,28 @@ impl PriceFlags {
         }
         Ok(())
     }
+}
 
-    fn book(&self) -> Result<PriceBook> {
-        let mut book = PriceBook::built_in();
-        if let Some(path) = &self.price_file {
-            let name = path.display().to_string();
-            let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
-            book = book.with_overrides_csv(file, &name)?;
-        }
-        let models =
-            self.gpu_price.iter().map(|text| text.rsplit_once('=').map_or("", |pair| pair.0));
-        refuse_twice("--gpu-price", models.filter(|model| !model.is_empty()))?;
-        for text in &self.gpu_price {
-            let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
-            let pair = text.rsplit_once('=');
-            let (model, usd) =
-                pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
-            book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
-        }
-        Ok(book)
+/// The built-in book, with a file of the user's own prices and stand-ins in front of it.
+///
+/// # Errors
+/// A price that cannot be read, or two for one model.
+pub(crate) fn price_book(file: Option<&Path>, gpu_prices: &[String]) -> Result<PriceBook> {
+    let mut book = PriceBook::built_in();
+    if let Some(path) = file {
+        let name = path.display().to_string();
+        let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
+        book = book.with_overrides_csv(file, &name)?;
     }
+    let models = gpu_prices.iter().map(|text| text.rsplit_once('=').map_or("", |pair| pair.0));
+    refuse_twice("--gpu-price", models.filter(|model| !model.is_empty()))?;
+    for text in gpu_prices {
+        let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
+        let pair = text.rsplit_once('=');
+        let (model, usd) = pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
+        book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
+    }
+    Ok(book)
 }
 
 fn priced(price: Price) -> Priced {

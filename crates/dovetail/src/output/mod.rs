@@ -2,6 +2,7 @@
 
 pub(crate) mod file;
 pub(crate) mod places;
+pub(crate) mod plain;
 pub(crate) mod style;
 pub(crate) mod table;
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use super::text::plain;
 use crate::exit::BadInput;
+use crate::output::plain::plain;
 
 /// Findings of an earlier audit by what they are about.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object};
 use super::prices::PriceLine;
-use super::text::plain;
+use crate::output::plain::plain;
 
 /// Name and version of the form.
 pub(super) const SCHEMA: &str = "dovetail-audit/1";
@@ -85,6 +85,23 @@ pub(super) struct RungOut {
     pub(super) waste_usd_micros_per_month: Option<i64>,
     pub(super) waste_gpus: f64,
     pub(super) held_share: f64,
+}
+
+impl RungOut {
+    /// Columns of the ladder for people.
+    pub(super) const HEADER: [&'static str; 5] =
+        ["after", "findings", "explain", "waste left", "paid GPUs held"];
+
+    /// Its cells.
+    pub(super) fn cells(&self) -> Vec<String> {
+        vec![
+            self.layer.to_owned(),
+            self.findings.to_string(),
+            usd(self.claimed_usd_micros_per_month),
+            usd(self.waste_usd_micros_per_month),
+            percent(self.held_share),
+        ]
+    }
 }
 
 /// What could not be seen.

@@ -1,6 +1,6 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
-use super::document::{Document, FindingOut, object_words, percent, usd};
+use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::text::html as safe;
 
 const HEAD: &str = r#"<!doctype html>
@@ -38,16 +38,7 @@ pub(super) fn html(document: &Document) -> String {
         &format!("<h1>GPU audit</h1>\n<p class=\"first\">{}</p>\n", safe(&document.first_line()));
     page += &format!("<p>{}</p>\n", safe(&document.second_line()));
     page += "<h2>After each layer of findings</h2>\n";
-    let ladder = document.ladder.iter().map(|rung| {
-        vec![
-            rung.layer.to_owned(),
-            rung.findings.to_string(),
-            usd(rung.claimed_usd_micros_per_month),
-            usd(rung.waste_usd_micros_per_month),
-            percent(rung.held_share),
-        ]
-    });
-    page += &table(&["after", "findings", "explain", "waste left", "paid GPUs held"], 1, ladder);
+    page += &table(&RungOut::HEADER, 1, document.ladder.iter().map(RungOut::cells));
     page += "<h2>What GPUs are</h2>\n";
     page += &states(document);
     page += "<h2>Not seen</h2>\n";

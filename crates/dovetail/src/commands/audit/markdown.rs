@@ -1,29 +1,21 @@
 //! An audit as Markdown: tables and a section for each finding.
 
-use super::document::{Document, FindingOut, object_words, percent, usd};
+use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::text::markdown as safe;
 
 /// The whole audit.
 pub(super) fn markdown(document: &Document) -> String {
     let mut text = format!("# GPU audit\n\n**{}**\n\n", safe(&document.first_line()));
     text += &format!("{}\n\n", safe(&document.second_line()));
-    text += "| after | findings | explain | waste left | paid GPUs held |\n|---|--:|--:|--:|--:|\n";
-    for rung in &document.ladder {
-        text += &row(&[
-            rung.layer,
-            &rung.findings.to_string(),
-            &usd(rung.claimed_usd_micros_per_month),
-            &usd(rung.waste_usd_micros_per_month),
-            &percent(rung.held_share),
-        ]);
-    }
+    text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));
+    document.ladder.iter().for_each(|rung| text += &row(&rung.cells()));
     text += "\n| GPUs that are | waste | GPUs | a month |\n|---|---|--:|--:|\n";
     for state in &document.states {
         text += &row(&[
-            &state.state.replace('_', " "),
+            state.state.replace('_', " ").as_str(),
             if state.is_waste { "yes" } else { "" },
-            &format!("{:.1}", state.gpus),
-            &usd(state.usd_micros_per_month),
+            format!("{:.1}", state.gpus).as_str(),
+            usd(state.usd_micros_per_month).as_str(),
         ]);
     }
     text += "\n## Not seen\n\n| what | hides | to see it |\n|---|---|---|\n";
@@ -42,7 +34,7 @@ pub(super) fn markdown(document: &Document) -> String {
         text += "\n## Ignored, still part of the waste\n\n| finding | object | by | why |\n|---|---|---|---|\n";
         for finding in ignored {
             let Some(by) = &finding.suppressed else { continue };
-            text += &row(&[finding.check.id, &finding.object_words(), &by.by, &by.why]);
+            text += &row(&[finding.check.id, finding.object_words().as_str(), &by.by, &by.why]);
         }
     }
     if let Some(fixed) = &document.fixed {
@@ -55,8 +47,8 @@ pub(super) fn markdown(document: &Document) -> String {
     text
 }
 
-fn row(cells: &[&str]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| safe(cell)).collect();
+fn row<T: AsRef<str>>(cells: &[T]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| safe(cell.as_ref())).collect();
     format!("| {} |\n", cells.join(" | "))
 }
 

@@ -1,18 +1,17 @@
 //! What the GPUs of each node cost: by model, provider, region and purchase, as the node's labels name them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
 use dovetail_kube::facts::Gathered;
 use dovetail_price::{NodePlace, Price, PriceBook, canonical_gpu_model, node_place};
 use serde::Serialize;
 
-use super::text::plain;
-use crate::exit::{UsageError, refuse_twice};
+use crate::input::prices::price_book;
+use crate::output::plain::plain;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
@@ -51,7 +50,7 @@ pub(super) struct PriceLine {
 impl PriceFlags {
     /// Prices of all nodes with GPUs.
     pub(super) fn of(&self, gathered: &Gathered) -> Result<Prices> {
-        let book = self.book()?;
+        let book = price_book(self.prices.as_deref(), &self.gpu_price)?;
         let labels = gathered.facts.nodes.iter().map(|node| (&*node.node.name, &node.node.labels));
         let labels: BTreeMap<&str, _> = labels.collect();
         let mut told: BTreeMap<(Option<String>, NodePlace), PriceLine> = BTreeMap::new();
@@ -71,29 +70,6 @@ impl PriceFlags {
             told.entry(key).or_insert_with(|| line(model, &place, &price)).gpus += node.gpus;
         }
         Ok(Prices { of_nodes, told: told.into_values().collect() })
-    }
-
-    fn book(&self) -> Result<PriceBook> {
-        let mut book = PriceBook::built_in();
-        if let Some(path) = &self.prices {
-            let name = path.display().to_string();
-            let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
-            book = book.with_overrides_csv(file, &name)?;
-        }
-        let models =
-            self.gpu_price.iter().map(|text| text.rsplit_once('=').map_or("", |pair| pair.0));
-        refuse_twice("--gpu-price", models.filter(|model| !model.is_empty()))?;
-        for text in &self.gpu_price {
-            let Some((model, usd)) = text.rsplit_once('=') else {
-                let text =
-                    format!("--gpu-price {text}: write a model and a price such as H100=2.50");
-                return Err(UsageError(text).into());
-            };
-            book = book
-                .with_assumed(model, usd)
-                .map_err(|error| UsageError(format!("--gpu-price {text}: {error}")))?;
-        }
-        Ok(book)
     }
 }
 

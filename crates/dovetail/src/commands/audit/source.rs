@@ -11,6 +11,7 @@ use dovetail_kube::facts::Inventory;
 
 use crate::app::App;
 use crate::exit::{BadInput, UsageError};
+use crate::output::plain::plain;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -60,7 +61,7 @@ impl SourceFlags {
         }
         let (skipped, count) = inventory.left_out();
         for skipped in skipped.iter().take(10) {
-            app.note(&format!("left out {}", super::text::plain(&skipped.to_string())));
+            app.note(&format!("left out {}", plain(&skipped.to_string())));
         }
         if count > 10 {
             app.note(&format!("{count} objects left out; --output json lists them"));
@@ -74,7 +75,7 @@ impl SourceFlags {
 fn told(error: DumpError) -> anyhow::Error {
     match error {
         DumpError::Io { .. } => error.into(),
-        error => BadInput(super::text::plain(&error.to_string())).into(),
+        error => BadInput(plain(&error.to_string())).into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! An audit for people, at most 100 columns wide.
 
-use super::document::{Document, FindingOut, object_words, percent, usd};
+use super::document::{Document, FindingOut, RungOut, object_words, percent, usd};
 use crate::output::table::{table, wrapped};
 
 /// Names of affected objects in one line.
@@ -100,19 +100,12 @@ fn states(document: &Document) -> String {
 }
 
 fn ladder(document: &Document) -> String {
-    let row = |rung: &super::document::RungOut| {
-        vec![
-            rung.layer.to_owned(),
-            rung.findings.to_string(),
-            usd(rung.claimed_usd_micros_per_month),
-            usd(rung.waste_usd_micros_per_month),
-            percent(rung.held_share),
-        ]
-    };
-    let header = ["after", "findings", "explain", "waste left", "paid GPUs held"];
     match document.headline.installed_gpus > 0.0 {
         false => String::new(),
-        true => "\n".to_owned() + &table(&header, document.ladder.iter().map(row).collect()),
+        true => {
+            "\n".to_owned()
+                + &table(&RungOut::HEADER, document.ladder.iter().map(RungOut::cells).collect())
+        }
     }
 }
 

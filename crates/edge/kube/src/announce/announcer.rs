@@ -6,9 +6,9 @@ use futures_util::FutureExt;
 use kube::Client;
 use tokio::task::JoinSet;
 
-use super::request::{Answered, send};
+use super::request::send;
 use super::{Source, Write};
-use crate::bind::message;
+use crate::client::{Answered, NoAnswer, message};
 use crate::lead::Leadership;
 
 /// What became of a write.
@@ -109,7 +109,8 @@ impl Wires {
         let timeout_ms = (limit - limit / 8).as_millis();
         let sending = send(&self.client, write, &self.source, timeout_ms);
         let answered = tokio::time::timeout(limit, sending).await;
-        judge(write, &answered.unwrap_or_else(|_| Err("no answer in time".to_owned())))
+        let late = || NoAnswer { unsent: false, error: "no answer in time".to_owned() };
+        judge(write, &answered.unwrap_or_else(|_| Err(late())))
     }
 }
 

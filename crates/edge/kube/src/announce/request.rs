@@ -2,7 +2,6 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use bytes::Bytes;
 use hyper::Request;
 use jiff::Timestamp;
 use kube::Client;
@@ -10,14 +9,12 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{Condition, Note, Source, Write};
+use crate::client::{self, Answered};
 
 /// Longest text of an event that API servers take, in bytes.
 const NOTE_LIMIT_BYTES: usize = 1_024;
 /// Longest name of an object, in bytes.
 const NAME_LIMIT_BYTES: usize = 253;
-
-/// Code, seconds of `Retry-After` and body of an answer; what went wrong where none came.
-pub(super) type Answered = Result<(u16, Option<u64>, Bytes), String>;
 
 /// Sends a write. The server drops the request after `timeout_ms`.
 pub(super) async fn send(
@@ -42,13 +39,7 @@ pub(super) async fn send(
                 .body(Body::from(event(note, source).to_string().into_bytes()))
         }
     };
-    let request = request.map_err(|error| error.to_string())?;
-    let response = client.send(request).await.map_err(|error| error.to_string())?;
-    let code = response.status().as_u16();
-    let retry_after_s = response.headers().get("Retry-After");
-    let retry_after_s = retry_after_s.and_then(|value| value.to_str().ok()?.parse().ok());
-    let bytes = response.into_body().collect_bytes().await.map_err(|error| error.to_string())?;
-    Ok((code, retry_after_s, bytes))
+    client::send(client, request).await
 }
 
 /// The UID and the version make the server refuse it for another pod, and for one that has changed.

@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 
-use super::request::{Answered, message};
 use super::{Bind, DECISION, EPOCH};
+use crate::client::{Answered, message};
 
 /// What became of a bind. Every decision ends in exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,8 +162,8 @@ mod tests {
     use bytes::Bytes;
     use serde_json::{Value, json};
 
-    use super::super::request::NoAnswer;
     use super::*;
+    use crate::client::NoAnswer;
 
     fn bind() -> Bind {
         let text = |text: &str| text.to_owned();

@@ -10,7 +10,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::Bind;
 use super::answer::{Cause, Outcome, Verdict, of_bind, of_pod};
-use super::request::{Answered, NoAnswer, get, post};
+use super::request::{get, post};
+use crate::client::{Answered, NoAnswer};
 use crate::lead::{Leadership, Permit};
 
 /// First and longest pause between two looks at a pod that cannot be read.

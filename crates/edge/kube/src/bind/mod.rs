@@ -13,7 +13,6 @@ mod request;
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};
 pub use remover::Remover;
-pub(crate) use request::message;
 
 pub use crate::world::DECISION;
 

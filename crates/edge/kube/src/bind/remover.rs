@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use super::request::{delete, message};
+use super::request::delete;
+use crate::client::message;
 use crate::lead::Leadership;
 use crate::world::PodKey;
 

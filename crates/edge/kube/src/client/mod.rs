@@ -1,10 +1,14 @@
 //! Connections to the API server, kept apart by purpose: a flood of events or statuses must delay
 //! neither a bind nor a renewal of the leadership.
 
+mod request;
+
 use std::time::Duration;
 
 use kube::{Client, Config};
 use thiserror::Error;
+
+pub(crate) use request::{Answered, NoAnswer, message, send};
 
 /// One client per purpose, each with connections of its own.
 #[derive(Clone)]

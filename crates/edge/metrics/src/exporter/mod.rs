@@ -14,6 +14,6 @@ mod observation;
 mod origin;
 
 pub use history::{ObservedDevice, ObservedTime};
-pub use measure::{MEASURES, Measure, mean_over_steps};
+pub use measure::{Measure, mean_over_steps, measures};
 pub use observation::{Observation, Refused};
 pub use origin::{Holder, Origin, PodLabels, Slice};

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::{ArgAction, Args};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::ActivityRule;
-use dovetail_metrics::exporter::{MEASURES, Observation, PodLabels, mean_over_steps};
+use dovetail_metrics::exporter::{Observation, PodLabels, mean_over_steps, measures};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
@@ -121,7 +121,7 @@ async fn observe(
     step_ms: u64,
 ) -> Result<Observation> {
     let mut read: Vec<Vec<Series>> = Vec::new();
-    for (name, _, _) in MEASURES {
+    for (name, _, _) in measures() {
         let range = RangeQuery {
             query: mean_over_steps(name, step_ms),
             from_ms: period.from_ms as i64,
@@ -134,7 +134,7 @@ async fn observe(
     }
     let pods = PodLabels::of(read.iter().flatten().map(|series| &series.labels));
     let mut observation = Observation::default();
-    for ((_, measure, scale), series) in MEASURES.into_iter().zip(read) {
+    for ((_, measure, scale), series) in measures().zip(read) {
         observation.take(measure, scale, pods, series);
     }
     Ok(observation)

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::grouping::{Grouping, NOBODY};
 use crate::input::prices::Prices;
+use crate::output::plain::plain;
 use crate::output::table::{duration, facts, number, percent, table, whole, wrapped};
 
 /// Where the samples come from.
@@ -52,7 +53,7 @@ struct Price {
 
 impl Price {
     fn of((model, price): (&Option<String>, &Priced)) -> Self {
-        let gpu_model = model.as_deref().map_or_else(|| "(unknown)".to_owned(), shown);
+        let gpu_model = model.as_deref().map_or_else(|| "(unknown)".to_owned(), plain);
         let known = match price {
             Priced::Known(known) => Some(known),
             Priced::Unknown => None,
@@ -243,7 +244,7 @@ impl Row {
         let priced = time.installed.priced_gpu_milli_ms;
         let seen = time.installed.gpu_milli_ms;
         Self {
-            name: shown(name),
+            name: plain(name),
             seen_gpu_hours: gpu_hours(time.installed),
             allocated_gpu_hours: gpu_hours(time.allocated()),
             active_gpu_hours: gpu_hours(active),
@@ -287,15 +288,6 @@ fn hours(gpu_milli_ms: i128) -> f64 {
 
 fn usd(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| format!(", about ${}", number(Some(usd))))
-}
-
-/// Labels come from whoever writes metrics: nothing that moves the cursor or turns the direction of text.
-fn shown(name: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-    };
-    name.chars().map(|letter| if is_hidden(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
 #[cfg(test)]

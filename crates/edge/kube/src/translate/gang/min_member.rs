@@ -8,12 +8,7 @@ use dovetail_model::TopologyRequest;
 use super::{GangName, NotYet, Terms, impossible, on_lost_member};
 use crate::object::{Pod, PodGroup};
 
-pub(super) fn terms(
-    gang: &GangName,
-    group: Option<&PodGroup>,
-    members: &[&Pod],
-) -> Result<Terms, NotYet> {
-    let group = group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() })?;
+pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
     if group.is_divided {
         let problem = "it is divided into subgroups, which dovetail does not place yet: use one \
                        group for each"

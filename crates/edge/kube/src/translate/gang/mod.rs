@@ -175,12 +175,13 @@ pub fn terms(
     topology: &Topology,
 ) -> Result<Terms, NotYet> {
     agree(gang, members)?;
+    let object = || group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() });
     let terms = match gang.source {
-        Source::Native => native::terms(gang, group, members, topology)?,
+        Source::Native => native::terms(gang, object()?, members, topology)?,
         Source::Plain => plain::terms(gang, members)?,
         Source::Kueue => kueue::terms(gang, members)?,
         Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
-            min_member::terms(gang, group, members)?
+            min_member::terms(gang, object()?, members)?
         }
     };
     let asked = [&terms.topology.required, &terms.topology.preferred].into_iter().flatten();

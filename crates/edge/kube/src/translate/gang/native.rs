@@ -19,11 +19,10 @@ pub(super) fn name_in(pod: &Pod) -> &str {
 
 pub(super) fn terms(
     gang: &GangName,
-    group: Option<&PodGroup>,
+    group: &PodGroup,
     members: &[&Pod],
     topology: &Topology,
 ) -> Result<Terms, NotYet> {
-    let group = group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() })?;
     let differs = |pod: &&&Pod| group.priority.is_some_and(|priority| priority != pod.priority);
     if let Some(pod) = members.iter().find(differs) {
         let (name, priority) = (&pod.meta.name, pod.priority);

@@ -1,0 +1,32 @@
+//! Whatever was read from somewhere else, made harmless before it is shown.
+
+/// Longer texts are cut: no name of Kubernetes is longer.
+const LONGEST: usize = 253;
+
+/// The text without control characters, without characters that turn its direction or cannot be seen, and not
+/// too long.
+pub(crate) fn plain(text: &str) -> String {
+    let harmless = |letter: &char| {
+        let is_hidden = matches!(letter,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        !letter.is_control() && !is_hidden
+    };
+    let mut letters = text.chars().filter(harmless);
+    let mut kept: String = letters.by_ref().take(LONGEST).collect();
+    if letters.next().is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_read_moves_the_cursor_or_hides() {
+        assert_eq!(plain("a\u{1b}[31mb\n\u{202e}c\u{0}\u{200b}d"), "a[31mbcd");
+        assert_eq!(plain(&"x".repeat(300)).chars().count(), LONGEST + 1);
+    }
+}
