@@ -13,3 +13,10 @@ for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
 cargo bench --quiet --locked --package dovetail --bench figures -- usage
+
+# The live scheduler on a real control plane; peers and the limit take turns on the same server.
+cargo xtask cluster build
+cargo bench --locked --package dovetail-kube --bench figures --no-run
+for figure in bind bind-large events events-large gangs latency restart; do
+    cargo bench --quiet --locked --package dovetail-kube --bench figures -- "$figure"
+done

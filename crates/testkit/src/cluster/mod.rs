@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use error::StartError;
-pub use options::{Options, User};
+pub use options::{NodesLookedAt, Options, User};
 
 use crate::binaries::Program;
 use access::Access;
@@ -133,6 +133,24 @@ impl Cluster {
         let Started { api_server, client, programs, .. } = &mut self.started;
         *api_server = Process::spawn(programs.api_server(&self.options), folder, &self.guard)?;
         wait_until_ready(api_server, client)
+    }
+
+    /// Starts kube-scheduler, which was not among [`Options`] or was stopped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_scheduler(&mut self, looks_at: NodesLookedAt) -> Result<(), StartError> {
+        self.stop_scheduler();
+        let invocation = self.started.programs.scheduler(looks_at)?;
+        let process = Process::spawn(invocation, self.guard.folder(), &self.guard)?;
+        self.started.others.push(process);
+        Ok(())
+    }
+
+    /// Stops kube-scheduler; everything else runs on.
+    pub fn stop_scheduler(&mut self) {
+        let name = Program::KubeScheduler.name();
+        self.started.others.retain(|process| process.program() != name);
     }
 
     /// The first program that ended by itself, as an error that quotes its log.

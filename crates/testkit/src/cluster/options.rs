@@ -27,6 +27,15 @@ pub struct Options {
     pub folder: Option<PathBuf>,
 }
 
+/// How many nodes kube-scheduler looks at for each pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodesLookedAt {
+    /// Every node, so that what it finds does not depend on where it begins.
+    All,
+    /// As many as it takes by default: fewer, the larger the cluster is.
+    Some,
+}
+
 /// Someone who may speak to the API server, with the rights that RBAC objects give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {

@@ -74,6 +74,11 @@ impl Process {
         Ok(Self { program, child, log, output })
     }
 
+    /// The name of its program.
+    pub(super) fn program(&self) -> &'static str {
+        self.program
+    }
+
     /// Waits for the line by which the program says that it listens.
     pub(super) fn wait_for_mark(&mut self, deadline: Instant) -> Result<(), StartError> {
         while !self.output.said().marked {

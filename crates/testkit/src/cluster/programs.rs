@@ -8,7 +8,7 @@ use serde_json::json;
 use super::access::{self, kubeconfig_in};
 use super::ports::Ports;
 use super::stages::stages;
-use super::{Options, StartError, certificates};
+use super::{NodesLookedAt, Options, StartError, certificates};
 use crate::binaries::{self, Program};
 
 /// Large worlds need more than etcd's default of 2 GiB.
@@ -126,7 +126,7 @@ impl Programs {
             others.push(self.controller_manager());
         }
         if options.scheduler {
-            others.push(self.scheduler()?);
+            others.push(self.scheduler(NodesLookedAt::All)?);
         }
         if options.kwok {
             others.push(self.kwok()?);
@@ -134,7 +134,12 @@ impl Programs {
         Ok(others)
     }
 
-    fn scheduler(&self) -> Result<Invocation, StartError> {
+    pub(super) fn scheduler(&self, looks_at: NodesLookedAt) -> Result<Invocation, StartError> {
+        let percent = match looks_at {
+            NodesLookedAt::All => 100,
+            // Its own choice by the size of the cluster.
+            NodesLookedAt::Some => 0,
+        };
         let configuration = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -144,7 +149,7 @@ impl Programs {
                 "burst": CLIENT_QPS,
             },
             "leaderElection": { "leaderElect": false },
-            "percentageOfNodesToScore": 100,
+            "percentageOfNodesToScore": percent,
         });
         let path = self.folder.join("kube-scheduler.yaml");
         std::fs::write(&path, configuration.to_string()).map_err(StartError::file(&path))?;

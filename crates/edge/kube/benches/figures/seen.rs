@@ -1,0 +1,69 @@
+//! What a watch shows, and when.
+
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{BoxStream, StreamExt};
+use kube::Api;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::core::PartialObjectMeta;
+use serde::de::DeserializeOwned;
+
+/// Nothing that is measured takes this long.
+const PATIENCE: Duration = Duration::from_secs(280);
+/// Who is silent for so long has said all.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// Objects that come to match a selector: the names, and the moments at which the watch shows them.
+pub(crate) struct Seen(BoxStream<'static, (String, Instant)>);
+
+impl Seen {
+    /// Sees what matches a field selector from now on.
+    pub(crate) async fn begin<K>(api: Api<K>, fields: &str) -> Self
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    {
+        let now = api.list_metadata(&ListParams::default().fields(fields).limit(1)).await;
+        let version = now.expect("a list").metadata.resource_version.unwrap_or_default();
+        let parameters = WatchParams::default().fields(fields).timeout(290);
+        let events = api.watch_metadata(&parameters, &version).await.expect("a watch");
+        let new = events.filter_map(|event| async { new_object(event.expect("an event")) });
+        Self(new.boxed())
+    }
+
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self) -> (String, Instant) {
+        let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+        next.expect("something seen in time").expect("a watch that lasts")
+    }
+
+    /// Waits for so many.
+    pub(crate) async fn take(&mut self, count: usize) -> Vec<(String, Instant)> {
+        let mut taken = Vec::with_capacity(count);
+        while taken.len() < count {
+            taken.push(self.next().await);
+        }
+        taken
+    }
+
+    /// Waits for so many, or until nothing more comes: how many there were, and the moment of the last.
+    pub(crate) async fn until_silence(&mut self, count: usize) -> (usize, Option<Instant>) {
+        let (mut seen, mut last) = (0, None);
+        while seen < count {
+            match tokio::time::timeout(SILENCE, self.0.next()).await {
+                Ok(Some((_, at))) => (seen, last) = (seen + 1, Some(at)),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        (seen, last)
+    }
+}
+
+fn new_object<K>(event: WatchEvent<PartialObjectMeta<K>>) -> Option<(String, Instant)> {
+    match event {
+        WatchEvent::Added(object) => {
+            Some((object.metadata.name.unwrap_or_default(), Instant::now()))
+        }
+        WatchEvent::Error(problem) => panic!("the watch ends: {problem}"),
+        _ => None,
+    }
+}
