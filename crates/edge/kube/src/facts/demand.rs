@@ -9,7 +9,7 @@ use super::gathered::Unjudged;
 use super::inventory::Inventory;
 use crate::object::{Kind, Object, Pod};
 use crate::translate::Rules;
-use crate::world::{Change, Settings, World};
+use crate::world::{Change, Patience, Settings, World};
 
 /// The scheduler that every waiting pod is said to name, so that all of them are judged alike.
 const JUDGE: &str = "dovetail";
@@ -28,7 +28,10 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
     let mut worlds = Vec::new();
     for resource in resources {
         let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
-        let settings = Settings { scheduler: JUDGE.to_owned(), rules, ..Settings::default() };
+        // Whoever is not there yet will not come.
+        let patience = Patience { quiet_ms: 0, ..Patience::default() };
+        let settings =
+            Settings { scheduler: JUDGE.to_owned(), rules, patience, ..Settings::default() };
         let mut world = World::new(settings);
         for (kind, objects) in &lists {
             world.apply(Change::Listing(*kind));
@@ -65,7 +68,11 @@ fn lists(inventory: Inventory) -> Vec<(Kind, Vec<Object>)> {
     let nodes = nodes.into_values().map(|(node, _)| Object::Node(Box::new(node)));
     lists.insert(Kind::Node, nodes.collect());
     lists.insert(Kind::Namespace, namespaces.into_values().map(Object::Namespace).collect());
-    for ((kind, ..), object) in others {
+    for ((kind, ..), mut object) in others {
+        // Like gates: what is held back is asked about, too.
+        if let Object::Workload(_, workload) = &mut object {
+            workload.suspended = false;
+        }
         lists.entry(kind).or_default().push(object);
     }
     let listed = pods.list.into_iter().map(|record| record.pod).chain(owners.suspended);

@@ -28,7 +28,7 @@ pub struct Inventory {
     pub(super) pods: Pods,
     pub(super) owners: Owners,
     pub(super) cluster: ClusterObjects,
-    /// Volumes, claims, classes: what decides where a waiting pod can go.
+    /// Volumes, claims, classes, workloads: what decides where a waiting pod can go.
     pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
     /// How many objects of each kind were read.
     pub(super) kinds: BTreeMap<String, u64>,
@@ -75,7 +75,13 @@ impl Inventory {
                 self.namespaces.insert(raw.name.to_owned(), namespace);
             }
             kind if self.cluster.wants(kind, raw.api_version) => self.cluster.add(raw)?,
-            kind => match watched(kind) {
+            kind => match watched(kind, raw.api_version) {
+                // It may own pods, too.
+                Some(kind @ Kind::Workload(_)) => {
+                    self.owners.add(raw)?;
+                    let object = Object::read(kind, json);
+                    self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
+                }
                 Some(kind) => {
                     let object = Object::read(kind, json);
                     if let Object::Strange(_, problem) = object {
@@ -122,8 +128,14 @@ pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, 
     })
 }
 
-/// Kinds that decide where a waiting pod can go, besides nodes, pods and namespaces.
-fn watched(name: &str) -> Option<Kind> {
+/// Kinds that decide where, or with which others, a waiting pod can go, besides nodes, pods and namespaces.
+fn watched(name: &str, api_version: &str) -> Option<Kind> {
     let known = [Kind::Node, Kind::Pod, Kind::Namespace];
-    Kind::ALL.into_iter().find(|kind| kind.name() == name && !known.contains(kind))
+    let is_it = |kind: &Kind| match kind {
+        // Two operators have kinds of one name.
+        Kind::Workload(of) => *api_version == format!("{}/{}", of.group(), of.version()),
+        _ => true,
+    };
+    let mut named = Kind::ALL.into_iter().filter(|kind| kind.name() == name);
+    named.find(|kind| !known.contains(kind) && is_it(kind))
 }

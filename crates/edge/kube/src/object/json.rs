@@ -17,6 +17,13 @@ pub(super) fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::E
     Ok(Option::<de::IgnoredAny>::deserialize(input)?.is_some())
 }
 
+/// A time in milliseconds since 1970; 0 if there is none, or one that cannot be read.
+pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    let text = Option::<std::borrow::Cow<'de, str>>::deserialize(input)?;
+    let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
+}
+
 /// A quantity, written as text or as a plain number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amount(pub(crate) Quantity);

@@ -27,6 +27,7 @@ mod priority_class;
 mod read;
 mod requests;
 mod storage_class;
+mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
 pub use claim::Claim;
@@ -46,6 +47,7 @@ pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
 pub use read::{Strange, read};
 pub use storage_class::StorageClass;
+pub use workload::{Workload, WorkloadKind, WorkloadRole};
 
 /// A kind of object that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,11 +84,13 @@ pub enum Kind {
     StorageClass,
     /// `storage.k8s.io/v1` VolumeAttachment.
     VolumeAttachment,
+    /// Objects whose controllers make pods that start together.
+    Workload(WorkloadKind),
 }
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 27] = [
         Self::Namespace,
         Self::Node,
         Self::CsiDriver,
@@ -102,6 +106,17 @@ impl Kind {
         Self::CoschedulingGroup,
         Self::VolcanoGroup,
         Self::KaiGroup,
+        Self::Workload(WorkloadKind::Job),
+        Self::Workload(WorkloadKind::JobSet),
+        Self::Workload(WorkloadKind::LeaderWorkerSet),
+        Self::Workload(WorkloadKind::PyTorchJob),
+        Self::Workload(WorkloadKind::TfJob),
+        Self::Workload(WorkloadKind::TrainingMpiJob),
+        Self::Workload(WorkloadKind::MpiJob),
+        Self::Workload(WorkloadKind::XgBoostJob),
+        Self::Workload(WorkloadKind::PaddleJob),
+        Self::Workload(WorkloadKind::JaxJob),
+        Self::Workload(WorkloadKind::RayCluster),
         Self::Pod,
     ];
 
@@ -124,6 +139,7 @@ impl Kind {
             Self::ResourceSlice => "ResourceSlice",
             Self::StorageClass => "StorageClass",
             Self::VolumeAttachment => "VolumeAttachment",
+            Self::Workload(kind) => kind.name(),
         }
     }
 }
@@ -138,6 +154,7 @@ impl Kind {
             Self::CoschedulingGroup => "scheduling.x-k8s.io",
             Self::VolcanoGroup => "scheduling.volcano.sh",
             Self::KaiGroup => "scheduling.run.ai",
+            Self::Workload(kind) => kind.group(),
             Self::CsiDriver
             | Self::CsiNode
             | Self::StorageCapacity
@@ -152,6 +169,7 @@ impl Kind {
             Self::PodGroup | Self::VolcanoGroup => "v1beta1",
             Self::CoschedulingGroup => "v1alpha1",
             Self::KaiGroup => "v2alpha2",
+            Self::Workload(kind) => kind.version(),
             _ => "v1",
         }
     }
@@ -174,6 +192,7 @@ impl Kind {
             Self::ResourceSlice => "resourceslices",
             Self::StorageClass => "storageclasses",
             Self::VolumeAttachment => "volumeattachments",
+            Self::Workload(kind) => kind.plural(),
         }
     }
 }
@@ -207,6 +226,8 @@ pub enum Object {
     StorageClass(StorageClass),
     /// A volume attached to a node.
     VolumeAttachment(VolumeAttachment),
+    /// A workload.
+    Workload(WorkloadKind, Box<Workload>),
     /// An object with a field of the wrong shape.
     Strange(Kind, Box<Strange>),
 }
@@ -242,6 +263,10 @@ impl Object {
             Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
+            Kind::Workload(of_kind) => match workload::read(of_kind, json) {
+                Ok(workload) => Self::Workload(of_kind, Box::new(workload)),
+                Err(strange) => Self::Strange(kind, strange),
+            },
         }
     }
 
@@ -260,6 +285,7 @@ impl Object {
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::Workload(kind, _) => Kind::Workload(*kind),
             Self::PodGroup(kind, _) | Self::Strange(kind, _) => *kind,
         }
     }
@@ -280,6 +306,7 @@ impl Object {
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,
             Self::VolumeAttachment(object) => &object.meta,
+            Self::Workload(_, object) => &object.meta,
             Self::Strange(_, object) => &object.meta,
         }
     }

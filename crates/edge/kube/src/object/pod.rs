@@ -24,6 +24,8 @@ pub struct Pod {
     pub phase: Phase,
     /// What its condition `PodScheduled` says while that is false and it has no node.
     pub unscheduled: Option<Box<Unscheduled>>,
+    /// When it got its node, in milliseconds since 1970, as its condition `PodScheduled` says; 0 if it does not.
+    pub scheduled_ms: u64,
     /// Higher goes first.
     pub priority: i32,
     /// Whether scheduling gates keep it from being placed.

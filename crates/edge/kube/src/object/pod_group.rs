@@ -1,6 +1,8 @@
 //! Pod groups: the native ones (`scheduling.k8s.io/v1beta1`), and those of scheduler-plugins, Volcano and KAI,
 //! which say `minMember`.
 
+use std::collections::BTreeMap;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
@@ -14,6 +16,8 @@ pub struct PodGroup {
     pub meta: Meta,
     /// Fewest pods that may start; `None`: each starts by itself.
     pub min_count: Option<u32>,
+    /// Fewest pods of each task, by its name (Volcano's `minTaskMember`).
+    pub min_tasks: Box<[(Box<str>, u32)]>,
     /// Node labels whose value all pods must share.
     pub topology_keys: Box<[Box<str>]>,
     /// Higher goes first; `None` if it does not say.
@@ -39,6 +43,9 @@ struct SpecJson {
     scheduling_constraints: ConstraintsJson,
     priority: Option<i32>,
     min_member: Option<u32>,
+    /// Volcano's.
+    #[serde(deserialize_with = "nullable")]
+    min_task_member: BTreeMap<Box<str>, u32>,
     /// KAI's.
     #[serde(deserialize_with = "nullable")]
     sub_groups: Vec<IgnoredAny>,
@@ -81,6 +88,7 @@ impl<'de> Deserialize<'de> for PodGroup {
         Ok(Self {
             meta: metadata,
             min_count: spec.scheduling_policy.gang.map(|gang| gang.min_count).or(spec.min_member),
+            min_tasks: spec.min_task_member.into_iter().collect(),
             is_divided: !spec.sub_groups.is_empty() || !spec.sub_group_policy.is_empty(),
             topology_keys: levels.map(|level| level.key).collect(),
             priority: spec.priority,

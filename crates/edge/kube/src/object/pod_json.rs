@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
-use super::json::nullable;
+use super::json::{nullable, time_ms};
 use super::labels::Labels;
 use super::meta::Meta;
 use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
@@ -152,6 +152,8 @@ struct ConditionJson {
     reason: Box<str>,
     #[serde(deserialize_with = "nullable")]
     message: Box<str>,
+    #[serde(rename = "lastTransitionTime", deserialize_with = "time_ms")]
+    since_ms: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -191,6 +193,7 @@ impl PodJson {
         };
         let placed = !self.spec.node_name.is_empty();
         let (spread, soft_spread) = (read(hard), read(if placed { Vec::new() } else { soft }));
+        let scheduled_ms = if placed { self.status.scheduled_ms() } else { 0 };
         let unscheduled = if placed { None } else { self.status.unscheduled() };
         let volumes = self.spec.volumes.into_iter();
         let volumes = volumes.filter_map(|volume| volume.read(&self.metadata.name)).collect();
@@ -200,6 +203,7 @@ impl PodJson {
             nominated_node: self.status.nominated_node_name,
             phase: self.status.phase,
             unscheduled,
+            scheduled_ms,
             priority: self.spec.priority,
             gated: !self.spec.scheduling_gates.is_empty(),
             requests,
@@ -228,6 +232,14 @@ impl StatusJson {
         let condition = std::mem::take(self.conditions.iter_mut().find(is_it)?);
         let ConditionJson { reason, message, .. } = condition;
         Some(Box::new(Unscheduled { reason, message }))
+    }
+
+    /// Since when it has its node, as its condition says.
+    fn scheduled_ms(&self) -> u64 {
+        let says = |condition: &&ConditionJson| {
+            &*condition.kind == "PodScheduled" && &*condition.status == "True"
+        };
+        self.conditions.iter().find(says).map_or(0, |condition| condition.since_ms)
     }
 
     /// Whether the kubelet says that a pending resize can never be granted.

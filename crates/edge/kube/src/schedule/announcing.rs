@@ -75,8 +75,9 @@ impl Announcing {
                 gang,
                 present,
                 min,
+                gated,
             }) => {
-                let message = format!("{gang} has {present} of the {min} pods that start together");
+                let message = world::waits_for_members(gang, *present, *min, *gated);
                 let waiting = Waiting { reason: PendingReason::WaitingForMembers, message };
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);

@@ -136,6 +136,21 @@ pub enum NotYet {
         /// The group.
         group: String,
     },
+    /// The workload that its labels name is not there.
+    #[error(
+        "{workload} does not exist, and it alone says how many pods start together: create it, or take \
+         its name from the pod's labels"
+    )]
+    WorkloadMissing {
+        /// The workload.
+        workload: String,
+    },
+    /// The workload it belongs to is suspended, by its owner or by a queueing system.
+    #[error("{workload} is suspended: its pods wait until it is resumed")]
+    WorkloadSuspended {
+        /// The workload.
+        workload: String,
+    },
     /// The pods of its gang do not fit together.
     #[error("the pods of {gang} differ in {what}: {one}, {other}; give all the same")]
     MembersDiffer {

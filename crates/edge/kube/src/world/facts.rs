@@ -65,6 +65,7 @@ impl World {
                 self.dirty.pods.extend(self.pods.with_claims());
             }
             Object::VolumeAttachment(attachment) => self.put_attachment(attachment),
+            Object::Workload(kind, workload) => self.put_workload(kind, *workload),
             Object::Strange(kind, strange) => self.put_strange(kind, strange),
         }
     }
@@ -122,6 +123,7 @@ impl World {
                 self.dirty.pods.extend(self.pods.with_claims());
             }
             Kind::VolumeAttachment => self.remove_attachment(name),
+            Kind::Workload(kind) => self.remove_workload(kind, namespace, name),
         }
     }
 
@@ -154,6 +156,9 @@ impl World {
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
             Kind::VolumeAttachment => self.attachments.get(name).map(|object| &object.meta),
+            Kind::Workload(kind) => {
+                self.gangs.workload(kind, namespace, name).map(|object| &object.meta)
+            }
         }
     }
 
@@ -183,6 +188,7 @@ impl World {
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),
             Kind::VolumeAttachment => self.attachments.names().map(cluster).collect(),
+            Kind::Workload(kind) => self.gangs.workload_names(kind).collect(),
         };
         let strange = self.strange.keys().filter(|(of, _)| *of == kind);
         names.extend(strange.map(|(_, key)| key.clone()));

@@ -40,7 +40,7 @@ use listing::Listings;
 use nodes::Nodes;
 use pods::{Pods, Slot};
 use registry::Registry;
-pub use report::Report;
+pub use report::{Report, waits_for_members};
 use standing::Told;
 
 /// What a world is told once.

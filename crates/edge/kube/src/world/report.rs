@@ -5,6 +5,16 @@ use thiserror::Error;
 use crate::object::Strange;
 use crate::translate::NotYet;
 
+/// What a gang that is not gathered says: how many of the pods that start together are there, and how many are held.
+pub fn waits_for_members(gang: &str, present: u32, min: u32, gated: u32) -> String {
+    let there = format!("{gang} has {present} of the {min} pods that start together");
+    match gated {
+        0 => there,
+        1 => format!("{there}, and scheduling gates hold one of its pods"),
+        _ => format!("{there}, and scheduling gates hold {gated} of its pods"),
+    }
+}
+
 /// Something about an object that people should know.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Report {
@@ -34,8 +44,7 @@ pub enum Report {
     },
     /// A pod of ours waits for the other pods of its gang.
     #[error(
-        "pod {namespace}/{name} waits for members: {gang} has {present} of the {min} pods that start \
-         together"
+        "pod {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.present, *.min, *.gated)
     )]
     WaitsForMembers {
         /// Namespace of the pod.
@@ -50,6 +59,8 @@ pub enum Report {
         present: u32,
         /// Its smallest size.
         min: u32,
+        /// Its pods that scheduling gates hold.
+        gated: u32,
     },
     /// A pod of ours is left untouched.
     #[error("pod {namespace}/{name} is left untouched: {reason}")]

@@ -62,6 +62,7 @@ impl World {
             }
             self.settle_pod(slot, &mut unheard());
         }
+        self.recognise_gangs();
         for gang in std::mem::take(&mut self.dirty.gangs) {
             self.settle_gang(&gang, &mut unheard());
         }

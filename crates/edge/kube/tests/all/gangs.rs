@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use crate::server::{Server, read};
 
 /// A scheduler with the server that it watches.
-struct Cluster {
-    server: Server,
-    scheduler: Scheduler,
-    now_ms: u64,
+pub(crate) struct Cluster {
+    pub(crate) server: Server,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now_ms: u64,
 }
 
 impl Cluster {
     /// Nodes of eight GPUs.
-    fn of(nodes: usize) -> Self {
+    pub(crate) fn of(nodes: usize) -> Self {
         let mut server = Server::default();
         for at in 0..nodes {
             node(&mut server, at);
@@ -29,7 +29,7 @@ impl Cluster {
     }
 
     /// A scheduler that begins with what a server has.
-    fn over(mut server: Server) -> Self {
+    pub(crate) fn over(mut server: Server) -> Self {
         let world = World::new(Settings::default());
         let now_ms = 1_900_000_000_000;
         let mut scheduler = Scheduler::new(world, EngineConfig::default(), 1);
@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     /// The watches deliver everything.
-    fn watch(&mut self) {
+    pub(crate) fn watch(&mut self) {
         for kind in Kind::ALL {
             while let Some(message) = self.server.next(kind) {
                 self.scheduler.change(message.change(), self.now_ms);
@@ -50,13 +50,13 @@ impl Cluster {
         }
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         self.now_ms += ms;
         self.scheduler.wake(self.now_ms);
     }
 
     /// Decides; what is to be sent.
-    fn decide(&mut self) -> Vec<Bind> {
+    pub(crate) fn decide(&mut self) -> Vec<Bind> {
         self.watch();
         self.scheduler.decide(self.now_ms);
         self.unsent()
@@ -67,7 +67,7 @@ impl Cluster {
     }
 
     /// A bind reaches the server.
-    fn carry_out(&mut self, bind: Bind) {
+    pub(crate) fn carry_out(&mut self, bind: Bind) {
         let key = (Kind::Pod, bind.namespace.clone(), bind.pod.clone());
         self.server.change(&key, |pod| {
             pod["spec"]["nodeName"] = json!(bind.node);
@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// Decides, and everything is carried out; which pods are bound.
-    fn run(&mut self) -> Vec<String> {
+    pub(crate) fn run(&mut self) -> Vec<String> {
         let mut bound = Vec::new();
         for bind in self.decide() {
             bound.push(bind.pod.clone());
@@ -89,20 +89,20 @@ impl Cluster {
         bound
     }
 
-    fn create(&mut self, name: &str, pod: Value) {
+    pub(crate) fn create(&mut self, name: &str, pod: Value) {
         self.server.apply(Kind::Pod, "blue", name, pod);
     }
 
-    fn delete(&mut self, kind: Kind, namespace: &str, name: &str) {
+    pub(crate) fn delete(&mut self, kind: Kind, namespace: &str, name: &str) {
         self.server.delete(&(kind, namespace.to_owned(), name.to_owned()));
     }
 
-    fn end(&mut self, name: &str, phase: &str) {
+    pub(crate) fn end(&mut self, name: &str, phase: &str) {
         let key = (Kind::Pod, "blue".to_owned(), name.to_owned());
         self.server.change(&key, |pod| pod["status"]["phase"] = json!(phase));
     }
 
-    fn reports(&mut self) -> Vec<String> {
+    pub(crate) fn reports(&mut self) -> Vec<String> {
         let news = self.scheduler.news().into_iter();
         news.filter_map(|news| match news {
             News::Object(report) => Some(report.to_string()),
@@ -113,7 +113,7 @@ impl Cluster {
     }
 }
 
-fn node(server: &mut Server, at: usize) {
+pub(crate) fn node(server: &mut Server, at: usize) {
     let allocatable = json!({"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"});
     let labels = json!({"kubernetes.io/hostname": format!("n{at}")});
     let body = json!({"metadata": {"labels": labels},
@@ -121,14 +121,14 @@ fn node(server: &mut Server, at: usize) {
     server.apply(Kind::Node, "", &format!("n{at}"), body);
 }
 
-fn pod(gpus: usize) -> Value {
+pub(crate) fn pod(gpus: usize) -> Value {
     let limits = json!({"nvidia.com/gpu": gpus.to_string()});
     json!({"spec": {"schedulerName": "dovetail",
         "containers": [{"name": "c", "resources": {"limits": limits, "requests": limits}}]}})
 }
 
 /// A member of gang `train` by annotations.
-fn member(gpus: usize, min: usize, max: usize) -> Value {
+pub(crate) fn member(gpus: usize, min: usize, max: usize) -> Value {
     let mut pod = pod(gpus);
     pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
     pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": min.to_string(),
@@ -143,7 +143,7 @@ fn native(gpus: usize) -> Value {
     pod
 }
 
-fn names(pods: &[&str]) -> Vec<String> {
+pub(crate) fn names(pods: &[&str]) -> Vec<String> {
     pods.iter().map(|pod| (*pod).to_owned()).collect()
 }
 
@@ -380,4 +380,55 @@ fn the_place_of_a_lost_member_is_kept_for_a_while() {
     cluster.create("late", pod(8));
     cluster.delete(Kind::Pod, "blue", "p0");
     assert_eq!(cluster.run(), names(&["late"]));
+}
+
+/// A gang of two of which one was lost, and made anew, while nobody led; another pod waits for the room.
+fn replaced_while_nobody_led(nodes: usize) -> Cluster {
+    let mut server = Server::default();
+    (0..nodes).for_each(|at| node(&mut server, at));
+    let mut bound = member(8, 2, 2);
+    bound["metadata"]["annotations"]["dovetail.dev/decision"] = json!("0-7/2");
+    bound["spec"]["nodeName"] = json!("n0");
+    bound["status"] = json!({"conditions": [{"type": "PodScheduled", "status": "True",
+        "lastTransitionTime": "2026-11-01T10:00:30Z"}]});
+    server.apply(Kind::Pod, "blue", "p0", bound);
+    server.apply(Kind::Pod, "blue", "older", pod(8));
+    // What is made next is made after the bind.
+    (0..60).for_each(|_| server.apply(Kind::Namespace, "", "blue", json!({})));
+    server.apply(Kind::Pod, "blue", "p9", member(8, 2, 2));
+    Cluster::over(server)
+}
+
+#[test]
+fn a_member_replaced_while_nobody_led_belongs_to_its_running_gang() {
+    let mut cluster = replaced_while_nobody_led(2);
+    assert_eq!(cluster.run(), names(&["p9"]), "ahead of whoever waits");
+    // Where it finds no room its gang runs on: it was whole once.
+    let mut cluster = replaced_while_nobody_led(1);
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(600_000);
+    assert!(cluster.scheduler.unwinding().is_empty());
+}
+
+#[test]
+fn a_gang_that_runs_is_one_job_again_after_a_restart() {
+    let mut cluster = Cluster::of(2);
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), member(4, 3, 3)));
+    cluster.create("single", pod(1));
+    assert_eq!(cluster.run().len(), 4);
+    let mut again = Cluster::over(cluster.server);
+    assert_eq!(again.run(), names(&[]));
+    let jobs = ["p0", "p1", "p2"].map(|pod| again.scheduler.world().job_of("blue", pod));
+    assert!(jobs[0].is_some() && jobs.iter().all(|job| *job == jobs[0]), "{jobs:?}");
+    assert_ne!(again.scheduler.world().job_of("blue", "single"), jobs[0]);
+    let engine = again.scheduler.engine().expect("an engine").snapshot();
+    let job = engine.jobs.iter().find(|job| Some(job.id) == jobs[0]).expect("a job");
+    let present: Vec<u32> = job.pod_sets.iter().map(|set| set.present).collect();
+    assert_eq!((job.name.as_str(), present), ("gang blue/train", vec![3]));
+    // Its pods end one by one.
+    again.end("p1", "Succeeded");
+    again.watch();
+    assert_eq!(again.reports(), names(&[]));
+    let held = again.scheduler.engine().expect("an engine").snapshot().holdings.len();
+    assert_eq!(held, 3);
 }

@@ -28,6 +28,7 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         min: total,
         expected: total,
         max: None,
+        roles: Vec::new(),
         topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, None, members)?,
     })

@@ -1,12 +1,24 @@
 //! Pod groups of scheduler-plugins, Volcano and KAI: the pod names its group, the group says `minMember`.
 //!
+//! A group of Volcano may say beside it how many pods of each task it needs (`minTaskMember`). As for Volcano that
+//! counts unless these are more together than `minMember`, which then is all that is asked for.
+//!
 //! Groups that are divided into groups with smallest sizes of their own are refused: what starts would not be what
 //! they ask for.
 
 use dovetail_model::TopologyRequest;
 
-use super::{GangName, NotYet, Terms, impossible, on_lost_member};
+use super::{GangName, NotYet, RoleTerms, Terms, impossible, on_lost_member};
 use crate::object::{Pod, PodGroup};
+
+/// Label and annotation of a pod: its task in a job of Volcano.
+pub(super) const VOLCANO_TASK: &str = "volcano.sh/task-spec";
+
+/// The task of a pod of Volcano; empty if it does not say.
+pub(super) fn task_of(pod: &Pod) -> &str {
+    let meta = &pod.meta;
+    meta.labels.get(VOLCANO_TASK).or_else(|| meta.annotations.get(VOLCANO_TASK)).unwrap_or("")
+}
 
 pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
     if group.is_divided {
@@ -17,12 +29,16 @@ pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
     }
     // Without it each pod starts by itself, as with those schedulers.
     let min = group.min_count.unwrap_or(0);
+    let of_tasks = group.min_tasks.iter().fold(0_u32, |sum, (_, min)| sum.saturating_add(*min));
+    let tasks = group.min_tasks.iter().filter(|_| of_tasks <= min);
+    let roles = tasks.map(|(name, min)| RoleTerms { name: name.clone(), min: *min });
     Ok(Terms {
         min,
         expected: min,
         max: None,
+        roles: roles.collect(),
         topology: TopologyRequest::default(),
-        on_lost_member: on_lost_member(gang, Some(group), members)?,
+        on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
     })
 }
 
@@ -82,6 +98,22 @@ mod tests {
             let terms = read(group, &[pod]).unwrap();
             assert_eq!((terms.min, terms.expected, terms.max), (3, 3, None));
         }
+    }
+
+    #[test]
+    fn tasks_of_volcano_have_smallest_sizes_of_their_own() {
+        let roles = |spec: Value| {
+            let group = group("scheduling.volcano.sh/v1beta1", spec);
+            let terms = read(group, &[marked(Source::Volcano)]).unwrap();
+            terms.roles.into_iter().map(|role| (role.name, role.min)).collect::<Vec<_>>()
+        };
+        let tasks = json!({"ps": 1, "worker": 2});
+        let both = vec![("ps".into(), 1), ("worker".into(), 2)];
+        assert_eq!(roles(json!({"minMember": 3, "minTaskMember": tasks})), both);
+        assert_eq!(roles(json!({"minMember": 2, "minTaskMember": tasks})), []);
+        let meta = json!({"annotations": {"scheduling.k8s.io/group-name": "train",
+            "volcano.sh/task-spec": "ps"}});
+        assert_eq!(task_of(&pod("p0", json!({"metadata": meta}))), "ps");
     }
 
     #[test]

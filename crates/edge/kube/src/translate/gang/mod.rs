@@ -1,15 +1,22 @@
 //! Gangs: which pods start together, and on what terms.
 //!
 //! A pod says by a field or a label which gang it belongs to; how many start together stands with a group
-//! object, or with the pods themselves. Each source has a file of its own. A pod that names gangs of two
-//! sources is refused, and so is a gang whose members do not fit together.
+//! object, with the pods themselves, or with the workload that made them. Each source has a file of its own. A pod
+//! that names gangs of two sources is refused, and so is a gang whose members do not fit together.
 
 mod decision;
+mod job;
+pub(crate) mod job_set;
+mod kubeflow;
 mod kueue;
+pub(crate) mod leader_worker_set;
 mod min_member;
 mod native;
 mod plain;
+pub(crate) mod ray;
+mod workload;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use dovetail_model::topology::NODE_LEVEL;
@@ -18,7 +25,7 @@ use dovetail_model::{Topology, TopologyRequest};
 pub use decision::{decision, gang_decision, size_in};
 
 use super::not_yet::NotYet;
-use crate::object::{Kind, Pod, PodGroup};
+use crate::object::{Kind, Meta, Pod, PodGroup, Workload, WorkloadKind};
 
 /// Annotation of a group or of its pods: what is done when a gang that runs falls below its smallest size.
 pub const ON_LOST_MEMBER: &str = "dovetail.dev/on-lost-member";
@@ -31,9 +38,18 @@ const VOLCANO_GROUP: [&str; 2] =
 /// KAI's annotation with the name of a group.
 const KAI_GROUP: &str = "pod-group-name";
 
-/// Annotations of pods that are read, besides our own.
-pub const ANNOTATIONS: [&str; 4] =
-    [VOLCANO_GROUP[0], VOLCANO_GROUP[1], KAI_GROUP, kueue::TOTAL_COUNT];
+/// Annotations that are read, besides our own.
+pub const ANNOTATIONS: [&str; 9] = [
+    VOLCANO_GROUP[0],
+    VOLCANO_GROUP[1],
+    min_member::VOLCANO_TASK,
+    KAI_GROUP,
+    kueue::TOTAL_COUNT,
+    job_set::EXCLUSIVE_TOPOLOGY,
+    job_set::BY_NODE_SELECTOR,
+    leader_worker_set::SIZE,
+    leader_worker_set::EXCLUSIVE_TOPOLOGY,
+];
 
 /// Whose words say that pods belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,11 +66,13 @@ pub enum Source {
     Kai,
     /// Kueue's label for groups of plain pods.
     Kueue,
+    /// Labels that the controller of a workload writes.
+    Workload(WorkloadKind),
 }
 
 impl Source {
-    /// All sources, in the order in which they are asked.
-    pub const ALL: [Self; 6] =
+    /// The sources by which a pod names its gang itself.
+    pub const NAMED: [Self; 6] =
         [Self::Native, Self::Plain, Self::SchedulerPlugins, Self::Volcano, Self::Kai, Self::Kueue];
 
     /// The source whose groups are objects of this kind.
@@ -64,6 +82,7 @@ impl Source {
             Kind::CoschedulingGroup => Some(Self::SchedulerPlugins),
             Kind::VolcanoGroup => Some(Self::Volcano),
             Kind::KaiGroup => Some(Self::Kai),
+            Kind::Workload(kind) => Some(Self::Workload(kind)),
             _ => None,
         }
     }
@@ -77,10 +96,20 @@ impl Source {
             Self::Volcano => "podgroup.scheduling.volcano.sh",
             Self::Kai => "podgroup.scheduling.run.ai",
             Self::Kueue => "Kueue pod group",
+            Self::Workload(kind) => kind.noun(),
         }
     }
 
-    /// The name of the gang that the pod belongs to by this source; empty if to none.
+    /// The role of a pod in its gang of this source; empty if it has none.
+    pub fn role_of(self, pod: &Pod) -> Cow<'_, str> {
+        match self {
+            Self::Volcano => Cow::Borrowed(min_member::task_of(pod)),
+            Self::Workload(kind) => workload::role_of(kind, pod),
+            _ => Cow::Borrowed(""),
+        }
+    }
+
+    /// The name of the gang that the pod itself names by this source; empty if none.
     fn name_in(self, pod: &Pod) -> &str {
         match self {
             Self::Native => native::name_in(pod),
@@ -91,6 +120,7 @@ impl Source {
             Self::Volcano => first_of(pod, &VOLCANO_GROUP),
             Self::Kai => first_of(pod, &[KAI_GROUP]),
             Self::Kueue => kueue::name_in(pod),
+            Self::Workload(_) => "",
         }
     }
 }
@@ -104,11 +134,14 @@ pub struct GangName {
     pub source: Source,
     /// Name, unique in the namespace for the source.
     pub name: Box<str>,
+    /// Which gang of several that are described by one object of this name; empty if it is the only one.
+    pub part: Box<str>,
 }
 
 impl fmt::Display for GangName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {}/{}", self.source.noun(), self.namespace, self.name)
+        write!(out, "{} {}/{}", self.source.noun(), self.namespace, self.name)?;
+        if self.part.is_empty() { Ok(()) } else { write!(out, " group {}", self.part) }
     }
 }
 
@@ -121,10 +154,30 @@ pub struct Terms {
     pub expected: u32,
     /// Most pods that may run at a time; `None` is no limit.
     pub max: Option<u32>,
+    /// Fewest pods of some roles.
+    pub roles: Vec<RoleTerms>,
     /// Where all of them must or should be.
     pub topology: TopologyRequest,
     /// What is done when it stays below its smallest size.
     pub on_lost_member: OnLostMember,
+}
+
+/// How many pods of one role a gang needs to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleTerms {
+    /// The role, as [`Source::role_of`] says it.
+    pub name: Box<str>,
+    /// Fewest pods.
+    pub min: u32,
+}
+
+/// What describes the gangs of a source: the objects of one gang, as far as they exist.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Described<'a> {
+    /// Its group.
+    pub group: Option<&'a PodGroup>,
+    /// The workload whose pods it has.
+    pub workload: Option<&'a Workload>,
 }
 
 /// What is done about a gang of which some pods have nodes, fewer than its smallest size, and for whose other
@@ -150,10 +203,11 @@ pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
         namespace: pod.meta.namespace.clone(),
         source,
         name: name.into(),
+        part: Box::default(),
     };
-    let named = Source::ALL.map(|source| (source, source.name_in(pod)));
+    let named = Source::NAMED.map(|source| (source, source.name_in(pod)));
     let mut named = named.into_iter().filter(|(_, name)| !name.is_empty());
-    let Some((source, name)) = named.next() else { return Ok(None) };
+    let Some((source, name)) = named.next() else { return Ok(workload::gang_of(pod)) };
     match named.next() {
         Some((other, its_name)) => Err(NotYet::TwoGangs {
             one: gang(source, name).to_string(),
@@ -163,18 +217,19 @@ pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
     }
 }
 
-/// The terms of a gang. `members` are its pods that are not over, in a fixed order and at least one; `group`
-/// is its object, where its source has one.
+/// The terms of a gang. `members` are its pods that are not over, in a fixed order and at least one; `described` are
+/// its objects, where its source has some.
 ///
 /// # Errors
 /// When the group is missing, or what it and the members say cannot all hold.
 pub fn terms(
     gang: &GangName,
-    group: Option<&PodGroup>,
+    described: Described<'_>,
     members: &[&Pod],
     topology: &Topology,
 ) -> Result<Terms, NotYet> {
     agree(gang, members)?;
+    let group = described.group;
     let object = || group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() });
     let terms = match gang.source {
         Source::Native => native::terms(gang, object()?, members, topology)?,
@@ -183,6 +238,7 @@ pub fn terms(
         Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
             min_member::terms(gang, object()?, members)?
         }
+        Source::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
     };
     let asked = [&terms.topology.required, &terms.topology.preferred].into_iter().flatten();
     for level in asked {
@@ -250,13 +306,35 @@ fn impossible(gang: &GangName, problem: String) -> NotYet {
     NotYet::Gang { gang: gang.to_string(), problem }
 }
 
-/// What the group or else its first pod says about lost members.
+/// What an annotation says, on the object that describes a gang or on all its pods.
+fn said<'a>(
+    gang: &GangName,
+    object: &'a Meta,
+    members: &[&'a Pod],
+    annotation: &str,
+) -> Result<Option<&'a str>, NotYet> {
+    same(gang, members, annotation, |pod| pod.meta.annotations.get(annotation).unwrap_or(""))?;
+    let on_object = object.annotations.get(annotation);
+    let on_pods = members.first().and_then(|pod| pod.meta.annotations.get(annotation));
+    match (on_object, on_pods) {
+        (Some(one), Some(other)) if one != other => {
+            let problem = format!(
+                "annotation {annotation} is `{one}` on it and `{other}` on its pods: make them equal \
+                 or leave one"
+            );
+            Err(impossible(gang, problem))
+        }
+        (on_object, on_pods) => Ok(on_object.or(on_pods)),
+    }
+}
+
+/// What the object that describes a gang, or else its first pod, says about lost members.
 fn on_lost_member(
     gang: &GangName,
-    group: Option<&PodGroup>,
+    object: Option<&Meta>,
     members: &[&Pod],
 ) -> Result<OnLostMember, NotYet> {
-    let of_group = group.and_then(|group| group.meta.annotations.get(ON_LOST_MEMBER));
+    let of_group = object.and_then(|meta| meta.annotations.get(ON_LOST_MEMBER));
     let of_pod = || members.first().and_then(|pod| pod.meta.annotations.get(ON_LOST_MEMBER));
     match of_group.or_else(of_pod) {
         None | Some("wait") => Ok(OnLostMember::Wait),
@@ -275,6 +353,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::object::Object;
 
     pub(super) fn pod(name: &str, json: Value) -> Pod {
         let mut json = json;
@@ -288,9 +367,47 @@ mod tests {
         let group: Option<PodGroup> = group.map(|group| serde_json::from_value(group).unwrap());
         let level = |name: &str, label: &str| Level { name: name.into(), label: label.into() };
         let topology = Topology { levels: vec![level("rack", "example.com/rack")] };
+        let described = Described { group: group.as_ref(), workload: None };
+        read_described(described, pods, &topology)
+    }
+
+    /// The terms of a gang whose pods a workload has made, or what people read instead.
+    pub(super) fn read_workload(
+        kind: WorkloadKind,
+        workload: Option<Value>,
+        pods: &[Pod],
+    ) -> Result<Terms, String> {
+        let read = |value: Value| {
+            let object = Object::read(Kind::Workload(kind), value.to_string().as_bytes());
+            let Object::Workload(_, workload) = object else { panic!("{object:?}") };
+            *workload
+        };
+        let workload = workload.map(read);
+        let described = Described { group: None, workload: workload.as_ref() };
+        read_described(described, pods, &Topology::default())
+    }
+
+    fn read_described(
+        described: Described<'_>,
+        pods: &[Pod],
+        topology: &Topology,
+    ) -> Result<Terms, String> {
         let gang = gang_of(&pods[0]).map_err(|refused| refused.to_string())?.expect("a gang");
         let pods: Vec<&Pod> = pods.iter().collect();
-        terms(&gang, group.as_ref(), &pods, &topology).map_err(|refused| refused.to_string())
+        terms(&gang, described, &pods, topology).map_err(|refused| refused.to_string())
+    }
+
+    #[test]
+    fn what_a_pod_says_itself_is_stronger_than_who_made_it() {
+        let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train", "dovetail.dev/gang": "a"});
+        let gang = gang_of(&pod("p", json!({"metadata": {"labels": labels}})));
+        assert_eq!(gang.unwrap().map(|gang| gang.source), Some(Source::Plain));
+        // Of workloads that made each other the outer one counts.
+        let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train",
+            "batch.kubernetes.io/job-name": "train-workers-0",
+            "batch.kubernetes.io/job-completion-index": "0"});
+        let gang = gang_of(&pod("p", json!({"metadata": {"labels": labels}})));
+        assert_eq!(gang.unwrap().expect("a gang").to_string(), "jobset blue/train");
     }
 
     #[test]

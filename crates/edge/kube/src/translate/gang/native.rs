@@ -35,8 +35,9 @@ pub(super) fn terms(
         min,
         expected: min,
         max: None,
+        roles: Vec::new(),
         topology: TopologyRequest { required: required(gang, group, topology)?, preferred: None },
-        on_lost_member: on_lost_member(gang, Some(group), members)?,
+        on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
     })
 }
 

@@ -7,7 +7,7 @@ use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
 use crate::object::Pod;
 
 const GANG: &str = "dovetail.dev/gang";
-const MIN_MEMBERS: &str = "dovetail.dev/min-members";
+pub(super) const MIN_MEMBERS: &str = "dovetail.dev/min-members";
 const MAX_MEMBERS: &str = "dovetail.dev/max-members";
 const TOPOLOGY_REQUIRED: &str = "dovetail.dev/topology-required";
 const TOPOLOGY_PREFERRED: &str = "dovetail.dev/topology-preferred";
@@ -39,6 +39,7 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         min,
         expected: max.unwrap_or(min),
         max,
+        roles: Vec::new(),
         topology: TopologyRequest {
             required: level(TOPOLOGY_REQUIRED),
             preferred: level(TOPOLOGY_PREFERRED),

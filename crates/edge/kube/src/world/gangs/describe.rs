@@ -10,34 +10,42 @@ use dovetail_model::{
 };
 use rustc_hash::FxHashMap;
 
-use super::roll::Roll;
+use super::roll::{Lack, Roll};
 use crate::translate::NotYet;
 use crate::translate::gang::{GangName, Terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::standing::Told;
 
-/// The members of each pod set, by ordinal, with what they need.
-pub(super) type Seats = Vec<(Arc<Requirement>, Vec<Slot>)>;
+/// The members of a pod set, by ordinal.
+pub(super) struct Seating {
+    pub(super) requirement: Arc<Requirement>,
+    /// Their role, of those that the terms of the gang name.
+    role: Option<usize>,
+    pub(super) slots: Vec<Slot>,
+}
+
+/// All pod sets of a job.
+pub(super) type Seats = Vec<Seating>;
 
 /// A gang whose pods need more different things than this is refused.
-const MOST_POD_SETS: usize = 4_096;
+pub(super) const MOST_POD_SETS: usize = 4_096;
 /// Label of a pod: its role in the gang.
 const POD_SET: &str = "dovetail.dev/pod-set";
 /// The name of a node, where conditions ask for a label.
 const NODE_NAME: &str = "metadata.name";
 
 impl World {
-    /// The job of the members that wish for a node, of whom `missing` must start.
+    /// The job of the members that wish for a node, of whom those must start that the gang lacks.
     pub(super) fn describe(
         &mut self,
         name: &GangName,
         terms: &Terms,
         roll: &Roll,
-        missing: u32,
+        lack: &Lack,
         id: JobId,
     ) -> Result<(Job, Seats), NotYet> {
-        let seats = self.seats(terms, roll);
+        let seats = self.seats(name, terms, roll);
         if seats.len() > MOST_POD_SETS {
             let problem = format!(
                 "its pods ask for {} different things, and a gang may have {MOST_POD_SETS} kinds of \
@@ -46,14 +54,16 @@ impl World {
             );
             return Err(NotYet::Gang { gang: name.to_string(), problem });
         }
-        let smallest = smallest(&seats, missing);
-        let names = self.names_of_sets(&seats);
+        let counts: Vec<(Option<usize>, u32)> =
+            seats.iter().map(|set| (set.role, set.slots.len() as u32)).collect();
+        let smallest = smallest(&counts, lack);
+        let names = self.names_of_sets(terms, &seats);
         let sets = seats.iter().zip(smallest).zip(names);
         let pod_sets = sets
-            .map(|(((requirement, slots), min), name)| PodSet {
+            .map(|((set, min), name)| PodSet {
                 min,
-                max: slots.len() as u32,
-                ..PodSet::fixed(&name, Arc::clone(requirement), 0)
+                max: set.slots.len() as u32,
+                ..PodSet::fixed(&name, Arc::clone(&set.requirement), 0)
             })
             .collect();
         let pods = roll.wishing.iter().map(|slot| &self.pods.get(*slot).pod);
@@ -66,33 +76,37 @@ impl World {
         Ok((Job { priority, pod_sets, topology, ..job }, seats))
     }
 
-    fn seats(&mut self, terms: &Terms, roll: &Roll) -> Seats {
+    fn seats(&mut self, name: &GangName, terms: &Terms, roll: &Roll) -> Seats {
         let mut seats: Seats = Vec::new();
         // Equal requirements are one: their addresses tell them apart.
-        let mut by_address: FxHashMap<usize, usize> = FxHashMap::default();
-        for slot in &roll.wishing {
-            let Some(wish) = self.pods.get(*slot).wish.clone() else { continue };
-            let address = Arc::as_ptr(&wish).addr();
-            let set = match by_address.get(&address) {
+        let mut known: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();
+        for slot in roll.wishing.iter().copied() {
+            let Some(wish) = self.pods.get(slot).wish.clone() else { continue };
+            let role = self.role_in(name, terms, slot);
+            let kind = (Arc::as_ptr(&wish).addr(), role);
+            let set = match known.get(&kind) {
                 Some(set) => *set,
                 None => {
-                    seats.push((self.near(wish, terms, roll), Vec::new()));
-                    by_address.insert(address, seats.len() - 1);
+                    let requirement = self.near(wish, terms, roll);
+                    seats.push(Seating { requirement, role, slots: Vec::new() });
+                    known.insert(kind, seats.len() - 1);
                     seats.len() - 1
                 }
             };
-            seats[set].1.push(*slot);
+            seats[set].slots.push(slot);
         }
         seats
     }
 
     /// Each set by the role of its first pod, or by its number where that is not said or taken.
-    fn names_of_sets(&self, seats: &Seats) -> Vec<String> {
+    fn names_of_sets(&self, terms: &Terms, seats: &Seats) -> Vec<String> {
         let mut taken = BTreeSet::new();
         let mut names = Vec::with_capacity(seats.len());
-        for (number, (_, slots)) in seats.iter().enumerate() {
-            let first = slots.first().map(|slot| &self.pods.get(*slot).pod.meta.labels);
-            let role = first.and_then(|labels| labels.get(POD_SET)).unwrap_or("pods");
+        for (number, set) in seats.iter().enumerate() {
+            let first = set.slots.first().map(|slot| &self.pods.get(*slot).pod.meta.labels);
+            let of_terms = set.role.map(|role| &*terms.roles[role].name);
+            let role = first.and_then(|labels| labels.get(POD_SET)).or(of_terms);
+            let role = role.filter(|role| !role.is_empty()).unwrap_or("pods");
             let name = match taken.insert(role) {
                 true => role.to_owned(),
                 false => format!("{role}-{number}"),
@@ -172,14 +186,27 @@ impl World {
     }
 }
 
-/// The smallest size of each set, if of all together `missing` must start: the largest can do without first.
-fn smallest(seats: &Seats, missing: u32) -> Vec<u32> {
-    let mut smallest: Vec<u32> = seats.iter().map(|(_, slots)| slots.len() as u32).collect();
-    let mut surplus = smallest.iter().sum::<u32>().saturating_sub(missing);
+/// The smallest size of each set, of which the role and the number of pods are given: the largest can do without
+/// first, but no role falls below what it needs.
+fn smallest(sets: &[(Option<usize>, u32)], lack: &Lack) -> Vec<u32> {
+    let mut smallest: Vec<u32> = sets.iter().map(|(_, pods)| *pods).collect();
+    let mut surplus = smallest.iter().sum::<u32>().saturating_sub(lack.pods);
+    let of_role = |role: usize| {
+        let sets = sets.iter().filter(|(of, _)| *of == Some(role));
+        sets.map(|(_, pods)| *pods).sum::<u32>()
+    };
+    let needed = lack.of_roles.iter().enumerate();
+    let mut spare: Vec<u32> =
+        needed.map(|(role, needed)| of_role(role).saturating_sub(*needed)).collect();
     let mut largest_first: Vec<usize> = (0..smallest.len()).collect();
     largest_first.sort_by_key(|set| std::cmp::Reverse(smallest[*set]));
     for set in largest_first {
+        let of_role = sets[set].0.map(|role| &mut spare[role]);
         let spared = surplus.min(smallest[set]);
+        let spared = of_role.as_ref().map_or(spared, |spare| spared.min(**spare));
+        if let Some(spare) = of_role {
+            *spare -= spared;
+        }
         smallest[set] -= spared;
         surplus -= spared;
     }
@@ -192,11 +219,21 @@ mod tests {
 
     #[test]
     fn the_largest_set_does_without_first() {
-        let seats = |counts: &[u32]| -> Seats {
-            counts.iter().map(|count| (Arc::default(), (0..*count).collect())).collect()
+        let of = |counts: &[u32], pods: u32| {
+            let sets: Vec<_> = counts.iter().map(|count| (None, *count)).collect();
+            smallest(&sets, &Lack { pods, of_roles: Vec::new() })
         };
-        assert_eq!(smallest(&seats(&[1, 4, 2]), 7), [1, 4, 2]);
-        assert_eq!(smallest(&seats(&[1, 4, 2]), 5), [1, 2, 2]);
-        assert_eq!(smallest(&seats(&[1, 4, 2]), 2), [1, 0, 1]);
+        assert_eq!(of(&[1, 4, 2], 7), [1, 4, 2]);
+        assert_eq!(of(&[1, 4, 2], 5), [1, 2, 2]);
+        assert_eq!(of(&[1, 4, 2], 2), [1, 0, 1]);
+    }
+
+    #[test]
+    fn no_role_falls_below_what_it_needs() {
+        let sets = [(Some(0), 1), (Some(1), 3), (Some(1), 2), (None, 2)];
+        let lack = |pods: u32, of_roles: &[u32]| Lack { pods, of_roles: of_roles.to_vec() };
+        assert_eq!(smallest(&sets, &lack(3, &[1, 2])), [1, 0, 2, 0]);
+        assert_eq!(smallest(&sets, &lack(5, &[1, 4])), [1, 2, 2, 0]);
+        assert_eq!(smallest(&sets, &lack(6, &[0, 0])), [1, 1, 2, 2]);
     }
 }

@@ -4,7 +4,7 @@
 
 use dovetail_model::{Event, Holding, HoldingId, Owner, Phase as HoldingPhase};
 
-use super::roll::Roll;
+use super::roll::{Lack, Roll};
 use crate::object::Phase;
 use crate::translate::gang::GangName;
 use crate::world::World;
@@ -44,20 +44,22 @@ impl World {
         kept.push(Kept { holding, until_ms, is_told: false });
     }
 
-    /// Tells what is kept for a gang of which `missing` members are lost. When it is to be looked at again.
+    /// Tells what is kept for a gang with what it lacks: whether that `is_loss`, or it never had it. When it is to be
+    /// looked at again.
     pub(super) fn settle_kept(
         &mut self,
         name: &GangName,
         roll: &Roll,
-        missing: u32,
+        lack: &Lack,
+        is_loss: bool,
         events: &mut Events,
     ) -> Option<u64> {
         let mut kept = std::mem::take(&mut self.gangs.get_mut(name).kept);
         if kept.is_empty() {
             return None;
         }
-        let (missing, wishing) = (missing as usize, roll.wishing.len());
-        let wanted = match self.gangs.get_mut(name).shortness.had_its_size() {
+        let (missing, wishing) = (lack.pods as usize, roll.wishing.len());
+        let wanted = match is_loss {
             _ if roll.placed.is_empty() => 0,
             true => missing.saturating_sub(wishing),
             // They are placed together.

@@ -8,9 +8,11 @@
 
 mod describe;
 mod kept;
+mod recognise;
 mod roll;
 mod short;
 mod tell;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use dovetail_model::{Event, Job, JobId};
 
 use super::World;
 use super::pods::Slot;
-use crate::object::{Kind, PodGroup};
+use crate::object::{Kind, PodGroup, Workload, WorkloadKind};
 use crate::translate::gang::{GangName, Source, gang_of};
 use kept::Kept;
 use short::Shortness;
@@ -60,11 +62,15 @@ struct Gang {
     due_ms: Option<u64>,
 }
 
+/// Objects by namespace and name.
+type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
+
 /// All gangs, and the objects that describe them.
 #[derive(Debug, Default)]
 pub(super) struct Gangs {
     by_name: BTreeMap<Arc<GangName>, Gang>,
     groups: BTreeMap<GangName, PodGroup>,
+    workloads: BTreeMap<WorkloadKind, ByNamespace<Workload>>,
     due: BTreeSet<(u64, Arc<GangName>)>,
     unwinding: Vec<Unwinding>,
 }
@@ -218,5 +224,5 @@ impl World {
 /// The gang that an object of this kind describes.
 fn key(kind: Kind, namespace: &str, name: &str) -> Option<GangName> {
     let source = Source::of(kind)?;
-    Some(GangName { namespace: namespace.into(), source, name: name.into() })
+    Some(GangName { namespace: namespace.into(), source, name: name.into(), part: Box::default() })
 }

@@ -1,7 +1,8 @@
-//! Roll call: what the members of a gang are up to.
+//! Roll call: what the members of a gang are up to, and how many are missing.
 
 use super::Gang;
 use crate::object::{Phase, Pod};
+use crate::translate::gang::{GangName, Terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::standing::Told;
@@ -14,16 +15,34 @@ pub(super) struct Roll {
     pub(super) wishing: Vec<Slot>,
     /// They have one, by the watch or by a decision.
     pub(super) placed: Vec<Slot>,
-    /// How many of these have it by the watch.
-    pub(super) seen: u32,
-    /// How many went well to their end.
-    pub(super) succeeded: u32,
+    /// Those of them that have it by the watch.
+    pub(super) seen: Vec<Slot>,
+    /// They went well to their end.
+    pub(super) succeeded: Vec<Slot>,
+    /// Scheduling gates hold them.
+    pub(super) gated: u32,
 }
 
 impl Roll {
     /// Members that need no node any more, or have one.
-    pub(super) fn settled(&self) -> u32 {
-        self.placed.len() as u32 + self.succeeded
+    pub(super) fn settled(&self) -> impl Iterator<Item = Slot> {
+        self.placed.iter().chain(&self.succeeded).copied()
+    }
+}
+
+/// What a gang lacks of its smallest size.
+#[derive(Debug, Default)]
+pub(super) struct Lack {
+    /// Pods.
+    pub(super) pods: u32,
+    /// How many of them must have one of the roles that its terms name, in their order.
+    pub(super) of_roles: Vec<u32>,
+}
+
+impl Lack {
+    /// Whether it lacks nothing.
+    pub(super) fn is_none(&self) -> bool {
+        self.pods == 0
     }
 }
 
@@ -34,7 +53,7 @@ impl World {
             let entry = self.pods.get(slot);
             let pod = &entry.pod;
             if pod.phase == Phase::Succeeded {
-                roll.succeeded += 1;
+                roll.succeeded.push(slot);
                 continue;
             }
             if pod.meta.deleting || pod.is_over() {
@@ -47,12 +66,14 @@ impl World {
                 _ => false,
             };
             if is_seen {
-                roll.seen += 1;
+                roll.seen.push(slot);
                 roll.placed.push(slot);
             } else if matches!(entry.told, Told::Assumed { .. }) {
                 roll.placed.push(slot);
             } else if entry.wish.is_some() {
                 roll.wishing.push(slot);
+            } else if pod.gated && pod.node.is_empty() && self.is_ours(pod) {
+                roll.gated += 1;
             }
         }
         roll
@@ -62,5 +83,33 @@ impl World {
     pub(super) fn live_members(&self, gang: &Gang) -> Vec<&Pod> {
         let pods = gang.members.values().map(|slot| &*self.pods.get(*slot).pod);
         pods.filter(|pod| !pod.is_over() && !pod.meta.deleting).collect()
+    }
+
+    /// What a gang lacks if it has these members.
+    pub(super) fn lack(
+        &self,
+        name: &GangName,
+        terms: &Terms,
+        members: impl Iterator<Item = Slot>,
+    ) -> Lack {
+        let mut of_roles: Vec<u32> = terms.roles.iter().map(|role| role.min).collect();
+        let mut pods = terms.min;
+        for slot in members {
+            pods = pods.saturating_sub(1);
+            if let Some(role) = self.role_in(name, terms, slot) {
+                of_roles[role] = of_roles[role].saturating_sub(1);
+            }
+        }
+        let of_all_roles = of_roles.iter().fold(0_u32, |sum, lack| sum.saturating_add(*lack));
+        Lack { pods: pods.max(of_all_roles), of_roles }
+    }
+
+    /// Which of the roles that a gang's terms name a member has.
+    pub(super) fn role_in(&self, name: &GangName, terms: &Terms, slot: Slot) -> Option<usize> {
+        if terms.roles.is_empty() {
+            return None;
+        }
+        let role = name.source.role_of(&self.pods.get(slot).pod);
+        terms.roles.iter().position(|known| *known.name == *role)
     }
 }

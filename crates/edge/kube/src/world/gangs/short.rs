@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::roll::Roll;
+use super::Gang;
+use super::roll::{Lack, Roll};
 use crate::translate::gang::{GangName, OnLostMember, Terms, size_in};
 use crate::world::DECISION;
 use crate::world::World;
 use crate::world::key::PodKey;
-use crate::world::pods::Slot;
+use crate::world::pods::{PodEntry, Slot};
 use crate::world::standing::Told;
 
 /// A gang that is given up.
@@ -34,11 +35,6 @@ pub(super) struct Shortness {
 }
 
 impl Shortness {
-    /// Whether the gang had its size, as far as that is known.
-    pub(super) fn had_its_size(&self) -> bool {
-        self.had_its_size == Some(true)
-    }
-
     /// The gang is not short, or nothing can be said.
     pub(super) fn is_over(&mut self) {
         self.since_ms = None;
@@ -53,20 +49,22 @@ impl World {
         name: &GangName,
         terms: &Terms,
         roll: &Roll,
-        missing: u32,
+        lack: &Lack,
     ) -> Option<u64> {
         let now_ms = self.now_ms;
+        let seen = roll.seen.iter().chain(&roll.succeeded).copied();
+        let is_seen_whole = terms.min > 0 && self.lack(name, terms, seen).is_none();
         let had_its_size = match self.gangs.get_mut(name).shortness.had_its_size {
             _ if roll.placed.is_empty() => None,
-            _ if terms.min > 0 && roll.seen + roll.succeeded >= terms.min => Some(true),
+            _ if is_seen_whole => Some(true),
             // A decision of this leadership is not seen whole yet.
-            None if roll.seen < roll.placed.len() as u32 => None,
-            None if missing > 0 => Some(self.had_its_size(name)),
+            None if roll.seen.len() < roll.placed.len() => None,
+            None if !lack.is_none() => Some(self.is_carried_out(name)),
             known => known,
         };
         let shortness = &mut self.gangs.get_mut(name).shortness;
         shortness.had_its_size = had_its_size;
-        if missing == 0 || roll.placed.is_empty() {
+        if lack.is_none() || roll.placed.is_empty() {
             shortness.is_over();
             return None;
         }
@@ -89,16 +87,51 @@ impl World {
         Some(now_ms + self.settings.patience.complete_within_ms)
     }
 
-    /// Whether everything that was ever decided for a gang was carried out, as far as its pods say: each that
-    /// was bound says how many were in its decision.
-    fn had_its_size(&mut self, name: &GangName) -> bool {
-        let members = self.gangs.get_mut(name).members.values().copied().collect::<Vec<_>>();
-        let mut bound: BTreeMap<&str, u32> = BTreeMap::new();
-        for slot in members {
-            let tag = self.pods.get(slot).pod.meta.annotations.get(DECISION);
-            *bound.entry(tag.unwrap_or("")).or_default() += 1;
+    /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was ever decided for it,
+    /// because it starts in stages or its owner has asked for more, it lacks what it never had.
+    pub(super) fn is_loss(&self, name: &GangName, terms: &Terms, lack: &Lack) -> bool {
+        let Some(gang) = self.gangs.get(name) else { return false };
+        !lack.is_none()
+            && gang.shortness.had_its_size == Some(true)
+            && self.decided_pods(gang) >= terms.min
+    }
+
+    /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it say how many were
+    /// in their decision. What others have bound says nothing: that may have been any number.
+    fn decided_pods(&self, gang: &Gang) -> u32 {
+        let entries = gang.members.values().map(|slot| self.pods.get(*slot));
+        let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
+        let placed = entries.filter(|entry| !entry.pod.node.is_empty() || entry.assumed.is_some());
+        for entry in placed {
+            match entry.pod.meta.annotations.get(DECISION) {
+                Some(tag) => *decided.entry(tag).or_default() += 1,
+                None if entry.pod.node.is_empty() => *decided.entry("").or_default() += 1,
+                None => return u32::MAX,
+            }
         }
-        bound.into_iter().all(|(tag, count)| size_in(tag).is_none_or(|size| size <= count))
+        let sizes = decided.into_iter().map(|(tag, count)| size_in(tag).unwrap_or(count));
+        sizes.fold(0_u32, u32::saturating_add)
+    }
+
+    /// Whether everything that was ever decided for a gang was carried out, as far as its pods say. Of a decision of
+    /// which fewer pods are there than it was about, the others wait as they did when it was made, or they were lost
+    /// since: who was made after it was carried out replaces one of those.
+    fn is_carried_out(&self, name: &GangName) -> bool {
+        let Some(gang) = self.gangs.get(name) else { return true };
+        let entries = || gang.members.values().map(|slot| self.pods.get(*slot));
+        let mut bound: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
+        for entry in entries() {
+            let Some(tag) = entry.pod.meta.annotations.get(DECISION) else { continue };
+            let (count, first_ms) = bound.entry(tag).or_insert((0, u64::MAX));
+            *count += 1;
+            *first_ms = (*first_ms).min(entry.pod.scheduled_ms);
+        }
+        bound.into_iter().all(|(tag, (count, first_ms))| {
+            // When it was bound is not known of a pod that does not say so.
+            let is_old = |entry: &PodEntry| first_ms == 0 || entry.pod.meta.created_ms <= first_ms;
+            size_in(tag).is_none_or(|size| size <= count)
+                || !entries().any(|entry| entry.waits() && is_old(entry))
+        })
     }
 
     fn bound_by_us(&self, placed: &[Slot]) -> Vec<PodKey> {

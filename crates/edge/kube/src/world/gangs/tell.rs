@@ -5,9 +5,9 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId, PodId};
 
 use super::describe::Seats;
-use super::roll::Roll;
+use super::roll::{Lack, Roll};
 use crate::translate::NotYet;
-use crate::translate::gang::{GangName, Terms, terms};
+use crate::translate::gang::{Described, GangName, Terms, terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::report::Report;
@@ -24,13 +24,23 @@ impl World {
         }
         let roll = self.roll(gang);
         let group = self.gangs.groups.get(&**name);
+        let described = Described { group, workload: self.gangs.workload_of(name) };
         let members = self.live_members(gang);
         let terms = match members.is_empty() {
             true => None,
-            false => Some(terms(name, group, &members, &self.settings.topology)),
+            false => Some(terms(name, described, &members, &self.settings.topology)),
         };
         match terms {
             Some(Ok(terms)) => self.settle_on(name, &terms, roll, events),
+            // The watches of workloads and of pods do not wait for each other.
+            Some(Err(NotYet::WorkloadMissing { .. })) if self.quiet_at_ms(name) > self.now_ms => {
+                for slot in &roll.wishing {
+                    self.set_aside(*slot, None, events);
+                }
+                self.leave_be(name, events);
+                let due_ms = self.quiet_at_ms(name);
+                self.gangs.remind(name, Some(due_ms));
+            }
             Some(Err(reason)) => {
                 for slot in &roll.wishing {
                     self.set_aside(*slot, Some(reason.clone()), events);
@@ -44,7 +54,7 @@ impl World {
     /// A gang of which nothing is to be told.
     fn leave_be(&mut self, name: &Arc<GangName>, events: &mut Events) {
         self.withdraw(name, events);
-        self.settle_kept(name, &Roll::default(), 0, events);
+        self.settle_kept(name, &Roll::default(), &Lack::default(), false, events);
         self.gangs.get_mut(name).shortness.is_over();
         self.gangs.remind(name, None);
     }
@@ -64,21 +74,21 @@ impl World {
                 self.set_aside(slot, Some(full), events);
             }
         }
-        let missing = terms.min.saturating_sub(roll.settled());
-        let short_due_ms = self.note_shortness(name, terms, &roll, missing);
-        let kept_due_ms = self.settle_kept(name, &roll, missing, events);
+        let lack = self.lack(name, terms, roll.settled());
+        let short_due_ms = self.note_shortness(name, terms, &roll, &lack);
+        let is_loss = self.is_loss(name, terms, &lack);
+        let kept_due_ms = self.settle_kept(name, &roll, &lack, is_loss, events);
         let mut gather_due_ms = None;
-        let is_lost = self.gangs.get_mut(name).shortness.had_its_size();
-        if missing == 0 || is_lost {
+        if lack.is_none() || is_loss {
             self.withdraw(name, events);
             for slot in &roll.wishing {
-                self.place_alone(*slot, terms, &roll, missing > 0, events);
+                self.place_alone(*slot, terms, &roll, !lack.is_none(), events);
             }
-        } else if self.is_gathered(name, terms, &roll, missing) {
-            self.place_together(name, terms, &roll, missing, events);
+        } else if self.is_gathered(name, terms, &roll) {
+            self.place_together(name, terms, &roll, &lack, events);
         } else {
             self.withdraw(name, events);
-            let quiet_ms = self.gangs.get_mut(name).appeared_ms + self.settings.patience.quiet_ms;
+            let quiet_ms = self.quiet_at_ms(name);
             let is_quiet = quiet_ms <= self.now_ms;
             gather_due_ms = (!is_quiet).then_some(quiet_ms);
             for slot in &roll.wishing {
@@ -92,15 +102,26 @@ impl World {
         self.gangs.remind(name, due_ms);
     }
 
-    /// Whether what is missing can start.
-    fn is_gathered(&mut self, name: &GangName, terms: &Terms, roll: &Roll, missing: u32) -> bool {
-        let gang = self.gangs.get_mut(name);
-        let wishing = roll.wishing.len() as u32;
+    /// When no member has appeared for a while, if none does.
+    fn quiet_at_ms(&self, name: &GangName) -> u64 {
+        let appeared_ms = self.gangs.get(name).map_or(0, |gang| gang.appeared_ms);
+        appeared_ms + self.settings.patience.quiet_ms
+    }
+
+    /// Whether what is missing can start: it is there, nobody holds any of it, and it is all that is expected or no
+    /// more has come for a while.
+    fn is_gathered(&self, name: &GangName, terms: &Terms, roll: &Roll) -> bool {
+        let there = self.lack(name, terms, roll.settled().chain(roll.wishing.iter().copied()));
+        if !there.is_none() || (roll.placed.is_empty() && roll.gated > 0) {
+            return false;
+        }
+        let is_told = self.gangs.get(name).is_some_and(|gang| gang.waiting.is_some());
+        let present = roll.settled().count() + roll.wishing.len();
         let is_waited_for = roll.placed.is_empty()
-            && gang.waiting.is_none()
-            && roll.settled() + wishing < terms.expected
-            && self.now_ms < gang.appeared_ms + self.settings.patience.quiet_ms;
-        wishing >= missing && !is_waited_for
+            && !is_told
+            && present < terms.expected as usize
+            && self.now_ms < self.quiet_at_ms(name);
+        !is_waited_for
     }
 
     /// The engine need not know of a gang's job, or no longer.
@@ -144,11 +165,11 @@ impl World {
         name: &GangName,
         terms: &Terms,
         roll: &Roll,
-        missing: u32,
+        lack: &Lack,
         events: &mut Events,
     ) {
         let id = self.job_of_gang(name, !roll.placed.is_empty());
-        let (job, seats) = match self.describe(name, terms, roll, missing, id) {
+        let (job, seats) = match self.describe(name, terms, roll, lack, id) {
             Ok(described) => described,
             Err(reason) => {
                 self.withdraw(name, events);
@@ -179,11 +200,11 @@ impl World {
 
     /// Names the members as the engine will.
     fn seat(&mut self, job: JobId, seats: Seats, events: &mut Events) {
-        for (pod_set, (requirement, slots)) in seats.into_iter().enumerate() {
-            for (ordinal, slot) in slots.into_iter().enumerate() {
+        for (pod_set, set) in seats.into_iter().enumerate() {
+            for (ordinal, slot) in set.slots.into_iter().enumerate() {
                 // A job of its own is over.
                 self.tell_end(slot, events);
-                self.retell(slot, Told::Member { requirement: Arc::clone(&requirement) });
+                self.retell(slot, Told::Member { requirement: Arc::clone(&set.requirement) });
                 let (pod_set, ordinal) = (pod_set as u16, ordinal as u32);
                 self.set_id(slot, Some(PodId { job, pod_set, ordinal }), true);
                 self.note_refusal(slot, None);
@@ -208,6 +229,8 @@ impl World {
 
     /// Says once of a member that it waits for others.
     fn say_that_it_waits(&mut self, slot: Slot, gang: &GangName, terms: &Terms, roll: &Roll) {
+        let there = roll.settled().chain(roll.wishing.iter().copied());
+        let present = terms.min.saturating_sub(self.lack(gang, terms, there).pods);
         let entry = self.pods.get_mut(slot);
         if std::mem::replace(&mut entry.is_told_to_wait, true) {
             return;
@@ -218,8 +241,9 @@ impl World {
             name: meta.name.to_string(),
             uid: meta.uid.to_string(),
             gang: gang.to_string(),
-            present: roll.settled() + roll.wishing.len() as u32,
+            present,
             min: terms.min,
+            gated: roll.gated,
         });
     }
 }

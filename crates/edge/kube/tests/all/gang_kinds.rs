@@ -1,0 +1,177 @@
+//! Gangs of workloads: the labels of pods name them, and objects of their controllers say how many pods there will be.
+
+use dovetail_kube::object::{Kind, WorkloadKind};
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, names, node, pod};
+
+const JOB_SET: Kind = Kind::Workload(WorkloadKind::JobSet);
+
+/// A pod with labels.
+fn labelled(gpus: usize, labels: Value) -> Value {
+    let mut pod = pod(gpus);
+    pod["metadata"]["labels"] = labels;
+    pod["metadata"]["annotations"] = json!({});
+    pod
+}
+
+fn of_job_set(replicated: &str, index: usize) -> Value {
+    let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train",
+        "jobset.sigs.k8s.io/replicatedjob-name": replicated,
+        "batch.kubernetes.io/job-name": format!("train-{replicated}-0"),
+        "batch.kubernetes.io/job-completion-index": index.to_string()});
+    labelled(8, labels)
+}
+
+fn job_set(order: &str, suspend: bool) -> Value {
+    let replicated = |name: &str, pods: u32| {
+        json!({"name": name, "replicas": 1, "template": {"spec": {
+            "parallelism": pods, "completions": pods, "completionMode": "Indexed"}}})
+    };
+    json!({"spec": {"replicatedJobs": [replicated("driver", 1), replicated("workers", 2)],
+        "startupPolicy": {"startupPolicyOrder": order}, "suspend": suspend}})
+}
+
+/// A driver and two workers.
+fn create_job_set_pods(cluster: &mut Cluster) {
+    cluster.create("d0", of_job_set("driver", 0));
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), of_job_set("workers", at)));
+}
+
+#[test]
+fn a_job_set_starts_as_a_whole_when_it_says_how_many_pods_it_has() {
+    let mut cluster = Cluster::of(3);
+    create_job_set_pods(&mut cluster);
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(cluster.reports(), names(&[]), "its object may be on its way");
+    cluster.pass(2_000);
+    assert_eq!(cluster.run(), names(&[]));
+    let reports = cluster.reports();
+    assert!(reports[0].contains("jobset blue/train does not exist"), "{reports:?}");
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("AnyOrder", false));
+    assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
+}
+
+#[test]
+fn a_job_set_without_room_for_all_has_nothing() {
+    let mut cluster = Cluster::of(2);
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("AnyOrder", false));
+    create_job_set_pods(&mut cluster);
+    assert_eq!(cluster.run(), names(&[]));
+    node(&mut cluster.server, 2);
+    assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
+}
+
+#[test]
+fn a_suspended_workload_is_left_alone_until_it_is_resumed() {
+    let mut cluster = Cluster::of(3);
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("AnyOrder", true));
+    create_job_set_pods(&mut cluster);
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(cluster.reports()[0].ends_with("its pods wait until it is resumed"));
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("AnyOrder", false));
+    assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
+}
+
+#[test]
+fn what_follows_in_a_later_stage_starts_together_and_ahead_of_others() {
+    let mut cluster = Cluster::of(2);
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("InOrder", false));
+    cluster.create("d0", of_job_set("driver", 0));
+    assert_eq!(cluster.run(), names(&["d0"]));
+    cluster.create("small", pod(8));
+    assert_eq!(cluster.run(), names(&["small"]));
+    // One node is free when the workers come: one of them alone is of no use.
+    node(&mut cluster.server, 2);
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), of_job_set("workers", at)));
+    cluster.create("late", pod(8));
+    assert_eq!(cluster.run(), names(&["late"]));
+    cluster.pass(600_000);
+    assert!(cluster.scheduler.unwinding().is_empty(), "the driver runs and has lost nobody");
+    node(&mut cluster.server, 3);
+    node(&mut cluster.server, 4);
+    cluster.create("later", pod(8));
+    assert_eq!(cluster.run(), names(&["w0", "w1"]));
+    // From then on a worker that is lost is replaced by itself.
+    cluster.delete(Kind::Pod, "blue", "w1");
+    cluster.create("w9", of_job_set("workers", 1));
+    assert_eq!(cluster.run(), names(&["w9"]));
+}
+
+#[test]
+fn each_group_of_a_leader_worker_set_starts_by_itself() {
+    let member = |group: usize, worker: usize| {
+        let labels = json!({"leaderworkerset.sigs.k8s.io/name": "serve",
+            "leaderworkerset.sigs.k8s.io/group-index": group.to_string(),
+            "leaderworkerset.sigs.k8s.io/worker-index": worker.to_string()});
+        labelled(8, labels)
+    };
+    let mut cluster = Cluster::of(3);
+    let set = json!({"spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}});
+    cluster.server.apply(Kind::Workload(WorkloadKind::LeaderWorkerSet), "blue", "serve", set);
+    for (group, worker) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+        cluster.create(&format!("s{group}{worker}"), member(group, worker));
+    }
+    let bound = cluster.run();
+    assert!(bound == names(&["s00", "s01"]) || bound == names(&["s10", "s11"]), "{bound:?}");
+}
+
+#[test]
+fn a_ray_cluster_that_starts_with_fewer_workers_has_its_head() {
+    let member = |gpus: usize, node_type: &str, group: &str| {
+        let labels = json!({"ray.io/cluster": "tune", "ray.io/node-type": node_type,
+            "ray.io/group": group});
+        labelled(gpus, labels)
+    };
+    let mut cluster = Cluster::of(2);
+    let groups = json!([{"groupName": "gpu", "replicas": 3, "minReplicas": 1}]);
+    let spec = json!({"enableInTreeAutoscaling": true, "workerGroupSpecs": groups});
+    let kind = Kind::Workload(WorkloadKind::RayCluster);
+    cluster.server.apply(kind, "blue", "tune", json!({"spec": spec}));
+    // The head asks for the same as its workers, and comes last.
+    (0..3).for_each(|at| cluster.create(&format!("w{at}"), member(8, "worker", "gpu")));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.create("z-head", member(8, "head", "headgroup"));
+    let bound = cluster.run();
+    assert_eq!((bound.len(), bound[1].as_str()), (2, "z-head"));
+}
+
+#[test]
+fn tasks_of_a_volcano_group_each_have_enough_pods() {
+    let member = |task: &str| {
+        let mut pod = pod(4);
+        pod["metadata"]["annotations"] =
+            json!({"scheduling.k8s.io/group-name": "train", "volcano.sh/task-spec": task});
+        pod
+    };
+    let mut cluster = Cluster::of(1);
+    let spec = json!({"minMember": 2, "minTaskMember": {"ps": 1, "worker": 1}});
+    cluster.server.apply(Kind::VolcanoGroup, "blue", "train", json!({"spec": spec}));
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), member("worker")));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(2_000);
+    assert!(cluster.reports()[0].ends_with("has 1 of the 2 pods that start together"));
+    cluster.create("ps", member("ps"));
+    let bound = cluster.run();
+    assert_eq!((bound.len(), bound[0].as_str()), (2, "ps"));
+}
+
+#[test]
+fn an_indexed_job_whose_pods_need_not_run_at_once_starts_pod_by_pod() {
+    let member = |at: usize| {
+        let labels = json!({"batch.kubernetes.io/job-name": "sweep",
+            "batch.kubernetes.io/job-completion-index": at.to_string()});
+        labelled(8, labels)
+    };
+    let kind = Kind::Workload(WorkloadKind::Job);
+    let job = |completions: u32| {
+        json!({"spec": {"parallelism": 2, "completions": completions,
+            "completionMode": "Indexed"}})
+    };
+    let mut cluster = Cluster::of(1);
+    cluster.server.apply(kind, "blue", "sweep", job(2));
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(at)));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.server.apply(kind, "blue", "sweep", job(9));
+    assert_eq!(cluster.run().len(), 1);
+}
