@@ -33,7 +33,8 @@ pub use facts::{
 };
 pub use finding::{Evidence, Finding, group};
 pub use moment::{
-    Demand, DeviceStates, Held, HeldState, MONTH_MS, Moment, NodeGpus, Slice, Units, device_states,
+    Demand, DeviceStates, Held, HeldState, MONTH_MS, Moment, NodeGpus, Part, Slice, Units,
+    device_states, node_parts,
 };
 pub use report::{NodePrice, Priced, Report, Rung, report};
 pub use suppress::{Suppression, SuppressionPolicy, suppress};

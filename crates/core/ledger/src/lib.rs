@@ -19,12 +19,14 @@
 //! | [`device_time`] | what each part of each device was over a period: free, held, active, idle, unknown |
 //! | [`signal`] | which exporter signal counts as active, and when none does |
 //! | [`split`] | a node's price split over its pods by named methods |
+//! | [`cost`] | a node's price as charges with one payer and one cause each |
 //! | `price` | GPU-time in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
 //! | `proportion` | splitting without losing a unit |
 
 mod assign;
 mod cause;
+pub mod cost;
 mod demand;
 pub mod device_time;
 mod idle_runs;

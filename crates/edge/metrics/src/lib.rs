@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`file`] | usage files (CSV) |
 //! | [`exporter`] | what GPU exporters say: device, holder, activity |
+//! | [`kube_state`] | what kube-state-metrics keeps of objects |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
@@ -13,6 +14,7 @@
 mod decimal;
 pub mod exporter;
 pub mod file;
+pub mod kube_state;
 pub mod prometheus;
 
 pub use decimal::parse_decimal;

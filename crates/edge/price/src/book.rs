@@ -5,6 +5,7 @@ use std::io::Read;
 
 use crate::error::PriceError;
 use crate::gpu_model::canonical_gpu_model;
+use crate::owned::OwnedMachine;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
 use crate::rank::{Question, best};
 use crate::table::{self, Row, Rows};
@@ -17,6 +18,7 @@ const WITHOUT_MODEL: &str = "*";
 #[derive(Clone, Debug, Default)]
 pub struct PriceBook {
     assumed: BTreeMap<String, Assumed>,
+    owned: BTreeMap<String, OwnedMachine>,
     overrides: Rows,
     built_in: Rows,
 }
@@ -72,6 +74,29 @@ impl PriceBook {
         Ok(self)
     }
 
+    /// Prices a model as a machine of one's own, wherever it stands. Beats price files; an assumed price beats
+    /// it.
+    ///
+    /// # Errors
+    /// If the machine has no GPU or no year, or if the model has one already.
+    pub fn with_owned(mut self, model: &str, machine: OwnedMachine) -> Result<Self, PriceError> {
+        let error = |problem: &str| PriceError::Owned {
+            model: model.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let name = canonical_gpu_model(model);
+        if name.is_empty() {
+            return Err(error("name a GPU model"));
+        }
+        if machine.gpus == 0 || machine.years == 0 {
+            return Err(error("a machine has at least one GPU and one year"));
+        }
+        match self.owned.insert(name, machine) {
+            None => Ok(self),
+            Some(_) => Err(error("it is there twice: keep one")),
+        }
+    }
+
     /// The price of one GPU-hour. `model` is a node's own label or any of its other names; none
     /// (or an empty one) is a node that states no model. `provider` and `region` are the names of
     /// the book, such as `aws` and `us-east-1`; where they are none, the default place is taken
@@ -96,6 +121,17 @@ impl PriceBook {
                 purchase,
             });
         }
+        if let Some(machine) = self.owned.get(name) {
+            return Price::Known(KnownPrice {
+                usd_micros_per_gpu_hour: machine.usd_micros_per_gpu_hour(),
+                origin: Origin::Owned,
+                source: machine.formula(),
+                as_of: None,
+                provider: None,
+                region: None,
+                purchase,
+            });
+        }
         let question = Question { provider, region, purchase };
         [(&self.overrides, Origin::Override), (&self.built_in, Origin::BuiltIn)]
             .into_iter()
@@ -114,7 +150,12 @@ impl PriceBook {
 
     /// The canonical names of all models with a price in any layer, in alphabetical order.
     pub fn gpu_models(&self) -> Vec<&str> {
-        let names = self.assumed.keys().chain(self.overrides.keys()).chain(self.built_in.keys());
+        let names = self
+            .assumed
+            .keys()
+            .chain(self.owned.keys())
+            .chain(self.overrides.keys())
+            .chain(self.built_in.keys());
         let mut names: Vec<&str> =
             names.map(String::as_str).filter(|name| *name != WITHOUT_MODEL).collect();
         names.sort_unstable();

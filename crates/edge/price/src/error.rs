@@ -35,6 +35,14 @@ pub enum PriceError {
         /// What the reader says.
         source: csv::Error,
     },
+    /// A machine of one's own.
+    #[error("own machine for `{model}`: {problem}")]
+    Owned {
+        /// The model as the user wrote it.
+        model: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A price from the command line.
     #[error("assumed GPU price for `{model}`: {problem}")]
     Assumed {

@@ -7,7 +7,7 @@
 //! [`Price::Unknown`], never zero.
 //!
 //! # Which price is chosen
-//! 1. Layers: assumed (command line) before override (file) before built in.
+//! 1. Layers: assumed (command line) before owned (settings) before override (file) before built in.
 //! 2. Inside a layer, only rows that agree with everything the caller named; a row that leaves a
 //!    place open agrees with every place. The most specific agreeing row wins.
 //! 3. Where the caller named no provider or no region, the default places are tried in the order
@@ -25,6 +25,7 @@
 mod book;
 mod error;
 mod gpu_model;
+mod owned;
 mod place;
 mod price;
 mod rank;
@@ -34,7 +35,8 @@ mod usd;
 pub use book::PriceBook;
 pub use error::PriceError;
 pub use gpu_model::canonical_gpu_model;
-pub use place::{NodePlace, node_place};
+pub use owned::OwnedMachine;
+pub use place::{NodePlace, node_place, place_labels};
 pub use price::{KnownPrice, Origin, Price, Purchase};
 pub use rank::DEFAULT_PLACES;
 pub use usd::{MAX_USD_MICROS_PER_GPU_HOUR, format_usd_micros, parse_usd_micros};

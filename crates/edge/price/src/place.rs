@@ -40,6 +40,15 @@ const PURCHASES: [(&str, &str, Purchase); 7] = [
     ("kubernetes.azure.com/scalesetpriority", "spot", Purchase::Spot),
 ];
 
+/// Labels that say something about a node's price, as they are written on nodes; for readers that must ask for
+/// labels by name.
+pub fn place_labels() -> impl Iterator<Item = &'static str> {
+    // Keys are compared without case; this one is written with a capital.
+    let written = ["eks.amazonaws.com/capacityType"];
+    let bought = PURCHASES.iter().map(|(key, ..)| *key);
+    REGION.into_iter().chain(INSTANCE_TYPE).chain(bought).chain(written)
+}
+
 /// Reads the place of a node. `provider_id` is its `spec.providerID`, which may be empty.
 pub fn node_place(labels: &BTreeMap<String, String>, provider_id: &str) -> NodePlace {
     let by_id = PROVIDERS.iter().find(|(_, scheme, _)| provider_id.starts_with(scheme));

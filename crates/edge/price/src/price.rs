@@ -47,6 +47,8 @@ pub enum Origin {
     BuiltIn,
     /// A row of the user's price file.
     Override,
+    /// A machine that was bought.
+    Owned,
     /// A stand-in from the command line; reports call it assumed.
     Assumed,
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Origin {
         f.write_str(match self {
             Self::BuiltIn => "built in",
             Self::Override => "override",
+            Self::Owned => "owned",
             Self::Assumed => "assumed",
         })
     }

@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceInterval, Span};
 use dovetail_ledger::{FreeCause, what_is_free};
-use dovetail_model::Snapshot;
+use dovetail_model::{Condition, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
 use crate::claim::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
-use parts::{Part, parts_of};
+pub use parts::Part;
+use parts::parts_of;
 
 /// A month has 30 days, as everywhere in dovetail.
 pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
@@ -126,34 +127,49 @@ pub struct DeviceStates {
 /// Milli-GPU by node and cause, for one resource; units count 1000 each.
 pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
 
-/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
-/// each device is.
+/// What the GPUs of each node are, in the order of [`Moment::nodes`]; the parts of a node are all its GPUs.
 ///
 /// # Errors
 /// A world that the engine does not take, which is a bug of whoever made it.
-pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
-    facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
+pub fn node_parts(facts: &Facts, moment: &Moment) -> Result<Vec<Vec<Part>>, EngineError> {
     let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
     for demand in &moment.demand {
         causes.insert(&demand.resource, causes_of(&demand.world)?);
     }
     let waiting_gangs = waiting_gangs(facts, moment);
-    let mut held: BTreeMap<&str, Vec<&Held>> = BTreeMap::new();
-    for one in &moment.held {
-        held.entry(&one.node).or_default().push(one);
+    let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
+    for (place, one) in moment.held.iter().enumerate() {
+        held.entry(&one.node).or_default().push((place, one));
     }
+    let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition));
+    let conditions: BTreeMap<&str, Condition> = nodes.collect();
+    let parts = moment.nodes.iter().map(|gpus| {
+        // A node that is not among the facts has no condition that anybody knows.
+        let condition = conditions.get(&*gpus.node).copied().unwrap_or_default();
+        let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
+        parts_of(gpus, condition, held, &causes, &waiting_gangs)
+    });
+    Ok(parts.collect())
+}
+
+/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
+/// each device is.
+///
+/// # Errors
+/// As [`node_parts`].
+pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
+    facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
+    let parts = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     let mut states = DeviceStates::default();
-    for (number, gpus) in moment.nodes.iter().enumerate() {
+    for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
         let first = states.node_of.len() as u32;
         node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
         states.node_of.extend(node.devices.iter().map(|_| number));
-        let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
-        let parts = parts_of(gpus, node.node.condition, held, &causes, &waiting_gangs);
-        cut(&parts, first, facts.period, &mut states.intervals);
+        cut(&parts, moment, first, facts.period, &mut states.intervals);
     }
     Ok(states)
 }
@@ -191,22 +207,18 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     waits.map(|(number, _)| number).collect()
 }
 
-/// Lays parts one behind the other on devices.
-fn cut(parts: &[Part], first: u32, span: Span, intervals: &mut Vec<DeviceWaste>) {
+/// Lays parts one behind the other on devices; holders are workloads by their number.
+fn cut(parts: &[Part], moment: &Moment, first: u32, span: Span, intervals: &mut Vec<DeviceWaste>) {
     const WHOLE: i64 = dovetail_model::device::WHOLE_DEVICE_MILLI;
     let mut at_milli = 0;
     for part in parts {
+        let holder = part.held.map(|place| moment.held[place].workload as u32);
         let mut left = part.gpu_milli;
         while left > 0 {
             let device = first + (at_milli / WHOLE) as u32;
             let gpu_milli = left.min(WHOLE - at_milli % WHOLE);
-            let interval = DeviceInterval {
-                span,
-                gpu_milli,
-                state: part.state,
-                holder: part.holder,
-                signal: None,
-            };
+            let interval =
+                DeviceInterval { span, gpu_milli, state: part.state, holder, signal: None };
             intervals.push(DeviceWaste { device, interval, usd_micros_per_gpu_hour: None });
             (left, at_milli) = (left - gpu_milli, at_milli + gpu_milli);
         }

@@ -9,25 +9,27 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::{Causes, Held, HeldState, NodeGpus, Units};
 
-/// A part of a node's GPUs.
+/// A part of a node's GPUs at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) gpu_milli: i64,
-    pub(super) state: DeviceState,
-    /// Number of the workload that holds it.
-    pub(super) holder: Option<u32>,
+pub struct Part {
+    /// How much, in milli-GPU.
+    pub gpu_milli: i64,
+    /// What it is.
+    pub state: DeviceState,
+    /// Place in [`super::Moment::held`] of who holds it.
+    pub held: Option<usize>,
 }
 
 /// Everything that the GPUs of a node are; the parts sum to its GPUs.
 pub(super) fn parts_of(
     node: &NodeGpus,
     condition: Condition,
-    held: &[&Held],
+    held: &[(usize, &Held)],
     causes: &BTreeMap<&str, Causes>,
     waiting_gangs: &BTreeSet<usize>,
 ) -> Vec<Part> {
     let all_milli = node.gpus.max(0) * WHOLE_DEVICE_MILLI;
-    let plain = |gpu_milli, state| Part { gpu_milli, state, holder: None };
+    let plain = |gpu_milli, state| Part { gpu_milli, state, held: None };
     if condition == Condition::NotReady {
         return vec![plain(all_milli, DeviceState::Unavailable)];
     }
@@ -35,11 +37,10 @@ pub(super) fn parts_of(
     let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable)];
     for units in &node.units {
         let mut taken = 0;
-        for held in held.iter().filter(|held| held.resource == units.resource) {
+        for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
             let gpu_milli = between(units, taken, taken + held.units);
             let state = state_of(held, waiting_gangs.contains(&held.workload));
-            let holder = Some(held.workload as u32);
-            parts.push(Part { gpu_milli, state, holder });
+            parts.push(Part { gpu_milli, state, held: Some(*place) });
             taken += held.units;
         }
         let of_node = causes.get(&*units.resource).and_then(|causes| causes.get(&node.node));
@@ -58,7 +59,7 @@ fn free_parts(
     let free = |from, to, cause| Part {
         gpu_milli: between(units, from, to),
         state: DeviceState::Free(cause),
-        holder: None,
+        held: None,
     };
     let cause = match condition {
         Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
@@ -99,7 +100,7 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
 fn fill(parts: Vec<Part>, all_milli: i64) -> Vec<Part> {
     let mut left = all_milli;
     let mut filled: Vec<Part> = Vec::with_capacity(parts.len() + 1);
-    let unspoken = Part { gpu_milli: all_milli, state: DeviceState::Free(None), holder: None };
+    let unspoken = Part { gpu_milli: all_milli, state: DeviceState::Free(None), held: None };
     for mut part in parts.into_iter().chain([unspoken]) {
         part.gpu_milli = part.gpu_milli.clamp(0, left);
         left -= part.gpu_milli;

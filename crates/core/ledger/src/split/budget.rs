@@ -9,12 +9,15 @@ use super::node::{ByResource, ListPrices, NodeCost, SplitError};
 const MILLI: i128 = 1000;
 const BYTES_PER_GIB: i128 = 1 << 30;
 
+/// A century; no bill is longer.
+const LONGEST_MS: u64 = 3_200_000_000_000;
+
 /// What each resource of the node carries; the three sum to the price.
 pub(crate) fn budgets(
     method: SplitMethod,
     node: &NodeCost,
 ) -> Result<ByResource<Money>, SplitError> {
-    let (offered, price) = (node.offered, node.price);
+    let (offered, price) = (node.offered.capped(), node.price);
     if price < Money::ZERO {
         return Err(SplitError::NegativePrice { price });
     }
@@ -45,7 +48,7 @@ pub(crate) fn budgets(
     if weights.as_list().iter().sum::<i128>() == 0 {
         return Err(SplitError::NothingOffered);
     }
-    let parts = split(price, &weights.as_list());
+    let parts = split_money(price, &weights.as_list());
     Ok(ByResource { cpu: parts[0], memory: parts[1], gpu: parts[2] })
 }
 
@@ -54,16 +57,47 @@ pub(crate) fn budgets(
 fn residual(node: &NodeCost) -> Result<ByResource<i128>, SplitError> {
     let prices = node.list_prices.ok_or(SplitError::UnknownListPrices)?;
     let ListPrices { usd_micros_per_vcpu_hour, usd_micros_per_gib_hour } = prices;
-    let offered = node.offered;
-    let vcpu = i128::from(offered.cpu_milli) * BYTES_PER_GIB * i128::from(usd_micros_per_vcpu_hour);
-    let gib = i128::from(offered.memory_bytes) * MILLI * i128::from(usd_micros_per_gib_hour);
-    // Micro-dollars an hour × 1000 × 2^30, over the period in hours.
-    let scale = MILLI * BYTES_PER_GIB;
-    let of_period = |amount: i128| {
-        let divisor = scale * 3_600_000;
-        (amount * i128::from(node.period_ms) + divisor / 2) / divisor
+    let offered = node.offered.capped();
+    // Amount × micro-dollars an hour × ms, over the units of the amount in an hour.
+    let of_period = |amount: u64, usd_micros: u32, units: i128| {
+        let product = i128::from(amount)
+            * i128::from(usd_micros)
+            * i128::from(node.period_ms.min(LONGEST_MS));
+        let divisor = units * 3_600_000;
+        (product + divisor / 2) / divisor
     };
-    let (cpu, memory) = (of_period(vcpu), of_period(gib));
+    let cpu = of_period(offered.cpu_milli, usd_micros_per_vcpu_hour, MILLI);
+    let memory = of_period(offered.memory_bytes, usd_micros_per_gib_hour, BYTES_PER_GIB);
     let rest = i128::from(node.price.usd_micros) - cpu - memory;
     Ok(ByResource { cpu, memory, gpu: if offered.gpu_milli > 0 { rest.max(0) } else { 0 } })
+}
+
+/// A budget by what each has of a resource, and what is left of it because nobody has it. Where more is had
+/// than offered, all of it is paid; where nobody has anything and nothing is offered, all is left.
+pub(crate) fn share_out(budget: Money, has: &[i128], offered: i128) -> (Vec<Money>, Money) {
+    let taken: i128 = has.iter().sum();
+    let mut weights = has.to_vec();
+    weights.push((offered - taken).max(0));
+    if weights.iter().all(|weight| *weight == 0) {
+        return (vec![Money::ZERO; has.len()], budget);
+    }
+    let mut parts = split_money(budget, &weights);
+    let left = parts.pop().unwrap_or(Money::ZERO);
+    (parts, left)
+}
+
+/// Splits money by weights of any size: those beyond what can be multiplied exactly are cut alike, far below
+/// a micro-dollar.
+pub(crate) fn split_money(total: Money, weights: &[i128]) -> Vec<Money> {
+    const BITS: u32 = 126;
+    let bits = |number: u128| u128::BITS - number.leading_zeros();
+    let sum = weights.iter().fold(0_u128, |sum, weight| sum.saturating_add(weight.unsigned_abs()));
+    let needed = bits(sum) + bits(u128::from(total.usd_micros.unsigned_abs()));
+    match needed.saturating_sub(BITS) {
+        0 => split(total, weights),
+        excess => {
+            let cut: Vec<i128> = weights.iter().map(|weight| weight >> excess).collect();
+            split(total, &cut)
+        }
+    }
 }

@@ -26,6 +26,7 @@ mod node;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use budget::{budgets, share_out, split_money};
 pub use headline::{Headline, headline};
 pub use method::SplitMethod;
 pub use node::{

@@ -3,12 +3,16 @@
 use std::ops::{Add, AddAssign};
 
 use dovetail_model::Money;
-use dovetail_model::money::split;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::budget::budgets;
+use super::budget::{budgets, share_out, split_money};
 use super::method::SplitMethod;
+
+/// A million vCPUs, a PiB and a million GPUs.
+const MOST_CPU_MILLI: u64 = 1_000_000_000;
+const MOST_MEMORY_BYTES: u64 = 1 << 50;
+const MOST_GPU_MILLI: u64 = 1_000_000_000;
 
 /// Splits what a node cost over its pods; the parts are the price to the micro-dollar.
 ///
@@ -22,25 +26,18 @@ pub fn split_node(
 ) -> Result<NodeSplit, SplitError> {
     let budgets = budgets(method, node)?;
     let has: Vec<[u64; 3]> = pods.iter().map(|pod| pod.charged().as_list()).collect();
-    let (offered, budgets) = (node.offered.as_list(), budgets.as_list());
+    let (offered, budgets) = (node.offered.capped().as_list(), budgets.as_list());
     let mut costs = vec![PodCost::default(); pods.len()];
     let mut left = [Money::ZERO; 3];
     for resource in 0..3 {
-        let mut weights: Vec<i128> = has.iter().map(|has| i128::from(has[resource])).collect();
-        let taken: i128 = weights.iter().sum();
-        weights.push((i128::from(offered[resource]) - taken).max(0));
-        if weights.iter().all(|weight| *weight == 0) {
-            left[resource] = budgets[resource];
-            continue;
-        }
-        let mut parts = split(budgets[resource], &weights);
-        left[resource] = parts.pop().unwrap_or(Money::ZERO);
+        let weights: Vec<i128> = has.iter().map(|has| i128::from(has[resource])).collect();
+        let (parts, unpaid) = share_out(budgets[resource], &weights, i128::from(offered[resource]));
+        left[resource] = unpaid;
         for (cost, part) in costs.iter_mut().zip(parts) {
             *cost.of_resource.at(resource) += part;
         }
-        if unused == Unused::Distributed && taken > 0 {
-            weights.pop();
-            let parts = split(std::mem::take(&mut left[resource]), &weights);
+        if unused == Unused::Distributed && weights.iter().any(|weight| *weight > 0) {
+            let parts = split_money(std::mem::take(&mut left[resource]), &weights);
             costs.iter_mut().zip(parts).for_each(|(cost, part)| cost.of_unused += part);
         }
     }
@@ -91,6 +88,15 @@ pub struct NodeParts {
 impl NodeParts {
     fn as_list(self) -> [u64; 3] {
         [self.cpu_milli, self.memory_bytes, self.gpu_milli]
+    }
+
+    /// No node has more: what claims to is a slip, and sums stay within their bits.
+    pub(crate) fn capped(self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.min(MOST_CPU_MILLI),
+            memory_bytes: self.memory_bytes.min(MOST_MEMORY_BYTES),
+            gpu_milli: self.gpu_milli.min(MOST_GPU_MILLI),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Connections to the API server, kept apart by purpose: a flood of events or statuses must delay
 //! neither a bind nor a renewal of the leadership.
 
+mod lists;
 mod request;
 
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use kube::{Client, Config};
 use thiserror::Error;
 
+pub use lists::{ListError, Lists, PAGE, read_lists};
 pub(crate) use request::{Answered, NoAnswer, message, send};
 
 /// One client per purpose, each with connections of its own.

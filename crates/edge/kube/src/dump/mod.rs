@@ -4,12 +4,18 @@
 //! one object at a time, so memory does not depend on the size of a file. What is no JSON ends the reading
 //! with file, line and column; an object that cannot be understood is skipped, and told apart from the
 //! others.
+//!
+//! A [`Keeper`] says what of an object is needed at all; [`Names`] replace what it is called.
 
+mod anonymous;
+mod keep;
 mod reader;
 mod source;
 
+pub use anonymous::{Names, NamesError};
+pub use keep::Keeper;
 pub use reader::{MAX_OBJECT_BYTES, RawObject, Sink, read_objects};
-pub use source::{read_file, read_paths};
+pub use source::{COLLECTION, collected_at, dump_files, read_file, read_paths};
 
 use std::path::PathBuf;
 

@@ -1,13 +1,17 @@
 //! Files and folders with dumps.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
 
 use super::DumpError;
 use super::reader::{Sink, read_objects};
+
+/// Kind of the object with which a collection begins and ends.
+pub const COLLECTION: &str = "Collection";
 
 /// The first bytes of a gzip stream.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -22,20 +26,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 pub fn read_paths(paths: &[PathBuf], sink: &mut dyn Sink) -> Result<u64, DumpError> {
     let mut objects = 0;
     for path in paths {
-        if !path.is_dir() {
-            objects += read_file(path, sink)?;
-            continue;
-        }
-        let io = |source| DumpError::Io { path: path.clone(), source };
-        let entries = fs::read_dir(path).map_err(io)?;
-        let mut files: Vec<PathBuf> =
-            entries.map(|entry| Ok(entry.map_err(io)?.path())).collect::<Result<_, _>>()?;
-        files.retain(|file| file.is_file() && could_be_dump(file));
-        files.sort();
-        if files.is_empty() {
-            return Err(DumpError::NothingThere { path: path.clone() });
-        }
-        for file in files {
+        for file in dump_files(path)? {
             objects += read_file(&file, sink)?;
         }
     }
@@ -55,6 +46,51 @@ pub fn read_file(path: &Path, sink: &mut dyn Sink) -> Result<u64, DumpError> {
         return read_objects(plain, &name, sink);
     }
     read_objects(input, &name, sink)
+}
+
+/// When a collection was made, in ms since 1970, if a file is one: its first line says so.
+///
+/// # Errors
+/// A file that cannot be opened or read.
+pub fn collected_at(path: &Path) -> Result<Option<u64>, DumpError> {
+    const LONGEST_LINE: u64 = 4096;
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct First {
+        kind: String,
+        collected_at: jiff::Timestamp,
+    }
+    let io = |source| DumpError::Io { path: path.to_owned(), source };
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(io)?);
+    let is_gzip = input.fill_buf().map_err(io)?.starts_with(&GZIP);
+    let input: Box<dyn Read> =
+        if is_gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) };
+    let mut line = Vec::new();
+    // Whatever is wrong with the file is told by who reads it.
+    let _ = BufReader::new(input.take(LONGEST_LINE)).read_until(b'\n', &mut line);
+    let first: Option<First> = serde_json::from_slice(&line).ok();
+    let at = first.filter(|first| first.kind == COLLECTION).map(|first| first.collected_at);
+    Ok(at.and_then(|at| u64::try_from(at.as_millisecond()).ok()))
+}
+
+/// Files of a folder that could be dumps, in order of their names; a file is itself.
+///
+/// # Errors
+/// A folder that cannot be read, or that has none.
+pub fn dump_files(path: &Path) -> Result<Vec<PathBuf>, DumpError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let io = |source| DumpError::Io { path: path.to_owned(), source };
+    let entries = fs::read_dir(path).map_err(io)?;
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry.map_err(io)?.path())).collect::<Result<_, _>>()?;
+    files.retain(|file| file.is_file() && could_be_dump(file));
+    files.sort();
+    match files.is_empty() {
+        true => Err(DumpError::NothingThere { path: path.to_owned() }),
+        false => Ok(files),
+    }
 }
 
 fn could_be_dump(path: &Path) -> bool {

@@ -144,7 +144,7 @@ impl ClusterObjects {
 }
 
 /// Whether objects of a kind are policies that look at others before they are let in.
-fn is_policy(kind: &str, api_version: &str) -> bool {
+pub(crate) fn is_policy(kind: &str, api_version: &str) -> bool {
     // The GPU operator has a ClusterPolicy of its own, which lets nothing in or out.
     let is_operators = api_version.starts_with("nvidia.com/");
     let in_group = POLICY_GROUPS.iter().any(|group| api_version.starts_with(group));
@@ -152,7 +152,7 @@ fn is_policy(kind: &str, api_version: &str) -> bool {
 }
 
 /// Whether a policy has anything to do with GPUs.
-fn speaks_of_gpus(policy: &str) -> bool {
+pub(crate) fn speaks_of_gpus(policy: &str) -> bool {
     let text = policy.to_lowercase();
     GPU_WORDS.iter().any(|word| text.contains(word))
 }

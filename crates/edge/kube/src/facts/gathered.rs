@@ -11,6 +11,7 @@ use super::demand::worlds;
 use super::inventory::Inventory;
 use super::pods::same_but_labels;
 use super::template::owned;
+use super::tenant::Tenant;
 use super::unseen::Unseen;
 use crate::dump::Skipped;
 
@@ -26,6 +27,10 @@ pub struct Gathered {
     pub moment: Moment,
     /// `spec.providerID` by node, as far as set.
     pub provider_ids: BTreeMap<String, String>,
+    /// Pods on nodes, where they were asked for.
+    pub tenants: Vec<Tenant>,
+    /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
+    pub cluster_uid: String,
     /// Objects by kind.
     pub kinds: BTreeMap<String, u64>,
     /// What could not be seen.
@@ -49,7 +54,16 @@ pub struct Unjudged {
 
 impl Inventory {
     /// Facts about all objects so far. `team_labels` name the team.
-    pub fn facts(mut self, team_labels: BTreeSet<String>) -> Gathered {
+    pub fn facts(self, team_labels: BTreeSet<String>) -> Gathered {
+        self.facts_and_tenants(team_labels, None)
+    }
+
+    /// Facts about all objects so far, and all pods on nodes with these of their labels.
+    pub fn facts_and_tenants(
+        mut self,
+        team_labels: BTreeSet<String>,
+        tenant_labels: Option<&BTreeSet<String>>,
+    ) -> Gathered {
         let unseen = self.unseen();
         let mut provider_ids = BTreeMap::new();
         let mut facts = Facts {
@@ -72,11 +86,25 @@ impl Inventory {
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let held = self.held(&facts, &of_group);
+        let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
+        let system = self.namespaces.get("kube-system");
+        let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
         let (demand, unjudged) = worlds(self, &facts.nodes);
         let moment = Moment { nodes: gpus, held, demand };
-        Gathered { facts, moment, provider_ids, kinds, unseen, unjudged, skipped, skipped_count }
+        Gathered {
+            facts,
+            moment,
+            provider_ids,
+            tenants: tenants.unwrap_or_default(),
+            cluster_uid,
+            kinds,
+            unseen,
+            unjudged,
+            skipped,
+            skipped_count,
+        }
     }
 
     fn gpu_policy(&self) -> Option<bool> {

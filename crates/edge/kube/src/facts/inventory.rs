@@ -9,7 +9,8 @@ use super::detail::{NodeDetail, PodDetail};
 use super::node::{ReadNode, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
-use crate::dump::{RawObject, Sink, Skipped};
+use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
+use crate::object::json::nullable;
 use crate::object::{Kind, Namespace, Node, Object, Pod, read};
 
 /// Labels that name a team where nobody says which do.
@@ -74,6 +75,10 @@ impl Inventory {
                 let namespace: Namespace = read("Namespace", json).map_err(strange)?;
                 self.namespaces.insert(raw.name.to_owned(), namespace);
             }
+            COLLECTION if raw.api_version.starts_with("dovetail.dev/") => {
+                let collection: Collection = lenient(raw)?;
+                self.complete.extend(collection.complete);
+            }
             kind if self.cluster.wants(kind, raw.api_version) => self.cluster.add(raw)?,
             kind => match watched(kind, raw.api_version) {
                 // It may own pods, too.
@@ -115,6 +120,14 @@ impl Sink for Inventory {
             self.skipped.push(skipped);
         }
     }
+}
+
+/// What a collection says of itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Collection {
+    #[serde(deserialize_with = "nullable")]
+    complete: Vec<String>,
 }
 
 /// Reads a part of an object; what is wrong is told with its path.

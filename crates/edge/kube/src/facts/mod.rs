@@ -5,7 +5,7 @@
 //! could not be seen. Neither knows where the objects come from.
 
 mod class;
-mod cluster;
+pub(crate) mod cluster;
 mod demand;
 mod detail;
 mod gathered;
@@ -14,8 +14,11 @@ mod node;
 mod owner;
 mod pods;
 mod template;
+mod tenant;
 mod unseen;
 
 pub use gathered::{Gathered, Unjudged};
 pub use inventory::{Inventory, TEAM_LABELS};
+pub use node::POOL_LABELS;
+pub use tenant::Tenant;
 pub use unseen::Unseen;

@@ -20,7 +20,7 @@ const MODEL_LABELS: [&str; 6] = [
 ];
 
 /// Labels that name the node's pool, and the kind of object that a person edits.
-const POOL_LABELS: [(&str, &str); 7] = [
+pub const POOL_LABELS: [(&str, &str); 7] = [
     ("karpenter.sh/nodepool", "NodePool"),
     ("karpenter.sh/provisioner-name", "Provisioner"),
     ("eks.amazonaws.com/nodegroup", "EKSNodegroup"),

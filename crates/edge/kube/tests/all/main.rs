@@ -13,6 +13,7 @@ mod gangs;
 mod held;
 mod history;
 mod lead;
+mod lists;
 mod memory;
 mod objects;
 mod rights;

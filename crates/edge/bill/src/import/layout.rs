@@ -1,0 +1,109 @@
+//! Which columns of a file hold what.
+
+use csv::StringRecord;
+
+/// Places of columns.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) resource: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The first of these that says something is the cost of a line; by kind of line where that matters.
+    pub(super) costs: Vec<Cost>,
+    /// Column with the kind of line.
+    pub(super) kind: Option<usize>,
+    /// Kinds that are machine time.
+    pub(super) usage: &'static [&'static str],
+    /// Columns that say, where they are not empty, that the line splits another one.
+    pub(super) parent: Option<usize>,
+    pub(super) currency: Option<usize>,
+}
+
+/// A column with costs.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) column: usize,
+    /// Only for lines of this kind.
+    pub(super) kind: Option<&'static str>,
+}
+
+/// Kinds of AWS lines that are machine time.
+const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"];
+
+/// Amortised costs of AWS by kind of line.
+const AWS_COSTS: [(&str, Option<&str>); 3] = [
+    ("reservation/EffectiveCost", Some("DiscountedUsage")),
+    ("savingsPlan/SavingsPlanEffectiveCost", Some("SavingsPlanCoveredUsage")),
+    ("lineItem/UnblendedCost", None),
+];
+
+impl Layout {
+    /// The layout of a header.
+    ///
+    /// # Errors
+    /// What is missing for either form.
+    pub(super) fn of(header: &StringRecord) -> Result<Self, String> {
+        let place = |name: &str| header.iter().position(|column| column == name);
+        if place("ChargePeriodStart").is_some() {
+            let need = |name: &str| place(name).ok_or_else(|| missing("FOCUS", name));
+            let cost = place("EffectiveCost").or_else(|| place("BilledCost"));
+            return Ok(Self {
+                resource: need("ResourceId")?,
+                from: need("ChargePeriodStart")?,
+                to: need("ChargePeriodEnd")?,
+                costs: vec![Cost {
+                    column: cost.ok_or_else(|| missing("FOCUS", "EffectiveCost"))?,
+                    kind: None,
+                }],
+                kind: place("ChargeCategory"),
+                usage: &["Usage"],
+                parent: place("AllocatedResourceId"),
+                currency: place("BillingCurrency"),
+            });
+        }
+        // Older reports write `lineItem/ResourceId`, newer ones `line_item_resource_id`.
+        let aws = |name: &str| place(name).or_else(|| place(&snake(name)));
+        if aws("lineItem/ResourceId").is_none() {
+            return Err("neither a FOCUS file (ResourceId, ChargePeriodStart, EffectiveCost, …) nor an AWS cost \
+                        and usage report (lineItem/ResourceId, …): export one of them as CSV"
+                .to_owned());
+        }
+        let need = |name: &str| aws(name).ok_or_else(|| missing("an AWS report", name));
+        let costs = AWS_COSTS.iter();
+        let costs = costs.filter_map(|(name, kind)| Some(Cost { column: aws(name)?, kind: *kind }));
+        let costs: Vec<Cost> = costs.collect();
+        need("lineItem/UnblendedCost")?;
+        Ok(Self {
+            resource: need("lineItem/ResourceId")?,
+            from: need("lineItem/UsageStartDate")?,
+            to: need("lineItem/UsageEndDate")?,
+            costs,
+            kind: Some(need("lineItem/LineItemType")?),
+            usage: &AWS_USAGE,
+            parent: aws("splitLineItem/ParentResourceId"),
+            currency: aws("lineItem/CurrencyCode"),
+        })
+    }
+}
+
+fn missing(form: &str, name: &str) -> String {
+    format!("column `{name}` of {form} is missing: export the file with it")
+}
+
+/// `lineItem/UsageStartDate` as `line_item_usage_start_date`.
+fn snake(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 8);
+    for letter in name.chars() {
+        match letter {
+            '/' => text.push('_'),
+            letter if letter.is_ascii_uppercase() => {
+                if !text.is_empty() && !text.ends_with('_') {
+                    text.push('_');
+                }
+                text.push(letter.to_ascii_lowercase());
+            }
+            letter => text.push(letter),
+        }
+    }
+    text
+}

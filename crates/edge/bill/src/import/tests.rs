@@ -1,0 +1,106 @@
+use dovetail_model::Money;
+
+use super::*;
+
+const HOUR_MS: u64 = 3_600_000;
+/// 2026-11-20T10:00:00Z.
+const TEN_MS: u64 = 1_795_168_800_000;
+
+fn machines() -> Machines {
+    Machines::new([("aws:///us-east-1a/i-1", 0), ("aws:///us-east-1a/i-2", 1)])
+}
+
+fn bill(text: &str) -> Bill {
+    super::read(text.as_bytes(), "bill.csv", &machines()).unwrap()
+}
+
+const FOCUS: &str = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ChargeCategory,BillingCurrency,AllocatedResourceId
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,33.024,Usage,USD,
+i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0,33.0240000001,Usage,USD,
+arn:aws:ec2:us-east-1:1:instance/i-2,2026-11-20T00:00:00Z,2026-11-21T00:00:00Z,9,24,Usage,USD,
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,1,Usage,USD,pod-a
+i-3,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,5,5,Usage,USD,
+,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,7,7,Tax,USD,
+";
+
+#[test]
+fn lines_are_matched_by_machine_and_what_is_not_is_listed() {
+    let bill = bill(FOCUS);
+    assert_eq!(bill.cost(0, TEN_MS, TEN_MS + 2 * HOUR_MS), Some(Money::micros(66_048_000)));
+    // Half an hour of the first line; a quarter of a day at $24.
+    assert_eq!(
+        bill.cost(0, TEN_MS + HOUR_MS / 2, TEN_MS + HOUR_MS),
+        Some(Money::micros(16_512_000))
+    );
+    assert_eq!(bill.cost(1, TEN_MS, TEN_MS + 6 * HOUR_MS), Some(Money::micros(6_000_000)));
+    assert_eq!(bill.cost(1, TEN_MS + 48 * HOUR_MS, TEN_MS + 49 * HOUR_MS), None);
+    assert_eq!(bill.run_rate(0, HOUR_MS), Some(Money::micros(33_024_000)));
+    assert_eq!(bill.run_rate(1, 10 * HOUR_MS), Some(Money::micros(10_000_000)));
+    assert_eq!((bill.lines, bill.split_lines, bill.other_lines), (6, 1, 1));
+    assert_eq!(bill.unmatched(), [("i-3", 1, Money::micros(5_000_000))]);
+    assert_eq!(bill.currency.as_deref(), Some("USD"));
+}
+
+/// A report of AWS: bought on demand, from a reservation and under a savings plan, with rows of pods.
+#[test]
+fn aws_reports_of_both_generations_are_amortised_and_their_pods_left_out() {
+    let old = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,lineItem/CurrencyCode,reservation/EffectiveCost,savingsPlan/SavingsPlanEffectiveCost,splitLineItem/ParentResourceId,splitLineItem/SplitCost
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55.04,USD,,,,
+DiscountedUsage,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0,USD,30.5,,,
+SavingsPlanCoveredUsage,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,55.04,USD,,2.75E1,,
+Usage,arn:aws:eks:us-east-1:1:pod/c/ns/p/u,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,,USD,,,i-1,12.5
+SavingsPlanNegation,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,-55.04,USD,,,,
+";
+    let header = old.lines().next().unwrap();
+    let names: Vec<String> = header
+        .split(',')
+        .map(|name| {
+            let spaced: String = name
+                .replace('/', "_")
+                .chars()
+                .flat_map(|c| {
+                    if c.is_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] }
+                })
+                .collect();
+            spaced.replace("__", "_")
+        })
+        .collect();
+    let new = old.replace(header, &names.join(",")).replace("T10:00:00Z", " 10:00:00.000");
+    assert!(new.starts_with("line_item_line_item_type,line_item_resource_id,"), "{new}");
+    for text in [old, &new] {
+        let bill = bill(text);
+        let hours = [0, 1, 2].map(|hour| TEN_MS + hour * HOUR_MS);
+        let costs = hours.map(|from| bill.cost(0, from, from + HOUR_MS).unwrap().usd_micros);
+        assert_eq!(costs, [55_040_000, 30_500_000, 27_500_000]);
+        assert_eq!((bill.split_lines, bill.other_lines), (1, 1));
+        assert!(bill.unmatched().is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_place() {
+    for (from, to, told) in [
+        ("ResourceId,", "Resource,", "bill.csv:1: column `ResourceId` of FOCUS is missing"),
+        ("ChargePeriodStart", "Start", "bill.csv:1: neither a FOCUS file"),
+        ("33.024,", "33 USD,", "bill.csv:2: column `EffectiveCost`: `33 USD` is no amount"),
+        ("33.024,", "1e400,", "bill.csv:2: column `EffectiveCost`"),
+        ("2026-11-20T12:00:00Z", "noon", "bill.csv:3: column `ChargePeriodEnd`: `noon` is no time"),
+        (
+            "2026-11-20T11:00:00Z,0",
+            "2026-11-20T09:00:00Z,0",
+            "bill.csv:2: column `ChargePeriodEnd`: it ends",
+        ),
+        ("Usage,USD,\narn", "Usage,EUR,\narn", "column `BillingCurrency`: EUR beside USD"),
+        ("i-3,", "i-3,,", "bill.csv:6: "),
+    ] {
+        let bad = FOCUS.replacen(from, to, 1);
+        assert_ne!(bad, FOCUS, "{from}");
+        let error = super::read(bad.as_bytes(), "bill.csv", &machines()).unwrap_err().to_string();
+        assert!(error.contains(told), "{from}: {error}");
+    }
+    let not_text = [FOCUS.as_bytes(), b"\xff,,,,,,,\n"].concat();
+    let error = super::read(&not_text[..], "bill.csv", &machines()).unwrap_err().to_string();
+    assert!(error.starts_with("bill.csv:8: "), "{error}");
+}

@@ -1,0 +1,27 @@
+//! What kube-state-metrics keeps of objects, also of those that are gone: who owned which pod, which labels it
+//! had, what nodes offered, how much CPU and memory was kept for whom.
+//!
+//! Label names are written as Prometheus allows (`kueue.x-k8s.io/queue-name` is
+//! `label_kueue_x_k8s_io_queue_name`), and kube-state-metrics keeps only labels that its operator allowed
+//! (`--metric-labels-allowlist`): what is not there is unknown.
+
+mod read;
+
+pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, label};
+
+/// The query for a table of objects as they were last seen in a window before its moment.
+pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
+    format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1))
+}
+
+/// The query for what was kept of a resource (`cpu`, `memory`) over a window before its moment, by pod: the sum
+/// of one value for each step; a value is in cores or bytes. Pods that are over keep nothing.
+pub fn kept_over(resource: &str, window_ms: u64, step_ms: u64) -> String {
+    format!(
+        "sum by (namespace, pod, node) (sum_over_time((sum by (namespace, pod, node) \
+         (kube_pod_container_resource_requests{{resource=\"{resource}\",node!=\"\"}}) * on (namespace, pod) \
+         group_left () max by (namespace, pod) (kube_pod_status_phase{{phase=~\"Pending|Running\"}} == \
+         1))[{}ms:{step_ms}ms]))",
+        window_ms.max(1)
+    )
+}

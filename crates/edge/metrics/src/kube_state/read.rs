@@ -1,0 +1,295 @@
+//! Series of kube-state-metrics as objects.
+
+use std::collections::BTreeMap;
+
+use crate::prometheus::{Labels, Series};
+
+/// What is known of objects. Names are as in the API, labels as in Prometheus.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubeState {
+    /// Pods by namespace and name.
+    pub pods: BTreeMap<(String, String), KubePod>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<String, KubeNode>,
+    /// Labels of namespaces.
+    pub namespaces: BTreeMap<String, Labels>,
+    /// Owners of ReplicaSets and Jobs by kind, namespace and name.
+    owners: BTreeMap<(&'static str, String, String), Owner>,
+}
+
+/// Kind and name.
+type Owner = (String, String);
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubePod {
+    /// The node it stood on.
+    pub node: String,
+    /// Kind and name of the nearest owner; none for a pod of its own.
+    pub owner: Option<(String, String)>,
+    /// Labels that were allowed, by their names in Prometheus.
+    pub labels: Labels,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubeNode {
+    /// `spec.providerID`.
+    pub provider_id: String,
+    /// Labels that were allowed, by their names in Prometheus.
+    pub labels: Labels,
+    /// Thousandths of a vCPU that pods could have.
+    pub cpu_milli: u64,
+    /// Bytes of memory that pods could have.
+    pub memory_bytes: u64,
+}
+
+/// What was kept for a pod: the sum over the steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Namespace.
+    pub namespace: String,
+    /// Pod.
+    pub pod: String,
+    /// Node.
+    pub node: String,
+    /// In cores or bytes × steps.
+    pub sum: f64,
+}
+
+/// One kind of series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KubeTable {
+    /// Pods with nodes and owners.
+    PodInfo,
+    /// Labels of pods.
+    PodLabels,
+    /// Owners of ReplicaSets.
+    ReplicaSetOwner,
+    /// Owners of Jobs.
+    JobOwner,
+    /// Labels of namespaces.
+    NamespaceLabels,
+    /// Nodes with their provider's identity.
+    NodeInfo,
+    /// Labels of nodes.
+    NodeLabels,
+    /// What nodes offer.
+    NodeAllocatable,
+}
+
+impl KubeTable {
+    /// All tables.
+    pub const ALL: [Self; 8] = [
+        Self::PodInfo,
+        Self::PodLabels,
+        Self::ReplicaSetOwner,
+        Self::JobOwner,
+        Self::NamespaceLabels,
+        Self::NodeInfo,
+        Self::NodeLabels,
+        Self::NodeAllocatable,
+    ];
+
+    /// The series.
+    pub fn series(self) -> &'static str {
+        match self {
+            Self::PodInfo => "kube_pod_info",
+            Self::PodLabels => "kube_pod_labels",
+            Self::ReplicaSetOwner => "kube_replicaset_owner",
+            Self::JobOwner => "kube_job_owner",
+            Self::NamespaceLabels => "kube_namespace_labels",
+            Self::NodeInfo => "kube_node_info",
+            Self::NodeLabels => "kube_node_labels",
+            Self::NodeAllocatable => "kube_node_status_allocatable",
+        }
+    }
+}
+
+impl KubeState {
+    /// Takes the series of a table; those that name nothing are left out.
+    pub fn take(&mut self, table: KubeTable, series: Vec<Series>) {
+        for Series { labels, samples } in series {
+            let value = samples.last().map_or(0.0, |sample| sample.value);
+            self.take_one(table, &labels, value);
+        }
+    }
+
+    /// Whether anything was there.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty() && self.nodes.is_empty()
+    }
+
+    /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none.
+    pub fn top_owner(&self, namespace: &str, pod: &str) -> Option<(String, String)> {
+        let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
+        let mut owner = known.owner.clone().unwrap_or_else(|| ("Pod".to_owned(), pod.to_owned()));
+        // ReplicaSet to Deployment, Job to CronJob; what operators put on top has no series.
+        for kind in ["ReplicaSet", "Job"] {
+            let key = (kind, namespace.to_owned(), owner.1.clone());
+            if owner.0 == kind
+                && let Some(above) = self.owners.get(&key)
+            {
+                owner.clone_from(above);
+            }
+        }
+        Some(owner)
+    }
+
+    fn take_one(&mut self, table: KubeTable, labels: &Labels, value: f64) {
+        let text = |name: &str| text(labels, name);
+        let of_pod = || Some((text("namespace")?, text("pod")?));
+        match table {
+            KubeTable::PodInfo => {
+                let Some(key) = of_pod() else { return };
+                let pod = self.pods.entry(key).or_default();
+                pod.owner = text("created_by_kind").zip(text("created_by_name"));
+                pod.node = text("node").unwrap_or_default();
+            }
+            KubeTable::PodLabels => {
+                let Some(key) = of_pod() else { return };
+                self.pods.entry(key).or_default().labels.extend(object_labels(labels));
+            }
+            KubeTable::ReplicaSetOwner => self.owner("ReplicaSet", "replicaset", labels),
+            KubeTable::JobOwner => self.owner("Job", "job_name", labels),
+            KubeTable::NamespaceLabels => {
+                let Some(name) = text("namespace") else { return };
+                self.namespaces.entry(name).or_default().extend(object_labels(labels));
+            }
+            KubeTable::NodeInfo | KubeTable::NodeLabels | KubeTable::NodeAllocatable => {
+                let Some(name) = text("node") else { return };
+                let node = self.nodes.entry(name).or_default();
+                let resource = text("resource");
+                match (table, resource.as_deref()) {
+                    (KubeTable::NodeInfo, _) => {
+                        node.provider_id = text("provider_id").unwrap_or_default();
+                    }
+                    (KubeTable::NodeLabels, _) => node.labels.extend(object_labels(labels)),
+                    (_, Some("cpu")) => node.cpu_milli = amount(value * 1000.0),
+                    (_, Some("memory")) => node.memory_bytes = amount(value),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn owner(&mut self, kind: &'static str, name: &str, labels: &Labels) {
+        let owner = text(labels, "owner_kind").zip(text(labels, "owner_name"));
+        if let (Some(namespace), Some(name), Some(owner)) =
+            (text(labels, "namespace"), text(labels, name), owner)
+        {
+            self.owners.insert((kind, namespace, name), owner);
+        }
+    }
+}
+
+impl Kept {
+    /// Reads the answer of [`super::kept_over`]; numbers that nobody can keep are left out.
+    pub fn read(series: Vec<Series>) -> Vec<Self> {
+        let kept = series.into_iter().filter_map(|series| {
+            let sum = series.samples.last()?.value;
+            let text = |name: &str| text(&series.labels, name);
+            let (namespace, pod, node) = (text("namespace")?, text("pod")?, text("node")?);
+            (sum.is_finite() && sum > 0.0).then_some(Self { namespace, pod, node, sum })
+        });
+        kept.collect()
+    }
+}
+
+/// A label of a series, the exporter's own before what Prometheus put over it; kube-state-metrics writes
+/// `<none>` for nothing.
+fn text(labels: &Labels, name: &str) -> Option<String> {
+    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
+    found.filter(|value| !value.is_empty() && *value != "<none>").cloned()
+}
+
+fn object_labels(labels: &Labels) -> impl Iterator<Item = (String, String)> {
+    let own = labels.iter().filter(|(name, _)| name.starts_with("label_"));
+    own.map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// A number of things; what is none is nothing.
+fn amount(value: f64) -> u64 {
+    // Beyond 2^60 there is no node, and casts stop at the end of the range.
+    if value.is_finite() && value > 0.0 { (value as u64).min(1 << 60) } else { 0 }
+}
+
+/// The value of a label by the name that it has in the API (`kueue.x-k8s.io/queue-name`); none where it is not
+/// there or empty.
+pub fn label(labels: &Labels, key: &str) -> Option<String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric();
+    let name: String =
+        key.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    labels.get(&format!("label_{name}")).filter(|value| !value.is_empty()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prometheus::Sample;
+
+    fn series(pairs: &[(&str, &str)], value: f64) -> Vec<Series> {
+        let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        vec![Series { labels: labels.collect(), samples: vec![Sample { at_ms: 0, value }] }]
+    }
+
+    #[test]
+    fn a_pod_that_is_gone_still_has_its_owner_and_labels() {
+        let mut state = KubeState::default();
+        let pod = [("namespace", "ml"), ("pod", "serve-7d9-x"), ("node", "n1")];
+        let by = [("created_by_kind", "ReplicaSet"), ("created_by_name", "serve-7d9")];
+        let both: Vec<(&str, &str)> = pod.into_iter().chain(by).collect();
+        state.take(KubeTable::PodInfo, series(&both, 1.0));
+        assert_eq!(
+            state.top_owner("ml", "serve-7d9-x"),
+            Some(("ReplicaSet".into(), "serve-7d9".into()))
+        );
+        let owner = [
+            ("namespace", "ml"),
+            ("replicaset", "serve-7d9"),
+            ("owner_kind", "Deployment"),
+            ("owner_name", "serve"),
+        ];
+        state.take(KubeTable::ReplicaSetOwner, series(&owner, 1.0));
+        assert_eq!(
+            state.top_owner("ml", "serve-7d9-x"),
+            Some(("Deployment".into(), "serve".into()))
+        );
+        assert_eq!(state.top_owner("other", "serve-7d9-x"), None);
+        let labels =
+            [("namespace", "ml"), ("pod", "serve-7d9-x"), ("label_kueue_x_k8s_io_queue_name", "q")];
+        state.take(KubeTable::PodLabels, series(&labels, 1.0));
+        let found = &state.pods[&("ml".to_owned(), "serve-7d9-x".to_owned())];
+        assert_eq!(label(&found.labels, "kueue.x-k8s.io/queue-name").as_deref(), Some("q"));
+        // The exporter's own label is under what Prometheus put over it, and `<none>` is nothing.
+        let alone = [
+            ("namespace", "monitoring"),
+            ("exported_namespace", "ml"),
+            ("exported_pod", "debug"),
+            ("created_by_kind", "<none>"),
+            ("created_by_name", "<none>"),
+        ];
+        state.take(KubeTable::PodInfo, series(&alone, 1.0));
+        assert_eq!(state.top_owner("ml", "debug"), Some(("Pod".into(), "debug".into())));
+    }
+
+    #[test]
+    fn nodes_offer_what_a_number_can_mean() {
+        let mut state = KubeState::default();
+        for (resource, value) in [("cpu", 95.5), ("memory", f64::NAN), ("pods", 110.0)] {
+            let labels = [("node", "n1"), ("resource", resource)];
+            state.take(KubeTable::NodeAllocatable, series(&labels, value));
+        }
+        state.take(
+            KubeTable::NodeInfo,
+            series(&[("node", "n1"), ("provider_id", "aws:///a/i-1")], 1.0),
+        );
+        let node = &state.nodes["n1"];
+        assert_eq!((node.cpu_milli, node.memory_bytes), (95_500, 0));
+        assert_eq!(node.provider_id, "aws:///a/i-1");
+        let kept = [("namespace", "ml"), ("pod", "p"), ("node", "n1")];
+        assert_eq!(Kept::read(series(&kept, 8.0))[0].sum, 8.0);
+        assert_eq!(Kept::read(series(&kept, f64::INFINITY)), []);
+        assert_eq!(Kept::read(series(&kept[..2], 8.0)), []);
+    }
+}
