@@ -1,12 +1,14 @@
 //! The top of the command line: commands, and the flags that all of them share.
 
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::app::App;
 #[cfg(feature = "scheduler")]
 use crate::commands::live;
-use crate::commands::{audit, config, demo, markdown_help, sim, trace, usage};
+use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
 use crate::output::style::Color;
 use crate::settings::{SettingFlags, Settings};
@@ -35,6 +37,10 @@ enum Command {
     Usage(usage::Command),
     /// Find what wastes GPUs in a Kubernetes cluster, in money, with what mends it.
     Audit(Box<audit::AuditFlags>),
+    /// Split what GPUs cost over teams, jobs and causes, to the micro-dollar.
+    Cost(Box<cost::CostFlags>),
+    /// Write a dump of what `audit` and `cost` read of a cluster, and of nothing else.
+    Collect(Box<collect::CollectFlags>),
     /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
     Demo(Box<demo::DemoFlags>),
     /// Schedule the pods of a Kubernetes cluster.
@@ -67,7 +73,10 @@ impl Cli {
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = std::env::var("DOVETAIL_COLOR").ok();
         let command = Self::command().color(color_of_messages(&words, variable.as_deref()));
-        let read = command.try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
+        let arguments = as_understood(std::env::args_os());
+        let read = command
+            .try_get_matches_from(arguments)
+            .and_then(|matches| Self::from_arg_matches(&matches));
         read.unwrap_or_else(|error| error.exit())
     }
 
@@ -85,6 +94,8 @@ impl Cli {
             Command::Trace(command) => command.run(&app),
             Command::Usage(command) => command.run(&app),
             Command::Audit(flags) => audit::run(&app, &flags),
+            Command::Cost(flags) => cost::run(&app, &flags),
+            Command::Collect(flags) => collect::run(&app, &flags),
             Command::Demo(flags) => demo::run(&app, &flags),
             #[cfg(feature = "scheduler")]
             Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),
@@ -100,6 +111,24 @@ impl Cli {
             Command::MarkdownHelp => markdown_help::run(&app),
         }
     }
+}
+
+/// `collect --output FILE` names its file, while every other `--output` names a form: it is read as `--to`.
+fn as_understood(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_some_and(|command| command == "collect") {
+        for argument in &mut arguments {
+            let renamed = match argument.to_str() {
+                Some("--output") => Some("--to".to_owned()),
+                Some(text) => text.strip_prefix("--output=").map(|file| format!("--to={file}")),
+                None => None,
+            };
+            if let Some(renamed) = renamed {
+                *argument = renamed.into();
+            }
+        }
+    }
+    arguments
 }
 
 /// When to colour messages about the command line itself, which is not understood yet: its last `--color`, else

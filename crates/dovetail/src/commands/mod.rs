@@ -1,7 +1,9 @@
 //! One file for each command.
 
 pub(crate) mod audit;
+pub(crate) mod collect;
 pub(crate) mod config;
+pub(crate) mod cost;
 pub(crate) mod demo;
 mod demo_traces;
 #[cfg(feature = "scheduler")]

@@ -16,6 +16,11 @@ pub(crate) struct ConnectionFlags {
 }
 
 impl ConnectionFlags {
+    /// The connection that a file describes.
+    pub(crate) fn of_file(path: PathBuf) -> Self {
+        Self { kubeconfig: Some(path) }
+    }
+
     /// The settings of a client.
     ///
     /// # Errors

@@ -8,7 +8,11 @@ pub(crate) mod fgd_world;
 pub(crate) mod file;
 #[cfg(feature = "scheduler")]
 pub(crate) mod kubeconfig;
+pub(crate) mod node_prices;
+pub(crate) mod objects;
 pub(crate) mod policy;
 pub(crate) mod prices;
+#[cfg(feature = "scheduler")]
+pub(crate) mod prometheus;
 pub(crate) mod seeds;
 pub(crate) mod trace_file;

@@ -74,6 +74,7 @@ impl PriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
+    #[cfg(feature = "scheduler")]
     pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
         self.looked_up(&price_book(self.price_file.as_deref(), &self.gpu_price)?, models)
     }

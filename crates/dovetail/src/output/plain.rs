@@ -20,6 +20,13 @@ pub(crate) fn plain(text: &str) -> String {
     kept
 }
 
+/// For a cell of CSV: nothing begins like a formula, which spreadsheets would compute.
+pub(crate) fn cell(text: &str) -> String {
+    const SIGNS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+    let text = plain(text);
+    if text.trim_start().starts_with(SIGNS) { format!("'{text}") } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +35,7 @@ mod tests {
     fn nothing_that_was_read_moves_the_cursor_or_hides() {
         assert_eq!(plain("a\u{1b}[31mb\n\u{202e}c\u{0}\u{200b}d"), "a[31mbcd");
         assert_eq!(plain(&"x".repeat(300)).chars().count(), LONGEST + 1);
+        let cells = ["=1+1", " @x", "-team", "+1", "\t=1", "a=b"].map(cell);
+        assert_eq!(cells, ["'=1+1", "' @x", "'-team", "'+1", "'=1", "a=b"]);
     }
 }

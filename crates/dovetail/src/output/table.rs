@@ -71,6 +71,12 @@ pub(crate) fn whole(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 node`, `12 nodes`.
+pub(crate) fn counted(count: usize, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", whole(count as u64))
+}
+
 /// Two decimals and the sign of percent; a dash for what is not known.
 pub(crate) fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} %"))

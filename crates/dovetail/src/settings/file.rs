@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use super::cost::CostSection;
 use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
 use crate::exit::UsageError;
@@ -24,6 +25,7 @@ pub(super) struct FileSettings {
     pub(super) threads: Option<u64>,
     pub(super) color: Option<Color>,
     pub(super) scheduler: Option<SchedulerSection>,
+    pub(super) cost: Option<CostSection>,
 }
 
 /// The named file, or the one of the current folder; its name comes with it.
@@ -46,6 +48,7 @@ fn parse(text: &str) -> Result<FileSettings, String> {
     let settings: FileSettings =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check)?;
+    settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
     let out = |name, number, least, most| {
         Err(format!("{name} = {number}: expected a whole number from {least} to {most}"))
     };
@@ -88,6 +91,27 @@ mod tests {
             ("listen = \"\"", "scheduler.listen = \"\": expected a text"),
         ] {
             assert!(section(text).unwrap_err().starts_with(told), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_section_of_costs_is_refused_with_what_is_wrong() {
+        let section = |text: &str| parse(&format!("[cost]\n{text}"));
+        let good = section("[cost.teams]\n\"ml-*\" = \"vision\"").unwrap();
+        assert_eq!(good.cost.unwrap().teams.unwrap()["ml-*"], "vision");
+        for (text, told) in [
+            ("method = \"best\"", "cost.method = \"best\": `best` is no split method"),
+            ("usd_per_vcpu_hour = \"0.04\"", "cost: usd_per_vcpu_hour and usd_per_gib_hour"),
+            ("usd_per_vcpu_hour = \"4 ct\"", "cost.usd_per_vcpu_hour: `4 ct` is not"),
+            ("[cost.teams]\nx = \"\"", "cost.teams.\"x\" = \"\": name a team"),
+            (
+                "[[cost.hardware]]\ngpu_model = \"H100\"\ngpus = 0\ncapex_usd = \"1\"\nyears = 4\nwatts = 1\n\
+                 pue = \"1.4\"\nusd_per_kwh = \"0.1\"",
+                "cost.hardware: own machine for `H100`: a machine has at least one GPU",
+            ),
+        ] {
+            let error = section(text).unwrap_err();
+            assert!(error.starts_with(told), "{text}: {error}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
 
+pub(crate) mod cost;
 mod file;
 pub(crate) mod scheduler;
 
@@ -12,6 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::style::Color;
+use cost::CostSection;
 use file::{FileSettings, read_file};
 use scheduler::SchedulerSection;
 
@@ -87,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) color: Setting<Color>,
     /// What the file says of the scheduler, and which file that is.
     pub(crate) scheduler: (SchedulerSection, PathBuf),
+    /// What the file says of bills.
+    pub(crate) cost: CostSection,
 }
 
 impl Settings {
@@ -118,6 +122,7 @@ impl Settings {
             threads: sources.pick(threads, cores, file.threads, flags.threads)?,
             color: sources.pick(color, Color::default(), file.color, flags.color)?,
             scheduler,
+            cost: file.cost.clone().unwrap_or_default(),
         })
     }
 }

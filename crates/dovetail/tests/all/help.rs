@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "",
     "sim",
     "sim run",
@@ -17,6 +17,8 @@ const COMMANDS: [&str; 14] = [
     "usage",
     "usage idle",
     "audit",
+    "cost",
+    "collect",
 ];
 
 #[test]

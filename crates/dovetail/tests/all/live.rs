@@ -13,7 +13,7 @@ use crate::program::Folder;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a kubeconfig of the server.
-fn connected(api: &FakeApi) -> Folder {
+pub(crate) fn connected(api: &FakeApi) -> Folder {
     let folder = Folder::new();
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",

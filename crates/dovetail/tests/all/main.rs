@@ -2,8 +2,14 @@
 
 mod audit;
 mod behaviour;
+mod collect;
+mod cost;
+#[cfg(feature = "scheduler")]
+mod cost_period;
 mod duty_cycles;
 mod errors;
+#[cfg(feature = "scheduler")]
+mod fake_prometheus;
 mod help;
 #[cfg(feature = "scheduler")]
 mod live;

@@ -11,7 +11,7 @@ use dovetail_model::Money;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object};
-use super::prices::PriceLine;
+use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 
 /// Name and version of the form.

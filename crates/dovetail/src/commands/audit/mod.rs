@@ -6,9 +6,7 @@ mod explain;
 mod html;
 mod ignore_file;
 mod markdown;
-mod prices;
 mod sarif;
-mod source;
 mod terminal;
 mod text;
 
@@ -20,16 +18,19 @@ use dovetail_audit::{Severity, device_states, report};
 
 use crate::app::App;
 use crate::exit::Found;
+use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
+use crate::input::objects::ObjectFlags;
 use crate::output::Output;
 use document::Document;
-use prices::PriceFlags;
-use source::SourceFlags;
 
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct AuditFlags {
     #[command(flatten)]
-    source: SourceFlags,
+    source: ObjectFlags,
+    /// Where GPU metrics are: `none` looks at objects alone
+    #[arg(long, value_name = "SOURCE", default_value = "none")]
+    prometheus: PrometheusFlag,
     /// Labels that name the team, on a pod or its namespace [default: team, cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
@@ -46,7 +47,13 @@ pub(crate) struct AuditFlags {
     #[arg(long, value_name = "ID", exclusive = true)]
     explain: Option<String>,
     #[command(flatten)]
-    prices: PriceFlags,
+    prices: NodePriceFlags,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PrometheusFlag {
+    /// Objects alone
+    None,
 }
 
 /// From which severity on an audit fails.
@@ -85,7 +92,8 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         None => Default::default(),
     };
     let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
-    let read = flags.source.read(app)?;
+    let PrometheusFlag::None = flags.prometheus;
+    let read = flags.source.read(app, "audit")?;
     let teams = match flags.team_label.is_empty() {
         true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
         false => flags.team_label.iter().cloned().collect(),
@@ -93,7 +101,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let mut gathered = read.inventory.facts(teams);
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
-    let prices = flags.prices.of(&gathered)?;
+    let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let document = Document::of(read.sources, &gathered, &found, prices.told, old.as_ref());
     match output {

@@ -1,6 +1,7 @@
 //! An audit for people, at most 100 columns wide.
 
 use super::document::{Document, FindingOut, RungOut, object_words, percent, usd};
+use crate::input::node_prices::PriceLine;
 use crate::output::table::{table, wrapped};
 
 /// Names of affected objects in one line.
@@ -59,7 +60,7 @@ pub(super) fn terminal(document: &Document) -> String {
 }
 
 fn prices(document: &Document) -> String {
-    let row = |line: &super::prices::PriceLine| {
+    let row = |line: &PriceLine| {
         let place = match (&line.provider, &line.region) {
             (Some(provider), Some(region)) => format!("{provider} {region}"),
             (Some(provider), None) => provider.clone(),

@@ -1,7 +1,7 @@
 //! `dovetail usage`: what GPUs did while somebody held them.
 
 #[cfg(feature = "scheduler")]
-mod gpus;
+pub(crate) mod gpus;
 mod idle;
 
 use anyhow::Result;

@@ -56,7 +56,7 @@ impl Grouping {
 
 /// The name of a pod without what its controllers append: an ordinal (StatefulSet, indexed Job), five
 /// letters (Job, DaemonSet), or ten and five (Deployment).
-fn owner_name(pod: &str) -> &str {
+pub(crate) fn owner_name(pod: &str) -> &str {
     // What Kubernetes draws from: no vowels, and no digits that look like them.
     let is_drawn =
         |text: &str| text.bytes().all(|byte| b"bcdfghjklmnpqrstvwxz2456789".contains(&byte));

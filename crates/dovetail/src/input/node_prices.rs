@@ -12,11 +12,12 @@ use serde::Serialize;
 
 use crate::input::prices::price_book;
 use crate::output::plain::plain;
+use crate::settings::cost::CostSection;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Prices")]
-pub(super) struct PriceFlags {
+pub(crate) struct NodePriceFlags {
     /// CSV with your own prices: gpu_model,usd_per_gpu_hour and optionally provider, region,
     /// purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
@@ -26,41 +27,67 @@ pub(super) struct PriceFlags {
     gpu_price: Vec<String>,
 }
 
+/// A node whose GPUs want a price.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeToPrice<'a> {
+    pub(crate) gpus: i64,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) labels: &'a BTreeMap<String, String>,
+    pub(crate) provider_id: &'a str,
+}
+
+impl<'a> NodeToPrice<'a> {
+    /// The nodes with GPUs, in their order.
+    pub(crate) fn all_of(gathered: &'a Gathered) -> Vec<Self> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let labels = gathered.facts.nodes.iter().map(|node| (&*node.node.name, &node.node.labels));
+        let labels: BTreeMap<&str, _> = labels.collect();
+        let nodes = gathered.moment.nodes.iter().map(|node| NodeToPrice {
+            gpus: node.gpus,
+            model: node.model.as_deref(),
+            labels: labels.get(&*node.node).copied().unwrap_or(&NONE),
+            provider_id: gathered.provider_ids.get(&node.node).map_or("", String::as_str),
+        });
+        nodes.collect()
+    }
+}
+
 /// Prices of nodes, and what is said about them.
 #[derive(Debug)]
-pub(super) struct Prices {
-    /// In the order of the nodes with GPUs.
-    pub(super) of_nodes: Vec<NodePrice>,
-    pub(super) told: Vec<PriceLine>,
+pub(crate) struct Prices {
+    /// In the order of the nodes.
+    pub(crate) of_nodes: Vec<NodePrice>,
+    /// What their labels say of them, in the same order.
+    pub(crate) places: Vec<NodePlace>,
+    pub(crate) told: Vec<PriceLine>,
 }
 
 /// GPUs with one price.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct PriceLine {
-    pub(super) model: Option<String>,
-    pub(super) provider: Option<String>,
-    pub(super) region: Option<String>,
-    pub(super) purchase: &'static str,
-    pub(super) gpus: i64,
-    pub(super) usd_micros_per_gpu_hour: Option<i64>,
-    pub(super) source: Option<String>,
-    pub(super) as_of: Option<String>,
+pub(crate) struct PriceLine {
+    pub(crate) model: Option<String>,
+    pub(crate) provider: Option<String>,
+    pub(crate) region: Option<String>,
+    pub(crate) purchase: &'static str,
+    pub(crate) gpus: i64,
+    pub(crate) usd_micros_per_gpu_hour: Option<i64>,
+    pub(crate) source: Option<String>,
+    pub(crate) as_of: Option<String>,
 }
 
-impl PriceFlags {
-    /// Prices of all nodes with GPUs.
-    pub(super) fn of(&self, gathered: &Gathered) -> Result<Prices> {
-        let book = price_book(self.prices.as_deref(), &self.gpu_price)?;
-        let labels = gathered.facts.nodes.iter().map(|node| (&*node.node.name, &node.node.labels));
-        let labels: BTreeMap<&str, _> = labels.collect();
+impl NodePriceFlags {
+    /// Prices of nodes; `own` has the machines that were bought.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], own: &CostSection) -> Result<Prices> {
+        let book = own.machines(price_book(self.prices.as_deref(), &self.gpu_price)?)?;
         let mut told: BTreeMap<(Option<String>, NodePlace), PriceLine> = BTreeMap::new();
-        let mut of_nodes = Vec::with_capacity(gathered.moment.nodes.len());
-        let none = BTreeMap::new();
-        for node in &gathered.moment.nodes {
-            let id = gathered.provider_ids.get(&node.node).map_or("", String::as_str);
-            let place = node_place(labels.get(&*node.node).copied().unwrap_or(&none), id);
+        let (mut of_nodes, mut places) = (Vec::new(), Vec::new());
+        for node in nodes {
+            let place = node_place(node.labels, node.provider_id);
             let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
-            let model = node.model.as_deref().or_else(by_type).map(canonical_gpu_model);
+            let model = node.model.or_else(by_type).map(canonical_gpu_model);
             let region = place.region.as_deref();
             // A region means nothing without its provider.
             let region = region.filter(|_| place.provider.is_some());
@@ -68,8 +95,9 @@ impl PriceFlags {
             of_nodes.push(NodePrice { usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour() });
             let key = (model.clone(), NodePlace { instance_type: None, ..place.clone() });
             told.entry(key).or_insert_with(|| line(model, &place, &price)).gpus += node.gpus;
+            places.push(place);
         }
-        Ok(Prices { of_nodes, told: told.into_values().collect() })
+        Ok(Prices { of_nodes, places, told: told.into_values().collect() })
     }
 }
 

@@ -1,0 +1,145 @@
+//! `dovetail collect`: a dump of what `audit` and `cost` read, and of nothing else.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use dovetail_kube::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::exit::{BadInput, UsageError};
+use crate::input::objects::ObjectFlags;
+use crate::output::file::{check_place, write_whole};
+use crate::output::places::refuse_shared;
+use crate::output::plain::plain;
+use crate::output::table::whole;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct CollectFlags {
+    #[command(flatten)]
+    objects: ObjectFlags,
+    /// Where to write it, one object a line, compressed if the name ends in .gz (--output says the same here)
+    #[arg(long, value_name = "FILE", required_unless_present = "translate")]
+    to: Option<PathBuf>,
+    /// Replace names by hashes; the table to read them back is written to --names and stays with you
+    #[arg(long, requires = "names")]
+    anonymise: bool,
+    /// Table of names and the key of their hashes: written by --anonymise, and used again if it is there
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// Print a report about an anonymous collection with the true names of --names
+    #[arg(long, value_name = "REPORT", requires = "names", conflicts_with_all = ["to", "anonymise"])]
+    translate: Option<PathBuf>,
+}
+
+/// Reads objects and writes what is kept of them, or translates a report.
+pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
+    if let (Some(report), Some(names)) = (&flags.translate, &flags.names) {
+        let names = read_names(names)?;
+        let text = fs::read_to_string(report)
+            .with_context(|| format!("{}: cannot read it", report.display()))?;
+        return app.print(&names.translate(&text));
+    }
+    let to = flags.to.as_deref().context("the command line asks for it")?;
+    let names_file = flags.names.as_deref().filter(|_| flags.anonymise);
+    refuse_shared(&[], &[("--to", Some(to)), ("--names", names_file)])?;
+    let names = names_file.map(names).transpose()?;
+    check_place(to)?;
+    let at_ms = flags.objects.now_ms("collect")?;
+    let written = write_whole(to, |file| -> Result<(u64, Option<Names>)> {
+        let mut writer =
+            Writer { app, file, keeper: Keeper::default(), names, objects: 0, error: None };
+        writer.line(&collection(at_ms, &[]));
+        let complete = flags.objects.read_into(app, &mut writer)?;
+        writer.line(&collection(at_ms, &complete));
+        match writer.error.take() {
+            Some(error) => Err(error).context("cannot write the collection"),
+            None => Ok((writer.objects, writer.names)),
+        }
+    });
+    let (objects, names) = written?;
+    if let (Some(path), Some(names)) = (names_file, names) {
+        write_secret(path, &names.to_json())?;
+        app.note(&format!("{} translates reports back: keep it to yourself", path.display()));
+    }
+    app.note(&format!("{} objects in {}", whole(objects), to.display()));
+    Ok(())
+}
+
+/// The table that is there, or a new one.
+fn names(path: &Path) -> Result<Names> {
+    if path.exists() {
+        return read_names(path);
+    }
+    let mut key = [0; 32];
+    let mut random = File::open("/dev/urandom").context("cannot draw a key")?;
+    random.read_exact(&mut key).context("cannot draw a key")?;
+    Ok(Names::new(key))
+}
+
+fn read_names(path: &Path) -> Result<Names> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| UsageError(format!("--names {}: {error}", path.display())))?;
+    Names::from_json(&text).map_err(|error| BadInput(format!("{}: {error}", path.display())).into())
+}
+
+/// Writes a file that only its owner may read.
+fn write_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// What the collection says of itself.
+fn collection(at_ms: u64, complete: &[&str]) -> Value {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    json!({
+        "kind": COLLECTION,
+        "apiVersion": "dovetail.dev/v1",
+        "metadata": {"name": "collection"},
+        "collectedAt": at.unwrap_or_default().to_string(),
+        "complete": complete,
+    })
+}
+
+/// Writes one object a line.
+struct Writer<'w> {
+    app: &'w App,
+    file: &'w mut dyn Write,
+    keeper: Keeper,
+    names: Option<Names>,
+    objects: u64,
+    error: Option<std::io::Error>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, object: &Value) {
+        if self.error.is_none() {
+            self.error = writeln!(self.file, "{object}").err();
+        }
+    }
+}
+
+impl Sink for Writer<'_> {
+    fn object(&mut self, raw: &RawObject<'_>) {
+        // What is no JSON was told by who read it.
+        let Ok(object) = serde_json::from_str::<Value>(raw.json) else { return };
+        let Some(mut kept) = self.keeper.keep(raw.kind, raw.api_version, &object) else { return };
+        if let Some(names) = &mut self.names {
+            kept = names.replace(&kept);
+        }
+        self.objects += 1;
+        self.line(&kept);
+    }
+
+    fn skipped(&mut self, skipped: Skipped) {
+        self.app.note(&format!("left out {}", plain(&skipped.to_string())));
+    }
+}

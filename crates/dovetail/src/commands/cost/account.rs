@@ -1,0 +1,94 @@
+//! What a bill is made of, wherever it was read: nodes with their prices, pods with their owners, and for
+//! each stretch of time who had what.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::NodePrice;
+use dovetail_ledger::cost::NodeBill;
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::split::ListPrices;
+use dovetail_model::Money;
+use dovetail_price::NodePlace;
+
+use crate::input::node_prices::PriceLine;
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) nodes: Vec<CostNode>,
+    /// Holders of bills are places in this list.
+    pub(super) pods: Vec<CostPod>,
+    /// In ascending time.
+    pub(super) stretches: Vec<Stretch>,
+    /// The whole period.
+    pub(super) span: Span,
+    pub(super) basis: Basis,
+    pub(super) cluster: String,
+    pub(super) sources: Vec<String>,
+    pub(super) prices: Vec<PriceLine>,
+    /// What is known of the figures and what they leave out.
+    pub(super) notes: Vec<String>,
+}
+
+/// What the times of an account are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// One moment, as if it lasted for the period.
+    #[default]
+    RunRate,
+    /// Samples so far apart.
+    #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers have samples"))]
+    Sampled {
+        /// Distance of two samples.
+        step_ms: u64,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CostNode {
+    pub(super) name: String,
+    /// Its pool or group; empty where nobody knows.
+    pub(super) pool: String,
+    /// Model of its GPUs; empty where it has none or nobody knows.
+    pub(super) gpu_type: String,
+    pub(super) provider_id: String,
+    pub(super) gpus: i64,
+    pub(super) price: NodePrice,
+    pub(super) place: NodePlace,
+}
+
+/// A pod; what nobody knows is `None`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CostPod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) team: Option<String>,
+    pub(super) queue: Option<String>,
+    /// Its top owner: kind, namespace and name.
+    pub(super) job: String,
+    pub(super) model: Option<String>,
+}
+
+/// What nodes were for some time; each by its place in the list of nodes.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    pub(super) span: Span,
+    pub(super) bills: Vec<(usize, NodeBill)>,
+    /// List prices of nodes whose price is what was billed.
+    pub(super) lists: BTreeMap<usize, Money>,
+}
+
+/// What a node without GPUs costs where CPU and memory are sold alone.
+pub(super) fn list_price(bill: &NodeBill, prices: &ListPrices) -> Money {
+    let of = |amount: u64, usd_micros: u32, units: i128| {
+        i128::from(amount) * i128::from(usd_micros) * i128::from(bill.billed_ms)
+            / (units * 3_600_000)
+    };
+    // Objects name any size; no node has more than a million vCPUs or a PiB.
+    let cpu_milli = bill.offered.cpu_milli.min(1_000_000_000);
+    let memory_bytes = bill.offered.memory_bytes.min(1 << 50);
+    let cpu = of(cpu_milli, prices.usd_micros_per_vcpu_hour, 1000);
+    let memory = of(memory_bytes, prices.usd_micros_per_gib_hour, 1 << 30);
+    Money::micros(i64::try_from(cpu + memory).unwrap_or(i64::MAX))
+}

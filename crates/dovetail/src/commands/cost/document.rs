@@ -1,0 +1,351 @@
+//! What a bill says, in the words of its JSON. Everything that was read is harmless text from here on.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::cost::CostSum;
+use dovetail_ledger::split::{SplitMethod, Unused};
+use dovetail_model::Money;
+use serde::Serialize;
+
+use super::account::{Account, Basis};
+use super::billed::BillOut;
+use super::dimension::{Dimension, UNKNOWN};
+use super::statement::{Row, Statement};
+use crate::input::node_prices::PriceLine;
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// Name and version of the form.
+const SCHEMA: &str = "dovetail-cost/1";
+
+/// A price older than this many days is warned about.
+const OLD_PRICE_DAYS: i64 = 90;
+
+/// A bill.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    pub(super) schema: &'static str,
+    /// `run-rate` of one moment, or `sampled` over a period.
+    pub(super) basis: &'static str,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) days: f64,
+    /// Distance of two samples; null for one moment.
+    pub(super) resolution_s: Option<f64>,
+    pub(super) sources: Vec<String>,
+    pub(super) cluster: String,
+    pub(super) method: String,
+    pub(super) unused: &'static str,
+    pub(super) by: Vec<String>,
+    pub(super) headline: HeadlineOut,
+    pub(super) total: RowOut,
+    pub(super) rows: Vec<RowOut>,
+    /// What the provider billed; null where list prices are all there is.
+    pub(super) bill: Option<BillOut>,
+    pub(super) prices: Vec<PriceLine>,
+    pub(super) notes: Vec<String>,
+}
+
+/// The one line at the top, in numbers.
+#[derive(Debug, Serialize)]
+pub(super) struct HeadlineOut {
+    pub(super) cost_usd_micros: Option<i64>,
+    pub(super) waste_usd_micros: Option<i64>,
+    pub(super) waste_share: f64,
+    pub(super) blind_share: f64,
+    pub(super) priced_share: f64,
+    pub(super) unused_cpu_memory_usd_micros: Option<i64>,
+    pub(super) lowest: Option<MethodOut>,
+    pub(super) highest: Option<MethodOut>,
+}
+
+/// The waste under another method.
+#[derive(Debug, Serialize)]
+pub(super) struct MethodOut {
+    pub(super) method: String,
+    pub(super) waste_usd_micros: i64,
+}
+
+/// A row; money is null where no price is known.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct RowOut {
+    /// By dimension; the total has none.
+    pub(super) key: BTreeMap<String, String>,
+    pub(super) gpu_hours: f64,
+    pub(super) allocated_gpu_hours: f64,
+    pub(super) active_gpu_hours: f64,
+    pub(super) idle_gpu_hours: f64,
+    pub(super) waste_gpu_hours: f64,
+    pub(super) blind_gpu_hours: f64,
+    pub(super) cost_usd_micros: Option<i64>,
+    pub(super) waste_usd_micros: Option<i64>,
+    pub(super) idle_usd_micros: Option<i64>,
+    pub(super) lowest_usd_micros: Option<i64>,
+    pub(super) highest_usd_micros: Option<i64>,
+    /// Whether something in it has no price.
+    pub(super) is_partly_unpriced: bool,
+}
+
+impl Document {
+    /// Everything that is said.
+    pub(super) fn of(
+        account: &Account,
+        statement: &Statement,
+        bill: Option<BillOut>,
+        now_ms: u64,
+    ) -> Self {
+        let by: Vec<String> = statement.by.iter().map(|dimension| dimension.name()).collect();
+        let mut notes = account.notes.clone();
+        notes.extend(old_prices(&account.prices, now_ms));
+        notes.extend(unpriced(account));
+        notes.extend(nameless(statement));
+        let sources = account.sources.iter().map(|source| plain(source)).collect();
+        Self {
+            schema: SCHEMA,
+            basis: match account.basis {
+                Basis::RunRate => "run-rate",
+                Basis::Sampled { .. } => "sampled",
+            },
+            from: time(account.span.from_ms),
+            to: time(account.span.to_ms),
+            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
+            resolution_s: match account.basis {
+                Basis::RunRate => None,
+                Basis::Sampled { step_ms } => Some(step_ms as f64 / 1e3),
+            },
+            sources,
+            cluster: if account.cluster.is_empty() {
+                UNKNOWN.into()
+            } else {
+                plain(&account.cluster)
+            },
+            method: statement.method.id(),
+            unused: match statement.unused {
+                Unused::Shown => "shown",
+                Unused::Distributed => "distributed",
+            },
+            headline: HeadlineOut::of(statement),
+            total: RowOut::of(&[], &[], &statement.total, None),
+            rows: statement.rows.iter().map(|row| RowOut::of_row(&by, row)).collect(),
+            by,
+            bill,
+            prices: account.prices.clone(),
+            notes,
+        }
+    }
+
+    /// The headline for people.
+    pub(super) fn first_line(&self) -> String {
+        let head = &self.headline;
+        let per = if self.basis == "run-rate" { " a month" } else { "" };
+        let range = match (&head.lowest, &head.highest) {
+            (Some(lowest), Some(highest)) => format!(
+                " (waste {} by {} to {} by {})",
+                usd(Some(lowest.waste_usd_micros)),
+                lowest.method,
+                usd(Some(highest.waste_usd_micros)),
+                highest.method
+            ),
+            _ => String::new(),
+        };
+        let unused = match head.unused_cpu_memory_usd_micros {
+            Some(micros) if micros > 0 => {
+                format!(" CPU and memory that nobody asked for: {} more.", usd(Some(micros)))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is blind. Method \
+             {}{range}.{unused}",
+            usd(head.cost_usd_micros),
+            usd(head.waste_usd_micros),
+            percent(head.waste_share),
+            percent(head.blind_share),
+            self.method
+        )
+    }
+
+    /// What the figures are and are not.
+    pub(super) fn second_line(&self) -> String {
+        let prices = match &self.bill {
+            None => "list prices, no bill".to_owned(),
+            Some(bill) => {
+                let discount = bill.discount_share.map_or_else(String::new, |share| {
+                    format!(", {} below list prices", percent(share))
+                });
+                format!("as billed for {} of {} nodes{discount}", bill.billed_nodes, bill.nodes)
+            }
+        };
+        let Some(step_s) = self.resolution_s else {
+            return format!(
+                "One snapshot of {}, as if that moment lasted {:.0} days: a run rate; {prices}. Blind is held \
+                 without a measurement of whether it computes.",
+                self.from, self.days
+            );
+        };
+        format!(
+            "From {} to {} ({:.1} days), in steps of {step_s:.0} s; {prices}. Blind is time of which nobody \
+             knows whether it is waste.",
+            self.from, self.to, self.days
+        )
+    }
+}
+
+impl HeadlineOut {
+    fn of(statement: &Statement) -> Self {
+        let total = &statement.total;
+        let micros = |money: Option<Money>| money.map(|money| money.usd_micros);
+        let method = |(method, cost): (SplitMethod, Money)| MethodOut {
+            method: method.id(),
+            waste_usd_micros: cost.usd_micros,
+        };
+        let range = statement.waste.filter(|waste| waste.lowest.1 != waste.highest.1);
+        Self {
+            cost_usd_micros: micros(total.cost()),
+            waste_usd_micros: micros(total.known(total.waste)),
+            waste_share: share(total.waste_gpu_milli_ms, total.gpu_milli_ms),
+            blind_share: share(total.blind_gpu_milli_ms, total.gpu_milli_ms),
+            priced_share: share(total.priced_gpu_milli_ms, total.gpu_milli_ms),
+            unused_cpu_memory_usd_micros: micros(total.known(total.unused_cpu_memory)),
+            lowest: range.map(|waste| method(waste.lowest)),
+            highest: range.map(|waste| method(waste.highest)),
+        }
+    }
+}
+
+impl RowOut {
+    fn of_row(by: &[String], row: &Row) -> Self {
+        Self::of(by, &row.key, &row.sum, row.range)
+    }
+
+    fn of(by: &[String], key: &[String], sum: &CostSum, range: Option<(Money, Money)>) -> Self {
+        let micros = |money: Option<Money>| money.map(|money| money.usd_micros);
+        let key = by.iter().cloned().zip(key.iter().map(|part| plain(part)));
+        Self {
+            key: key.collect(),
+            gpu_hours: hours(sum.gpu_milli_ms),
+            allocated_gpu_hours: hours(sum.allocated_gpu_milli_ms),
+            active_gpu_hours: hours(sum.active_gpu_milli_ms),
+            idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
+            waste_gpu_hours: hours(sum.waste_gpu_milli_ms),
+            blind_gpu_hours: hours(sum.blind_gpu_milli_ms),
+            cost_usd_micros: micros(sum.cost()),
+            waste_usd_micros: micros(sum.known(sum.waste)),
+            idle_usd_micros: micros(sum.known(sum.idle)),
+            lowest_usd_micros: micros(range.map(|range| range.0)),
+            highest_usd_micros: micros(range.map(|range| range.1)),
+            is_partly_unpriced: sum.has_unpriced(),
+        }
+    }
+}
+
+/// Prices of a day too long ago.
+fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
+    let today = jiff::Timestamp::from_millisecond(i64::try_from(now_ms).unwrap_or(0));
+    let Ok(today) = today.map(|now| now.to_zoned(jiff::tz::TimeZone::UTC).date()) else {
+        return Vec::new();
+    };
+    let mut ages: BTreeMap<(&str, i64), Vec<&str>> = BTreeMap::new();
+    for line in prices {
+        let Some(day) = line.as_of.as_deref() else { continue };
+        let Ok(date) = day.parse::<jiff::civil::Date>() else { continue };
+        let age_days = i64::from(date.until(today).map_or(0, |span| span.get_days()));
+        if age_days > OLD_PRICE_DAYS {
+            ages.entry((day, age_days)).or_default().push(line.model.as_deref().unwrap_or(UNKNOWN));
+        }
+    }
+    let told = ages.into_iter().map(|((day, age_days), mut models)| {
+        models.sort_unstable();
+        models.dedup();
+        format!(
+            "prices of {} are of {day}, {age_days} days old: check them, or give yours with --prices",
+            models.join(", ")
+        )
+    });
+    told.collect()
+}
+
+/// Nodes without a price, and what would give them one.
+fn unpriced(account: &Account) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut models: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut plain_nodes = 0;
+    let priced = |place: usize| {
+        let mut bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
+        bills.any(|(node, bill)| *node == place && bill.price.is_some())
+    };
+    for (place, node) in account.nodes.iter().enumerate() {
+        match node.gpus {
+            0 if !priced(place) => plain_nodes += 1,
+            0 => {}
+            gpus if node.price.usd_micros_per_gpu_hour.is_none() => {
+                *models.entry(node.gpu_type.as_str()).or_default() += gpus;
+            }
+            _ => {}
+        }
+    }
+    for (model, gpus) in models {
+        let named = if model.is_empty() { UNKNOWN.to_owned() } else { plain(model) };
+        let flag = if model.is_empty() { "*" } else { &named };
+        notes.push(format!(
+            "{} of model {named}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR",
+            counted(usize::try_from(gpus).unwrap_or(0), "GPU")
+        ));
+    }
+    if plain_nodes > 0 {
+        notes.push(format!(
+            "{} without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
+             --gib-price",
+            counted(plain_nodes, "node")
+        ));
+    }
+    notes
+}
+
+/// Rows of what nobody named, and where names come from.
+fn nameless(statement: &Statement) -> Vec<String> {
+    let sources = [
+        (
+            Dimension::Team,
+            "[cost.teams] of dovetail.toml maps namespaces to teams, --team-label names labels",
+        ),
+        (Dimension::Queue, "the label dovetail.dev/queue or Kueue's on a pod names its queue"),
+        (Dimension::Model, "the label llm-d.ai/model or model on a pod names its model"),
+        (Dimension::Cluster, "--cluster names it"),
+    ];
+    let mut notes = Vec::new();
+    for (dimension, way) in sources {
+        let place = statement.by.iter().position(|by| *by == dimension);
+        let unknown = place.is_some_and(|place| {
+            statement.rows.iter().any(|row| row.key.get(place).is_some_and(|part| part == UNKNOWN))
+        });
+        if unknown {
+            notes.push(format!("{} {UNKNOWN}: {way}", dimension.name()));
+        }
+    }
+    notes
+}
+
+fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
+}
+
+/// GPU-hours of milli-GPU × ms.
+fn hours(gpu_milli_ms: i128) -> f64 {
+    gpu_milli_ms as f64 / 3.6e9
+}
+
+fn share(part: i128, whole: i128) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Dollars, or a dash where nobody knows.
+pub(super) fn usd(usd_micros: Option<i64>) -> String {
+    usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

@@ -1,0 +1,124 @@
+//! A bill as a FOCUS dataset.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
+use dovetail_ledger::cost::{Charge, Paid, charges};
+use dovetail_ledger::split::{SplitMethod, Unused};
+use dovetail_model::Money;
+use dovetail_price::Purchase;
+
+use super::account::{Account, Basis, CostNode, CostPod, Stretch};
+use super::dimension::UNKNOWN;
+use crate::output::plain::plain;
+
+/// The dataset, and how many node-periods have no price and so are not in it.
+pub(super) fn dataset(
+    account: &Account,
+    method: SplitMethod,
+    unused: Unused,
+    version: Version,
+) -> Result<(String, usize)> {
+    let mut origins = Vec::new();
+    let mut without_price = 0;
+    for stretch in &account.stretches {
+        for (place, bill) in &stretch.bills {
+            let Some(billed) = bill.price else {
+                without_price += 1;
+                continue;
+            };
+            let node = &account.nodes[*place];
+            let found =
+                charges(method, bill, unused).with_context(|| format!("node {}", node.name))?;
+            let parts = found.iter().filter_map(|charge| part(account, charge)).collect();
+            let list = stretch.lists.get(place).copied().unwrap_or(billed);
+            let amounts = [billed, list];
+            origins.push(origin(account, stretch, node, amounts, bill.billed_ms, method, parts));
+        }
+    }
+    let mut bytes = Vec::new();
+    write(version, &origins, &mut bytes).context("cannot make a FOCUS dataset")?;
+    Ok((String::from_utf8(bytes).context("the rows are text")?, without_price))
+}
+
+fn origin(
+    account: &Account,
+    stretch: &Stretch,
+    node: &CostNode,
+    [billed, list]: [Money; 2],
+    billed_ms: u64,
+    method: SplitMethod,
+    parts: Vec<Part>,
+) -> Origin {
+    let cluster = if account.cluster.is_empty() { UNKNOWN } else { &account.cluster };
+    let kind = node.place.instance_type.as_deref().unwrap_or("a machine");
+    let basis = match account.basis {
+        Basis::RunRate => "run rate of one snapshot",
+        Basis::Sampled { .. } => "node-hours",
+    };
+    Origin {
+        account: plain(cluster),
+        currency: "USD".to_owned(),
+        description: plain(&format!("{basis} of {kind}, split by dovetail")),
+        from_ms: stretch.span.from_ms,
+        to_ms: stretch.span.to_ms,
+        billed,
+        list,
+        billed_ms,
+        pricing: match node.place.purchase {
+            Purchase::OnDemand => Pricing::Standard,
+            Purchase::Spot => Pricing::Dynamic,
+            Purchase::Reserved => Pricing::Committed,
+        },
+        provider: provider(node).to_owned(),
+        region: node.place.region.as_deref().map(plain),
+        node_id: plain(if node.provider_id.is_empty() { &node.name } else { &node.provider_id }),
+        node: plain(&node.name),
+        gpu_model: Some(plain(&node.gpu_type)).filter(|model| !model.is_empty()),
+        method: method.id(),
+        parts,
+    }
+}
+
+/// The name under which a provider bills.
+fn provider(node: &CostNode) -> &'static str {
+    match node.place.provider {
+        Some("aws") => "Amazon Web Services",
+        Some("gcp") => "Google Cloud",
+        Some("azure") => "Microsoft Azure",
+        _ => "Self-hosted",
+    }
+}
+
+fn part(account: &Account, charge: &Charge) -> Option<Part> {
+    let pod = charge.holder.map(|number| &account.pods[number as usize]);
+    let time = charge.gpu_milli_ms;
+    let state = match charge.paid {
+        Paid::Gpus(state) => Some(state),
+        Paid::HeldCpuMemory | Paid::UnusedCpuMemory | Paid::UnusedShare => None,
+    };
+    let is_held = state.is_some_and(|state| state.is_allocated());
+    let is_active = matches!(state, Some(dovetail_ledger::device_time::DeviceState::Active(_)));
+    let when = |is: bool| if is { time } else { 0 };
+    Some(Part {
+        cost: charge.cost?,
+        cause: charge.paid.name(),
+        is_waste: state.is_some_and(|state| state.is_waste()),
+        gpu_milli_ms: [time, when(is_held), when(is_active)],
+        pod: pod.map(|pod| (plain(&pod.namespace), plain(&pod.name))),
+        tags: pod.map(tags).unwrap_or_default(),
+    })
+}
+
+fn tags(pod: &CostPod) -> BTreeMap<String, String> {
+    let known = [
+        ("namespace", Some(&pod.namespace)),
+        ("team", pod.team.as_ref()),
+        ("queue", pod.queue.as_ref()),
+        ("job", Some(&pod.job)),
+        ("model", pod.model.as_ref()),
+    ];
+    let known = known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), plain(value?))));
+    known.collect()
+}

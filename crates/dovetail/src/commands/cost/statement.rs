@@ -1,0 +1,115 @@
+//! An account split by a method: rows, their range over the methods, and the headline.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use dovetail_ledger::cost::{Charge, CostSum, charges};
+use dovetail_ledger::split::{Headline, SplitMethod, Unused, headline};
+use dovetail_model::Money;
+
+use super::account::Account;
+use super::dimension::Dimension;
+
+/// Rows by key.
+type Sums = BTreeMap<Vec<String>, CostSum>;
+
+/// What an account comes to.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) method: SplitMethod,
+    pub(super) unused: Unused,
+    pub(super) by: Vec<Dimension>,
+    /// Everything, whoever pays for what is unused.
+    pub(super) total: CostSum,
+    /// Dearest first.
+    pub(super) rows: Vec<Row>,
+    /// The waste under the method and its range over all that can be used here.
+    pub(super) waste: Option<Headline>,
+}
+
+/// Charges with one key.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// In the order of the dimensions.
+    pub(super) key: Vec<String>,
+    pub(super) sum: CostSum,
+    /// The least and the most that a method makes of it.
+    pub(super) range: Option<(Money, Money)>,
+}
+
+impl Statement {
+    /// Splits an account.
+    pub(super) fn of(
+        account: &Account,
+        method: SplitMethod,
+        unused: Unused,
+        by: &[Dimension],
+    ) -> Result<Self> {
+        let mut rows = Sums::new();
+        let mut ranges: BTreeMap<Vec<String>, (Money, Money)> = BTreeMap::new();
+        let (mut total, mut wastes) = (CostSum::default(), Vec::new());
+        for other in methods(account, method) {
+            let found = sums(account, other, unused, by)?;
+            for (key, sum) in &found {
+                let cost = sum.cost().unwrap_or_default();
+                let range = ranges.entry(key.clone()).or_insert((cost, cost));
+                *range = (range.0.min(cost), range.1.max(cost));
+            }
+            // Waste is what it is, whoever is made to pay for it.
+            let shown = match unused {
+                Unused::Shown => None,
+                Unused::Distributed => Some(sums(account, other, Unused::Shown, &[])?),
+            };
+            let mut all = CostSum::default();
+            shown.as_ref().unwrap_or(&found).values().for_each(|sum| all += sum);
+            wastes.extend(all.cost().map(|_| (other, all.waste)));
+            if other == method {
+                (rows, total) = (found, all);
+            }
+        }
+        let row = |(key, sum): (Vec<String>, CostSum)| {
+            let range = ranges.get(&key).copied().filter(|_| sum.cost().is_some());
+            Row { range, key, sum }
+        };
+        let mut rows: Vec<Row> = rows.into_iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.sum.cost(), row.sum.gpu_milli_ms)));
+        let waste = headline(method, &wastes);
+        Ok(Self { method, unused, by: by.to_vec(), total, rows, waste })
+    }
+}
+
+/// The methods that can be used for every node.
+fn methods(account: &Account, chosen: SplitMethod) -> Vec<SplitMethod> {
+    let mut bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
+    let has_list_prices = bills.all(|(_, bill)| bill.price.is_none() || bill.list_prices.is_some());
+    let usable = |method: &SplitMethod| {
+        *method == chosen || *method != SplitMethod::Residual || has_list_prices
+    };
+    SplitMethod::ALL.into_iter().filter(usable).collect()
+}
+
+fn sums(account: &Account, method: SplitMethod, unused: Unused, by: &[Dimension]) -> Result<Sums> {
+    let mut sums = Sums::new();
+    for (node, _, charge) in &all_charges(account, method, unused)? {
+        let key = by.iter().map(|dimension| dimension.key(account, *node, charge)).collect();
+        sums.entry(key).or_default().add(charge);
+    }
+    Ok(sums)
+}
+
+/// Every charge with the places of its node and of its stretch of time.
+pub(super) fn all_charges(
+    account: &Account,
+    method: SplitMethod,
+    unused: Unused,
+) -> Result<Vec<(usize, usize, Charge)>> {
+    let mut all = Vec::new();
+    for (number, stretch) in account.stretches.iter().enumerate() {
+        for (node, bill) in &stretch.bills {
+            let found = charges(method, bill, unused)
+                .with_context(|| format!("node {}", account.nodes[*node].name))?;
+            all.extend(found.into_iter().map(|charge| (*node, number, charge)));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,80 @@
+//! A bill for people, at most 100 columns wide.
+
+use super::document::{Document, RowOut, percent, usd};
+use crate::output::table::{table, whole, wrapped};
+
+/// The whole bill.
+pub(super) fn terminal(document: &Document) -> String {
+    let mut text = wrapped(&document.first_line(), 0);
+    text += &wrapped(&document.second_line(), 0);
+    text.push('\n');
+    text += &rows(document);
+    if !document.notes.is_empty() {
+        text.push('\n');
+    }
+    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    text + &prices(document)
+}
+
+fn rows(document: &Document) -> String {
+    let all = document.headline.cost_usd_micros.unwrap_or(0);
+    let range = |row: &RowOut| match (row.lowest_usd_micros, row.highest_usd_micros) {
+        (Some(lowest), Some(highest)) if lowest != highest => {
+            format!("${} to ${}", whole(dollars(lowest)), whole(dollars(highest)))
+        }
+        _ => String::new(),
+    };
+    let cells = |row: &RowOut| {
+        let mut cells: Vec<String> =
+            document.by.iter().map(|part| row.key.get(part).cloned().unwrap_or_default()).collect();
+        let share = row.cost_usd_micros.filter(|_| all > 0);
+        cells.push(match row.gpu_hours {
+            hours if hours < 100.0 => format!("{hours:.1}"),
+            hours => whole(hours.round() as u64),
+        });
+        cells.push(usd(row.cost_usd_micros));
+        cells.push(share.map_or_else(|| "-".to_owned(), |cost| percent(cost as f64 / all as f64)));
+        cells.push(usd(row.waste_usd_micros));
+        cells.push(range(row));
+        cells
+    };
+    // What costs nothing under this method says nothing here; the other forms have every row.
+    let told =
+        document.rows.iter().filter(|row| row.gpu_hours > 0.0 || row.cost_usd_micros != Some(0));
+    let mut lines: Vec<Vec<String>> = told.map(cells).collect();
+    let mut total = cells(&document.total);
+    if let Some(first) = total.first_mut() {
+        *first = "total".to_owned();
+    }
+    lines.push(total);
+    let mut header: Vec<&str> = document.by.iter().map(String::as_str).collect();
+    header.extend(["GPU-hours", "cost", "share", "waste", "cost by method"]);
+    table(&header, lines)
+}
+
+/// Whole dollars.
+fn dollars(usd_micros: i64) -> u64 {
+    (usd_micros.max(0).unsigned_abs() + 500_000) / 1_000_000
+}
+
+/// What the amounts rest on.
+fn prices(document: &Document) -> String {
+    let mut text = String::new();
+    for line in &document.prices {
+        let model = line.model.as_deref().unwrap_or("unknown model");
+        let place = match (&line.provider, &line.region) {
+            (Some(provider), Some(region)) => format!(" in {provider} {region}"),
+            (Some(provider), None) => format!(" at {provider}"),
+            _ => String::new(),
+        };
+        let day = line.as_of.as_deref().map(|day| format!(", {day}")).unwrap_or_default();
+        let source = line.source.as_deref().unwrap_or_default();
+        if line.usd_micros_per_gpu_hour.is_some() {
+            let price = usd(line.usd_micros_per_gpu_hour);
+            let bought = line.purchase.replace('_', " ");
+            let told = format!("{model}{place}, {bought}: {price} per GPU-hour ({source}{day}).");
+            text += &wrapped(&told, 0);
+        }
+    }
+    if text.is_empty() { text } else { "\n".to_owned() + &text }
+}

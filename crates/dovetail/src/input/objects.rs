@@ -1,0 +1,169 @@
+//! Objects of a cluster, from wherever the command line says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use clap::Args;
+#[cfg(feature = "scheduler")]
+use dovetail_kube::client::{PAGE, read_lists};
+use dovetail_kube::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
+use dovetail_kube::facts::Inventory;
+
+use crate::app::App;
+use crate::exit::{BadInput, UsageError};
+#[cfg(feature = "scheduler")]
+use crate::input::kubeconfig::ConnectionFlags;
+use crate::output::plain::plain;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct ObjectFlags {
+    /// Dumps of `kubectl get nodes,pods,... -A -o json`: files, or folders with them, plain or gzip
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// When the objects were read, such as 2026-11-20T12:00:00Z [default: when they were collected, else
+    /// when the newest file was written]
+    #[arg(long, value_name = "TIME", requires = "from")]
+    at: Option<jiff::Timestamp>,
+    /// Read the objects from the cluster that this file leads to
+    #[cfg(feature = "scheduler")]
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// Objects, and where they were read.
+pub(crate) struct Read {
+    pub(crate) inventory: Inventory,
+    pub(crate) sources: Vec<String>,
+}
+
+impl ObjectFlags {
+    /// Whether any objects are named.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.from.is_empty() || self.server().is_some()
+    }
+
+    #[cfg(feature = "scheduler")]
+    fn server(&self) -> Option<&PathBuf> {
+        self.kubeconfig.as_ref()
+    }
+
+    #[cfg(not(feature = "scheduler"))]
+    fn server(&self) -> Option<&PathBuf> {
+        None
+    }
+
+    /// Reads all objects.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read, or what to give where there is none; `what` is done with them.
+    pub(crate) fn read(&self, app: &App, what: &str) -> Result<Read> {
+        let mut inventory = Inventory::new(self.now_ms(what)?);
+        let complete = self.read_into(app, &mut inventory)?;
+        complete.iter().for_each(|kind| inventory.all_of(kind));
+        let (skipped, count) = inventory.left_out();
+        for skipped in skipped.iter().take(10) {
+            app.note(&format!("left out {}", plain(&skipped.to_string())));
+        }
+        if count > 10 {
+            app.note(&format!("{count} objects left out; --output json lists them"));
+        }
+        Ok(Read { inventory, sources: self.sources() })
+    }
+
+    /// The moment of the objects, in ms since 1970.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn now_ms(&self, what: &str) -> Result<u64> {
+        if !self.is_given() {
+            let text = format!(
+                "name what to {what}: --from with files of `kubectl get nodes,pods,... -A -o json`"
+            );
+            return Err(UsageError(text).into());
+        }
+        match (self.at, self.server()) {
+            (Some(at), _) => Ok(at.as_millisecond().max(0).cast_unsigned()),
+            (None, Some(_)) => Ok(ms(SystemTime::now())),
+            (None, None) => newest(&self.from),
+        }
+    }
+
+    /// Hands all objects to a sink; answers with the kinds of which it was given all there are.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+        if let Some(path) = self.server() {
+            return served(app, path, sink);
+        }
+        let objects = read_paths(&self.from, sink).map_err(told)?;
+        if objects == 0 {
+            let text = "--from: there is no object in it: write it with `kubectl get nodes,pods -A -o json`";
+            return Err(BadInput(text.to_owned()).into());
+        }
+        Ok(Vec::new())
+    }
+
+    fn sources(&self) -> Vec<String> {
+        self.from.iter().chain(self.server()).map(|path| path.display().to_string()).collect()
+    }
+}
+
+/// All objects of a server.
+#[cfg(feature = "scheduler")]
+fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start a thread for the connection")?;
+    let lists = runtime.block_on(async {
+        let config = ConnectionFlags::of_file(path.to_owned()).connect().await?;
+        let lists = read_lists(&config, PAGE, sink).await;
+        lists.with_context(|| format!("kubeconfig {}", path.display()))
+    })?;
+    if !lists.refused.is_empty() {
+        app.note(&format!(
+            "the credentials may not list {}: what that hides is told under what was not seen",
+            lists.refused.join(", ")
+        ));
+    }
+    Ok(lists.complete)
+}
+
+#[cfg(not(feature = "scheduler"))]
+fn served(_: &App, _: &Path, _: &mut dyn Sink) -> Result<Vec<&'static str>> {
+    unreachable!("this build has no flag that names a server")
+}
+
+/// What is no dump is bad input; what cannot be opened is not.
+fn told(error: DumpError) -> anyhow::Error {
+    match error {
+        DumpError::Io { .. } => error.into(),
+        error => BadInput(plain(&error.to_string())).into(),
+    }
+}
+
+/// When the newest of the files was collected, or written.
+fn newest(paths: &[PathBuf]) -> Result<u64> {
+    let mut newest_ms = 0;
+    for path in paths {
+        for file in dump_files(path).map_err(told)? {
+            let written = || {
+                let metadata = fs::metadata(&file)?;
+                metadata.modified().map(ms)
+            };
+            let at_ms = match collected_at(&file).map_err(told)? {
+                Some(at_ms) => at_ms,
+                None => written().with_context(|| format!("{}: cannot read it", file.display()))?,
+            };
+            newest_ms = newest_ms.max(at_ms);
+        }
+    }
+    Ok(newest_ms)
+}
+
+fn ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(0)
+}

@@ -1,0 +1,154 @@
+//! What GPUs did over a period, from whatever answers Prometheus' query API.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use clap::{ArgAction, Args};
+use dovetail_ledger::device_time::Span;
+use dovetail_metrics::exporter::{Observation, PodLabels, mean_over_steps, measures};
+use dovetail_metrics::prometheus::{
+    Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
+};
+
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::input::duration::DurationFlag;
+
+/// An answer may take this long.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct ServerFlags {
+    /// File with a bearer token for it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificates (PEM) of who vouches for it, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// One more header, such as X-Scope-OrgID=team-a; can be given several times
+    #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append)]
+    header: Vec<String>,
+    /// How far back, such as 24h or 14d
+    #[arg(long, value_name = "DURATION", default_value = "24h")]
+    period: DurationFlag,
+    /// Distance of two looks; each is the mean over it [default: 1m, and 5m for more than 3d]
+    #[arg(long, value_name = "DURATION")]
+    step: Option<DurationFlag>,
+}
+
+/// Asks one server about one period.
+pub(crate) struct Asker {
+    pub(crate) client: PrometheusClient<Direct>,
+    pub(crate) period: Span,
+    pub(crate) step_ms: u64,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl ServerFlags {
+    /// Who asks a server for the period that ends now.
+    ///
+    /// # Errors
+    /// Flags that cannot be, or an address that is none.
+    pub(crate) fn asker(&self, url: &str) -> Result<Asker> {
+        let step_ms = self.step_ms()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Whole steps: two runs within one step ask for the same moments.
+        let to_ms = now.as_millis() as u64 / step_ms * step_ms;
+        let steps = self.period.ms.div_ceil(step_ms);
+        let period = Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot start a thread for the connection")?;
+        let client = PrometheusClient::new(self.connection(url)?, Limits::default());
+        Ok(Asker { client, period, step_ms, runtime })
+    }
+
+    fn step_ms(&self) -> Result<u64> {
+        const SHORT_MS: u64 = 3 * 86_400_000;
+        let default_ms = if self.period.ms <= SHORT_MS { 60_000 } else { 300_000 };
+        let step_ms = self.step.map_or(default_ms, |step| step.ms);
+        match step_ms {
+            step_ms if step_ms < 1_000 => {
+                let text = "--step: at least 1s: exporters are not read more often";
+                Err(UsageError(text.into()).into())
+            }
+            step_ms if step_ms > self.period.ms => {
+                Err(UsageError("--step is longer than --period: shorten it".into()).into())
+            }
+            step_ms => Ok(step_ms),
+        }
+    }
+
+    fn connection(&self, url: &str) -> Result<Direct> {
+        let mut headers = Vec::new();
+        for header in &self.header {
+            let pair = header.split_once('=').ok_or_else(|| {
+                UsageError(format!(
+                    "--header {header}: write NAME=VALUE, such as X-Scope-OrgID=team-a"
+                ))
+            })?;
+            headers.push((pair.0.to_owned(), pair.1.to_owned()));
+        }
+        let options = DirectOptions {
+            url: url.to_owned(),
+            token_file: self.token_file.clone(),
+            authority_file: self.ca_file.clone(),
+            headers,
+            timeout: ANSWER_WITHIN,
+        };
+        Direct::new(&options).map_err(|error| UsageError(format!("--prometheus: {error}")).into())
+    }
+}
+
+impl Asker {
+    /// Reads every series that a device may have.
+    ///
+    /// # Errors
+    /// A server that does not answer, or answers with something else.
+    pub(crate) fn observe(&mut self) -> Result<Observation> {
+        self.runtime.block_on(observe(&mut self.client, self.period, self.step_ms))
+    }
+
+    /// The value of each series of a query at one moment.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub(crate) fn instant(&mut self, query: &str, at_ms: u64) -> Result<Vec<Series>> {
+        Ok(self.runtime.block_on(self.client.instant(query, at_ms as i64))?)
+    }
+
+    /// Tells what the server said beside its answers.
+    pub(crate) fn tell_warnings(&self, app: &App) {
+        self.client.notes().warnings.iter().for_each(|text| {
+            let server = self.client.server();
+            app.note(&format!("{server} warns, so data may be missing: {text}"));
+        });
+    }
+}
+
+/// What `pod` means is decided over all series.
+async fn observe(
+    client: &mut PrometheusClient<Direct>,
+    period: Span,
+    step_ms: u64,
+) -> Result<Observation> {
+    let mut read: Vec<Vec<Series>> = Vec::new();
+    for (name, _, _) in measures() {
+        let range = RangeQuery {
+            query: mean_over_steps(name, step_ms),
+            from_ms: period.from_ms as i64,
+            to_ms: period.to_ms as i64 - 1,
+            step_ms: step_ms as i64,
+        };
+        let mut all = Vec::new();
+        client.range(&range, |series| all.extend(series)).await?;
+        read.push(all);
+    }
+    let pods = PodLabels::of(read.iter().flatten().map(|series| &series.labels));
+    let mut observation = Observation::default();
+    for ((_, measure, scale), series) in measures().zip(read) {
+        observation.take(measure, scale, pods, series);
+    }
+    Ok(observation)
+}

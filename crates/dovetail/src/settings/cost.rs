@@ -1,0 +1,162 @@
+//! The section `[cost]` of the settings file: who is which team, and what a bill is split by.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use dovetail_ledger::split::SplitMethod;
+use dovetail_price::{OwnedMachine, PriceBook, parse_usd_micros};
+use serde::Deserialize;
+
+use crate::exit::UsageError;
+
+/// What the section can say. Flags of `dovetail cost` are stronger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CostSection {
+    /// Name of the cluster.
+    pub(crate) cluster: Option<String>,
+    /// How a node's price is split.
+    pub(crate) method: Option<String>,
+    /// List price of a vCPU-hour, such as "0.04".
+    pub(crate) usd_per_vcpu_hour: Option<String>,
+    /// List price of a GiB-hour of memory.
+    pub(crate) usd_per_gib_hour: Option<String>,
+    /// Labels that name the team, the first that is there counts.
+    pub(crate) team_labels: Option<Vec<String>>,
+    /// Whose labels are looked at first.
+    pub(crate) team_from: Option<TeamFrom>,
+    /// Teams by namespace, where `*` stands for anything.
+    pub(crate) teams: Option<BTreeMap<String, String>>,
+    /// Machines of one's own.
+    pub(crate) hardware: Option<Vec<Hardware>>,
+}
+
+/// Whose labels name the team first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TeamFrom {
+    /// The namespace's, then the pod's
+    #[default]
+    Namespace,
+    /// The pod's, then the namespace's
+    Pod,
+}
+
+impl TeamFrom {
+    /// The name in files and flags.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+/// A kind of machine that was bought. Amounts are written as text, such as "280000" or "0.12".
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hardware {
+    /// GPU model of the machine.
+    pub(crate) gpu_model: String,
+    /// GPUs of one machine.
+    pub(crate) gpus: u32,
+    /// What one machine costs, installed.
+    pub(crate) capex_usd: String,
+    /// Over how many years it is written off.
+    pub(crate) years: u32,
+    /// What it draws on average.
+    pub(crate) watts: u32,
+    /// Power of the building for each unit of power of the machine, such as "1.4".
+    pub(crate) pue: String,
+    /// Price of a kWh.
+    pub(crate) usd_per_kwh: String,
+}
+
+impl CostSection {
+    /// Refuses what no bill could be split by.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if let Some(method) = &self.method {
+            method
+                .parse::<SplitMethod>()
+                .map_err(|problem| format!("cost.method = \"{method}\": {problem}"))?;
+        }
+        let amounts = [
+            ("usd_per_vcpu_hour", &self.usd_per_vcpu_hour),
+            ("usd_per_gib_hour", &self.usd_per_gib_hour),
+        ];
+        for (name, text) in amounts {
+            if let Some(text) = text {
+                parse_usd_micros(text).map_err(|problem| format!("cost.{name}: {problem}"))?;
+            }
+        }
+        if amounts[0].1.is_some() != amounts[1].1.is_some() {
+            return Err(
+                "cost: usd_per_vcpu_hour and usd_per_gib_hour go together: give both".into()
+            );
+        }
+        self.machines(PriceBook::default()).map_err(|error| error.to_string())?;
+        for (namespace, team) in self.teams.iter().flatten() {
+            if team.is_empty() {
+                return Err(format!("cost.teams.\"{namespace}\" = \"\": name a team"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A price book with the machines that were bought.
+    ///
+    /// # Errors
+    /// An amount that is none, or a model that is there twice.
+    pub(crate) fn machines(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
+        for machine in self.hardware.iter().flatten() {
+            let Hardware { gpu_model, gpus, years, watts, .. } = machine;
+            let amount = |name: &str, text: &str| {
+                let told =
+                    |problem| UsageError(format!("cost.hardware `{gpu_model}`: {name}: {problem}"));
+                parse_usd_micros(text).map_err(told)
+            };
+            let owned = OwnedMachine {
+                capex_usd_micros: amount("capex_usd", &machine.capex_usd)?,
+                gpus: *gpus,
+                years: *years,
+                watts: *watts,
+                pue_millionths: amount("pue", &machine.pue)?,
+                usd_micros_per_kwh: amount("usd_per_kwh", &machine.usd_per_kwh)?,
+            };
+            let told = |error| UsageError(format!("cost.hardware: {error}"));
+            book = book.with_owned(gpu_model, owned).map_err(told)?;
+        }
+        Ok(book)
+    }
+
+    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+        let text = |name, value: &Option<String>, default: &str| {
+            (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
+        };
+        let labels = self.team_labels.as_ref().map(|labels| labels.join(","));
+        let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
+        vec![
+            text("cost.cluster", &self.cluster, "identity of kube-system"),
+            text("cost.method", &self.method, "residual with list prices, else all-in"),
+            text("cost.usd_per_vcpu_hour", &self.usd_per_vcpu_hour, "unknown"),
+            text("cost.usd_per_gib_hour", &self.usd_per_gib_hour, "unknown"),
+            text("cost.team_labels", &labels, "team,cost-center,owner,..."),
+            (
+                "cost.team_from",
+                self.team_from.unwrap_or_default().name().to_owned(),
+                self.team_from.is_some(),
+            ),
+            (
+                "cost.teams",
+                count(self.teams.as_ref().map_or(0, BTreeMap::len)),
+                self.teams.is_some(),
+            ),
+            (
+                "cost.hardware",
+                count(self.hardware.as_ref().map_or(0, Vec::len)),
+                self.hardware.is_some(),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,169 @@
+//! `dovetail collect`: what it writes is enough for an audit and a bill, and nothing else is in it.
+
+use serde_json::{Value, json};
+
+use crate::cost::{node, pod};
+use crate::program::Folder;
+
+const AT: &str = "--at 2026-11-20T12:00:00Z";
+
+/// A cluster with findings, and secrets in every place that a secret may stand in.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let mut cordoned = node("g1", 8, "h100");
+    cordoned["spec"]["unschedulable"] = json!(true);
+    cordoned["spec"]["taints"] =
+        json!([{"key": "node.kubernetes.io/unschedulable", "timeAdded": "2026-11-20T02:00:00Z"}]);
+    cordoned["metadata"]["annotations"] = json!({"note": "canary-annotation"});
+    let mut serve = pod("prod", "serve-0", 4, "g1");
+    serve["spec"]["containers"][0]["image"] = json!("registry.corp/prod/vllm:1");
+    serve["spec"]["containers"][0]["command"] = json!(["canary-command"]);
+    serve["spec"]["containers"][0]["envFrom"] = json!([{"secretRef": {"name": "canary-secret"}}]);
+    serve["spec"]["containers"][0]["livenessProbe"] =
+        json!({"exec": {"command": ["canary-probe"]}});
+    serve["spec"]["containers"][0]["env"] = json!([
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "TOKEN", "value": "canary-env"}
+    ]);
+    serve["status"]["message"] = json!("canary-message");
+    serve["metadata"]["managedFields"] = json!([{"manager": "canary-manager"}]);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary-name", "namespace": "prod"},
+        "data": {"k": "canary-data"}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "prod"},
+        "data": {"k": "canary-map"}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "train", "namespace": "prod"},
+        "spec": {"suspend": true, "parallelism": 2, "template": pod("prod", "train-0", 16, "")}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "prod", "uid": "u1", "labels": {"team": "payroll"}}});
+    let objects =
+        [cordoned, node("g2", 8, "h100"), node("c1", 0, "web"), serve, secret, map, job, namespace];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder
+}
+
+fn audit(folder: &Folder, file: &str) -> Value {
+    let done = folder.call(&format!("audit --from {file} {AT} --fail-on never --output json"));
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let mut document: Value = serde_json::from_str(&done.out).expect("JSON");
+    document["sources"] = json!([]);
+    document
+}
+
+fn collect(folder: &Folder, flags: &str) {
+    let done = folder.call(&format!("collect --from dump.json {AT} {flags}"));
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.is_empty(), "{}", done.out);
+}
+
+#[test]
+fn a_collection_is_enough_for_an_audit_and_holds_no_secret() {
+    let folder = folder();
+    collect(&folder, "--output kept.json");
+    let kept = folder.read("kept.json");
+    assert!(!kept.contains("canary"), "{kept}");
+    assert_eq!(audit(&folder, "kept.json"), audit(&folder, "dump.json"));
+    let bill = |file: &str| {
+        let mut bill = folder.json(&format!("cost --from {file} {AT} --by team,job,cause"));
+        bill["sources"] = json!([]);
+        bill
+    };
+    assert_eq!(bill("kept.json"), bill("dump.json"));
+    // It knows its moment, and twice is the same.
+    let done = folder.call("audit --from kept.json --fail-on never --output json");
+    assert!(done.out.contains("\"taken_at\":\"2026-11-20T12:00:00Z\""), "{}", done.out);
+    collect(&folder, "--to kept2.json.gz");
+    assert_eq!(audit(&folder, "kept2.json.gz"), audit(&folder, "dump.json"));
+}
+
+#[test]
+fn an_anonymous_collection_costs_the_same_and_is_translated_back() {
+    let folder = folder();
+    collect(&folder, "--to anon.json --anonymise --names names.json");
+    let kept = folder.read("anon.json");
+    for name in
+        ["canary", "payroll", "\"prod\"", "serve", "\"g1\"", "i-g1", "h100\"", "corp", "train"]
+    {
+        assert!(!kept.contains(name), "{name}: {kept}");
+    }
+    let (anonymous, full) = (audit(&folder, "anon.json"), audit(&folder, "dump.json"));
+    for part in ["headline", "states", "ladder", "prices"] {
+        assert_eq!(anonymous[part], full[part], "{part}");
+    }
+    let ids = |document: &Value| -> Vec<(String, Value)> {
+        let findings = document["findings"].as_array().expect("findings").iter();
+        let mut ids: Vec<(String, Value)> = findings
+            .map(|finding| (finding["id"].to_string(), finding["usd_micros_per_month"].clone()))
+            .collect();
+        ids.sort_by_key(|(id, _)| id.clone());
+        ids
+    };
+    assert_eq!(ids(&anonymous), ids(&full));
+    let report = folder.call(&format!("audit --from anon.json {AT} --fail-on never")).out;
+    assert!(report.contains("NodePool anon-") && !report.contains("g1"), "{report}");
+    folder.write("report.txt", &report);
+    let told = folder.call("collect --translate report.txt --names names.json");
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(
+        told.out.contains("cordoned: g1 for 10 h") && !told.out.contains("anon-"),
+        "{}",
+        told.out
+    );
+    // The same key gives the same names again.
+    collect(&folder, "--to again.json --anonymise --names names.json");
+    assert_eq!(folder.read("again.json"), kept);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode =
+            std::fs::metadata(folder.path("names.json")).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn what_cannot_be_collected_is_told() {
+    let folder = folder();
+    let told = |flags: &str, code: i32, text: &str| {
+        let done = folder.call(&format!("collect {flags}"));
+        assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
+        assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
+    };
+    told("--to kept.json", 2, "name what to collect: --from");
+    told("--from dump.json", 2, "--to <FILE>");
+    told("--from dump.json --to kept.json --anonymise", 2, "--names <FILE>");
+    told("--from dump.json --to x.json --anonymise --names x.json", 2, "both name x.json");
+    told("--from dump.json --to x.json --anonymise --names dump.json", 3, "no table of names");
+    told("--translate dump.json --names nowhere.json", 2, "--names nowhere.json: ");
+    folder.write("cut.json", "{\"kind\": \"List\", \"items\": [{\"ki");
+    told("--from cut.json --to kept.json", 3, "cut.json:1:");
+    assert!(!folder.has("kept.json"), "nothing half is left");
+}
+
+/// From a server, and from the file that was collected there: the same findings.
+#[cfg(feature = "scheduler")]
+#[test]
+fn a_server_is_read_as_its_dump_is() {
+    let api = dovetail_testkit::FakeApi::start().expect("a free port");
+    let shape = "8xH100".parse::<dovetail_testkit::Shape>().expect("a shape");
+    api.create("nodes", "", &shape.node("n0")).expect("a new node");
+    api.create("namespaces", "", &json!({"metadata": {"name": "prod"}})).expect("a new namespace");
+    let mut serve = pod("prod", "serve-0", 4, "n0");
+    serve["spec"]["containers"][0]["env"] = json!([{"name": "TOKEN", "value": "canary-env"}]);
+    api.create("pods", "prod", &serve).expect("a new pod");
+    let folder = crate::live::connected(&api);
+    let revision = api.revision();
+    let done = folder.call("collect --kubeconfig kubeconfig --to kept.json");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(!folder.read("kept.json").contains("canary"));
+    let findings = |source: &str| {
+        let done = folder.call(&format!("audit {source} --fail-on never --output json"));
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let document: Value = serde_json::from_str(&done.out).expect("JSON");
+        [document["findings"].clone(), document["states"].clone(), document["unseen"].clone()]
+    };
+    assert_eq!(findings("--kubeconfig kubeconfig"), findings("--from kept.json"));
+    assert_eq!(api.revision(), revision, "nothing is written");
+    let bill = folder
+        .json("cost --kubeconfig kubeconfig --by namespace --gpu-price *=2 --gpu-price H100=2");
+    assert_eq!(bill["total"]["gpu_hours"], json!(8.0 * 720.0));
+}

@@ -1,0 +1,340 @@
+//! `dovetail cost` on a small cluster: who pays what, in each form, and that it is the price.
+
+use std::collections::BTreeMap;
+
+use dovetail_bill::focus::{Version, check};
+use serde_json::{Value, json};
+
+use crate::program::{Done, Folder};
+
+const GPU: &str = "nvidia.com/gpu";
+/// Stands in every environment value and argument, and must stand nowhere else.
+const CANARY: &str = "canary-77c0";
+const CALL: &str = "cost --from dump.json --at 2026-11-20T12:00:00Z";
+
+pub(crate) fn node(name: &str, gpus: u32, pool: &str) -> Value {
+    let offers = json!({"cpu": "192", "memory": "2048Gi", "pods": "110", GPU: gpus.to_string()});
+    let mut labels = json!({
+        "kubernetes.io/hostname": name, "topology.kubernetes.io/region": "us-east-1",
+        "karpenter.sh/nodepool": pool
+    });
+    if gpus > 0 {
+        labels["nvidia.com/gpu.product"] = json!("NVIDIA-H100-80GB-HBM3");
+        labels["node.kubernetes.io/instance-type"] = json!("p5.48xlarge");
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"providerID": format!("aws:///us-east-1a/i-{name}")},
+        "status": {"capacity": offers, "allocatable": offers,
+            "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+pub(crate) fn pod(namespace: &str, name: &str, gpus: u32, node: &str) -> Value {
+    let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": "2026-11-20T11:00:00Z",
+            "labels": {"kueue.x-k8s.io/queue-name": "batch"},
+            "ownerReferences": [{"kind": "Job", "name": owner, "controller": true}]},
+        "spec": {"nodeName": node, "containers": [{
+            "name": "main", "image": "train", "args": [CANARY],
+            "env": [{"name": "KEY", "value": CANARY}],
+            "resources": {"requests": {GPU: gpus, "cpu": "48", "memory": "512Gi"}, "limits": {GPU: gpus}}
+        }]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+fn namespace(name: &str, labels: Value) -> Value {
+    let uid = if name == "kube-system" { "c1-u5-t3r" } else { name };
+    json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "uid": uid, "labels": labels}})
+}
+
+/// g1 has eight GPUs: four of vision, two of nlp, two that nobody wants. c1 has none.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let objects = [
+        node("g1", 8, "h100"),
+        node("c1", 0, "web"),
+        namespace("vision", json!({"team": "eyes"})),
+        namespace("nlp", json!({})),
+        namespace("kube-system", json!({})),
+        pod("vision", "train-0", 4, "g1"),
+        pod("nlp", "serve-0", 2, "g1"),
+        pod("nlp", "web-0", 0, "c1"),
+    ];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder
+}
+
+fn cost(folder: &Folder, flags: &str) -> Done {
+    let done = folder.call(&format!("{CALL} {flags}"));
+    assert!(!done.out.contains(CANARY) && !done.err.contains(CANARY), "{}", done.out);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    done
+}
+
+fn document(folder: &Folder, flags: &str) -> Value {
+    serde_json::from_str(&cost(folder, &format!("{flags} --output json")).out).expect("JSON")
+}
+
+/// The amount of the row with this key.
+fn of(document: &Value, key: &Value) -> i64 {
+    let rows = document["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["key"] == *key);
+    let row = row.unwrap_or_else(|| panic!("{key}: {document:#}"));
+    row["cost_usd_micros"].as_i64().expect("an amount")
+}
+
+const HOURS: i64 = 720;
+
+#[test]
+fn each_form_is_as_documented() {
+    let folder = folder();
+    for form in ["table", "csv", "json"] {
+        let done = cost(&folder, &format!("--by team,cause --output {form}"));
+        let text = match form {
+            "json" => {
+                let mut value: Value = serde_json::from_str(&done.out).expect("JSON");
+                value["notes"] = json!("(depends on the day)");
+                serde_json::to_string_pretty(&value).expect("JSON")
+            }
+            // Notes say how old a price is.
+            _ => done
+                .out
+                .lines()
+                .filter(|line| !line.contains(" days old"))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        };
+        if form == "table" {
+            assert!(done.out.lines().all(|line| line.chars().count() <= 100), "{}", done.out);
+            assert!(done.out.contains(" days old: check them"), "{}", done.out);
+        }
+        insta::assert_snapshot!(format!("cost_{form}"), text);
+    }
+}
+
+/// A p5.48xlarge is $55.04 an hour. All-in, a GPU is $6.88. With $0.04 a vCPU and $0.005 a GiB the node's CPU
+/// is $7.68, its memory $10.24, and a GPU (55.04 − 17.92) / 8 = $4.64; each pod has a quarter of both. AWS'
+/// weights: 192·0.9 + 2048·0.1 + 8·9 = 449.6, so a GPU is 55.04·9/449.6 = $1.101779.
+#[test]
+fn amounts_are_those_worked_by_hand() {
+    let folder = folder();
+    let (vision, nobody) = (json!({"namespace": "vision"}), json!({"namespace": "(nobody)"}));
+    let all_in = document(&folder, "--by namespace");
+    assert_eq!(all_in["method"], "all-in/1");
+    assert_eq!(of(&all_in, &vision), 4 * 6_880_000 * HOURS);
+    assert_eq!(of(&all_in, &nobody), 2 * 6_880_000 * HOURS);
+    assert_eq!(all_in["headline"]["waste_usd_micros"], 2 * 6_880_000 * HOURS);
+    let residual = document(&folder, "--by namespace --vcpu-price 0.04 --gib-price 0.005");
+    assert_eq!(residual["method"], "residual/1");
+    assert_eq!(of(&residual, &vision), (4 * 4_640_000 + 1_920_000 + 2_560_000) * HOURS);
+    // Two GPUs, and half of the CPU and memory of g1; of c1 three quarters.
+    let of_c1 = 7_680_000 + 10_240_000;
+    let of_nobody = 2 * 4_640_000 + of_c1 / 2 + of_c1 * 3 / 4;
+    assert_eq!(of(&residual, &nobody), of_nobody * HOURS);
+    let total = (55_040_000 + of_c1) * HOURS;
+    assert_eq!(residual["headline"]["cost_usd_micros"], total);
+    let unused = (of_c1 / 2 + of_c1 * 3 / 4) * HOURS;
+    assert_eq!(residual["headline"]["unused_cpu_memory_usd_micros"], unused);
+    let lowest = &residual["headline"]["lowest"];
+    assert_eq!(lowest["method"], "aws-split/1");
+    let waste = lowest["waste_usd_micros"].as_i64().expect("an amount");
+    assert!((waste - 2 * 1_101_779 * HOURS).abs() <= 2 * HOURS, "{waste}");
+    assert_eq!(residual["headline"]["highest"]["method"], "all-in/1");
+}
+
+#[test]
+fn rows_are_the_price_however_they_are_grouped() {
+    let folder = folder();
+    let dimensions = [
+        "namespace",
+        "team",
+        "queue",
+        "job",
+        "model",
+        "pod",
+        "gpu-type",
+        "node-pool",
+        "node",
+        "cluster",
+        "cause",
+        "team,cause",
+        "job,node,cause,cluster",
+    ];
+    for method in ["all-in", "residual", "aws-split", "opencost", "datadog"] {
+        for unused in ["shown", "distributed"] {
+            for by in dimensions {
+                let flags = format!(
+                    "--by {by} --method {method} --unused {unused} --vcpu-price 0.0391 --gib-price 0.0041"
+                );
+                let found = document(&folder, &flags);
+                let rows = found["rows"].as_array().expect("rows").iter();
+                let sum: i64 =
+                    rows.map(|row| row["cost_usd_micros"].as_i64().expect("priced")).sum();
+                let cpu_node = 192 * 39_100 + 2048 * 4_100;
+                assert_eq!(sum, (55_040_000 + cpu_node) * HOURS, "{flags}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_come_from_owners_labels_and_the_mapping() {
+    let folder = folder();
+    folder
+        .write("dovetail.toml", "[cost]\ncluster = \"west\"\n[cost.teams]\n\"nl*\" = \"words\"\n");
+    let found = document(&folder, "--by team,queue,job,gpu-type,node-pool,cluster,model");
+    let row = json!({"team": "words", "queue": "batch", "job": "Job nlp/serve", "gpu-type": "H100",
+        "node-pool": "NodePool h100", "cluster": "west", "model": "(unknown)"});
+    assert_eq!(of(&found, &row), 2 * 6_880_000 * HOURS);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("model (unknown): the label llm-d.ai/model"), "{notes}");
+    folder.write("dovetail.toml", "");
+    let found = document(&folder, "--by team,cluster");
+    assert_eq!(of(&found, &json!({"team": "eyes", "cluster": "c1-u5-t3r"})), 4 * 6_880_000 * HOURS);
+    assert!(found["notes"].to_string().contains("[cost.teams] of dovetail.toml"));
+}
+
+#[test]
+fn what_has_no_price_is_told_and_never_zero() {
+    let folder = folder();
+    let text = folder
+        .read("dump.json")
+        .replace("NVIDIA-H100-80GB-HBM3", "Prototype")
+        .replace("p5.48xlarge", "x");
+    folder.write("dump.json", &text);
+    let found = document(&folder, "--by namespace");
+    assert_eq!(found["headline"]["cost_usd_micros"], Value::Null);
+    assert_eq!(found["rows"][0]["cost_usd_micros"], Value::Null);
+    assert_eq!(found["total"]["gpu_hours"], json!(8.0 * HOURS as f64));
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("8 GPUs of model PROTOTYPE: no price"), "{notes}");
+    assert!(notes.contains("1 node without GPUs: no price"), "{notes}");
+    assert!(!cost(&folder, "--by namespace").out.contains("$0"));
+}
+
+#[test]
+fn hostile_names_neither_act_nor_break_a_row() {
+    let folder = folder();
+    let team = "=HYPERLINK(\\\"http://x\\\")";
+    let text = folder.read("dump.json").replace("\"eyes\"", &format!("\"{team}\""));
+    folder.write("dump.json", &text.replace("\"vision\"", "\"\\u001b[2J\\u202e@x\""));
+    let done = cost(&folder, "--by team,namespace --output csv");
+    let mut rows = csv::Reader::from_reader(done.out.as_bytes());
+    let rows: Vec<csv::StringRecord> = rows.records().map(|row| row.expect("CSV")).collect();
+    assert!(rows.iter().any(|row| row[0].starts_with("'=HYPERLINK")), "{}", done.out);
+    assert!(rows.iter().any(|row| row[1].starts_with("[2J@x")), "{}", done.out);
+    for form in ["table", "json"] {
+        let done = cost(&folder, &format!("--by team,namespace --output {form}"));
+        let acts = |letter: char| letter.is_control() && letter != '\n';
+        assert!(!done.out.contains(acts) && !done.out.contains('\u{202e}'), "{form}");
+    }
+}
+
+#[test]
+fn what_cannot_be_split_is_told() {
+    let folder = folder();
+    let told = |flags: &str, code: i32, text: &str| {
+        let done = folder.call(&format!("cost {flags}"));
+        assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
+        assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
+    };
+    told("", 2, "name what to split the cost of: --from");
+    let from = "--from dump.json";
+    told(&format!("{from} --method residual"), 2, "residual needs list prices");
+    told(&format!("{from} --method best"), 2, "`best` is no split method");
+    told(&format!("{from} --by team,team"), 2, "--by: team is there twice");
+    told(&format!("{from} --by floor"), 2, "gpu-type");
+    told(&format!("{from} --vcpu-price 5"), 2, "--gib-price");
+    told(&format!("{from} --vcpu-price 5000 --gib-price 1"), 2, "--vcpu-price 5000: above");
+    told(&format!("{from} --output html"), 2, "`dovetail cost` has no html output");
+    folder.write("dovetail.toml", "[cost]\nmethod = \"best\"\n");
+    told(from, 2, "cost.method = \"best\"");
+}
+
+/// The split columns in every version, by the checker that knows what the rows were split from.
+#[test]
+fn focus_datasets_hold_the_rules_of_their_version() {
+    let folder = folder();
+    let key =
+        |node: &str| (format!("aws:///us-east-1a/i-{node}"), "2026-11-20T12:00:00Z".to_owned());
+    let prices = "--vcpu-price 0.04 --gib-price 0.005";
+    for version in Version::ALL {
+        for unused in ["shown", "distributed"] {
+            let flags = format!("--focus {version} --unused {unused}");
+            let done = cost(&folder, &format!("{flags} {prices}"));
+            let origins = BTreeMap::from([(key("g1"), 55_040_000), (key("c1"), 17_920_000)]);
+            assert_eq!(check(version, &done.out, Some(&origins)), [], "{flags}\n{}", done.out);
+        }
+        // A node without a price is not in it, and that is told.
+        let done = cost(&folder, &format!("--focus {version}"));
+        assert_eq!(check(version, &done.out, Some(&BTreeMap::from([(key("g1"), 55_040_000)]))), []);
+        assert!(done.err.contains("1 node-period without a price"), "{}", done.err);
+    }
+    let hostile = folder.read("dump.json").replace("\"eyes\"", "\"=1+1\\u001b\"");
+    folder.write("dump.json", &hostile.replace("train-0", "@train-0"));
+    let done = cost(&folder, "--focus 1.4");
+    assert_eq!(check(Version::V1_4, &done.out, None), [], "{}", done.out);
+    assert!(!done.out.contains('\u{1b}'));
+    insta::assert_snapshot!("cost_focus", cost(&self::folder(), "--focus 1.4").out);
+}
+
+/// A quarter off for g1 in two hours of it, a machine of somebody else, and a row that splits g1.
+#[test]
+fn a_bill_takes_the_place_of_list_prices() {
+    let folder = folder();
+    folder.write(
+        "bill.csv",
+        "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency,AllocatedResourceId\n\
+         i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,41.28,Usage,USD,\n\
+         i-g1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,41.28,Usage,USD,\n\
+         i-g1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,20.64,Usage,USD,train-0\n\
+         i-other,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,12.5,Usage,USD,\n",
+    );
+    let found = document(&folder, "--by namespace --bill bill.csv");
+    assert_eq!(of(&found, &json!({"namespace": "vision"})), 4 * 5_160_000 * HOURS);
+    let bill = &found["bill"];
+    assert_eq!(bill["discount_share"], json!(0.25));
+    assert_eq!((&bill["billed_nodes"], &bill["split_lines"]), (&json!(1), &json!(1)));
+    assert_eq!(bill["unmatched"][0]["resource"], "i-other");
+    assert_eq!(bill["unmatched_usd_micros"], 12_500_000);
+    let table = cost(&folder, "--by namespace --bill bill.csv").out;
+    assert!(table.contains("25.0 % below list"), "{table}");
+    assert!(table.contains("bill.csv: 1 machine outside this cluster, $12.50"), "{table}");
+    // In FOCUS both are told.
+    let dataset = cost(&folder, "--focus 1.3 --bill bill.csv").out;
+    let mut rows = csv::Reader::from_reader(dataset.as_bytes());
+    let rows: Vec<BTreeMap<String, String>> =
+        rows.deserialize().map(|row| row.expect("a row")).collect();
+    let sum = |column: &str| {
+        rows.iter().map(|row| row[column].parse::<f64>().expect("a number")).sum::<f64>()
+    };
+    assert!((sum("BilledCost") - 41.28).abs() < 1e-6 && (sum("ListCost") - 55.04).abs() < 1e-6);
+    folder.write("bill.csv", &folder.read("bill.csv").replace("USD", "EUR"));
+    let done = folder.call(&format!("{CALL} --bill bill.csv"));
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.err.contains("bill.csv: it is in EUR"), "{}", done.err);
+}
+
+/// $280,000 over 4 years, 10.2 kW, PUE 1.4, $0.12 per kWh: $1.213058 for each of eight GPUs.
+#[test]
+fn own_hardware_has_its_price() {
+    let folder = folder();
+    folder.write(
+        "dovetail.toml",
+        "[[cost.hardware]]\ngpu_model = \"H100\"\ngpus = 8\ncapex_usd = \"280000\"\nyears = 4\nwatts = 10200\n\
+         pue = \"1.4\"\nusd_per_kwh = \"0.12\"\n",
+    );
+    let found = document(&folder, "--by namespace");
+    assert_eq!(of(&found, &json!({"namespace": "vision"})), 4 * 1_213_058 * HOURS);
+    let source = found["prices"][0]["source"].to_string();
+    assert!(source.contains("own machine: ($280000.00 / (4 years"), "{source}");
+    // What is said on the command line is stronger.
+    let found = document(&folder, "--by namespace --gpu-price H100=2");
+    assert_eq!(of(&found, &json!({"namespace": "vision"})), 4 * 2_000_000 * HOURS);
+}
