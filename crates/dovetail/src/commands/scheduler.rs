@@ -161,12 +161,14 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
         device_resource: or(&section.device_resource, DEVICE_RESOURCE),
         node_selector: section.node_selector.clone().unwrap_or_default(),
     };
+    // What the file says was looked at when it was read.
+    let levels = section.levels().unwrap_or_default();
     let scheduler = scheduler_name.map(str::to_owned);
     let scheduler = scheduler.unwrap_or_else(|| or(&section.scheduler_name, SCHEDULER_NAME));
     let policy = policy::seeded(&or(&section.policy, POLICY), app.settings.seed.value);
     Options {
         engine: EngineConfig { policy, ..EngineConfig::default() },
-        world: world::Settings { scheduler, rules, ..world::Settings::default() },
+        world: world::Settings { scheduler, rules, levels, ..world::Settings::default() },
         ..Options::default()
     }
 }

@@ -89,6 +89,10 @@ mod tests {
             ("lease = \"dovetail\"", "scheduler.lease = \"dovetail\": expected a namespace"),
             ("policy = \"best\"", "scheduler.policy = \"best\": expected one of"),
             ("listen = \"\"", "scheduler.listen = \"\": expected a text"),
+            (
+                "topology = [{ name = \"node\", labels = [\"x\"] }]",
+                "scheduler.topology: level `node`: a level needs a name of its own",
+            ),
         ] {
             assert!(section(text).unwrap_err().starts_with(told), "{text}");
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
+use dovetail_kube::translate::levels::{LevelLabels, Levels};
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
 
@@ -25,10 +26,20 @@ pub(crate) struct SchedulerSection {
     pub(crate) node_selector: Option<BTreeMap<String, String>>,
     /// The extended resource whose units are whole GPUs.
     pub(crate) device_resource: Option<String>,
+    /// The topology levels above the node, widest first.
+    pub(crate) topology: Option<Vec<LevelSection>>,
     /// What is logged.
     pub(crate) log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
     pub(crate) log_json: Option<bool>,
+}
+
+/// One topology level.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LevelSection {
+    name: String,
+    labels: Vec<String>,
 }
 
 /// How much is logged.
@@ -62,6 +73,9 @@ impl SchedulerSection {
             let names = POLICIES.map(|(name, _)| name).join(", ");
             return Err(format!("scheduler.policy = \"{policy}\": expected one of {names}"));
         }
+        if let Err(problem) = self.levels() {
+            return Err(format!("scheduler.topology: {problem}"));
+        }
         let texts = [
             ("scheduler_name", &self.scheduler_name),
             ("listen", &self.listen),
@@ -71,6 +85,16 @@ impl SchedulerSection {
             Some((name, _)) => Err(format!("scheduler.{name} = \"\": expected a text")),
             None => Ok(()),
         }
+    }
+
+    /// The topology levels: those of the file, or the standard ones.
+    pub(crate) fn levels(&self) -> Result<Levels, String> {
+        let Some(levels) = &self.topology else { return Ok(Levels::default()) };
+        let level = |level: &LevelSection| LevelLabels {
+            name: level.name.clone(),
+            labels: level.labels.clone(),
+        };
+        Levels::new(levels.iter().map(level).collect())
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
@@ -84,6 +108,8 @@ impl SchedulerSection {
         let labels = self.node_selector.iter().flatten();
         let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
         let selector = if labels.is_empty() { "every node".to_owned() } else { labels.join(",") };
+        let levels = self.levels().unwrap_or_default();
+        let levels = levels.names().collect::<Vec<_>>().join(", ");
         let level = self.log_level.unwrap_or_default().to_possible_value();
         let level = level.map(|value| value.get_name().to_owned()).unwrap_or_default();
         vec![
@@ -94,6 +120,7 @@ impl SchedulerSection {
             text("scheduler.policy", &self.policy, POLICY),
             ("scheduler.node_selector", selector, self.node_selector.is_some()),
             text("scheduler.device_resource", &self.device_resource, DEVICE_RESOURCE),
+            ("scheduler.topology", levels, self.topology.is_some()),
             ("scheduler.log_level", level, self.log_level.is_some()),
             switch("scheduler.log_json", self.log_json, false),
         ]

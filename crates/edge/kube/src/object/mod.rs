@@ -11,8 +11,10 @@ mod claim;
 mod csi;
 mod device_class;
 mod disruption_budget;
+mod hyper_node;
 mod in_tree;
 pub(crate) mod json;
+mod kueue_topology;
 mod label_selector;
 mod labels;
 mod meta;
@@ -34,7 +36,9 @@ pub use claim::Claim;
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use device_class::{DeviceClass, ResourceSlice};
 pub use disruption_budget::DisruptionBudget;
+pub use hyper_node::{HyperNode, HyperNodeMember, HyperNodeSelector};
 pub use in_tree::{InTreePlugin, VolumeSource};
+pub use kueue_topology::KueueTopology;
 pub use label_selector::{LabelSelector, LabelTerm, LabelTest};
 pub use labels::Labels;
 pub use meta::Meta;
@@ -42,7 +46,7 @@ pub use namespace::Namespace;
 pub use node::Node;
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
-pub use pod_group::PodGroup;
+pub use pod_group::{NetworkTopology, PodGroup};
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
 pub use read::{Strange, read};
@@ -78,6 +82,10 @@ pub enum Kind {
     VolcanoGroup,
     /// `scheduling.run.ai/v2alpha2` PodGroup (KAI).
     KaiGroup,
+    /// `topology.volcano.sh/v1alpha1` HyperNode.
+    HyperNode,
+    /// `kueue.x-k8s.io/v1beta2` Topology.
+    KueueTopology,
     /// `resource.k8s.io/v1` ResourceSlice.
     ResourceSlice,
     /// `storage.k8s.io/v1` StorageClass.
@@ -90,8 +98,10 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Namespace,
+        Self::KueueTopology,
+        Self::HyperNode,
         Self::Node,
         Self::CsiDriver,
         Self::CsiNode,
@@ -136,6 +146,8 @@ impl Kind {
             Self::CoschedulingGroup => "PodGroup.scheduling.x-k8s.io",
             Self::VolcanoGroup => "PodGroup.scheduling.volcano.sh",
             Self::KaiGroup => "PodGroup.scheduling.run.ai",
+            Self::HyperNode => "HyperNode",
+            Self::KueueTopology => "Topology",
             Self::ResourceSlice => "ResourceSlice",
             Self::StorageClass => "StorageClass",
             Self::VolumeAttachment => "VolumeAttachment",
@@ -154,6 +166,8 @@ impl Kind {
             Self::CoschedulingGroup => "scheduling.x-k8s.io",
             Self::VolcanoGroup => "scheduling.volcano.sh",
             Self::KaiGroup => "scheduling.run.ai",
+            Self::HyperNode => "topology.volcano.sh",
+            Self::KueueTopology => "kueue.x-k8s.io",
             Self::Workload(kind) => kind.group(),
             Self::CsiDriver
             | Self::CsiNode
@@ -167,7 +181,8 @@ impl Kind {
     pub fn version(self) -> &'static str {
         match self {
             Self::PodGroup | Self::VolcanoGroup => "v1beta1",
-            Self::CoschedulingGroup => "v1alpha1",
+            Self::CoschedulingGroup | Self::HyperNode => "v1alpha1",
+            Self::KueueTopology => "v1beta2",
             Self::KaiGroup => "v2alpha2",
             Self::Workload(kind) => kind.version(),
             _ => "v1",
@@ -189,6 +204,8 @@ impl Kind {
             Self::PodGroup | Self::CoschedulingGroup | Self::VolcanoGroup | Self::KaiGroup => {
                 "podgroups"
             }
+            Self::HyperNode => "hypernodes",
+            Self::KueueTopology => "topologies",
             Self::ResourceSlice => "resourceslices",
             Self::StorageClass => "storageclasses",
             Self::VolumeAttachment => "volumeattachments",
@@ -220,6 +237,10 @@ pub enum Object {
     Pod(Box<Pod>),
     /// Pods that start together, in the words of one of the kinds for that.
     PodGroup(Kind, Box<PodGroup>),
+    /// A part of the network.
+    HyperNode(HyperNode),
+    /// Labels of topology levels, as Kueue names them.
+    KueueTopology(KueueTopology),
     /// Devices that a driver offers (DRA).
     ResourceSlice(ResourceSlice),
     /// A storage class.
@@ -260,6 +281,8 @@ impl Object {
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 of(kind, json, |group| Self::PodGroup(kind, Box::new(group)))
             }
+            Kind::HyperNode => of(kind, json, Self::HyperNode),
+            Kind::KueueTopology => of(kind, json, Self::KueueTopology),
             Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
@@ -282,6 +305,8 @@ impl Object {
             Self::PersistentVolume(_) => Kind::PersistentVolume,
             Self::Claim(_) => Kind::Claim,
             Self::Pod(_) => Kind::Pod,
+            Self::HyperNode(_) => Kind::HyperNode,
+            Self::KueueTopology(_) => Kind::KueueTopology,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
@@ -303,6 +328,8 @@ impl Object {
             Self::Claim(object) => &object.meta,
             Self::Pod(object) => &object.meta,
             Self::PodGroup(_, object) => &object.meta,
+            Self::HyperNode(object) => &object.meta,
+            Self::KueueTopology(object) => &object.meta,
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,
             Self::VolumeAttachment(object) => &object.meta,

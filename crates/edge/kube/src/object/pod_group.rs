@@ -20,10 +20,21 @@ pub struct PodGroup {
     pub min_tasks: Box<[(Box<str>, u32)]>,
     /// Node labels whose value all pods must share.
     pub topology_keys: Box<[Box<str>]>,
+    /// Where all pods must or should be (Volcano's `networkTopology`).
+    pub network_topology: Option<NetworkTopology>,
     /// Higher goes first; `None` if it does not say.
     pub priority: Option<i32>,
     /// Whether it is divided into groups with smallest sizes of their own.
     pub is_divided: bool,
+}
+
+/// How near to each other the pods of a group of Volcano must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkTopology {
+    /// Whether that must be so, and not only should (mode `hard`).
+    pub is_hard: bool,
+    /// The highest tier of HyperNodes that they may need to share.
+    pub highest_tier: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -46,12 +57,22 @@ struct SpecJson {
     /// Volcano's.
     #[serde(deserialize_with = "nullable")]
     min_task_member: BTreeMap<Box<str>, u32>,
+    /// Volcano's.
+    network_topology: Option<NetworkTopologyJson>,
     /// KAI's.
     #[serde(deserialize_with = "nullable")]
     sub_groups: Vec<IgnoredAny>,
     /// Volcano's.
     #[serde(deserialize_with = "nullable")]
     sub_group_policy: Vec<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NetworkTopologyJson {
+    #[serde(deserialize_with = "nullable")]
+    mode: Box<str>,
+    highest_tier_allowed: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,6 +105,11 @@ struct TopologyJson {
 impl<'de> Deserialize<'de> for PodGroup {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let GroupJson { metadata, spec } = GroupJson::deserialize(input)?;
+        // As Volcano defaults it.
+        let network = |network: NetworkTopologyJson| NetworkTopology {
+            is_hard: &*network.mode != "soft",
+            highest_tier: network.highest_tier_allowed,
+        };
         let levels = spec.scheduling_constraints.topology.into_iter();
         Ok(Self {
             meta: metadata,
@@ -91,6 +117,7 @@ impl<'de> Deserialize<'de> for PodGroup {
             min_tasks: spec.min_task_member.into_iter().collect(),
             is_divided: !spec.sub_groups.is_empty() || !spec.sub_group_policy.is_empty(),
             topology_keys: levels.map(|level| level.key).collect(),
+            network_topology: spec.network_topology.map(network),
             priority: spec.priority,
         })
     }

@@ -9,6 +9,7 @@ mod devices;
 mod disks;
 mod facts;
 pub mod gang;
+pub mod levels;
 mod node;
 mod not_yet;
 mod pod;

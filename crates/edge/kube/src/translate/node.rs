@@ -15,6 +15,8 @@ pub struct NodeSetting<'a> {
     pub csi: Option<&'a CsiNode>,
     /// Drivers that offer devices of the node through resource slices (DRA).
     pub device_drivers: BTreeSet<&'a str>,
+    /// Its domains of topology levels, as labels that no real node has.
+    pub domains: &'a [(String, String)],
     /// Whether a pod there holds nobody knows what.
     pub unknown_holder: bool,
 }
@@ -28,6 +30,7 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
         node.meta.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let features = node.declared_features.iter().map(|name| feature_label(name));
     labels.extend(features.map(|label| (label, String::new())));
+    labels.extend(setting.domains.iter().cloned());
     let drivers = setting.csi.map(|csi| &csi.drivers).into_iter().flatten();
     let mut attach_limits = BTreeMap::new();
     for (driver, limit) in drivers {

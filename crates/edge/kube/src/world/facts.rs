@@ -56,6 +56,14 @@ impl World {
             }
             Object::Pod(pod) => self.put_pod(pod, false),
             Object::PodGroup(kind, group) => self.put_group(kind, *group),
+            Object::HyperNode(hyper_node) => {
+                let name = hyper_node.meta.name.clone();
+                self.set_hyper_node(&name, Some(hyper_node));
+            }
+            Object::KueueTopology(topology) => {
+                let name = topology.meta.name.clone();
+                self.set_topology(&name, Some(topology));
+            }
             Object::ResourceSlice(slice) => {
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(slice)));
@@ -115,6 +123,8 @@ impl World {
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 self.remove_group(kind, namespace, name);
             }
+            Kind::HyperNode => self.set_hyper_node(name, None),
+            Kind::KueueTopology => self.set_topology(name, None),
             Kind::ResourceSlice => {
                 self.dirty.nodes.extend(self.nodes.set_slice(name, None));
             }
@@ -153,6 +163,8 @@ impl World {
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 self.gangs.group(kind, namespace, name).map(|group| &group.meta)
             }
+            Kind::HyperNode => self.network.hyper_nodes.get(name).map(|object| &object.meta),
+            Kind::KueueTopology => self.network.topologies.get(name).map(|object| &object.meta),
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
             Kind::VolumeAttachment => self.attachments.get(name).map(|object| &object.meta),
@@ -184,6 +196,10 @@ impl World {
             }
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 self.gangs.groups(kind).map(|group| of(&group.meta)).collect()
+            }
+            Kind::HyperNode => self.network.hyper_nodes.names().map(cluster).collect(),
+            Kind::KueueTopology => {
+                self.network.topologies.keys().map(|name| cluster(name)).collect()
             }
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),

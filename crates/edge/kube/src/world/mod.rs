@@ -11,8 +11,10 @@
 mod attachments;
 mod facts;
 mod gangs;
+mod hyper_nodes;
 mod key;
 mod listing;
+mod network;
 mod nodes;
 mod pods;
 mod registry;
@@ -25,11 +27,12 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Event, JobId, NodeName, PodId, Requirement, Topology};
+use dovetail_model::{Event, JobId, NodeName, PodId, Requirement};
 use rustc_hash::FxHashSet;
 
 use crate::object::{Kind, Meta, Namespace, Object, Pod};
 use crate::translate::gang::GangName;
+use crate::translate::levels::Levels;
 use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
@@ -37,6 +40,7 @@ use gangs::Gangs;
 pub use gangs::{Patience, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
+use network::Network;
 use nodes::Nodes;
 use pods::{Pods, Slot};
 use registry::Registry;
@@ -50,8 +54,8 @@ pub struct Settings {
     pub scheduler: String,
     /// How objects are translated.
     pub rules: Rules,
-    /// The levels above the node.
-    pub topology: Topology,
+    /// The topology levels above the node.
+    pub levels: Levels,
     /// How gangs are waited for.
     pub patience: Patience,
 }
@@ -61,7 +65,7 @@ impl Default for Settings {
         Self {
             scheduler: "dovetail".to_owned(),
             rules: Rules::default(),
-            topology: Topology::default(),
+            levels: Levels::default(),
             patience: Patience::default(),
         }
     }
@@ -92,6 +96,7 @@ pub struct World {
     listings: Listings,
     facts: Facts,
     namespaces: BTreeMap<Box<str>, Namespace>,
+    network: Network,
     nodes: Nodes,
     pods: Pods,
     attachments: Attachments,
@@ -124,7 +129,8 @@ struct Dirty {
 impl World {
     /// A world without objects.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        let network = Network::new(settings.levels.clone());
+        Self { settings, network, ..Self::default() }
     }
 
     /// Takes a change; what follows from it for the engine, in the order in which it must be told.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Node as ModelNode};
 
 use super::World;
+use super::network::NodePlace;
 use super::pods::Slot;
 use super::report::Report;
 use super::standing::{Told, full_name};
@@ -28,6 +29,8 @@ struct NodeEntry {
     object: Option<Box<Node>>,
     /// Extended resources that it offers.
     offers: Vec<Box<str>>,
+    /// Where it is.
+    place: NodePlace,
     told: Option<Arc<ModelNode>>,
     /// What people were told is wrong with it.
     reported: Vec<Report>,
@@ -36,6 +39,15 @@ struct NodeEntry {
 impl Nodes {
     pub(super) fn get(&self, name: &str) -> Option<&Node> {
         self.entries.get(name)?.object.as_deref()
+    }
+
+    pub(super) fn place_mut(&mut self, name: &str) -> Option<&mut NodePlace> {
+        Some(&mut self.entries.get_mut(name)?.place)
+    }
+
+    /// A node as the engine was told of it.
+    pub(super) fn told_of(&self, name: &str) -> Option<&ModelNode> {
+        self.entries.get(name)?.told.as_deref()
     }
 
     pub(super) fn csi(&self, name: &str) -> Option<&CsiNode> {
@@ -123,6 +135,9 @@ impl World {
         let entry = self.nodes.entries.entry(name.into()).or_default();
         entry.object = object;
         let before = std::mem::replace(&mut entry.offers, offers.clone());
+        if self.is_ready {
+            self.place_node(name);
+        }
         let mut turned = false;
         for resource in &offers {
             turned |= self.facts.add_offer(resource) && self.is_given_by_class(resource);
@@ -161,6 +176,7 @@ impl World {
         let setting = NodeSetting {
             csi: self.nodes.csi.get(name),
             device_drivers: self.nodes.device_drivers(name),
+            domains: &entry.place.domains,
             unknown_holder: strange.is_some(),
         };
         let node = translated(object, &setting, &self.settings.rules);

@@ -13,7 +13,7 @@ impl World {
     pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
         let mut snapshot = Snapshot {
             now_ms,
-            topology: self.settings.topology.clone(),
+            topology: self.network.topology.clone(),
             nodes: self.nodes.told().map(|node| (**node).clone()).collect(),
             ..Snapshot::default()
         };

@@ -47,6 +47,7 @@ impl World {
     /// Where everything stands when the first lists are complete; the engine learns it by the snapshot.
     pub(super) fn open(&mut self) {
         let unheard = || Events { unheard: true, ..Events::default() };
+        self.place_all_nodes();
         for name in std::mem::take(&mut self.dirty.nodes) {
             self.settle_node(&name, &mut unheard());
         }

@@ -25,7 +25,7 @@ use crate::schedule::{PATIENCE, Running, create_nodes, elected, pod};
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
 
 /// Groups of kinds that the server of this test does not have.
-const ABSENT: [&str; 7] = [
+const ABSENT: [&str; 9] = [
     "scheduling.x-k8s.io",
     "scheduling.volcano.sh",
     "scheduling.run.ai",
@@ -33,6 +33,8 @@ const ABSENT: [&str; 7] = [
     "leaderworkerset.x-k8s.io",
     "kubeflow.org",
     "ray.io",
+    "kueue.x-k8s.io",
+    "topology.volcano.sh",
 ];
 
 /// A folder that ends with the test.

@@ -14,16 +14,17 @@ mod min_member;
 mod native;
 mod plain;
 pub(crate) mod ray;
+pub(crate) mod topology;
 mod workload;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use dovetail_model::topology::NODE_LEVEL;
-use dovetail_model::{Topology, TopologyRequest};
+use dovetail_model::TopologyRequest;
 
 pub use decision::{decision, gang_decision, size_in};
 
+use super::levels::KnownLevels;
 use super::not_yet::NotYet;
 use crate::object::{Kind, Meta, Pod, PodGroup, Workload, WorkloadKind};
 
@@ -39,7 +40,7 @@ const VOLCANO_GROUP: [&str; 2] =
 const KAI_GROUP: &str = "pod-group-name";
 
 /// Annotations that are read, besides our own.
-pub const ANNOTATIONS: [&str; 9] = [
+pub const ANNOTATIONS: [&str; 11] = [
     VOLCANO_GROUP[0],
     VOLCANO_GROUP[1],
     min_member::VOLCANO_TASK,
@@ -49,6 +50,8 @@ pub const ANNOTATIONS: [&str; 9] = [
     job_set::BY_NODE_SELECTOR,
     leader_worker_set::SIZE,
     leader_worker_set::EXCLUSIVE_TOPOLOGY,
+    topology::KUEUE_REQUIRED,
+    topology::KUEUE_PREFERRED,
 ];
 
 /// Whose words say that pods belong together.
@@ -226,13 +229,13 @@ pub fn terms(
     gang: &GangName,
     described: Described<'_>,
     members: &[&Pod],
-    topology: &Topology,
+    levels: KnownLevels<'_>,
 ) -> Result<Terms, NotYet> {
     agree(gang, members)?;
     let group = described.group;
     let object = || group.ok_or_else(|| NotYet::GroupMissing { group: gang.to_string() });
     let terms = match gang.source {
-        Source::Native => native::terms(gang, object()?, members, topology)?,
+        Source::Native => native::terms(gang, object()?, members)?,
         Source::Plain => plain::terms(gang, members)?,
         Source::Kueue => kueue::terms(gang, members)?,
         Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
@@ -240,17 +243,10 @@ pub fn terms(
         }
         Source::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
     };
-    let asked = [&terms.topology.required, &terms.topology.preferred].into_iter().flatten();
-    for level in asked {
-        if *level != NODE_LEVEL && !topology.levels.iter().any(|known| known.name == *level) {
-            let known = topology.levels.iter().map(|known| known.name.as_str());
-            let known: Vec<&str> = known.chain([NODE_LEVEL]).collect();
-            let known = known.join(", ");
-            let problem = format!("there is no topology level `{level}`: use one of {known}");
-            return Err(impossible(gang, problem));
-        }
-    }
-    Ok(terms)
+    let meta = group.map(|group| &group.meta);
+    let meta = meta.or(described.workload.map(|workload| &workload.meta));
+    let topology = topology::of_gang(gang, meta, group, members, levels)?;
+    Ok(Terms { topology, ..terms })
 }
 
 /// What holds for gangs of every source: all members have the same scheduler, priority and queue.
@@ -349,11 +345,11 @@ fn on_lost_member(
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::topology::Level;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::object::Object;
+    use crate::translate::levels::{LevelLabels, Levels};
 
     pub(super) fn pod(name: &str, json: Value) -> Pod {
         let mut json = json;
@@ -365,10 +361,10 @@ mod tests {
     /// The terms, or what people read instead.
     pub(super) fn read(group: Option<Value>, pods: &[Pod]) -> Result<Terms, String> {
         let group: Option<PodGroup> = group.map(|group| serde_json::from_value(group).unwrap());
-        let level = |name: &str, label: &str| Level { name: name.into(), label: label.into() };
-        let topology = Topology { levels: vec![level("rack", "example.com/rack")] };
+        let rack = LevelLabels { name: "rack".into(), labels: vec!["example.com/rack".into()] };
+        let levels = Levels::new(vec![rack]).unwrap();
         let described = Described { group: group.as_ref(), workload: None };
-        read_described(described, pods, &topology)
+        read_described(described, pods, &levels)
     }
 
     /// The terms of a gang whose pods a workload has made, or what people read instead.
@@ -384,17 +380,18 @@ mod tests {
         };
         let workload = workload.map(read);
         let described = Described { group: None, workload: workload.as_ref() };
-        read_described(described, pods, &Topology::default())
+        read_described(described, pods, &Levels::default())
     }
 
     fn read_described(
         described: Described<'_>,
         pods: &[Pod],
-        topology: &Topology,
+        levels: &Levels,
     ) -> Result<Terms, String> {
         let gang = gang_of(&pods[0]).map_err(|refused| refused.to_string())?.expect("a gang");
         let pods: Vec<&Pod> = pods.iter().collect();
-        terms(&gang, described, &pods, topology).map_err(|refused| refused.to_string())
+        let levels = KnownLevels { levels, carried: u32::MAX };
+        terms(&gang, described, &pods, levels).map_err(|refused| refused.to_string())
     }
 
     #[test]

@@ -4,25 +4,16 @@
 //! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing about how
 //! many pods there will be: with `minCount` of them it starts.
 
-use dovetail_model::topology::NODE_LEVEL;
-use dovetail_model::{Topology, TopologyRequest};
+use dovetail_model::TopologyRequest;
 
 use super::{GangName, NotYet, Terms, impossible, on_lost_member};
 use crate::object::{Pod, PodGroup};
-
-/// The label of the node itself.
-const HOST: &str = "kubernetes.io/hostname";
 
 pub(super) fn name_in(pod: &Pod) -> &str {
     &pod.pod_group
 }
 
-pub(super) fn terms(
-    gang: &GangName,
-    group: &PodGroup,
-    members: &[&Pod],
-    topology: &Topology,
-) -> Result<Terms, NotYet> {
+pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
     let differs = |pod: &&&Pod| group.priority.is_some_and(|priority| priority != pod.priority);
     if let Some(pod) = members.iter().find(differs) {
         let (name, priority) = (&pod.meta.name, pod.priority);
@@ -36,41 +27,9 @@ pub(super) fn terms(
         expected: min,
         max: None,
         roles: Vec::new(),
-        topology: TopologyRequest { required: required(gang, group, topology)?, preferred: None },
+        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
     })
-}
-
-/// The level whose label the group's constraint names.
-fn required(
-    gang: &GangName,
-    group: &PodGroup,
-    topology: &Topology,
-) -> Result<Option<String>, NotYet> {
-    let key = match &*group.topology_keys {
-        [] => return Ok(None),
-        [key] => key,
-        _ => {
-            let problem = "it has more than one topology constraint: leave one".to_owned();
-            return Err(impossible(gang, problem));
-        }
-    };
-    if &**key == HOST {
-        return Ok(Some(NODE_LEVEL.to_owned()));
-    }
-    let level = topology.levels.iter().find(|level| *level.label == **key);
-    match level {
-        Some(level) => Ok(Some(level.name.clone())),
-        None => {
-            let labels = topology.levels.iter().map(|level| level.label.as_str());
-            let labels: Vec<&str> = labels.chain([HOST]).collect();
-            let problem = format!(
-                "its topology key {key} is the label of no topology level: use one of {}",
-                labels.join(", ")
-            );
-            Err(impossible(gang, problem))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -118,8 +77,8 @@ mod tests {
         let zones = json!({"topology": [{"key": "zone"}]});
         assert_eq!(
             refused(json!({"schedulingPolicy": gang, "schedulingConstraints": zones})),
-            "podgroup blue/train: its topology key zone is the label of no topology level: use one \
-             of example.com/rack, kubernetes.io/hostname"
+            "podgroup blue/train: its topology key zone is the label of no topology level: add it to \
+             one in dovetail.toml, or use the label of one of these: rack"
         );
         assert_eq!(
             read(None, &members).unwrap_err(),

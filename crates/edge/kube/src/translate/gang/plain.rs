@@ -9,17 +9,13 @@ use crate::object::Pod;
 const GANG: &str = "dovetail.dev/gang";
 pub(super) const MIN_MEMBERS: &str = "dovetail.dev/min-members";
 const MAX_MEMBERS: &str = "dovetail.dev/max-members";
-const TOPOLOGY_REQUIRED: &str = "dovetail.dev/topology-required";
-const TOPOLOGY_PREFERRED: &str = "dovetail.dev/topology-preferred";
 
 pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GANG).unwrap_or("")
 }
 
 pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> {
-    let all =
-        [MIN_MEMBERS, MAX_MEMBERS, TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED, super::ON_LOST_MEMBER];
-    for annotation in all {
+    for annotation in [MIN_MEMBERS, MAX_MEMBERS, super::ON_LOST_MEMBER] {
         same(gang, members, annotation, |pod| pod.meta.annotations.get(annotation).unwrap_or(""))?;
     }
     let said = |annotation| members.first().and_then(|pod| pod.meta.annotations.get(annotation));
@@ -34,16 +30,12 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         let problem = format!("{MIN_MEMBERS} is {min}, more than {MAX_MEMBERS}, which is {max}");
         return Err(impossible(gang, problem));
     }
-    let level = |annotation| said(annotation).map(str::to_owned);
     Ok(Terms {
         min,
         expected: max.unwrap_or(min),
         max,
         roles: Vec::new(),
-        topology: TopologyRequest {
-            required: level(TOPOLOGY_REQUIRED),
-            preferred: level(TOPOLOGY_PREFERRED),
-        },
+        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, None, members)?,
     })
 }

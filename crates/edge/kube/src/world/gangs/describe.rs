@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::roll::{Lack, Roll};
 use crate::translate::NotYet;
+use crate::translate::gang::topology::of_set;
 use crate::translate::gang::{GangName, Terms};
 use crate::world::World;
 use crate::world::pods::Slot;
@@ -22,6 +23,8 @@ pub(super) struct Seating {
     pub(super) requirement: Arc<Requirement>,
     /// Their role, of those that the terms of the gang name.
     role: Option<usize>,
+    /// Where they must and should be, by themselves.
+    topology: TopologyRequest,
     pub(super) slots: Vec<Slot>,
 }
 
@@ -63,6 +66,7 @@ impl World {
             .map(|((set, min), name)| PodSet {
                 min,
                 max: set.slots.len() as u32,
+                topology: set.topology.clone(),
                 ..PodSet::fixed(&name, Arc::clone(&set.requirement), 0)
             })
             .collect();
@@ -79,16 +83,21 @@ impl World {
     fn seats(&mut self, name: &GangName, terms: &Terms, roll: &Roll) -> Seats {
         let mut seats: Seats = Vec::new();
         // Equal requirements are one: their addresses tell them apart.
-        let mut known: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();
+        let mut known: FxHashMap<(usize, Option<usize>, TopologyRequest), usize> =
+            FxHashMap::default();
         for slot in roll.wishing.iter().copied() {
             let Some(wish) = self.pods.get(slot).wish.clone() else { continue };
             let role = self.role_in(name, terms, slot);
-            let kind = (Arc::as_ptr(&wish).addr(), role);
+            let own = self.own_topology(slot);
+            let kind = (Arc::as_ptr(&wish).addr(), role, own.clone());
             let set = match known.get(&kind) {
                 Some(set) => *set,
                 None => {
-                    let requirement = self.near(wish, terms, roll);
-                    seats.push(Seating { requirement, role, slots: Vec::new() });
+                    let follows = self.placed_of_set(slot, name, terms, roll).is_some();
+                    let required = own.required.filter(|_| !follows);
+                    let topology = TopologyRequest { required, ..own };
+                    let requirement = self.near(slot, wish, name, terms, roll);
+                    seats.push(Seating { requirement, role, topology, slots: Vec::new() });
                     known.insert(kind, seats.len() - 1);
                     seats.len() - 1
                 }
@@ -116,21 +125,51 @@ impl World {
         names
     }
 
-    /// What a member needs that must go where those are that have a node.
+    /// What a member needs that must go where those are that have a node: those of its gang, and those of its set.
     pub(super) fn near(
         &mut self,
+        slot: Slot,
         wish: Arc<Requirement>,
+        name: &GangName,
         terms: &Terms,
         roll: &Roll,
     ) -> Arc<Requirement> {
-        let condition = match (&terms.topology.required, roll.placed.first()) {
-            (Some(level), Some(slot)) => self.in_domain_of(*slot, level),
-            _ => None,
-        };
-        let Some(condition) = condition else { return wish };
+        let mut conditions = Vec::new();
+        if let (Some(level), Some(placed)) = (&terms.topology.required, roll.placed.first()) {
+            conditions.extend(self.in_domain_of(*placed, level));
+        }
+        let own = self.own_topology(slot).required;
+        if let (Some(level), Some(placed)) = (own, self.placed_of_set(slot, name, terms, roll)) {
+            conditions.extend(self.in_domain_of(placed, &level));
+        }
+        if conditions.is_empty() {
+            return wish;
+        }
         let mut requirement = Requirement::clone(&wish);
-        requirement.node_conditions.push(condition);
+        requirement.node_conditions.extend(conditions);
         self.intern(requirement)
+    }
+
+    /// Where the pods of a member's set must and should be. Whether there are these levels was looked at before.
+    fn own_topology(&self, slot: Slot) -> TopologyRequest {
+        of_set(&self.pods.get(slot).pod, self.network.known()).unwrap_or_default()
+    }
+
+    /// A member of the same set as this one that has a node, if their set is to share a domain.
+    fn placed_of_set(
+        &self,
+        slot: Slot,
+        name: &GangName,
+        terms: &Terms,
+        roll: &Roll,
+    ) -> Option<Slot> {
+        let own = self.own_topology(slot);
+        own.required.as_ref()?;
+        let role = self.role_in(name, terms, slot);
+        let is_of_set = |other: &Slot| {
+            self.role_in(name, terms, *other) == role && self.own_topology(*other) == own
+        };
+        roll.placed.iter().copied().find(is_of_set)
     }
 
     /// That a node is in the domain of a pod that has one.
@@ -145,11 +184,11 @@ impl World {
             operator: Operator::In,
             values: vec![value.to_owned()],
         };
-        let levels = &self.settings.topology.levels;
+        let levels = &self.network.topology.levels;
         let terms = match levels.iter().position(|known| known.name == level) {
             None => vec![is(NODE_NAME, node)],
             Some(depth) => {
-                let labels = &self.nodes.get(node)?.meta.labels;
+                let labels = &self.nodes.told_of(node)?.labels;
                 let above = levels.iter().take(depth + 1);
                 let values = above.map(|known| Some(is(&known.label, labels.get(&known.label)?)));
                 values.collect::<Option<Vec<_>>>()?

@@ -84,6 +84,11 @@ impl Gangs {
         self.by_name.get_mut(name).expect("a gang with members")
     }
 
+    /// Names of all gangs.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<GangName>> {
+        self.by_name.keys()
+    }
+
     /// The object of a gang.
     pub(super) fn group(&self, kind: Kind, namespace: &str, name: &str) -> Option<&PodGroup> {
         self.groups.get(&key(kind, namespace, name)?)

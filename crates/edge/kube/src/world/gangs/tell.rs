@@ -28,7 +28,7 @@ impl World {
         let members = self.live_members(gang);
         let terms = match members.is_empty() {
             true => None,
-            false => Some(terms(name, described, &members, &self.settings.topology)),
+            false => Some(terms(name, described, &members, self.network.known())),
         };
         match terms {
             Some(Ok(terms)) => self.settle_on(name, &terms, roll, events),
@@ -82,7 +82,7 @@ impl World {
         if lack.is_none() || is_loss {
             self.withdraw(name, events);
             for slot in &roll.wishing {
-                self.place_alone(*slot, terms, &roll, !lack.is_none(), events);
+                self.place_alone(*slot, name, terms, &roll, !lack.is_none(), events);
             }
         } else if self.is_gathered(name, terms, &roll) {
             self.place_together(name, terms, &roll, &lack, events);
@@ -143,6 +143,7 @@ impl World {
     fn place_alone(
         &mut self,
         slot: Slot,
+        name: &GangName,
         terms: &Terms,
         roll: &Roll,
         ahead: bool,
@@ -154,7 +155,7 @@ impl World {
             self.retell(slot, Told::Nothing);
             self.set_own_job(slot, ahead);
         }
-        let requirement = self.near(wish, terms, roll);
+        let requirement = self.near(slot, wish, name, terms, roll);
         self.note_refusal(slot, None);
         self.tell_waiting(slot, requirement, events);
     }

@@ -1,0 +1,122 @@
+//! Where a gang must or should be: all of it by our own annotations, a native PodGroup or one of Volcano; the pods of
+//! each set by annotations of Kueue.
+
+use dovetail_model::TopologyRequest;
+
+use super::{GangName, NotYet, impossible, said};
+use crate::object::{Meta, NetworkTopology, Pod, PodGroup};
+use crate::translate::levels::KnownLevels;
+
+/// Annotation: the level in one of whose domains all pods must be.
+pub(super) const REQUIRED: &str = "dovetail.dev/topology-required";
+/// Annotation: the level in one of whose domains they should be.
+pub(super) const PREFERRED: &str = "dovetail.dev/topology-preferred";
+/// Kueue's: the node label of the level in one of whose domains the pods of a set must be.
+pub(super) const KUEUE_REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";
+/// Kueue's: where they should be.
+pub(super) const KUEUE_PREFERRED: &str = "kueue.x-k8s.io/podset-preferred-topology";
+
+/// A level, and the setting that asks for it.
+struct Ask {
+    setting: String,
+    level: String,
+}
+
+/// Where all pods of a gang must and should be. `object` and `group` describe it, as far as there are any.
+pub(super) fn of_gang(
+    gang: &GangName,
+    object: Option<&Meta>,
+    group: Option<&PodGroup>,
+    members: &[&Pod],
+    levels: KnownLevels<'_>,
+) -> Result<TopologyRequest, NotYet> {
+    let none = Meta::default();
+    let ours = |annotation: &str| {
+        let Some(name) = said(gang, object.unwrap_or(&none), members, annotation)? else {
+            return Ok(None);
+        };
+        let level = levels.named(name).map_err(|problem| impossible(gang, problem))?;
+        Ok(Some(Ask { setting: format!("annotation {annotation}"), level }))
+    };
+    let (mut required, mut preferred) = (ours(REQUIRED)?, ours(PREFERRED)?);
+    if let Some(group) = group {
+        required = one(gang, required, native(gang, group, levels)?)?;
+        let (must, should) = volcano(gang, group.network_topology.as_ref(), levels)?;
+        required = one(gang, required, must)?;
+        preferred = one(gang, preferred, should)?;
+    }
+    // Every member is to be told of a level that its set asks for and that there is not.
+    for pod in members.iter().filter(|pod| pod.node.is_empty()) {
+        of_set(pod, levels).map_err(|problem| impossible(gang, problem))?;
+    }
+    let level = |ask: Option<Ask>| ask.map(|ask| ask.level);
+    Ok(TopologyRequest { required: level(required), preferred: level(preferred) })
+}
+
+/// Where the pods must and should be that are of one set with this one, by annotations of Kueue.
+pub(crate) fn of_set(pod: &Pod, levels: KnownLevels<'_>) -> Result<TopologyRequest, String> {
+    let level = |annotation: &str| {
+        pod.meta.annotations.get(annotation).map(|label| levels.labelled(label)).transpose()
+    };
+    Ok(TopologyRequest { required: level(KUEUE_REQUIRED)?, preferred: level(KUEUE_PREFERRED)? })
+}
+
+/// The only level that is asked for, or that both ask for.
+fn one(gang: &GangName, one: Option<Ask>, other: Option<Ask>) -> Result<Option<Ask>, NotYet> {
+    match (one, other) {
+        (Some(one), Some(other)) if one.level != other.level => {
+            let problem = format!(
+                "{} asks for topology level {} and {} for {}: leave one of them",
+                one.setting, one.level, other.setting, other.level
+            );
+            Err(impossible(gang, problem))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+/// What a native group requires.
+fn native(
+    gang: &GangName,
+    group: &PodGroup,
+    levels: KnownLevels<'_>,
+) -> Result<Option<Ask>, NotYet> {
+    let key = match &*group.topology_keys {
+        [] => return Ok(None),
+        [key] => key,
+        _ => {
+            let problem = "it has more than one topology constraint: leave one".to_owned();
+            return Err(impossible(gang, problem));
+        }
+    };
+    let level = levels.labelled(key).map_err(|problem| impossible(gang, problem))?;
+    Ok(Some(Ask { setting: "spec.schedulingConstraints".to_owned(), level }))
+}
+
+/// What a group of Volcano requires and prefers: tier 1 if it can be, and with mode `hard` none above the highest.
+fn volcano(
+    gang: &GangName,
+    topology: Option<&NetworkTopology>,
+    levels: KnownLevels<'_>,
+) -> Result<(Option<Ask>, Option<Ask>), NotYet> {
+    let Some(topology) = topology else { return Ok((None, None)) };
+    let ask = |tier: u32| {
+        let level = levels.labelled(&hyper_node_label(tier));
+        let level = level.map_err(|problem| impossible(gang, problem))?;
+        Ok(Ask { setting: "spec.networkTopology".to_owned(), level })
+    };
+    let preferred = Some(ask(1)?);
+    match (topology.is_hard, topology.highest_tier) {
+        (false, _) => Ok((None, preferred)),
+        (true, Some(tier)) => Ok((Some(ask(tier)?), preferred)),
+        (true, None) => {
+            let problem = "spec.networkTopology has mode hard and no highestTierAllowed: write one";
+            Err(impossible(gang, problem.to_owned()))
+        }
+    }
+}
+
+/// What stands for the label with the name of a node's HyperNode of a tier.
+pub(crate) fn hyper_node_label(tier: u32) -> String {
+    format!("hypernode:{tier}")
+}

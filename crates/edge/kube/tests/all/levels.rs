@@ -1,0 +1,176 @@
+//! Topology levels: labels of nodes, HyperNodes and Topologies of Kueue say where nodes are; gangs ask for levels.
+
+use std::collections::BTreeSet;
+
+use dovetail_kube::object::{Kind, WorkloadKind};
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, member, names, node, pod};
+
+/// Four nodes of eight GPUs with these labels.
+fn nodes(labels: [Value; 4]) -> Cluster {
+    let mut cluster = Cluster::of(0);
+    for (at, labels) in labels.into_iter().enumerate() {
+        node(&mut cluster.server, at);
+        let key = (Kind::Node, String::new(), format!("n{at}"));
+        cluster.server.change(&key, |node| {
+            for (label, value) in labels.as_object().expect("labels") {
+                node["metadata"]["labels"][label] = value.clone();
+            }
+        });
+    }
+    cluster
+}
+
+fn racks(label: &str) -> Cluster {
+    nodes(["a", "b", "a", "b"].map(|rack| json!({label: rack})))
+}
+
+/// Two members of a gang that need a node each.
+fn create_pair(cluster: &mut Cluster, annotations: Value) {
+    for at in 0..2 {
+        let mut pod = member(8, 2, 2);
+        for (key, value) in annotations.as_object().expect("annotations") {
+            pod["metadata"]["annotations"][key] = value.clone();
+        }
+        cluster.create(&format!("p{at}"), pod);
+    }
+}
+
+fn nodes_of(cluster: &Cluster, pods: &[&str]) -> BTreeSet<String> {
+    let node = |pod: &&str| {
+        let key = (Kind::Pod, "blue".to_owned(), (*pod).to_owned());
+        cluster.server.objects[&key]["spec"]["nodeName"].as_str().unwrap_or("none").to_owned()
+    };
+    pods.iter().map(node).collect()
+}
+
+fn is_one_rack(nodes: &BTreeSet<String>) -> bool {
+    [["n0", "n2"], ["n1", "n3"]].iter().any(|rack| nodes.iter().eq(rack.iter()))
+}
+
+#[test]
+fn a_gang_is_in_one_domain_of_the_level_that_it_requires() {
+    for label in ["topology.k8s.aws/network-node-layer-3", "fabric.topograph.run/tier-0"] {
+        let mut cluster = racks(label);
+        // One node of each rack is taken, n0 and then whichever is left: no rack has room for both.
+        let mut filler = pod(8);
+        filler["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n0"});
+        cluster.create("filler", filler);
+        assert_eq!(cluster.run(), names(&["filler"]));
+        create_pair(&mut cluster, json!({"dovetail.dev/topology-required": "rack"}));
+        assert_eq!(cluster.run(), names(&["p0", "p1"]));
+        assert_eq!(nodes_of(&cluster, &["p0", "p1"]), ["n1", "n3"].map(str::to_owned).into());
+    }
+}
+
+#[test]
+fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
+    let mut cluster = racks("topology.kubernetes.io/rack");
+    create_pair(&mut cluster, json!({"dovetail.dev/topology-required": "clique"}));
+    assert_eq!(cluster.run(), names(&[]));
+    let report = cluster.reports().remove(0);
+    assert!(
+        report.starts_with(
+            "pod blue/p0 is left untouched: gang blue/train: it asks for topology level `clique`, \
+             and no node has one of its labels (nvidia.com/gpu.clique,"
+        ),
+        "{report}"
+    );
+    // As soon as nodes carry it, it is one like the others.
+    for (at, clique) in ["x", "y", "x", "y"].iter().enumerate() {
+        let key = (Kind::Node, String::new(), format!("n{at}"));
+        cluster.server.change(&key, |node| {
+            node["metadata"]["labels"]["nvidia.com/gpu.clique"] = json!(clique);
+        });
+    }
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
+}
+
+#[test]
+fn hyper_nodes_say_where_nodes_are_and_volcano_groups_ask_for_their_tiers() {
+    let mut cluster = nodes([json!({}), json!({}), json!({}), json!({})]);
+    let group =
+        json!({"minMember": 2, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
+    cluster.server.apply(Kind::VolcanoGroup, "blue", "train", json!({"spec": group}));
+    for at in 0..2 {
+        let mut pod = pod(8);
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+        cluster.create(&format!("p{at}"), pod);
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(cluster.reports()[0].contains("no node has one of its labels"));
+    for (name, pattern) in [("s0", "^n[02]$"), ("s1", "^n[13]$")] {
+        let member = json!({"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}});
+        let spec = json!({"tier": 1, "members": [member]});
+        cluster.server.apply(Kind::HyperNode, "", name, json!({"spec": spec}));
+    }
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
+}
+
+#[test]
+fn labels_of_a_kueue_topology_are_levels_and_each_set_of_pods_asks_for_its_own() {
+    let mut cluster = racks("example.com/row");
+    let levels = json!([{"nodeLabel": "example.com/hall"}, {"nodeLabel": "example.com/row"},
+        {"nodeLabel": "kubernetes.io/hostname"}]);
+    let job = |name: &str, pods: u32| {
+        json!({"name": name, "replicas": 1, "template": {"spec": {
+            "parallelism": pods, "completions": pods, "completionMode": "Indexed"}}})
+    };
+    let set = json!({"spec": {"replicatedJobs": [job("driver", 1), job("workers", 2)]}});
+    cluster.server.apply(Kind::Workload(WorkloadKind::JobSet), "blue", "train", set);
+    let worker = |replicated: &str, annotations: Value| {
+        let mut pod = pod(8);
+        pod["metadata"] = json!({"annotations": annotations, "labels": {
+            "jobset.sigs.k8s.io/jobset-name": "train",
+            "jobset.sigs.k8s.io/replicatedjob-name": replicated}});
+        pod
+    };
+    let required = json!({"kueue.x-k8s.io/podset-required-topology": "example.com/row"});
+    cluster.create("d0", worker("driver", json!({})));
+    cluster.create("w0", worker("workers", required.clone()));
+    cluster.create("w1", worker("workers", required.clone()));
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(cluster.reports()[0].contains("example.com/row is the label of no topology level"));
+    cluster.server.apply(Kind::KueueTopology, "", "halls", json!({"spec": {"levels": levels}}));
+    // Three nodes are more than a row has: only the workers are asked to share one.
+    assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
+    let workers = nodes_of(&cluster, &["w0", "w1"]);
+    assert!(is_one_rack(&workers), "{workers:?}");
+    // A worker that is replaced follows the one that runs: it waits while its row is full, though another is not.
+    let freed = nodes_of(&cluster, &["w1"]).into_iter().next().expect("a node");
+    let mut filler = pod(8);
+    filler["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": freed});
+    cluster.delete(Kind::Pod, "blue", "d0");
+    cluster.delete(Kind::Pod, "blue", "w1");
+    cluster.create("filler", filler);
+    cluster.watch();
+    cluster.pass(60_000);
+    assert_eq!(cluster.run(), names(&["filler"]));
+    cluster.create("w9", worker("workers", required));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.delete(Kind::Pod, "blue", "filler");
+    assert_eq!(cluster.run(), names(&["w9"]));
+    assert_eq!(nodes_of(&cluster, &["w9"]), [freed].into());
+}
+
+#[test]
+fn settings_that_ask_for_different_levels_are_both_named() {
+    let mut cluster = racks("topology.kubernetes.io/rack");
+    let topology = json!([{"key": "kubernetes.io/hostname"}]);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}},
+        "schedulingConstraints": {"topology": topology}});
+    let annotations = json!({"dovetail.dev/topology-required": "rack"});
+    let group = json!({"metadata": {"annotations": annotations}, "spec": spec});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", group);
+    let mut pod = pod(1);
+    pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+    cluster.create("p0", pod);
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(cluster.reports()[0].ends_with(
+        "annotation dovetail.dev/topology-required asks for topology level rack and \
+         spec.schedulingConstraints for node: leave one of them"
+    ));
+}
