@@ -21,6 +21,8 @@ pub struct Facts {
     pub namespaces: Vec<Namespace>,
     /// Disruption budgets.
     pub budgets: Vec<Budget>,
+    /// What changes the number of replicas by load.
+    pub autoscalers: Vec<Autoscaler>,
     /// How the scheduler of the GPU pods scores nodes; `None` if its configuration cannot be read.
     pub scoring: Option<Scoring>,
     /// Whether an admission policy looks at requests for GPUs; `None` if policies cannot be read.
@@ -60,6 +62,8 @@ pub struct Node {
     pub scale_down_held_by: Option<String>,
     /// Since when it takes no new pods; `None` if it does.
     pub cordoned_since_ms: Option<u64>,
+    /// Whether its provider may take it back at any time; `None` if nobody knows.
+    pub is_spot: Option<bool>,
     /// Since when no pod on it holds GPUs; `None` if one does, or if nobody knows since when none does.
     pub without_gpu_pods_since_ms: Option<u64>,
     /// Numbers of its devices in [`crate::DeviceWaste`].
@@ -78,6 +82,8 @@ impl Node {
 pub struct Gpus {
     /// Model, where known.
     pub model: Option<String>,
+    /// What is there, also what pods cannot ask for because it is broken.
+    pub built_in: i64,
     /// What pods can ask for.
     pub allocatable: i64,
 }
@@ -97,6 +103,8 @@ pub struct Workload {
     pub replicas: u32,
     /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a gang label.
     pub is_gang: bool,
+    /// Whether it reports what GPUs do: dcgm-exporter and its like.
+    pub exports_gpu_metrics: bool,
     /// How often its containers were killed for memory in the last seven days; `None` if nobody knows.
     pub memory_kills: Option<u32>,
     /// Checks that the owner asks to ignore (`dovetail.dev/ignore`).
@@ -154,6 +162,16 @@ pub struct Pod {
     pub name: String,
     /// The node it is bound to.
     pub node: Option<String>,
+    /// Since when it has its node; `None` if nobody knows.
+    pub placed_since_ms: Option<u64>,
+    /// Whether it has its node and was never ready.
+    pub is_starting: bool,
+    /// Whether a container of it waits for its next try after a crash.
+    pub crash_loops: bool,
+    /// Whether every container that holds GPUs is over while another one runs.
+    pub is_done_but_for_helpers: bool,
+    /// When its grace period was over, if it was deleted.
+    pub should_be_gone_ms: Option<u64>,
 }
 
 /// What pods of a workload are made from.
@@ -177,6 +195,12 @@ pub struct PodTemplate {
     pub eviction_held_by: Option<String>,
     /// Whether it has a volume that lives and dies with its node.
     pub has_local_data: bool,
+    /// Whether it has a volume that outlives the pod.
+    pub has_lasting_volume: bool,
+    /// Whether it says how it saves its progress (`dovetail.dev/checkpoint-interval`).
+    pub saves_progress: bool,
+    /// Seconds from the wish that it ends to the kill; Kubernetes' own default is 30.
+    pub grace_s: i64,
 }
 
 /// Memory mounted at `/dev/shm`.
@@ -255,6 +279,17 @@ pub enum BudgetLimit {
     MaxUnavailable(u32),
     /// In percent of the replicas, rounded up.
     MaxUnavailablePercent(u32),
+}
+
+/// Something that changes the number of replicas by load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Autoscaler {
+    /// The object.
+    pub object: ObjectRef,
+    /// What it scales.
+    pub scales: ObjectRef,
+    /// What it looks at, by name: `cpu`, `memory`, or the name of a metric.
+    pub metrics: BTreeSet<String>,
 }
 
 /// How a scheduler scores nodes by what is requested of them.

@@ -6,7 +6,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `facts` | nodes, workloads, namespaces, budgets as the checks see them |
+//! | `facts` | nodes, workloads, namespaces, budgets, autoscalers as the checks see them |
 //! | `catalogue` | every check with severity, explanation, evidence and fix |
 //! | `checks` | the checks, one file for each family |
 //! | `finding` | a check that triggered, grouped by top owner |
@@ -28,8 +28,8 @@ pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
 pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use facts::{
-    Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node, ObjectRef,
-    Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,
+    Autoscaler, Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node,
+    ObjectRef, Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,
 };
 pub use finding::{Evidence, Finding, group};
 pub use moment::{

@@ -1,13 +1,27 @@
 //! Every check: what it looks for, why that costs, what it shows and what mends it.
 
 mod autoscaling;
+mod capacity;
 mod governance;
+mod idle;
 mod request;
 mod scheduling;
+mod sharing;
+mod spot;
+mod visibility;
 
 /// Checks by id.
-pub const CATALOGUE: [&[Check]; 4] =
-    [request::CHECKS, scheduling::CHECKS, governance::CHECKS, autoscaling::CHECKS];
+pub const CATALOGUE: [&[Check]; 9] = [
+    request::CHECKS,
+    scheduling::CHECKS,
+    sharing::CHECKS,
+    idle::CHECKS,
+    governance::CHECKS,
+    autoscaling::CHECKS,
+    spot::CHECKS,
+    capacity::CHECKS,
+    visibility::CHECKS,
+];
 
 /// The check with an id, whatever its case.
 pub fn check(id: &str) -> Option<&'static Check> {
@@ -59,6 +73,8 @@ pub enum FixKind {
     Namespace,
     /// A disruption budget.
     Budget,
+    /// What changes the number of replicas.
+    Autoscaler,
     /// The configuration of the scheduler.
     Scheduler,
     /// A policy of the cluster.

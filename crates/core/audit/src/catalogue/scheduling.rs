@@ -90,6 +90,18 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
     },
     Check {
+        id: "SCH-08",
+        severity: Severity::Warning,
+        title: "enough GPUs are free, but in pieces",
+        explanation: "A pod needs all its GPUs on one node. Together the nodes have them, no single one has. Packing keeps \
+                      nodes whole; a job of more and smaller pods fits the pieces there are.",
+        evidence: "GPUs that one pod asks for, GPUs free together and on one node",
+        fix: FixKind::Scheduler,
+        fix_example: "schedulerName: dovetail",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+    },
+    Check {
         id: "SCH-09",
         severity: Severity::Warning,
         title: "training with several pods is not scheduled as a gang",

@@ -1,11 +1,11 @@
 //! AUT: what keeps nodes from going.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
 
-use super::{Run, View, node_ref, pods_of};
+use super::{Run, View, claims_on, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Claim;
 use crate::facts::{BudgetLimit, Node};
@@ -27,9 +27,6 @@ const CORDONED_MS: u64 = 4 * HOUR_MS;
 
 /// As long as an autoscaler takes to remove an empty node.
 const EMPTY_MS: u64 = HOUR_MS / 6;
-
-/// Whole devices of a node.
-const DEVICE_MILLI: i64 = 1000;
 
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
@@ -141,16 +138,5 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 /// What stood free on a node since then, for one cause.
 fn free_since(node: &Node, since_ms: u64, period: Span, cause: FreeCause) -> Vec<Claim> {
     let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
-    let states = BTreeSet::from([DeviceState::Free(Some(cause))]);
-    let claim = |device: &u32| Claim {
-        device: *device,
-        holder: None,
-        states: states.clone(),
-        span,
-        gpu_milli: DEVICE_MILLI,
-    };
-    if span.from_ms >= span.to_ms {
-        return Vec::new();
-    }
-    node.devices.iter().map(claim).collect()
+    claims_on(node, None, &[DeviceState::Free(Some(cause))], span)
 }

@@ -1,31 +1,51 @@
 //! The checks: each looks at the facts and says what it found.
 
 mod autoscaling;
+mod capacity;
 mod governance;
+mod idle;
 mod request;
 mod scheduling;
+mod sharing;
+mod spot;
 #[cfg(test)]
 mod tests;
+mod visibility;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
 use crate::catalogue::{Check, check};
-use crate::facts::{Facts, Node, ObjectRef, Workload};
+use crate::claim::Claim;
+use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, group};
 
 /// Runs every check; findings are grouped by the object that a person edits, worst first.
 pub fn audit(facts: &Facts) -> Vec<Finding> {
     let view = View::of(facts);
-    let families = [request::RUNS, scheduling::RUNS, governance::RUNS, autoscaling::RUNS];
     let mut findings = Vec::new();
-    for (id, run) in families.into_iter().flatten() {
+    for (id, run) in FAMILIES.into_iter().flatten() {
         let check = check(id).expect("every check that runs is in the catalogue");
         run(&view, check, &mut findings);
     }
     group(findings)
 }
+
+/// The checks in the order of the catalogue.
+const FAMILIES: [&[Run]; 9] = [
+    request::RUNS,
+    scheduling::RUNS,
+    sharing::RUNS,
+    idle::RUNS,
+    governance::RUNS,
+    autoscaling::RUNS,
+    spot::RUNS,
+    capacity::RUNS,
+    visibility::RUNS,
+];
 
 /// A check by id.
 type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));
@@ -63,7 +83,7 @@ impl<'a> View<'a> {
     fn pods_on_gpu_nodes(&self, workload: &'a Workload) -> Vec<(ObjectRef, &'a Node)> {
         let placed = workload.pods.iter().filter_map(|pod| {
             let node = self.nodes.get(pod.node.as_deref()?).filter(|node| node.has_gpus())?;
-            Some((ObjectRef::new("Pod", &workload.owner.namespace, &pod.name), *node))
+            Some((pod_ref(workload, pod), *node))
         });
         placed.collect()
     }
@@ -111,7 +131,27 @@ fn kinds(facts: &Facts) -> Vec<Node> {
 }
 
 fn pods_of(workload: &Workload) -> impl Iterator<Item = ObjectRef> {
-    workload.pods.iter().map(|pod| ObjectRef::new("Pod", &workload.owner.namespace, &pod.name))
+    workload.pods.iter().map(|pod| pod_ref(workload, pod))
+}
+
+fn pod_ref(workload: &Workload, pod: &Pod) -> ObjectRef {
+    ObjectRef::new("Pod", &workload.owner.namespace, &pod.name)
+}
+
+/// All that the devices of a node were in some states, held by a workload or by nobody, in a span.
+fn claims_on(node: &Node, holder: Option<u32>, states: &[DeviceState], span: Span) -> Vec<Claim> {
+    if span.from_ms >= span.to_ms {
+        return Vec::new();
+    }
+    let states: BTreeSet<DeviceState> = states.iter().copied().collect();
+    let claim = |device: &u32| Claim {
+        device: *device,
+        holder,
+        states: states.clone(),
+        span,
+        gpu_milli: WHOLE_DEVICE_MILLI,
+    };
+    node.devices.iter().map(claim).collect()
 }
 
 fn node_ref(node: &Node) -> ObjectRef {

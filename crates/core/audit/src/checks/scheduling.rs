@@ -1,10 +1,12 @@
 //! SCH: where pods may go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Taint, TaintEffect};
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::{Condition, Taint, TaintEffect};
 
-use super::{Run, View, node_ref, pods_of};
+use super::{Run, View, claims_on, node_ref, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node, ObjectRef, Scoring, Workload};
 use crate::finding::Finding;
@@ -17,6 +19,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-05", takes_any_model),
     ("SCH-06", taint_of_another_name),
     ("SCH-07", spreads_over_empty_nodes),
+    ("SCH-08", free_in_pieces),
     ("SCH-09", training_without_gang),
     ("SCH-10", one_pod_per_node),
     ("SCH-11", inference_without_priority),
@@ -190,6 +193,63 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
                 .with("priority class", class(workload).unwrap_or_else(|| "none".to_owned()))
                 .with("shared with", format!("{}/{}", other.owner.namespace, other.owner.name))
                 .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}
+
+/// GPUs that are free on each node, by resource.
+fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<(&'a str, &'a str), i64> {
+    let offered = view.facts.nodes.iter().filter(|node| node.node.condition == Condition::Ready);
+    let offered = offered.flat_map(|node| {
+        let gpus = node.gpus.iter();
+        gpus.map(|(resource, gpus)| ((&*node.node.name, &**resource), gpus.allocatable))
+    });
+    let mut free: BTreeMap<(&str, &str), i64> = offered.collect();
+    for workload in view.gpu_workloads() {
+        for (resource, gpus) in workload.gpus_per_pod() {
+            for node in workload.pods.iter().filter_map(|pod| pod.node.as_deref()) {
+                if let Some(free) = free.get_mut(&(node, resource)) {
+                    *free = free.saturating_sub(gpus);
+                }
+            }
+        }
+    }
+    free
+}
+
+fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let free = free_gpus(view);
+    for workload in view.gpu_workloads() {
+        let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
+        for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
+        {
+            let conditions = &workload.template.node_conditions;
+            let open = |node: &&Node| {
+                conditions.iter().all(|condition| condition.accepts(&node.node))
+                    && keeping_away(node)
+                        .filter(|taint| taint.key != resource)
+                        .all(|taint| tolerates(workload, taint))
+            };
+            let pieces = view.facts.nodes.iter().filter(open).filter_map(|node| {
+                let free = *free.get(&(&*node.node.name, resource))?;
+                (free > 0).then_some((node, free))
+            });
+            let pieces: Vec<(&Node, i64)> = pieces.collect();
+            let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
+            let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
+            if largest >= gpus || all < gpus {
+                continue;
+            }
+            let mut finding = Finding::new(check, &workload.owner)
+                .with("one pod asks for", format!("{gpus} {resource}"))
+                .with("free", format!("{all}, on one node at most {largest}"))
+                .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
+            let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
+            let claims = pieces.iter();
+            let claims =
+                claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
+            finding.claims = claims.collect();
             found.push(finding);
         }
     }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
-use dovetail_model::{NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement};
+use dovetail_model::{
+    Condition, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
+};
 
 use super::*;
 use crate::catalogue::CATALOGUE;
@@ -38,12 +40,20 @@ fn gpu_node(name: &str, model: &str) -> Node {
     Node {
         node,
         pool: ObjectRef::new("NodePool", "", "gpus"),
-        gpus: map(&[(GPU, Gpus { model: Some(model.to_owned()), allocatable: 8 })]),
+        gpus: map(&[(GPU, Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8 })]),
+        is_spot: Some(false),
         scale_down_held_by: None,
         cordoned_since_ms: None,
         without_gpu_pods_since_ms: None,
         devices: (0..8).collect(),
     }
+}
+
+/// One more node with its exporter.
+fn add_node(facts: &mut Facts, node: Node) {
+    let name = Some(node.node.name.to_string());
+    facts.nodes.push(node);
+    facts.workloads[EXPORTER].pods.push(Pod { node: name, ..Pod::default() });
 }
 
 fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload {
@@ -54,7 +64,12 @@ fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload 
         limits,
         ..Container::default()
     };
-    let pod = |index| Pod { name: format!("{}-{index}", owner.name), node: Some(node.into()) };
+    let pod = |index| Pod {
+        name: format!("{}-{index}", owner.name),
+        node: Some(node.into()),
+        placed_since_ms: Some(NOW_MS - 2 * HOUR_MS),
+        ..Pod::default()
+    };
     Workload {
         pods: (0..replicas).map(pod).collect(),
         owner,
@@ -83,6 +98,10 @@ fn healthy() -> Facts {
     };
     serve.template.priority_class = Some("serving".into());
     let web = workload(ObjectRef::new("Deployment", "prod", "web"), 0, 3, "c1");
+    let exporter = Workload {
+        exports_gpu_metrics: true,
+        ..workload(ObjectRef::new("DaemonSet", "monitoring", "exporter"), 0, 1, "g1")
+    };
     let mut other = gpu_node("c1", "none");
     (other.gpus, other.node.taints, other.devices) = (BTreeMap::new(), Vec::new(), Vec::new());
     let namespace = |name: &str| Namespace {
@@ -94,12 +113,17 @@ fn healthy() -> Facts {
         now_ms: NOW_MS,
         period: Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS },
         nodes: vec![gpu_node("g1", "H100"), other],
-        workloads: vec![train, serve, web],
+        workloads: vec![train, serve, web, exporter],
         namespaces: vec![namespace("research"), namespace("prod")],
         budgets: vec![Budget {
             object: ObjectRef::new("PodDisruptionBudget", "prod", "serve"),
             protects: ObjectRef::new("Deployment", "prod", "serve"),
             limit: BudgetLimit::MinAvailable(1),
+        }],
+        autoscalers: vec![Autoscaler {
+            object: ObjectRef::new("HorizontalPodAutoscaler", "prod", "serve"),
+            scales: ObjectRef::new("Deployment", "prod", "serve"),
+            metrics: BTreeSet::from(["queue_length".to_owned()]),
         }],
         scoring: Some(Scoring::MostAllocated),
         has_gpu_admission_policy: Some(true),
@@ -110,6 +134,7 @@ fn healthy() -> Facts {
 const TRAIN: usize = 0;
 const SERVE: usize = 1;
 const WEB: usize = 2;
+const EXPORTER: usize = 3;
 
 fn main_of(facts: &mut Facts, workload: usize) -> &mut Container {
     &mut facts.workloads[workload].template.containers[0]
@@ -169,7 +194,19 @@ const REQUEST: [Case; 7] = [
     ),
 ];
 
-const SCHEDULING: [Case; 10] = [
+/// Three GPUs free on each of two nodes, and one more pod of the training that asks for so many as all of it do.
+fn in_pieces(facts: &mut Facts, gpus: i64) {
+    add_node(facts, gpu_node("g2", "H100"));
+    let mut fill = workload(ObjectRef::new("Job", "research", "fill"), 5, 1, "g1");
+    fill.pods.push(Pod { node: Some("g2".into()), ..fill.pods[0].clone() });
+    fill.replicas = 2;
+    facts.workloads[SERVE].pods.clear();
+    limits(facts, TRAIN, gpus);
+    facts.workloads[TRAIN].pods = vec![Pod { name: "train-0".into(), ..Pod::default() }];
+    facts.workloads.push(fill);
+}
+
+const SCHEDULING: [Case; 11] = [
     (
         "SCH-01",
         |f| f.nodes[0].node.taints.clear(),
@@ -203,9 +240,9 @@ const SCHEDULING: [Case; 10] = [
     ),
     (
         "SCH-05",
-        |f| f.nodes.push(gpu_node("g2", "L4")),
+        |f| add_node(f, gpu_node("g2", "L4")),
         |f| {
-            f.nodes.push(gpu_node("g2", "L4"));
+            add_node(f, gpu_node("g2", "L4"));
             f.workloads[TRAIN].template.node_conditions = vec![model_is("H100")];
             f.workloads[SERVE].template.node_conditions = vec![model_is("L4")];
         },
@@ -227,6 +264,12 @@ const SCHEDULING: [Case; 10] = [
         },
     ),
     ("SCH-07", |f| f.scoring = Some(Scoring::LeastAllocated), |f| f.scoring = None),
+    (
+        "SCH-08",
+        // Nodes with two free each, and a pod that asks for four.
+        |f| in_pieces(f, 4),
+        |f| in_pieces(f, 3),
+    ),
     (
         "SCH-09",
         |f| f.workloads[TRAIN].is_gang = false,
@@ -305,8 +348,171 @@ const AUTOSCALING: [Case; 6] = [
     ),
 ];
 
+const CAPACITY: [Case; 2] = [
+    (
+        "CAP-01",
+        |f| f.nodes[0].gpus.get_mut(GPU).unwrap().allocatable = 7,
+        |f| {
+            let gpus = f.nodes[0].gpus.get_mut(GPU).unwrap();
+            (gpus.built_in, gpus.allocatable) = (7, 7);
+        },
+    ),
+    (
+        "CAP-02",
+        |f| f.nodes[0].node.condition = Condition::NotReady,
+        |f| f.nodes[0].node.condition = Condition::Starting,
+    ),
+];
+
+const IDLE: [Case; 4] = [
+    (
+        "IDL-03",
+        |f| f.autoscalers[0].metrics = BTreeSet::from(["cpu".to_owned()]),
+        |f| {
+            f.autoscalers[0].metrics = BTreeSet::from(["cpu".to_owned()]);
+            f.autoscalers[0].scales.name = "web".into();
+        },
+    ),
+    (
+        "IDL-04",
+        |f| f.workloads[TRAIN].pods[0].crash_loops = true,
+        |f| f.workloads[WEB].pods[0].crash_loops = true,
+    ),
+    (
+        "IDL-05",
+        |f| {
+            let pod = &mut f.workloads[SERVE].pods[0];
+            pod.is_starting = true;
+            pod.placed_since_ms = Some(NOW_MS - 10 * 60_000 - 1);
+        },
+        |f| {
+            let pod = &mut f.workloads[SERVE].pods[0];
+            pod.is_starting = true;
+            pod.placed_since_ms = Some(NOW_MS - 10 * 60_000);
+        },
+    ),
+    (
+        "IDL-06",
+        |f| f.workloads[SERVE].pods[0].should_be_gone_ms = Some(NOW_MS - 5 * 60_000 - 1),
+        |f| f.workloads[SERVE].pods[0].should_be_gone_ms = Some(NOW_MS - 5 * 60_000),
+    ),
+];
+
+fn label(facts: &mut Facts, key: &str, value: &str) {
+    facts.nodes[0].node.labels.insert(key.into(), value.into());
+}
+
+/// Offers the GPUs of the first node as parts of another name.
+fn offered_as(facts: &mut Facts, resource: &str) {
+    let gpus = facts.nodes[0].gpus.remove(GPU).unwrap();
+    facts.nodes[0].gpus.insert(resource.into(), gpus);
+    facts.nodes[0].node.taints = vec![taint(resource)];
+    for workload in [TRAIN, SERVE] {
+        let container = main_of(facts, workload);
+        let count = container.limits.remove(GPU).unwrap();
+        container.limits.insert(resource.into(), count);
+    }
+    for namespace in &mut facts.namespaces {
+        namespace.quota_resources = Some(BTreeSet::from([format!("requests.{resource}")]));
+    }
+}
+
+const SHARING: [Case; 4] = [
+    (
+        "SHR-01",
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "4");
+            offered_as(f, "nvidia.com/gpu.shared");
+            f.workloads[TRAIN].class = None;
+        },
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "1");
+            offered_as(f, "nvidia.com/gpu.shared");
+            f.workloads[TRAIN].class = None;
+        },
+    ),
+    (
+        "SHR-03",
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "4");
+            f.workloads[SERVE].class = None;
+        },
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "4");
+            offered_as(f, "nvidia.com/gpu.shared");
+            (f.workloads[SERVE].class, f.workloads[TRAIN].class) = (None, None);
+        },
+    ),
+    (
+        "SHR-04",
+        |f| label(f, "nvidia.com/mig.config.state", "failed"),
+        |f| label(f, "nvidia.com/mig.config.state", "pending"),
+    ),
+    (
+        "SHR-06",
+        |f| offered_as(f, "nvidia.com/mig-1g.10gb"),
+        |f| {
+            offered_as(f, "nvidia.com/mig-1g.10gb");
+            let train = &mut f.workloads[TRAIN];
+            (train.replicas, train.is_gang) = (1, false);
+            train.pods.truncate(1);
+            main_of(f, TRAIN).limits.insert("nvidia.com/mig-1g.10gb".into(), 1);
+            requests(f, TRAIN, "cpu", 4_000);
+            requests(f, TRAIN, "memory", 32 * GIB);
+        },
+    ),
+];
+
+const SPOT: [Case; 3] = [
+    (
+        "SPT-01",
+        |f| {
+            f.nodes[0].is_spot = Some(true);
+            f.workloads[SERVE].class = None;
+        },
+        |f| {
+            f.nodes[0].is_spot = Some(true);
+            f.workloads[SERVE].class = None;
+            f.workloads[TRAIN].template.has_lasting_volume = true;
+        },
+    ),
+    (
+        "SPT-02",
+        |f| f.workloads[TRAIN].template.saves_progress = true,
+        |f| {
+            f.workloads[TRAIN].template.saves_progress = true;
+            f.nodes[0].is_spot = None;
+        },
+    ),
+    (
+        "SPT-03",
+        |f| {
+            f.nodes[0].is_spot = Some(true);
+            f.workloads[TRAIN].class = None;
+        },
+        |f| {
+            f.nodes[0].is_spot = Some(true);
+            f.workloads[TRAIN].class = None;
+            add_node(f, gpu_node("g2", "H100"));
+            f.workloads[SERVE].pods[0].node = Some("g2".into());
+        },
+    ),
+];
+
+const VISIBILITY: [Case; 1] = [(
+    "VIS-01",
+    |f| f.workloads[EXPORTER].pods.clear(),
+    // Others have no exporter that anybody knows.
+    |f| {
+        f.workloads[EXPORTER].pods.clear();
+        offered_as(f, "aws.amazon.com/neuron");
+    },
+)];
+
 fn cases() -> impl Iterator<Item = Case> {
-    REQUEST.into_iter().chain(SCHEDULING).chain(GOVERNANCE).chain(AUTOSCALING)
+    let requested = REQUEST.into_iter().chain(SCHEDULING).chain(SHARING).chain(IDLE);
+    let governed = requested.chain(GOVERNANCE).chain(AUTOSCALING).chain(SPOT);
+    governed.chain(CAPACITY).chain(VISIBILITY)
 }
 
 fn ids(facts: &Facts) -> Vec<&'static str> {
@@ -335,8 +541,7 @@ fn every_check_is_triggered_by_its_world_alone_and_not_by_the_one_that_nearly_do
 #[test]
 fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
     let catalogue: Vec<&str> = CATALOGUE.into_iter().flatten().map(|check| check.id).collect();
-    let families = [request::RUNS, scheduling::RUNS, governance::RUNS, autoscaling::RUNS];
-    let runs: Vec<&str> = families.into_iter().flatten().map(|(id, _)| *id).collect();
+    let runs: Vec<&str> = FAMILIES.into_iter().flatten().map(|(id, _)| *id).collect();
     assert_eq!(catalogue, runs);
     assert_eq!(catalogue, cases().map(|(id, ..)| id).collect::<Vec<_>>());
     for check in CATALOGUE.into_iter().flatten() {
@@ -354,7 +559,7 @@ fn of_nodes_that_are_alike_the_most_generous_counts() {
     let mut larger = gpu_node("g2", "H100");
     larger.node.labels.insert("kubernetes.io/hostname".into(), "g2".into());
     larger.node.allocatable.cpu_milli = 96_008;
-    facts.nodes.push(larger);
+    add_node(&mut facts, larger);
     assert_eq!(View::of(&facts).kinds.len(), 1);
     assert_eq!(ids(&facts), [""; 0]);
     // Whoever must go to the smaller one is told so.
@@ -375,11 +580,13 @@ fn of_nodes_that_are_alike_the_most_generous_counts() {
 #[test]
 fn ten_thousand_pods_of_one_owner_are_one_finding() {
     let mut facts = healthy();
-    let pod = |index| Pod { name: format!("web-{index}"), node: Some("g1".into()) };
+    let pod =
+        |index| Pod { name: format!("web-{index}"), node: Some("g1".into()), ..Pod::default() };
     facts.workloads[WEB].pods = (0..10_000).map(pod).collect();
     facts.nodes[0].node.taints.clear();
-    facts.nodes.insert(1, Node { node: gpu_node("g2", "H100").node, ..facts.nodes[0].clone() });
-    facts.nodes[1].node.taints.clear();
+    let other = Node { node: gpu_node("g2", "H100").node, ..facts.nodes[0].clone() };
+    add_node(&mut facts, other);
+    facts.nodes[2].node.taints.clear();
     let found = audit(&facts);
     let shape: Vec<_> =
         found.iter().map(|f| (f.check.id, &*f.object.name, f.affected.len())).collect();

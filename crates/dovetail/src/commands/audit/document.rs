@@ -458,6 +458,7 @@ pub(super) fn fix_words(fix: FixKind) -> &'static str {
         FixKind::NodePool => "node pool",
         FixKind::Namespace => "namespace",
         FixKind::Budget => "disruption budget",
+        FixKind::Autoscaler => "autoscaler of the workload",
         FixKind::Scheduler => "configuration of the scheduler",
         FixKind::ClusterPolicy => "policies of the cluster",
     }

@@ -7,6 +7,7 @@ mod html;
 mod ignore_file;
 mod markdown;
 mod sarif;
+mod spot;
 mod terminal;
 mod text;
 
@@ -99,6 +100,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         false => flags.team_label.iter().cloned().collect(),
     };
     let mut gathered = read.inventory.facts(teams);
+    spot::mark(&mut gathered);
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;

@@ -23,7 +23,7 @@ const fn if_there(kind: &'static str, path: &'static str) -> Listed {
     Listed { kind, path, is_optional: true }
 }
 
-const LISTED: [Listed; 29] = [
+const LISTED: [Listed; 30] = [
     always("Node", "/api/v1/nodes"),
     always("Namespace", "/api/v1/namespaces"),
     always("Pod", "/api/v1/pods"),
@@ -36,6 +36,7 @@ const LISTED: [Listed; 29] = [
     if_there("DaemonSet", "/apis/apps/v1/daemonsets"),
     if_there("Job", "/apis/batch/v1/jobs"),
     if_there("CronJob", "/apis/batch/v1/cronjobs"),
+    if_there("HorizontalPodAutoscaler", "/apis/autoscaling/v2/horizontalpodautoscalers"),
     if_there("PodDisruptionBudget", "/apis/policy/v1/poddisruptionbudgets"),
     if_there("StorageClass", "/apis/storage.k8s.io/v1/storageclasses"),
     if_there("CSINode", "/apis/storage.k8s.io/v1/csinodes"),

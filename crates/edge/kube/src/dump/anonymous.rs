@@ -46,12 +46,13 @@ const FIELDS: [&str; 30] = [
 ];
 
 /// Fields in which everything stays: amounts by resource, and the one variable that is kept.
-const WHOLE: [&str; 13] = [
+const WHOLE: [&str; 14] = [
     "accessModes",
     "allocatable",
     "allocatedResources",
     "capacity",
     "complete",
+    "containerResource",
     "env",
     "hard",
     "limits",
@@ -262,18 +263,7 @@ impl Names {
 
     /// Images are told apart by what they seem to be; registry, owner and tag are names.
     fn image(&mut self, image: &str) -> String {
-        const KNOWN: [&str; 8] = [
-            "vllm",
-            "tritonserver",
-            "sglang",
-            "ollama",
-            "jupyter",
-            "notebook",
-            "pytorch",
-            "tensorflow",
-        ];
-        let kind = KNOWN.iter().find(|known| image.contains(**known));
-        match kind {
+        match crate::facts::class::known_part(image) {
             Some(kind) => format!("{}/{kind}", self.hash(image)),
             None => self.hash(image),
         }

@@ -21,9 +21,10 @@ const METADATA: [&str; 7] = [
 ];
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 12] = [
+const ANNOTATIONS: [&str; 13] = [
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "dovetail.dev/checkpoint-interval",
     "dovetail.dev/ignore",
     "gpu-fraction",
     "gpu-memory",
@@ -37,7 +38,7 @@ const ANNOTATIONS: [&str; 12] = [
 ];
 
 /// Fields of a pod's spec, also in a template.
-const POD_SPEC: [&str; 26] = [
+const POD_SPEC: [&str; 27] = [
     "affinity",
     "hostNetwork",
     "hostUsers",
@@ -62,6 +63,8 @@ const POD_SPEC: [&str; 26] = [
     "volumes.hostPath.path",
     "volumes.iscsi.iqn",
     "volumes.iscsi.targetPortal",
+    // That there is one, and not where it leads.
+    "volumes.nfs.readOnly",
     "volumes.persistentVolumeClaim",
     "volumes.rbd.image",
 ];
@@ -106,10 +109,22 @@ const STATUS: [&str; 22] = [
 ];
 
 /// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 10] = [
+const OTHERS: [(&str, &[&str]); 11] = [
     ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
     ("CSINode", &["spec.drivers"]),
     ("DeviceClass", &["spec.extendedResourceName"]),
+    (
+        "HorizontalPodAutoscaler",
+        &[
+            "spec.metrics.containerResource.name",
+            "spec.metrics.external.metric.name",
+            "spec.metrics.object.metric.name",
+            "spec.metrics.pods.metric.name",
+            "spec.metrics.resource.name",
+            "spec.scaleTargetRef.kind",
+            "spec.scaleTargetRef.name",
+        ],
+    ),
     ("Node", &["spec.providerID", "spec.taints", "spec.unschedulable"]),
     (
         "PersistentVolume",

@@ -51,6 +51,9 @@ const SERVERS: [&str; 10] = [
 /// Parts of image names of notebooks.
 const NOTEBOOKS: [&str; 4] = ["code-server", "jupyter", "notebook", "rstudio"];
 
+/// Parts of image names of exporters of GPU metrics: NVIDIA's, AMD's, Intel's.
+const EXPORTERS: [&str; 4] = ["dcgm-exporter", "device-metrics-exporter", "xpumanager", "xpumd"];
+
 /// Labels that bind pods into a gang, or hand them to a queue that admits them as a whole.
 const GANG_LABELS: [&str; 7] = [
     "dovetail.dev/gang",
@@ -105,15 +108,28 @@ pub(super) fn class_of<'a>(
         }
         is_job |= kind == "Job";
     }
-    let has_part = |parts: &[&str]| {
-        images.iter().any(|image| parts.iter().any(|part| image.to_lowercase().contains(part)))
-    };
     match () {
         () if is_job => Some(Class::Batch),
-        () if has_part(&SERVERS) => Some(Class::Inference),
-        () if has_part(&NOTEBOOKS) => Some(Class::Interactive),
+        () if has_part(images, &SERVERS) => Some(Class::Inference),
+        () if has_part(images, &NOTEBOOKS) => Some(Class::Interactive),
         () => None,
     }
+}
+
+fn has_part(images: &[String], parts: &[&str]) -> bool {
+    images.iter().any(|image| parts.iter().any(|part| image.to_lowercase().contains(part)))
+}
+
+/// What an image is by its name, if the checks know it.
+pub(crate) fn known_part(image: &str) -> Option<&'static str> {
+    let image = image.to_lowercase();
+    let mut known = SERVERS.iter().chain(&NOTEBOOKS).chain(&EXPORTERS).copied();
+    known.find(|part| image.contains(part))
+}
+
+/// Whether the containers report what GPUs do.
+pub(super) fn exports_gpu_metrics(images: &[String]) -> bool {
+    has_part(images, &EXPORTERS)
 }
 
 /// Whether the pods start all or none.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{BudgetLimit, ObjectRef, Scoring};
+use dovetail_audit::{Autoscaler, BudgetLimit, ObjectRef, Scoring};
 use serde::Deserialize;
 
 use super::inventory::lenient;
@@ -28,12 +28,17 @@ const POLICY_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh/", "kyverno.io/"];
 const GPU_WORDS: [&str; 5] =
     ["nvidia.com/", "amd.com/gpu", "gpu.intel.com", "google.com/tpu", "gpu"];
 
+/// Kinds beside policies.
+const OWN: [&str; 4] =
+    ["ResourceQuota", "PodDisruptionBudget", "ConfigMap", "HorizontalPodAutoscaler"];
+
 /// What is known of them.
 #[derive(Default)]
 pub(super) struct ClusterObjects {
     /// Resources that quotas limit, by namespace.
     pub(super) quotas: BTreeMap<String, BTreeSet<String>>,
     pub(super) budgets: Vec<BudgetObject>,
+    pub(super) autoscalers: Vec<Autoscaler>,
     /// Whether a policy speaks of GPUs; `None` where no policy was read.
     pub(super) has_gpu_policy: Option<bool>,
     pub(super) scoring: Option<Scoring>,
@@ -49,8 +54,7 @@ pub(super) struct BudgetObject {
 impl ClusterObjects {
     /// Whether an object is one of these.
     pub(super) fn wants(&self, kind: &str, api_version: &str) -> bool {
-        let own = ["ResourceQuota", "PodDisruptionBudget", "ConfigMap"].contains(&kind);
-        own || is_policy(kind, api_version)
+        OWN.contains(&kind) || is_policy(kind, api_version)
     }
 
     /// Takes one.
@@ -59,6 +63,10 @@ impl ClusterObjects {
             "ResourceQuota" => self.quota(raw),
             "PodDisruptionBudget" => self.budget(raw),
             "ConfigMap" => self.configuration(raw),
+            "HorizontalPodAutoscaler" => {
+                self.autoscalers.push(super::autoscaler::read(raw)?);
+                Ok(())
+            }
             _ => {
                 let speaks = speaks_of_gpus(raw.json);
                 self.has_gpu_policy = Some(self.has_gpu_policy == Some(true) || speaks);

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use crate::object::json::{Amount, nullable};
@@ -39,6 +40,8 @@ pub(super) struct MetaDetail<'a> {
     #[serde(deserialize_with = "nullable")]
     pub(super) owner_references: Vec<OwnerReference>,
     pub(super) creation_timestamp: Moment,
+    /// When a deleted object should be gone: its grace period is part of it.
+    pub(super) deletion_timestamp: Moment,
 }
 
 impl MetaDetail<'_> {
@@ -137,6 +140,8 @@ pub(super) struct VolumeDetail {
     pub(super) name: String,
     pub(super) host_path: Option<HostPathDetail>,
     pub(super) empty_dir: Option<EmptyDirDetail>,
+    pub(super) persistent_volume_claim: Option<IgnoredAny>,
+    pub(super) nfs: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -179,6 +184,8 @@ pub(super) struct ConditionDetail {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ContainerStatusDetail {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) name: String,
     #[serde(deserialize_with = "nullable")]
     pub(super) restart_count: u32,
     #[serde(deserialize_with = "nullable")]

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{
-    Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Pod as FactPod, Workload,
-};
+use dovetail_audit::{Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload};
 
-use super::class::{class_of, is_gang};
+use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
 use super::pods::same_but_labels;
@@ -72,6 +70,7 @@ impl Inventory {
             has_gpu_admission_policy: self.gpu_policy(),
             team_labels,
             namespaces: self.namespaces(),
+            autoscalers: std::mem::take(&mut self.cluster.autoscalers),
             ..Facts::default()
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
@@ -148,6 +147,7 @@ impl Inventory {
                     owner: top.clone(),
                     class: class_of(labels, kinds, &group.images),
                     is_gang: is_gang(labels, &pod.scheduler, group.has_group_annotation),
+                    exports_gpu_metrics: exports_gpu_metrics(&group.images),
                     template: group.template.clone(),
                     memory_kills: Some(0),
                     ..Workload::default()
@@ -163,8 +163,7 @@ impl Inventory {
         }
         for record in &self.pods.list {
             let workload = &mut workloads[of_group[record.group]];
-            let node = Some(record.pod.node.to_string()).filter(|node| !node.is_empty());
-            workload.pods.push(FactPod { name: record.pod.meta.name.to_string(), node });
+            workload.pods.push(record.fact.clone());
             if let Some(kills) = &mut workload.memory_kills {
                 *kills += record.memory_kills;
             }

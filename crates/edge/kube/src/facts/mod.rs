@@ -4,7 +4,8 @@
 //! turns that into a [`Gathered`]: facts, the GPUs of each node with what holds them, what waits, and what
 //! could not be seen. Neither knows where the objects come from.
 
-mod class;
+mod autoscaler;
+pub(crate) mod class;
 pub(crate) mod cluster;
 mod demand;
 mod detail;

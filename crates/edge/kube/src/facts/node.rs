@@ -71,8 +71,11 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     let gpus: BTreeMap<String, Gpus> = offered
         .map(|(name, count)| {
-            let gpus = Gpus { model: model.clone(), allocatable: (*count).clamp(0, MOST_GPUS) };
-            (name.clone(), gpus)
+            let allocatable = (*count).clamp(0, MOST_GPUS);
+            let capacity = object.capacity.extended.iter().find(|(built_in, _)| *built_in == name);
+            let built_in = capacity.map_or(allocatable, |(_, count)| *count);
+            let built_in = built_in.clamp(allocatable, MOST_GPUS);
+            (name.clone(), Gpus { model: model.clone(), built_in, allocatable })
         })
         .collect();
     let read = node_gpus(object, &gpus, model);
@@ -85,6 +88,8 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
             // A node that does not say since when was cordoned just now, as far as anybody knows.
             cordoned_since_ms: object.unschedulable.then(|| cordoned_ms.unwrap_or(now_ms)),
+            // Whoever knows the providers' labels says so.
+            is_spot: None,
             without_gpu_pods_since_ms: None,
             devices: Vec::new(),
             node,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{HeldState, ObjectRef, PodTemplate};
+use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
 
 use super::class::GANG_ANNOTATIONS;
 use super::detail::{ContainerStatusDetail, PodDetail};
@@ -31,6 +31,8 @@ pub(super) struct PodRecord {
     /// Number of its group.
     pub(super) group: usize,
     pub(super) state: HeldState,
+    /// What the checks see of it.
+    pub(super) fact: FactPod,
     /// Kills for memory in the last seven days, as far as its containers still tell.
     pub(super) memory_kills: u32,
 }
@@ -60,7 +62,8 @@ impl Pods {
         let statuses = statuses.chain(&detail.status.init_container_statuses);
         let kills = statuses.filter(|status| killed_for_memory(status, now_ms)).count();
         let state = state(&pod, detail);
-        let record = PodRecord { state, memory_kills: kills as u32, group, pod };
+        let fact = fact(&pod, detail, state, &self.groups[group].template);
+        let record = PodRecord { state, fact, memory_kills: kills as u32, group, pod };
         match self.list.get_mut(place) {
             Some(old) => *old = record,
             None => {
@@ -111,6 +114,9 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         keeps_apart_by,
         eviction_held_by,
         has_local_data,
+        has_lasting_volume,
+        saves_progress,
+        grace_s,
     } = one;
     *containers == other.containers
         && *tolerations == other.tolerations
@@ -120,6 +126,9 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *keeps_apart_by == other.keeps_apart_by
         && *eviction_held_by == other.eviction_held_by
         && *has_local_data == other.has_local_data
+        && *has_lasting_volume == other.has_lasting_volume
+        && *saves_progress == other.saves_progress
+        && *grace_s == other.grace_s
 }
 
 /// What a pod does with what it holds.
@@ -143,6 +152,36 @@ fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
         true => HeldState::Starting,
         false => HeldState::NotReady,
     }
+}
+
+fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTemplate) -> FactPod {
+    let scheduled =
+        detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
+    let statuses = &detail.status.container_statuses;
+    let waits_for_next_try = |status: &ContainerStatusDetail| {
+        status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
+    };
+    let crash_loops = statuses.iter().chain(&detail.status.init_container_statuses);
+    FactPod {
+        name: pod.meta.name.to_string(),
+        node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
+        placed_since_ms: scheduled.and_then(|condition| condition.last_transition_time.0),
+        is_starting: state == HeldState::Starting && !pod.node.is_empty(),
+        crash_loops: crash_loops.into_iter().any(waits_for_next_try),
+        is_done_but_for_helpers: is_done_but_for_helpers(statuses, template),
+        should_be_gone_ms: detail.metadata.deletion_timestamp.0,
+    }
+}
+
+/// Whether each container that holds GPUs is over, and another one is not.
+fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail], template: &PodTemplate) -> bool {
+    let holds_gpus = |status: &&ContainerStatusDetail| {
+        let container = template.containers.iter().find(|c| c.name == status.name);
+        container.is_some_and(|container| container.gpu_limits().next().is_some())
+    };
+    let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
+    let is_over = |status: &&ContainerStatusDetail| status.state.terminated.is_some();
+    !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
 }
 
 fn killed_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> bool {

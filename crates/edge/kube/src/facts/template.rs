@@ -20,6 +20,9 @@ const HELD_BY: [(&str, &str); 3] = [
 /// Tolerations that Kubernetes adds itself.
 const ADDED_BY_KUBERNETES: &str = "node.kubernetes.io/";
 
+/// What Kubernetes gives a pod that asks for nothing else.
+const DEFAULT_GRACE_S: i64 = 30;
+
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// The template of a pod.
@@ -46,6 +49,9 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         keeps_apart_by: keeps_apart_by(pod),
         eviction_held_by: HELD_BY.iter().find_map(held_by),
         has_local_data: spec.volumes.iter().any(is_local),
+        has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
+        saves_progress: detail.metadata.annotation("dovetail.dev/checkpoint-interval").is_some(),
+        grace_s: spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S),
     }
 }
 
@@ -140,4 +146,8 @@ fn keeps_apart_by(pod: &Pod) -> Option<String> {
 fn is_local(volume: &VolumeDetail) -> bool {
     let on_disk = volume.empty_dir.as_ref().is_some_and(|dir| dir.medium.is_empty());
     on_disk || volume.host_path.is_some()
+}
+
+fn outlives_the_pod(volume: &VolumeDetail) -> bool {
+    volume.persistent_volume_claim.is_some() || volume.nfs.is_some()
 }

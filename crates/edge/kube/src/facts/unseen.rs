@@ -14,7 +14,7 @@ pub struct Unseen {
 }
 
 /// Kinds with what is not known without them.
-const KINDS: [(&[&str], &str, &str, &str); 7] = [
+const KINDS: [(&[&str], &str, &str, &str); 8] = [
     (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
     (&["Pod"], "pods", "what holds GPUs and what waits for them", "pods"),
     (
@@ -30,6 +30,12 @@ const KINDS: [(&[&str], &str, &str, &str); 7] = [
         "disruption budgets",
         "budgets that block every drain (AUT-02)",
         "poddisruptionbudgets",
+    ),
+    (
+        &["HorizontalPodAutoscaler"],
+        "autoscalers",
+        "GPU servers that are scaled by CPU (IDL-03)",
+        "horizontalpodautoscalers",
     ),
     (
         &["ValidatingAdmissionPolicy", "ClusterPolicy", "ValidatingPolicy"],

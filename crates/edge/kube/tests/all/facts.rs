@@ -226,7 +226,7 @@ fn quotas_budgets_policies_and_the_scheduler_are_read() {
     assert_eq!(facts.scoring, Some(Scoring::MostAllocated));
     assert_eq!(facts.has_gpu_admission_policy, Some(true));
     let unseen: Vec<&str> = found.unseen.iter().map(|unseen| unseen.what.as_str()).collect();
-    assert_eq!(unseen, ["nodes", "owners of pods"]);
+    assert_eq!(unseen, ["nodes", "owners of pods", "autoscalers"]);
     // What was asked for and is not there is known not to be there.
     let mut inventory = inventory(&[pod("p", "", 1, "g1")]);
     inventory.all_of("ValidatingAdmissionPolicy");
@@ -401,4 +401,92 @@ fn a_dump_that_is_cut_off_anywhere_is_told() {
         let error = read_objects(cut, "dump.json", &mut inventory).unwrap_err();
         assert!(error.to_string().starts_with("dump.json:1:"), "{length}: {error}");
     }
+}
+
+#[test]
+fn pods_that_start_crash_end_or_do_not_go_are_told_apart() {
+    let status = |name: &str, state: Value| json!({"name": name, "state": state});
+    let over = json!({"terminated": {"reason": "Completed", "finishedAt": NOW}});
+    let runs = json!({"running": {}});
+    let with = |name: &str, statuses: Vec<Value>| {
+        let mut pod = pod(name, "", 1, "g1");
+        let helper = json!({"name": "proxy", "image": "proxy"});
+        pod["spec"]["containers"].as_array_mut().unwrap().push(helper);
+        pod["status"]["containerStatuses"] = json!(statuses);
+        pod["status"]["conditions"].as_array_mut().unwrap().push(json!({
+            "type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-20T11:30:00Z"
+        }));
+        pod
+    };
+    let mut starts =
+        with("starts", vec![status("main", json!({"waiting": {"reason": "ContainerCreating"}}))]);
+    starts["status"]["phase"] = json!("Pending");
+    starts["status"]["conditions"][0] = json!({"type": "Ready", "status": "False"});
+    let again = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    let crashes = with("crashes", vec![status("main", again), status("proxy", runs.clone())]);
+    let done = with("done", vec![status("main", over.clone()), status("proxy", runs.clone())]);
+    let works = with("works", vec![status("main", runs), status("proxy", over)]);
+    let mut goes = with("goes", Vec::new());
+    goes["metadata"]["deletionTimestamp"] = json!("2026-11-20T11:59:00Z");
+    let found = gathered(&[starts, crashes, done, works, goes]);
+    let told: BTreeMap<_, _> = found
+        .facts
+        .workloads
+        .iter()
+        .map(|workload| {
+            let pod = &workload.pods[0];
+            let marks = [pod.is_starting, pod.crash_loops, pod.is_done_but_for_helpers];
+            (&*pod.name, (marks, pod.should_be_gone_ms.map(|ms| now_ms() - ms)))
+        })
+        .collect();
+    let expected = BTreeMap::from([
+        ("starts", ([true, false, false], None)),
+        ("crashes", ([false, true, false], None)),
+        ("done", ([false, false, true], None)),
+        ("works", ([false, false, false], None)),
+        ("goes", ([false, false, false], Some(60_000))),
+    ]);
+    assert_eq!(told, expected);
+    let half_an_hour = Some(now_ms() - 30 * 60_000);
+    assert!(found.facts.workloads.iter().all(|w| w.pods[0].placed_since_ms == half_an_hour));
+}
+
+#[test]
+fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
+    let mut broken = node("g1", 7);
+    broken["status"]["capacity"][GPU] = json!("8");
+    let mut exporter = pod("dcgm-a", "DaemonSet/dcgm", 0, "g1");
+    exporter["spec"]["containers"][0]["image"] = json!("nvcr.io/nvidia/k8s/dcgm-exporter:4.5");
+    let mut saves = pod("train-a", "Job/train", 1, "g1");
+    saves["metadata"]["annotations"] = json!({"dovetail.dev/checkpoint-interval": "30m"});
+    saves["spec"]["volumes"] =
+        json!([{"name": "out", "persistentVolumeClaim": {"claimName": "c"}}]);
+    saves["spec"]["terminationGracePeriodSeconds"] = json!(120);
+    let scaler = |name: &str, metrics: Value| {
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": name, "namespace": "research"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "serve"}, "metrics": metrics}})
+    };
+    let cpu = json!({"type": "Resource", "resource": {"name": "cpu"}});
+    let queue = json!({"type": "External", "external": {"metric": {"name": "queue"}}});
+    let found = gathered(&[
+        broken,
+        exporter,
+        saves,
+        scaler("both", json!([cpu, queue])),
+        scaler("default", Value::Null),
+    ]);
+    let facts = &found.facts;
+    let gpus = &facts.nodes[0].gpus[GPU];
+    assert_eq!((gpus.built_in, gpus.allocatable), (8, 7));
+    let exports: Vec<bool> = facts.workloads.iter().map(|w| w.exports_gpu_metrics).collect();
+    assert_eq!(exports, [true, false]);
+    let [plain, saving] = [0, 1].map(|number| &facts.workloads[number].template);
+    assert_eq!((plain.has_lasting_volume, plain.saves_progress, plain.grace_s), (false, false, 30));
+    assert_eq!(
+        (saving.has_lasting_volume, saving.saves_progress, saving.grace_s),
+        (true, true, 120)
+    );
+    let told: Vec<_> = facts.autoscalers.iter().map(|a| (&a.scales, a.metrics.len())).collect();
+    assert_eq!(told, [(&object("Deployment", "serve"), 2), (&object("Deployment", "serve"), 1)]);
 }

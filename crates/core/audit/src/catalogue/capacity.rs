@@ -1,0 +1,30 @@
+//! GPUs that are paid and cannot be used.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "CAP-01",
+        severity: Severity::Error,
+        title: "GPUs of a node are not offered",
+        explanation: "The node has more GPUs than pods can ask for: the device plugin found some of them unhealthy (XID \
+                      errors, failed row remapping) or does not see them. They are paid and compute for nobody.",
+        evidence: "resource, GPUs offered and there",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
+        layer: Layer::Guard,
+        worth: Worth::Returned,
+    },
+    Check {
+        id: "CAP-02",
+        severity: Severity::Error,
+        title: "GPU node is not ready",
+        explanation: "Nothing can start on the node, and what ran there is lost or out of reach, while it is paid. Nodes \
+                      that are coming up are left out.",
+        evidence: "nodes",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl describe node NODE  # repair it, or delete it",
+        layer: Layer::Guard,
+        worth: Worth::Returned,
+    },
+];

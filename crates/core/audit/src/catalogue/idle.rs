@@ -1,0 +1,56 @@
+//! Pods that hold GPUs and cannot use them.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "IDL-03",
+        severity: Severity::Warning,
+        title: "GPU workload is scaled by CPU or memory",
+        explanation: "A server whose work is done on the GPU is idle on the CPU when it is full, and the other way round. \
+                      The length of its queue, or the use of its GPU, says when another replica helps and when none is \
+                      needed.",
+        evidence: "metrics that it is scaled by",
+        fix: FixKind::Autoscaler,
+        fix_example: "triggers: [{type: prometheus, metadata: {query: sum(vllm:num_requests_waiting), threshold: \"5\"}}]",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "IDL-04",
+        severity: Severity::Warning,
+        title: "pod holds GPUs after its work ended",
+        explanation: "Between two tries of a crashing container the kubelet waits up to five minutes, and a helper that \
+                      outlives the work keeps the pod running. The GPUs stay held all the time. Limits on tries and time \
+                      give them back; a helper that is an init container with restartPolicy: Always ends with the work.",
+        evidence: "why the GPUs are held",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
+        layer: Layer::Guard,
+        worth: Worth::Capacity,
+    },
+    Check {
+        id: "IDL-05",
+        severity: Severity::Warning,
+        title: "pod holds GPUs for more than ten minutes and was never ready",
+        explanation: "Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
+                      cache on the node, a volume with the weights or a smaller image shorten that.",
+        evidence: "pods and minutes since they have their node",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+    },
+    Check {
+        id: "IDL-06",
+        severity: Severity::Warning,
+        title: "deleted pod still holds GPUs",
+        explanation: "Its grace period is over and it is still there: a finalizer that nobody serves, or a process that \
+                      cannot be killed. Its GPUs are given to nobody else.",
+        evidence: "pods and minutes since they should be gone",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
+        layer: Layer::Guard,
+        worth: Worth::Capacity,
+    },
+];

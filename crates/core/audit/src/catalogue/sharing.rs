@@ -1,0 +1,54 @@
+//! Several pods on one GPU.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "SHR-01",
+        severity: Severity::Error,
+        title: "inference shares a GPU by time-slicing",
+        explanation: "Time-slicing separates neither memory nor time: one neighbour's long kernel delays every answer, and its \
+                      memory can end the server. MIG slices are separate.",
+        evidence: "node and replicas of each GPU",
+        fix: FixKind::NodePool,
+        fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SHR-03",
+        severity: Severity::Warning,
+        title: "replicas of a GPU are offered as whole GPUs",
+        explanation: "Time-slicing offers several of nvidia.com/gpu for each GPU. Whoever asks for one gets a part, and tools that \
+                      count or price them see GPUs that do not exist. Renamed, they are nvidia.com/gpu.shared.",
+        evidence: "node, GPUs offered, replicas of each",
+        fix: FixKind::NodePool,
+        fix_example: "sharing: {timeSlicing: {renameByDefault: true}}",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SHR-04",
+        severity: Severity::Warning,
+        title: "MIG layout of a node is not the one that was asked for",
+        explanation: "The MIG manager could not apply the layout, often because pods hold slices of the old one. Until then the \
+                      slices that somebody planned for are not there.",
+        evidence: "node, layout asked for, state",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl drain NODE  # then label it with nvidia.com/mig.config again",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SHR-06",
+        severity: Severity::Info,
+        title: "training with several GPUs runs on parts of GPUs",
+        explanation: "Slices and replicas have no direct path to each other: collectives go through the host, and the pods wait \
+                      for the slowest neighbour.",
+        evidence: "resource and how many of it one pod asks for",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # whole GPUs, on nodes without sharing",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+];

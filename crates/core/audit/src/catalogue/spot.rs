@@ -1,0 +1,43 @@
+//! Capacity that its provider may take back.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "SPT-01",
+        severity: Severity::Error,
+        title: "training on spot capacity loses its work when its node goes",
+        explanation: "The provider takes the node back with a warning of seconds to two minutes. Nothing says that the job \
+                      saves its progress: no volume outlives its pods, and no annotation names how often it saves. All \
+                      that it computed since its start is then repeated.",
+        evidence: "hours it runs, seconds it has to save its work",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "annotations: {dovetail.dev/checkpoint-interval: 30m}  # and a volume that it saves to",
+        layer: Layer::SpotAndRegion,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SPT-02",
+        severity: Severity::Info,
+        title: "training that saves its progress runs on on-demand capacity",
+        explanation: "Whoever saves its progress loses minutes when a node goes, and pays two to five times the price of \
+                      spot capacity for not losing them.",
+        evidence: "pods on on-demand capacity",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "nodeSelector: {karpenter.sh/capacity-type: spot}",
+        layer: Layer::SpotAndRegion,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SPT-03",
+        severity: Severity::Error,
+        title: "inference runs on spot capacity alone",
+        explanation: "When the provider takes a kind of node back, it takes many at once: no replica is left to answer. A \
+                      base on on-demand capacity, with spot beside it, keeps answering.",
+        evidence: "pods, all on spot capacity",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "topologySpreadConstraints: [{topologyKey: karpenter.sh/capacity-type, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]",
+        layer: Layer::SpotAndRegion,
+        worth: Worth::Risk,
+    },
+];

@@ -1,0 +1,42 @@
+//! CAP: GPUs that are paid and cannot be used.
+
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::Condition;
+
+use super::{Run, View, claims_on, node_ref};
+use crate::catalogue::Check;
+use crate::facts::Node;
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[("CAP-01", not_offered), ("CAP-02", not_ready)];
+
+fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    for node in view.facts.nodes.iter().filter(is_up) {
+        for (resource, gpus) in &node.gpus {
+            if gpus.built_in > gpus.allocatable {
+                let offered =
+                    format!("{} of {} on {}", gpus.allocatable, gpus.built_in, node.node.name);
+                let mut finding = Finding::new(check, &node.pool)
+                    .with("resource", resource)
+                    .with("offered", offered)
+                    .affecting([node_ref(node)]);
+                let states = [DeviceState::Unavailable];
+                finding.claims = claims_on(node, None, &states, view.facts.period);
+                found.push(finding);
+            }
+        }
+    }
+}
+
+fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let meant =
+        |node: &&Node| node.node.condition == Condition::NotReady && !node.devices.is_empty();
+    for node in view.facts.nodes.iter().filter(meant) {
+        let mut finding = Finding::new(check, &node.pool)
+            .with("not ready", &node.node.name)
+            .affecting([node_ref(node)]);
+        finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
+        found.push(finding);
+    }
+}

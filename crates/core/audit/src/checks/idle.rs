@@ -1,0 +1,106 @@
+//! IDL: pods that hold GPUs and cannot use them.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::device_time::DeviceState;
+
+use super::{Run, View, claims_on, pod_ref, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Node, Pod, Workload};
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[
+    ("IDL-03", scaled_by_cpu),
+    ("IDL-04", holds_after_the_end),
+    ("IDL-05", starts_for_long),
+    ("IDL-06", should_be_gone),
+];
+
+const MINUTE_MS: u64 = 60_000;
+
+/// As long as a large image and its weights may take.
+const STARTING_MS: u64 = 10 * MINUTE_MS;
+
+/// Kubelets remove what is over within seconds; longer is stuck.
+const OVERDUE_MS: u64 = 5 * MINUTE_MS;
+
+/// Metrics that say nothing of a GPU.
+const OF_THE_HOST: [&str; 2] = ["cpu", "memory"];
+
+fn scaled_by_cpu(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for autoscaler in &view.facts.autoscalers {
+        let of_the_host =
+            autoscaler.metrics.iter().all(|metric| OF_THE_HOST.contains(&metric.as_str()));
+        let scaled = view.gpu_workloads().find(|workload| workload.owner == autoscaler.scales);
+        if let (Some(workload), true, false) = (scaled, of_the_host, autoscaler.metrics.is_empty())
+        {
+            let metrics: Vec<&str> = autoscaler.metrics.iter().map(String::as_str).collect();
+            let finding = Finding::new(check, &autoscaler.object)
+                .with("scales by", metrics.join(", "))
+                .affecting(pods_of(workload));
+            found.push(finding);
+        }
+    }
+}
+
+fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
+            let why = match pod {
+                Pod { is_done_but_for_helpers: true, .. } => "its work is over, a helper runs on",
+                Pod { crash_loops: true, .. } => "CrashLoopBackOff",
+                _ => continue,
+            };
+            let finding = Finding::new(check, &workload.owner)
+                .with("GPUs held though", why)
+                .affecting([pod_ref(workload, pod)]);
+            found.push(finding);
+        }
+    }
+}
+
+fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let numbered = view.facts.workloads.iter().enumerate();
+    for (number, workload) in numbered.filter(|(_, workload)| workload.has_gpus()) {
+        let mut finding = Finding::new(check, &workload.owner);
+        let mut nodes: BTreeMap<&str, &Node> = BTreeMap::new();
+        for (pod, minutes) in starting(workload, view.facts.now_ms) {
+            finding = finding
+                .with("never ready", format!("{} for {minutes} min", pod.name))
+                .affecting([pod_ref(workload, pod)]);
+            let node = pod.node.as_deref().and_then(|name| view.nodes.get_key_value(name));
+            nodes.extend(node);
+        }
+        let states = [DeviceState::Provisioning];
+        for node in nodes.into_values() {
+            let claims = claims_on(node, Some(number as u32), &states, view.facts.period);
+            finding.claims.extend(claims);
+        }
+        if !finding.affected.is_empty() {
+            found.push(finding);
+        }
+    }
+}
+
+/// Pods that were never ready, with the minutes since they have their node, where that is too long.
+fn starting(workload: &Workload, now_ms: u64) -> impl Iterator<Item = (&Pod, u64)> {
+    workload.pods.iter().filter(|pod| pod.is_starting).filter_map(move |pod| {
+        let length_ms = now_ms.saturating_sub(pod.placed_since_ms?);
+        (length_ms > STARTING_MS).then_some((pod, length_ms / MINUTE_MS))
+    })
+}
+
+fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
+            let Some(end_ms) = pod.should_be_gone_ms else { continue };
+            let length_ms = view.facts.now_ms.saturating_sub(end_ms);
+            if length_ms > OVERDUE_MS {
+                let minutes = length_ms / MINUTE_MS;
+                let finding = Finding::new(check, &workload.owner)
+                    .with("should be gone", format!("{} for {minutes} min", pod.name));
+                found.push(finding.affecting([pod_ref(workload, pod)]));
+            }
+        }
+    }
+}

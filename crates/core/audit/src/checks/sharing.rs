@@ -1,0 +1,81 @@
+//! SHR: several pods on one GPU.
+
+use super::{Run, View, node_ref, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Class, Node};
+use crate::finding::Finding;
+
+pub(super) const RUNS: &[Run] = &[
+    ("SHR-01", sliced_inference),
+    ("SHR-03", replicas_as_gpus),
+    ("SHR-04", mig_not_applied),
+    ("SHR-06", training_on_parts),
+];
+
+/// Labels of NVIDIA's GPU feature discovery and MIG manager.
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const MIG_CONFIG: &str = "nvidia.com/mig.config";
+const MIG_STATE: &str = "nvidia.com/mig.config.state";
+
+const WHOLE: &str = "nvidia.com/gpu";
+
+/// How many pods share each GPU of a node by time-slicing; 1 where none does.
+fn replicas(node: &Node) -> u32 {
+    let label = node.node.labels.get(REPLICAS).and_then(|text| text.parse().ok());
+    label.unwrap_or(1)
+}
+
+fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let serves = |workload: &&crate::Workload| workload.class == Some(Class::Inference);
+    for workload in view.gpu_workloads().filter(serves) {
+        let mut finding = Finding::new(check, &workload.owner);
+        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+            if replicas(node) > 1 {
+                let shares = format!("{} shares each GPU {} ways", node.node.name, replicas(node));
+                finding = finding.with("node", shares).affecting([pod]);
+            }
+        }
+        if !finding.affected.is_empty() {
+            found.push(finding);
+        }
+    }
+}
+
+fn replicas_as_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.gpu_nodes().filter(|node| replicas(node) > 1) {
+        let Some(gpus) = node.gpus.get(WHOLE).filter(|gpus| gpus.allocatable > 0) else { continue };
+        let offered =
+            format!("{} on {}, {} of each GPU", gpus.allocatable, node.node.name, replicas(node));
+        let finding = Finding::new(check, &node.pool).with("offered", offered);
+        found.push(finding.affecting([node_ref(node)]));
+    }
+}
+
+fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in &view.facts.nodes {
+        let label = |key: &str| node.node.labels.get(key).map(String::as_str);
+        let Some(state) = label(MIG_STATE).filter(|state| *state == "failed") else {
+            continue;
+        };
+        let finding = Finding::new(check, &node.pool)
+            .with("layout asked for", label(MIG_CONFIG).unwrap_or("none"))
+            .with("state", format!("{state} on {}", node.node.name));
+        found.push(finding.affecting([node_ref(node)]));
+    }
+}
+
+fn training_on_parts(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let trains = |workload: &&crate::Workload| workload.class == Some(Class::Training);
+    for workload in view.gpu_workloads().filter(trains) {
+        for (resource, count) in workload.gpus_per_pod() {
+            let is_part = resource.contains("/mig-") || resource.ends_with(".shared");
+            if is_part && (count > 1 || workload.replicas > 1) {
+                let finding = Finding::new(check, &workload.owner)
+                    .with("resource", resource)
+                    .with("of it in one pod", count)
+                    .affecting(pods_of(workload));
+                found.push(finding);
+            }
+        }
+    }
+}

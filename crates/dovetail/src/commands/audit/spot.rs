@@ -1,0 +1,44 @@
+//! Which nodes their provider may take back: prices know the labels of providers.
+
+use dovetail_kube::facts::Gathered;
+use dovetail_price::{Purchase, node_place};
+
+/// Marks each node of a known provider as spot capacity or not.
+pub(super) fn mark(gathered: &mut Gathered) {
+    for node in &mut gathered.facts.nodes {
+        let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
+        let place = node_place(&node.node.labels, id);
+        let is_spot = place.purchase == Purchase::Spot;
+        // Where nobody knows the provider, a missing label says nothing.
+        node.is_spot = (is_spot || place.provider.is_some()).then_some(is_spot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_kube::dump::read_objects;
+    use dovetail_kube::facts::Inventory;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_spot_on_demand_or_unknown() {
+        let node = |name: &str, id: &str, label: &str| {
+            format!(
+                r#"{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}",
+                "labels": {{"karpenter.sh/capacity-type": "{label}"}}}}, "spec": {{"providerID": "{id}"}}}}"#
+            )
+        };
+        let nodes = [
+            node("a", "aws:///us-east-1a/i-0", "spot"),
+            node("b", "aws:///us-east-1a/i-1", "on-demand"),
+            node("c", "", "on-demand"),
+        ];
+        let mut inventory = Inventory::new(0);
+        read_objects(nodes.concat().as_bytes(), "dump", &mut inventory).expect("it is JSON");
+        let mut gathered = inventory.facts(Default::default());
+        mark(&mut gathered);
+        let told: Vec<_> = gathered.facts.nodes.iter().map(|node| node.is_spot).collect();
+        assert_eq!(told, [Some(true), Some(false), None]);
+    }
+}
