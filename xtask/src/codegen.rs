@@ -8,6 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 /// Where the reference of the command line lies, from the root of the repository.
 pub(crate) const CLI_REFERENCE: &str = "docs/reference/cli.md";
 
+/// Where the definition of queues lies.
+pub(crate) const QUEUE_DEFINITION: &str = "deploy/queue-definition.yaml";
+
 /// Where the reference of the metrics lies.
 pub(crate) const METRICS_REFERENCE: &str = "docs/reference/metrics.md";
 
@@ -24,6 +27,9 @@ pub(crate) fn write_reference(file: &str, command: &str) -> Result<ExitCode> {
 pub(crate) const CLI_COMMAND: &str = "markdown-help";
 /// The hidden command that prints the reference of the metrics.
 pub(crate) const METRICS_COMMAND: &str = "markdown-metrics";
+
+/// The hidden command that prints the definition of queues.
+pub(crate) const QUEUE_COMMAND: &str = "queue-definition";
 
 /// A reference as the present code would write it, with everything that can be built in.
 pub(crate) fn reference(command: &str) -> Result<String> {

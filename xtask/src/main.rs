@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
   codegen cli      write docs/reference/cli.md from the command line's own definition
+  codegen queues   write deploy/queue-definition.yaml from the definition in the code
   codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
   cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once
   cluster up       start a control plane in the background: --nodes N, --shape 8xH100,
@@ -25,6 +26,9 @@ fn main() -> Result<ExitCode> {
         ["tidy", rules @ ..] => tidy::run(rules),
         ["codegen", "cli"] => {
             codegen::write_reference(codegen::CLI_REFERENCE, codegen::CLI_COMMAND)
+        }
+        ["codegen", "queues"] => {
+            codegen::write_reference(codegen::QUEUE_DEFINITION, codegen::QUEUE_COMMAND)
         }
         ["codegen", "metrics"] => {
             codegen::write_reference(codegen::METRICS_REFERENCE, codegen::METRICS_COMMAND)

@@ -49,7 +49,7 @@ enum Command {
     /// Say what a pod waits for, and what would start it now.
     #[cfg(feature = "scheduler")]
     Why(Box<live::why::WhyFlags>),
-    /// List who waits on a Kubernetes cluster, first in line first.
+    /// List the queues of a Kubernetes cluster, and who waits in them, first in line first.
     #[cfg(feature = "scheduler")]
     Queue(Box<live::queue::QueueFlags>),
     /// List the nodes of a Kubernetes cluster with their GPUs, and who holds them.
@@ -60,6 +60,9 @@ enum Command {
     /// Print the reference of the command line as Markdown.
     #[command(hide = true)]
     MarkdownHelp,
+    /// Print the CustomResourceDefinition of queues as YAML.
+    #[command(hide = true)]
+    QueueDefinition,
     /// Print the reference of the scheduler's metrics as Markdown.
     #[cfg(feature = "scheduler")]
     #[command(hide = true)]
@@ -109,6 +112,7 @@ impl Cli {
             #[cfg(feature = "scheduler")]
             Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),
             Command::MarkdownHelp => markdown_help::run(&app),
+            Command::QueueDefinition => app.print(&dovetail_kube::queues::definition_text()),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use dovetail_model::node::DrainWindow;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Action, Attachment, Condition, ConditionCause, CounterRule, CounterScope, Device, DeviceAmount,
-    DeviceRequest, Event, HeldDevices, Holding, HoldingId, Job, JobId, Knowledge, MigProfile,
-    MigTable, Mode, Node, NodeCondition, Owner, PendingReason, Phase, Plan, PodId, PodSet, Queue,
-    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
-    TaintEffect, Topology, TopologyRequest,
+    Action, Attachment, Axis, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
+    DeviceAmount, DeviceRequest, Event, HeldDevices, Holding, HoldingId, Job, JobId, Knowledge,
+    MigProfile, MigTable, Mode, Node, NodeCondition, Owner, PendingReason, Phase, Plan, PodId,
+    PodSet, Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm,
+    Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::violation::DeviceProblem;
@@ -506,17 +506,21 @@ fn levels_and_limits() {
     let gang = Job { pod_sets: vec![set(None)], queue: "team".into(), ..job(1, whole(1)) };
     let mut world = world(vec![node("a"), node("b")], vec![gang]);
     let queue = |name: &str, parent: Option<&str>, limit| Queue {
-        name: name.into(),
         parent: parent.map(str::to_owned),
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli: limit,
+        limit: Bounds::gpus(limit),
+        ..Queue::named(name)
     };
     // A circle of parents ends where it closes.
     world.queues = vec![queue("team", Some("all"), None), queue("all", Some("team"), Some(2000))];
     assert_eq!(judged(&world, apart()), []);
-    world.queues[1].limit_gpu_milli = Some(1999);
-    assert_fault!(world, apart(), Violation::Quota { used_milli: 2000, limit_milli: 1999, .. });
+    world.queues[1].limit = Bounds::gpus(Some(1999));
+    assert_fault!(world, apart(), Violation::Quota { used: 2000, most: 1999, .. });
+    // Quota bounds those that do not borrow; every amount counts, of what the job holds.
+    world.queues[1].limit = Bounds { extended: [("other".into(), 0)].into(), ..Bounds::default() };
+    world.queues[0].guaranteed = Bounds { cpu_milli: Some(1999), ..Bounds::gpus(Some(2000)) };
+    assert_fault!(world, apart(), Violation::Quota { axis: Axis::Cpu, used: 2000, .. });
+    world.queues[0].borrows = true;
+    assert_eq!(judged(&world, apart()), []);
 }
 
 #[test]
@@ -561,15 +565,7 @@ fn snapshots_that_lie() {
     lie(&|s| s.holdings[0].devices = one(1, 1000));
     lie(&|s| s.holdings[0].resources.cpu_milli = 999);
     lie(&|s| s.nodes[0].allocatable.cpu_milli += 1);
-    lie(&|s| {
-        s.queues.push(Queue {
-            name: "q".into(),
-            parent: None,
-            guaranteed_gpu_milli: 0,
-            weight: 1,
-            limit_gpu_milli: None,
-        })
-    });
+    lie(&|s| s.queues.push(Queue::named("q")));
     lie(&|s| _ = s.jobs.pop());
     let lost = lie(&|s| s.holdings.clear());
     assert!(lost.iter().any(|v| matches!(v, Violation::Present { held: 0, present: 1, .. })));
@@ -613,16 +609,7 @@ fn what_comes_from_outside_is_booked() {
     assert_eq!(judge.plan(&plan), []);
     judge.event(&Event::Ended { job: JobId(2) }, 6);
     judge.event(&Event::NodeCondition { node: "b".into(), condition: Condition::NotReady }, 7);
-    judge.event(
-        &Event::QueueChanged(Queue {
-            name: "q".into(),
-            parent: None,
-            guaranteed_gpu_milli: 0,
-            weight: 1,
-            limit_gpu_milli: None,
-        }),
-        8,
-    );
+    judge.event(&Event::QueueChanged(Queue::named("q")), 8);
     let device = Device { healthy: false, ..Device::plain("A", 0) };
     judge.event(&Event::NodeChanged(Box::new(Node { devices: vec![device], ..node("a") })), 9);
     assert_eq!(judge.recheck_all(), []);

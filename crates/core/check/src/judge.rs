@@ -12,7 +12,7 @@ use crate::world::World;
 /// A judge with books of its own.
 ///
 /// An action costs what it touches: the devices of one node, the pods of one job; for pods with spread or
-/// affinity rules also the nodes that hold counted pods.
+/// affinity rules also the nodes that hold counted pods, for jobs of bounded queues all jobs.
 #[derive(Clone, Debug)]
 pub struct Judge {
     world: World,
@@ -110,12 +110,9 @@ impl Judge {
             counts_into: requirement.counts_into.clone(),
             attachments: requirement.attachments.clone(),
         };
-        let gpu_milli = requirement.gpu_milli();
         self.world.hold(node, Holder::Pod(pod), held);
         let booked = self.world.jobs.get_mut(&pod.job).expect("judged above");
         booked.pods.insert((pod.pod_set, pod.ordinal), node.clone());
-        let queue = booked.job.queue.clone();
-        *self.world.used_milli.entry(queue).or_default() += gpu_milli;
         true
     }
 

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan, with everything needed to see it by hand.
 
-use dovetail_model::{Condition, ConditionCause, JobId, NodeName, PodId, QueueName};
+use dovetail_model::{Axis, Condition, ConditionCause, JobId, NodeName, PodId, QueueName};
 use thiserror::Error;
 
 /// One broken invariant.
@@ -212,19 +212,19 @@ pub enum Violation {
         /// Domains its pods are in; a node without the labels has an empty name.
         domains: Vec<Vec<String>>,
     },
-    /// A queue holds more than its limit.
-    #[error(
-        "job {job:?} brings queue {queue} to {used_milli} milli-GPU, and its limit is {limit_milli}"
-    )]
+    /// A queue holds more than it may.
+    #[error("job {job:?} brings queue {queue} to {used} {axis}, and it may hold {most}")]
     Quota {
         /// The job.
         job: JobId,
         /// The queue at fault: the job's own or one above.
         queue: QueueName,
-        /// Held with the job.
-        used_milli: i64,
-        /// The limit.
-        limit_milli: i64,
+        /// Of what.
+        axis: Axis,
+        /// Held with the job, in the unit of the axis.
+        used: i64,
+        /// The most it may hold.
+        most: i64,
     },
     /// A node is gone and a job that ran there was not given up.
     #[error("job {job:?} ran on a node that is gone and is not given up")]

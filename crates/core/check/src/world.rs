@@ -19,8 +19,6 @@ pub(crate) struct World {
     pub(crate) mig_tables: Vec<MigTable>,
     pub(crate) nodes: BTreeMap<NodeName, NodeBooks>,
     pub(crate) queues: BTreeMap<QueueName, Queue>,
-    /// Milli-GPU held by the jobs of each queue itself.
-    pub(crate) used_milli: BTreeMap<QueueName, i64>,
     pub(crate) jobs: BTreeMap<JobId, BookedJob>,
     /// Where foreign pods are; `None` while their node is not there.
     pub(crate) foreign: BTreeMap<String, Option<NodeName>>,
@@ -88,17 +86,15 @@ impl World {
                 let Some(booked) = self.jobs.get_mut(&pod.job) else {
                     return self.faults.push(stray("its job is not known"));
                 };
-                let Some(set) = booked.job.pod_sets.get(usize::from(pod.pod_set)) else {
-                    let pod_sets = booked.job.pod_sets.len();
+                let pod_sets = booked.job.pod_sets.len();
+                if usize::from(pod.pod_set) >= pod_sets {
                     return self.faults.push(Violation::UnknownPodSet { pod: *pod, pod_sets });
-                };
-                let (queue, gpu_milli) = (booked.job.queue.clone(), set.requirement.gpu_milli());
+                }
                 let at = (pod.pod_set, pod.ordinal);
                 if booked.pods.insert(at, holding.node.clone()).is_some() {
                     let node = holding.node.clone();
                     return self.faults.push(Violation::HeldTwice { pod: *pod, node });
                 }
-                *self.used_milli.entry(queue).or_default() += gpu_milli;
                 self.hold(&holding.node, Holder::Pod(*pod), held);
             }
             Owner::Reservation => match holding.reservation {
@@ -122,6 +118,9 @@ impl World {
             Event::NodeRemoved { node } => self.remove_node(node),
             Event::QueueChanged(queue) => {
                 self.queues.insert(queue.name.clone(), queue.clone());
+            }
+            Event::QueueRemoved { name } => {
+                self.queues.remove(name);
             }
             Event::Submitted(job) => {
                 let booked = BookedJob { job: Job::clone(job), pods: BTreeMap::new() };
@@ -182,9 +181,6 @@ impl World {
                 Holder::Pod(pod) => {
                     if let Some(booked) = self.jobs.get_mut(&pod.job) {
                         booked.pods.remove(&(pod.pod_set, pod.ordinal));
-                        let set = booked.job.pod_sets.get(usize::from(pod.pod_set));
-                        let gpu_milli = set.map_or(0, |set| set.requirement.gpu_milli());
-                        *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
                         self.must_be_lost.insert(pod.job);
                     }
                 }
@@ -207,8 +203,6 @@ impl World {
         for ((pod_set, ordinal), node) in &booked.pods {
             let pod = dovetail_model::PodId { job, pod_set: *pod_set, ordinal: *ordinal };
             self.release(node, &Holder::Pod(pod));
-            let gpu_milli = booked.job.pod_sets[usize::from(*pod_set)].requirement.gpu_milli();
-            *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
         }
     }
 
@@ -218,8 +212,6 @@ impl World {
         let Some(node) = booked.pods.remove(&(pod.pod_set, pod.ordinal)) else { return false };
         let set = &mut booked.job.pod_sets[usize::from(pod.pod_set)];
         set.present = set.present.saturating_sub(1);
-        let gpu_milli = set.requirement.gpu_milli();
-        *self.used_milli.entry(booked.job.queue.clone()).or_default() -= gpu_milli;
         let was_last = booked.pods.is_empty();
         self.release(&node, &Holder::Pod(pod));
         was_last

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::holding::{Holding, Owner};
-use crate::ids::{JobId, NodeName, PodId, ReservationId};
+use crate::ids::{JobId, NodeName, PodId, QueueName, ReservationId};
 use crate::job::Job;
 use crate::node::{Condition, Node};
 use crate::queue::Queue;
@@ -30,6 +30,11 @@ pub enum Event {
     },
     /// A queue appeared or changed.
     QueueChanged(Queue),
+    /// A queue is gone: it bounds nothing any more, and those below it hang below the root.
+    QueueRemoved {
+        /// Its name.
+        name: QueueName,
+    },
     /// A job was submitted.
     Submitted(Box<Job>),
     /// A job that waits is described anew: what its pods need, its priority, its place in the order.

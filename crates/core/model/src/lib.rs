@@ -41,7 +41,7 @@ pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use preference::{Preference, Preferred};
 pub use quantity::Quantity;
-pub use queue::Queue;
+pub use queue::{Axis, BoundBy, Bounds, Charge, Queue};
 pub use requirement::{
     ConditionCause, DeviceRequest, NodeCondition, Requirement, SelectorTerm, Toleration,
 };

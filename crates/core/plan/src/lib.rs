@@ -38,6 +38,7 @@ pub use policy::named::{PolicySpec, UnknownPolicy};
 pub use policy::target::TargetPod;
 pub use policy::{Policy, Term};
 pub use queue::Order;
+pub use queue::quota::{QueueUse, QuotaBlock};
 pub use state::State;
 pub use state::shapes::ShapeId;
 pub use view::View;

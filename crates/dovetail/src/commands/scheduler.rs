@@ -26,7 +26,8 @@ use crate::input::policy;
 use crate::input::prices::PriceFlags;
 use crate::output::Output;
 use crate::settings::scheduler::{
-    DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, POLICY, SCHEDULER_NAME, SchedulerSection, split_lease,
+    DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, ORDER, POLICY, SCHEDULER_NAME, SchedulerSection,
+    split_lease,
 };
 
 /// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of dovetail.toml.
@@ -167,7 +168,11 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let scheduler = scheduler.unwrap_or_else(|| or(&section.scheduler_name, SCHEDULER_NAME));
     let policy = policy::seeded(&or(&section.policy, POLICY), app.settings.seed.value);
     Options {
-        engine: EngineConfig { policy, ..EngineConfig::default() },
+        engine: EngineConfig {
+            policy,
+            order: section.order.unwrap_or(ORDER),
+            ..EngineConfig::default()
+        },
         world: world::Settings { scheduler, rules, levels, ..world::Settings::default() },
         ..Options::default()
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use dovetail_kube::translate::levels::{LevelLabels, Levels};
+use dovetail_plan::Order;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
 
@@ -22,6 +23,8 @@ pub(crate) struct SchedulerSection {
     pub(crate) listen: Option<String>,
     /// How nodes are chosen.
     pub(crate) policy: Option<String>,
+    /// Who goes first of those that wait.
+    pub(crate) order: Option<Order>,
     /// Labels that a node must have for pods to be placed there.
     pub(crate) node_selector: Option<BTreeMap<String, String>>,
     /// The extended resource whose units are whole GPUs.
@@ -58,6 +61,7 @@ pub(crate) const SCHEDULER_NAME: &str = "dovetail";
 pub(crate) const LEASE: &str = "kube-system/dovetail";
 pub(crate) const LISTEN: &str = "127.0.0.1:10251";
 pub(crate) const POLICY: &str = "dovetail";
+pub(crate) const ORDER: Order = Order::DominantShare;
 pub(crate) const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
 
 impl SchedulerSection {
@@ -118,6 +122,7 @@ impl SchedulerSection {
             switch("scheduler.leader_election", self.leader_election, true),
             text("scheduler.listen", &self.listen, LISTEN),
             text("scheduler.policy", &self.policy, POLICY),
+            ("scheduler.order", order_name(self.order.unwrap_or(ORDER)), self.order.is_some()),
             ("scheduler.node_selector", selector, self.node_selector.is_some()),
             text("scheduler.device_resource", &self.device_resource, DEVICE_RESOURCE),
             ("scheduler.topology", levels, self.topology.is_some()),
@@ -125,6 +130,17 @@ impl SchedulerSection {
             switch("scheduler.log_json", self.log_json, false),
         ]
     }
+}
+
+/// The name of an order, as the file writes it.
+fn order_name(order: Order) -> String {
+    let name = match order {
+        Order::Fifo => "fifo",
+        Order::FifoSkip => "fifo-skip",
+        Order::ShortestFirst => "shortest-first",
+        Order::DominantShare => "dominant-share",
+    };
+    name.to_owned()
 }
 
 /// Namespace and name of a Lease.

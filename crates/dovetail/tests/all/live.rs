@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use dovetail_testkit::fake_api::Kind;
 use dovetail_testkit::{FakeApi, Shape};
 use serde_json::{Value, json};
 
@@ -90,7 +91,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     let told = folder.call("why picky --kubeconfig kubeconfig").out;
     for line in [
         "team/picky",
-        "place in line  2 of 2",
+        "place in queue  2 of 2",
         "       2  node(s) didn't match Pod's node affinity/selector",
         "  its node selector and node affinity",
     ] {
@@ -98,7 +99,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     }
     let none = folder.call("why nobody -n elsewhere --kubeconfig kubeconfig");
     assert_eq!(none.code, Some(2));
-    assert!(none.err.contains("no pod nobody in namespace elsewhere"), "{}", none.err);
+    assert!(none.err.contains("no pod and no gang nobody in namespace elsewhere"), "{}", none.err);
     assert_eq!(api.revision(), before, "questions write nothing");
 }
 
@@ -130,6 +131,99 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
     let told = folder.call("top --kubeconfig kubeconfig").out;
     assert!(told.starts_with("12 of 16 GPUs held, on 2 nodes\n"), "{told}");
     assert!(told.contains("team/large (8)"), "{told}");
+}
+
+/// A server with queues: `research` above `vision`, a gang of `vision` that its queue has no room for, one of
+/// two pods without the other, one that runs, and one that no node takes as a whole.
+fn with_queues() -> FakeApi {
+    let api = cluster(&[]);
+    let kind = Kind::custom("dovetail.dev", "v1alpha1", "Queue", "queues").cluster_scoped();
+    api.register(kind);
+    let queue = |name: &str, spec: Value| {
+        let object = json!({"metadata": {"name": name}, "spec": spec});
+        api.create("queues", "", &object).expect("a new queue");
+    };
+    let gpus = |count: u32| json!({"nvidia.com/gpu": count});
+    queue(
+        "research",
+        json!({"guaranteed": gpus(12), "limit": {"nvidia.com/gpu": 14, "cpu": "64"}}),
+    );
+    let open =
+        json!({"parent": "research", "guaranteed": gpus(8), "namespaceSelector": {}, "weight": 2});
+    queue("vision", open);
+    queue("lost", json!({"parent": "nowhere"}));
+    let member = |gang: &str, at: u32, gpus: u32, min: u32| {
+        let mut pod = pod(&format!("{gang}-{at}"), gpus);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": gang});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": min.to_string()});
+        pod
+    };
+    let in_vision = |mut pod: Value| {
+        pod["metadata"]["labels"]["dovetail.dev/queue"] = json!("vision");
+        pod
+    };
+    let create = |pod: Value| drop(api.create("pods", "team", &pod).expect("a new pod"));
+    (0..2)
+        .for_each(|at| create(with(in_vision(member("runs", at, 2, 2)), "nodeName", json!("n0"))));
+    (0..3).for_each(|at| create(in_vision(member("large", at, 2, 3))));
+    create(in_vision(pod("single", 6)));
+    create(member("alone", 0, 1, 2));
+    (0..3).for_each(|at| create(member("wide", at, 8, 3)));
+    (0..2).for_each(|at| create(member("small", at, 1, 2)));
+    api
+}
+
+/// Without what is another number every time.
+fn timeless(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("waited"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn why_tells_of_a_gang_as_a_whole() {
+    let api = with_queues();
+    let folder = connected(&api);
+    for name in ["large", "wide-1", "alone", "runs", "small", "small-1"] {
+        let told = folder.call(&format!("why {name} --kubeconfig kubeconfig"));
+        insta::assert_snapshot!(format!("why_{}", name.replace('-', "_")), timeless(&told.whole()));
+    }
+    let large = folder.json("why large --kubeconfig kubeconfig");
+    assert_eq!(large["relaxations"], json!([["quota"]]));
+    let keys = ["queue", "place", "pods", "gpu_milli"].map(|key| large["in_line"][key].clone());
+    assert_eq!(json!(keys), json!(["vision", 1, 3, 6_000]));
+    assert_eq!((&large["gang"]["min"], &large["gang"]["fitting_pods"]), (&json!(3), &json!(3)));
+    assert_eq!(large["gang"]["members"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
+    let api = with_queues();
+    let folder = connected(&api);
+    let told = folder.call("queue --kubeconfig kubeconfig").out;
+    let (queues, _) = told.split_once("\n3 waiting, for").expect("a title");
+    insta::assert_snapshot!("queues", queues);
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let line: Vec<Value> = all["waiting"]
+        .as_array()
+        .expect("jobs")
+        .iter()
+        .map(|job| json!([job["queue"], job["place"], job["job"], job["pods"], job["reason"]]))
+        .collect();
+    let expected = json!([
+        ["default", 1, "gang team/wide", 3, "Unschedulable"],
+        ["vision", 1, "gang team/large", 3, "WaitingForQuota"],
+        ["vision", 2, "team/single", 1, "WaitingForQuota"],
+    ]);
+    assert_eq!(json!(line), expected);
+    let vision = &all["queues"][2];
+    let keys = ["name", "used", "gpu_milli", "waiting_jobs"].map(|key| vision[key].clone());
+    assert_eq!(json!(keys), json!(["vision", {"nvidia.com/gpu": "4"}, 4_000, 2]));
+    let top = folder.json("top --kubeconfig kubeconfig");
+    let holders = json!([
+        {"pod": "team/runs-0", "gpus": 2, "is_ending": false},
+        {"pod": "team/runs-1", "gpus": 2, "is_ending": false},
+    ]);
+    assert_eq!(top["nodes"][0]["holders"], holders);
 }
 
 /// A scheduler on its own; it ends with the value.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`object`] | slim types of what is watched, read leniently |
 //! | [`translate`] | one object (and what it refers to) in the words of the engine |
+//! | [`queues`] | queues as people write and read them |
 //! | [`world`] | the index: changes of objects in, events out |
 //! | [`watch`] | the changes, from a server |
 //! | [`status`] | what people are told, in words they know |
@@ -15,7 +16,7 @@
 //! | [`dump`] | objects from files |
 //! | [`facts`] | objects as facts that checks can be run on |
 //!
-//! The first three, [`status`], [`dump`] and [`facts`] know neither server nor clock; the rest needs the feature
+//! The first four, [`status`], [`dump`] and [`facts`] know neither server nor clock; the rest needs the feature
 //! `client`.
 
 #[cfg(feature = "client")]
@@ -29,6 +30,7 @@ pub mod facts;
 #[cfg(feature = "client")]
 pub mod lead;
 pub mod object;
+pub mod queues;
 #[cfg(feature = "client")]
 pub mod schedule;
 pub mod status;

@@ -79,6 +79,7 @@ fn described(event: &Event) -> (&'static str, String) {
         }
         Event::NodeRemoved { node } => ("node_removed", node.to_string()),
         Event::QueueChanged(queue) => ("queue_changed", queue.name.clone()),
+        Event::QueueRemoved { name } => ("queue_removed", name.clone()),
         Event::Submitted(job) => ("submitted", format!("{} {}", job.id.0, job.name)),
         Event::JobChanged(job) => ("job_changed", format!("{} {}", job.id.0, job.name)),
         Event::Adopted { job, .. } => ("adopted", format!("{} {}", job.id.0, job.name)),

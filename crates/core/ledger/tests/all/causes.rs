@@ -8,10 +8,10 @@ use dovetail_ledger::{FreeCause, what_is_free};
 use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event, Holding,
-    HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase, Queue, Requirement,
-    ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect,
-    Topology, TopologyRequest,
+    Bounds, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
+    Holding, HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase, Queue,
+    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
+    TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::world::{cluster, engine, free, free_of, gang, node, share, submit, whole};
@@ -224,13 +224,7 @@ fn an_overcommitted_node_is_stranded_by_what_is_overcommitted() {
 fn fragments_are_told_from_whole_pieces_of_the_same_node() {
     let mut engine = cluster(vec![node("n", 3)]);
     submit(&mut engine, gang(1, share(700), 1));
-    let limited = Queue {
-        name: "q".to_owned(),
-        parent: None,
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli: Some(0),
-    };
+    let limited = Queue { limit: Bounds::gpus(Some(0)), ..Queue::named("q") };
     engine.step(Event::QueueChanged(limited), 0).expect("a legal queue");
     for id in 2..6 {
         let mut job = gang(id, whole(1), 1);
@@ -257,13 +251,7 @@ fn a_gang_that_fits_in_parts_is_short() {
 
 #[test]
 fn a_gang_short_of_room_is_no_case_for_quota() {
-    let limited = Queue {
-        name: "q".to_owned(),
-        parent: None,
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli: Some(1_000),
-    };
+    let limited = Queue { limit: Bounds::gpus(Some(1_000)), ..Queue::named("q") };
     let world =
         Snapshot { nodes: vec![node("n", 4)], queues: vec![limited], ..Snapshot::default() };
     for (pods, expected) in

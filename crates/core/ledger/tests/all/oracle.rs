@@ -180,7 +180,7 @@ fn fate(engine: &mut Engine, world: &Snapshot, job: &Job) -> FreeCause {
         _ => None,
     });
     let used: i64 = holds.sum();
-    match queue.limit_gpu_milli.is_some_and(|limit| used + job.min_gpu_milli() > limit) {
+    match queue.limit.gpu_milli.is_some_and(|limit| used + job.min_gpu_milli() > limit) {
         true => FreeCause::Quota,
         false => FreeCause::Reserved,
     }

@@ -7,8 +7,8 @@ use dovetail_ledger::{FreeCause, FreeTracker, Picture, what_is_free};
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Condition, CounterRule, CounterScope, DeviceAmount, Event, Holding, HoldingId, Job, JobId,
-    Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue, Requirement, ReservationId,
+    Bounds, Condition, CounterRule, CounterScope, DeviceAmount, Event, Holding, HoldingId, Job,
+    JobId, Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue, Requirement, ReservationId,
     Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology,
     TopologyRequest,
 };
@@ -123,13 +123,7 @@ fn random_job(draw: &mut Reader<'_>, id: u64) -> Job {
 }
 
 fn queue(name: &str, limit_gpu_milli: Option<i64>) -> Queue {
-    Queue {
-        name: name.to_owned(),
-        parent: None,
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli,
-    }
+    Queue { limit: Bounds::gpus(limit_gpu_milli), ..Queue::named(name) }
 }
 
 pub(crate) fn random_world(draw: &mut Reader<'_>) -> Engine {

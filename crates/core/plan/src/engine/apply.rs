@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Action, Condition, Event, Holding, HoldingId, Job, JobId, Node, NodeName, Owner, PendingReason,
-    Phase, Plan,
+    Action, Charge, Condition, Event, Holding, HoldingId, Job, JobId, Node, NodeName, Owner,
+    PendingReason, Phase, Plan,
 };
 
 use super::{Engine, EngineError, JobRecord};
@@ -38,9 +38,11 @@ impl Engine {
             Event::NodeRemoved { node } => self.lose_node(node, plan)?,
             Event::QueueChanged(queue) => {
                 self.quota.set(queue);
-                let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
-                self.quota.recount(holds);
-                self.state.helped = Help::ALL;
+                self.recount();
+            }
+            Event::QueueRemoved { name } => {
+                self.quota.remove(&name);
+                self.recount();
             }
             Event::Submitted(job) => self.submit(*job, plan)?,
             Event::JobChanged(job) => self.change_job(*job, plan)?,
@@ -74,6 +76,14 @@ impl Engine {
             Event::Tick => {}
         }
         Ok(())
+    }
+
+    /// The tree of queues is another.
+    fn recount(&mut self) {
+        // order-free: sums.
+        let holds = self.jobs.values().map(|record| (&*record.job.queue, &record.counted));
+        self.quota.recount(holds);
+        self.state.helped = Help::ALL;
     }
 
     fn change_node(&mut self, mut node: Node) {
@@ -172,7 +182,7 @@ impl Engine {
             job,
             gang,
             holdings: Vec::new(),
-            counted_milli: 0,
+            counted: Charge::default(),
             place: Some((place, class)),
             reason: None,
         };
@@ -208,7 +218,7 @@ impl Engine {
         for id in record.holdings {
             self.state.remove_holding(id);
         }
-        self.quota.add(&record.job.queue, -record.counted_milli);
+        self.quota.add(&record.job.queue, &record.counted, -1);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, JobId, NodeId, PendingReason, Phase, Plan};
+use dovetail_model::{Action, Bounds, JobId, NodeId, PendingReason, Phase, Plan};
 
 use super::Engine;
 use crate::cause::{Cause, Help};
@@ -15,7 +15,7 @@ use crate::view::View;
 impl Engine {
     /// Builds the indices that the next decisions rest on, off the decision path; changes no decision.
     pub fn prepare(&mut self) {
-        let Some((job, _)) = self.pending.next(None) else { return };
+        let Some((job, _)) = self.next_job(None) else { return };
         let gang = Arc::clone(&self.jobs[&job].gang);
         let finder = self.finder.finder();
         for set in &gang.sets {
@@ -27,7 +27,7 @@ impl Engine {
     pub fn cycle(&mut self, plan: &mut Plan) {
         self.wake();
         let mut after: Option<OrderKey> = None;
-        while let Some((job, class)) = self.pending.next(after) {
+        while let Some((job, class)) = self.next_job(after) {
             let place = self.jobs[&job].place.expect("a pending job has a place").0;
             match self.try_start(job, plan) {
                 Ok(()) => {
@@ -41,6 +41,17 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The job to try next, among those behind `after` where the order is a fixed one. Whoever was tried in
+    /// vain sleeps.
+    fn next_job(&mut self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
+        if !self.pending.looks_at_queues() {
+            return self.pending.next(after);
+        }
+        self.capacity.refresh(&self.state);
+        let (quota, capacity) = (&self.quota, self.capacity.total());
+        self.pending.next_by(|queue| quota.rank(queue, capacity))
     }
 
     /// Wakes the classes that could start after what became better since the last time.
@@ -59,7 +70,8 @@ impl Engine {
     fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
         let (key, wants) = self.pending.asks(class);
         if wants == Help::QUOTA {
-            return self.quota.blocked_by(&key.queue, key.gang.min_gpu_milli()).is_none();
+            let asked = key.gang.smallest(&self.state);
+            return self.quota.blocked_by(&key.queue, &asked).is_none();
         }
         if helped.meets(Help::NODES) {
             return true;
@@ -83,15 +95,20 @@ impl Engine {
     /// Starts a job, or says why not and what would help.
     fn try_start(&mut self, job: JobId, plan: &mut Plan) -> Result<(), (PendingReason, Help)> {
         let record = &self.jobs[&job];
-        let gpu_milli = record.job.min_gpu_milli();
-        if self.quota.blocked_by(&record.job.queue, gpu_milli).is_some() {
-            return Err((PendingReason::WaitingForQuota, Help::QUOTA));
-        }
         let gang = Arc::clone(&record.gang);
+        let mut growth_limit = Bounds::default();
+        if self.quota.bounds(&record.job.queue) {
+            let asked = gang.smallest(&self.state);
+            if self.quota.blocked_by(&record.job.queue, &asked).is_some() {
+                return Err((PendingReason::WaitingForQuota, Help::QUOTA));
+            }
+            growth_limit = self.quota.headroom(&record.job.queue);
+            for (axis, left) in growth_limit.clone().iter() {
+                growth_limit.set(&axis, left.saturating_sub(asked.get(&axis)));
+            }
+        }
         let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
-        let headroom = self.quota.headroom(&self.jobs[&job].job.queue);
-        let growth_limit_milli = headroom.map(|headroom| headroom - gpu_milli);
-        let Some(placed) = self.place(job, &gang, growth_limit_milli) else {
+        let Some(placed) = self.place(job, &gang, growth_limit) else {
             return Err((PendingReason::Unschedulable, self.wanted_by(&gang)));
         };
         if let Some(alternatives) = before {
@@ -102,15 +119,10 @@ impl Engine {
         Ok(())
     }
 
-    fn place(
-        &mut self,
-        job: JobId,
-        gang: &Gang,
-        growth_limit_milli: Option<i64>,
-    ) -> Option<Vec<PlacedPod>> {
+    fn place(&mut self, job: JobId, gang: &Gang, growth_limit: Bounds) -> Option<Vec<PlacedPod>> {
         let finder = self.finder.finder();
         let mut placer = Placer::new(&mut self.state, &mut *self.policy, finder, job);
-        placer.growth_limit_milli = growth_limit_milli;
+        placer.growth_limit = growth_limit;
         placer.place(gang)
     }
 
@@ -124,7 +136,7 @@ impl Engine {
         let helped = self.state.helped;
         let draws = (self.finder.finder().draws(), self.policy.draws());
         let mark = self.state.open_view(view);
-        let placed = self.place(JobId(u64::MAX), gang, None);
+        let placed = self.place(JobId(u64::MAX), gang, Bounds::default());
         self.state.rollback(mark);
         self.state.helped = helped;
         self.finder.finder().set_draws(draws.0);
@@ -142,7 +154,7 @@ impl Engine {
         let end_ms = record.job.estimate.map(|estimate| now_ms + estimate.p50_ms);
         for pod in placed {
             let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;
-            record.counted_milli += self.state.shapes.get(shape).gpu_milli;
+            record.counted.add_times(&self.state.shapes.get(shape).charge, 1);
             record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
             record.holdings.push(pod.holding);
             if end_ms.is_some() {
@@ -151,7 +163,7 @@ impl Engine {
             let node = self.state.nodes.cold(pod.node).node.name.clone();
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
         }
-        self.quota.add(&record.job.queue, record.counted_milli);
+        self.quota.add(&record.job.queue, &record.counted, 1);
     }
 
     /// What could help a gang that does not fit: for one pod the causes of refusal, else anything that

@@ -4,17 +4,20 @@ mod apply;
 mod ask;
 mod cycle;
 mod pods;
+mod queues;
 mod snapshot;
 pub mod supply;
 
 pub use ask::WouldGo;
+use queues::Capacity;
+pub use queues::WaitingBelow;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan, PodId,
-    Snapshot,
+    Charge, Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan,
+    PodId, Snapshot,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -64,6 +67,7 @@ pub struct Engine {
     pub(crate) finder: Search,
     pub(crate) pending: Pending,
     pub(crate) quota: Quota,
+    pub(crate) capacity: Capacity,
     pub(crate) jobs: FxHashMap<JobId, JobRecord>,
     pub(crate) now_ms: u64,
     pub(crate) decisions: Vec<crate::explain::DecisionRecord>,
@@ -106,8 +110,8 @@ pub(crate) struct JobRecord {
     pub(crate) gang: Arc<Gang>,
     /// Everything it holds; empty while it waits.
     pub(crate) holdings: Vec<HoldingId>,
-    /// Milli-GPU counted for its queue.
-    pub(crate) counted_milli: i64,
+    /// What is counted for its queue.
+    pub(crate) counted: Charge,
     /// Place and class while it waits.
     pub(crate) place: Option<(OrderKey, usize)>,
     pub(crate) reason: Option<PendingReason>,
@@ -194,6 +198,7 @@ impl Engine {
             finder,
             pending: Pending::new(config.order),
             quota: Quota::default(),
+            capacity: Capacity::default(),
             jobs: FxHashMap::default(),
             now_ms: snapshot.now_ms,
             decisions: Vec::new(),
@@ -247,6 +252,17 @@ impl Engine {
     pub fn nodes_of(&self, job: JobId) -> Vec<NodeName> {
         let holdings = self.holdings_of(job).into_iter();
         holdings.map(|(node, _)| self.state.nodes.cold(node).node.name.clone()).collect()
+    }
+
+    /// The pods of a running job.
+    pub fn pods_of(&self, job: JobId) -> Vec<PodId> {
+        let owners =
+            self.holdings_of(job).into_iter().map(|(_, id)| &self.state.holdings.get(id).owner);
+        let pods = owners.filter_map(|owner| match owner {
+            Owner::Pod(pod) => Some(*pod),
+            _ => None,
+        });
+        pods.collect()
     }
 
     /// Where a running job's pods are, as (node, holding).

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Holding, HoldingId, Job, Owner, Phase, Plan, PodId};
+use dovetail_model::{Charge, Holding, HoldingId, Job, Owner, Phase, Plan, PodId};
 
 use super::{Engine, EngineError, JobRecord};
 use crate::gang::Gang;
@@ -59,7 +59,7 @@ impl Engine {
             job,
             gang,
             holdings: Vec::new(),
-            counted_milli: 0,
+            counted: Charge::default(),
             place: None,
             reason: None,
         };
@@ -67,7 +67,7 @@ impl Engine {
         for holding in holdings {
             self.adopt_holding(holding);
         }
-        self.quota.add(&queue, self.jobs[&id].counted_milli);
+        self.quota.add(&queue, &self.jobs[&id].counted, 1);
         Ok(())
     }
 
@@ -131,11 +131,11 @@ impl Engine {
         let record = self.jobs.get_mut(&pod.job).expect("one of its pods held something");
         record.holdings.retain(|held| *held != id);
         let set = usize::from(pod.pod_set);
-        let gpu_milli = self.state.shapes.get(record.gang.sets[set].shape).gpu_milli;
-        record.counted_milli -= gpu_milli;
+        let charge = &self.state.shapes.get(record.gang.sets[set].shape).charge;
+        record.counted.add_times(charge, -1);
         let present = &mut record.job.pod_sets[set].present;
         *present = present.saturating_sub(1);
-        self.quota.add(&record.job.queue, -gpu_milli);
+        self.quota.add(&record.job.queue, charge, -1);
         Ok(record.holdings.is_empty())
     }
 

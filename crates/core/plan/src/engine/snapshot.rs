@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
-    Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
+    Charge, Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
 };
 
 use super::apply::Drain;
@@ -76,7 +76,7 @@ impl Engine {
                 job: job.clone(),
                 gang,
                 holdings: Vec::new(),
-                counted_milli: 0,
+                counted: Charge::default(),
                 place,
                 reason: None,
             };
@@ -93,7 +93,8 @@ impl Engine {
         for holding in &snapshot.holdings {
             self.adopt_holding(holding);
         }
-        let holds = self.jobs.values().map(|r| (r.job.queue.as_str(), r.counted_milli));
+        // order-free: sums.
+        let holds = self.jobs.values().map(|record| (&*record.job.queue, &record.counted));
         self.quota.recount(holds);
         self.adopt_sleep(snapshot)
     }
@@ -153,7 +154,7 @@ impl Engine {
                 if let Some(record) = self.jobs.get_mut(&pod.job) {
                     record.holdings.push(id);
                     let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
-                    record.counted_milli += self.state.shapes.get(shape).gpu_milli;
+                    record.counted.add_times(&self.state.shapes.get(shape).charge, 1);
                 }
             }
             Owner::Foreign(name) => {

@@ -251,7 +251,8 @@ impl Engine {
     pub fn waiting(&self) -> impl Iterator<Item = WaitingClass<'_>> {
         self.pending.heads().map(|(job, class)| {
             let record = &self.jobs[&job];
-            let quota = self.quota.blocked_by(&record.job.queue, record.job.min_gpu_milli());
+            let asked = record.gang.smallest(&self.state);
+            let quota = self.quota.blocked_by(&record.job.queue, &asked);
             let set = |set: &crate::gang::GangSet| WaitingSet {
                 shape: set.shape,
                 pods: set.min,

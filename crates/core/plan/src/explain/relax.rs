@@ -8,20 +8,21 @@ use std::sync::Arc;
 
 use dovetail_model::requirement::Toleration;
 use dovetail_model::{
-    ConditionCause, HoldingId, Job, JobId, Owner, PendingReason, Requirement, RuleCause,
+    Charge, ConditionCause, HoldingId, Job, JobId, Owner, PendingReason, Requirement, RuleCause,
 };
 use serde::Serialize;
 
 use crate::cause::{CAUSES, CauseCounts};
 use crate::engine::Engine;
 use crate::gang::Gang;
+use crate::queue::quota::QuotaBlock;
 use crate::view::View;
 
 /// A constraint that could be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relaxation {
-    /// The limit of the queue or of one above it.
+    /// What the queue, or one above it, is guaranteed and limited to.
     Quota,
     /// GPU models and least device memory.
     GpuModel,
@@ -81,8 +82,8 @@ pub struct Waiting {
     pub job: JobId,
     /// The reason last given; `None` if it has not been tried yet.
     pub reason: Option<PendingReason>,
-    /// Queue at its limit that keeps the job from starting.
-    pub quota: Option<String>,
+    /// The bound of a queue that keeps the job from starting.
+    pub quota: Option<QuotaBlock>,
     /// Per pod set: nodes by the first thing that keeps a pod off them.
     pub obstacles: Vec<CauseCounts>,
     /// Minimal sets of constraints, of size one and two, without which the job would start now.
@@ -94,8 +95,7 @@ impl Engine {
     pub fn why(&mut self, job: JobId) -> Option<Waiting> {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
         let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
-        let quota = self.quota.blocked_by(&owned.queue, owned.min_gpu_milli());
-        let quota = quota.map(|queue| queue.name.clone());
+        let quota = self.quota.blocked_by(&owned.queue, &Charge::of_smallest(&owned));
         let finder = self.finder.finder();
         let obstacles = gang
             .sets
@@ -108,12 +108,13 @@ impl Engine {
 
     /// Whether a waiting job could start now if the constraints were given up.
     pub fn fits_without(&mut self, job: &Job, given_up: &[Relaxation]) -> bool {
+        let relaxed = relax(job, given_up);
+        // Who asks for less may be within its quota.
         if !given_up.contains(&Relaxation::Quota)
-            && self.quota.blocked_by(&job.queue, job.min_gpu_milli()).is_some()
+            && self.quota.blocked_by(&job.queue, &Charge::of_smallest(&relaxed)).is_some()
         {
             return false;
         }
-        let relaxed = relax(job, given_up);
         let Ok(gang) = Gang::of(&mut self.state, &relaxed) else { return false };
         let view = match given_up.contains(&Relaxation::Reservation) {
             true => View::Without(self.kept()),
@@ -150,7 +151,7 @@ impl Engine {
     /// Whether giving the constraint up changes anything about the job.
     fn binds(&self, job: &Job, relaxation: Relaxation) -> bool {
         match relaxation {
-            Relaxation::Quota => self.quota.headroom(&job.queue).is_some(),
+            Relaxation::Quota => self.quota.bounds(&job.queue),
             Relaxation::Reservation => !self.kept().is_empty(),
             _ => relax(job, &[relaxation]) != *job,
         }

@@ -14,7 +14,9 @@ pub(crate) use request::{Gang, GangSet};
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{HeldDevices, HoldingId, JobId, NodeId, Owner, Phase, PodId, ReservationId};
+use dovetail_model::{
+    Bounds, HeldDevices, HoldingId, JobId, NodeId, Owner, Phase, PodId, ReservationId,
+};
 
 use crate::finder::{Finder, Scope};
 use crate::policy::Policy;
@@ -43,8 +45,8 @@ pub(crate) struct Placer<'a> {
     pub(crate) job: JobId,
     pub(crate) phase: Phase,
     pub(crate) reservation: Option<ReservationId>,
-    /// Most milli-GPU to add beyond the smallest size; `None` is no limit.
-    pub(crate) growth_limit_milli: Option<i64>,
+    /// Most to add beyond the smallest size.
+    pub(crate) growth_limit: Bounds,
     placed: Vec<PlacedPod>,
     /// Where the pods of each set went, so that it grows there.
     scopes: BTreeMap<u16, Scope>,
@@ -81,7 +83,7 @@ impl<'a> Placer<'a> {
             job,
             phase: Phase::Assumed,
             reservation: None,
-            growth_limit_milli: None,
+            growth_limit: Bounds::default(),
             placed: Vec::new(),
             scopes: BTreeMap::new(),
         }
@@ -183,16 +185,21 @@ impl<'a> Placer<'a> {
 
     /// Adds pods beyond the smallest size, set by set, where the set already is and within the limit.
     fn grow(&mut self, gang: &Gang) {
-        let mut left_milli = self.growth_limit_milli;
+        let mut left = std::mem::take(&mut self.growth_limit);
         for set in &gang.sets {
-            let gpu_milli = self.state.shapes.get(set.shape).gpu_milli;
+            let charge = self.state.shapes.get(set.shape).charge.clone();
             let mut more = set.max.saturating_sub(set.min);
-            if let Some(left) = left_milli.filter(|_| gpu_milli > 0) {
-                let affordable = left.max(0) / gpu_milli;
-                more = more.min(u32::try_from(affordable).unwrap_or(u32::MAX));
+            for (axis, left) in left.iter() {
+                let each = charge.get(&axis);
+                if each > 0 {
+                    more = more.min(u32::try_from(left.max(0) / each).unwrap_or(u32::MAX));
+                }
             }
             let placed = self.grow_set(set, more);
-            left_milli = left_milli.map(|left| left - gpu_milli * i64::from(placed));
+            for (axis, amount) in left.clone().iter() {
+                let taken = charge.get(&axis).saturating_mul(i64::from(placed));
+                left.set(&axis, amount.saturating_sub(taken));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! A job as the search sees it: shapes, counts and levels as numbers.
 
-use dovetail_model::{Job, TopologyRequest};
+use dovetail_model::{Charge, Job, TopologyRequest};
 
 use crate::state::State;
 use crate::state::shapes::ShapeId;
@@ -70,9 +70,13 @@ impl Gang {
         Ok(Self { sets, required, preferred })
     }
 
-    /// Milli-GPU of the smallest size.
-    pub(crate) fn min_gpu_milli(&self) -> i64 {
-        self.sets.iter().map(|set| set.weight.0 * i64::from(set.min)).sum()
+    /// What the smallest size counts for a queue.
+    pub(crate) fn smallest(&self, state: &State) -> Charge {
+        let mut charge = Charge::default();
+        for set in &self.sets {
+            charge.add_times(&state.shapes.get(set.shape).charge, i64::from(set.min));
+        }
+        charge
     }
 
     /// The set, if the gang is one pod without a wish for a place.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::Help;
 use crate::gang::Gang;
+use quota::Rank;
 
 /// In which order waiting jobs are tried. Priority always comes first, submission order breaks ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub enum Order {
     FifoSkip,
     /// Shortest expected run time (median) first, unknown last; whatever does not fit is passed over.
     ShortestFirst,
+    /// Jobs of the queue with the smallest weighted dominant share first, by submission order within it;
+    /// whatever does not fit is passed over.
+    DominantShare,
 }
 
 /// Place of a job in the order; the smallest goes first.
@@ -67,6 +71,8 @@ pub(crate) struct Pending {
     heads: BTreeMap<OrderKey, usize>,
     /// First job of every class that is awake.
     awake: BTreeMap<OrderKey, usize>,
+    /// The same by queue, for the order that looks at queues.
+    awake_in: BTreeMap<String, BTreeMap<OrderKey, usize>>,
     waiting: usize,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
@@ -85,7 +91,7 @@ impl Pending {
     /// Adds a job; returns its place and its class.
     pub(crate) fn push(&mut self, job: &Job, key: ClassKey) -> (OrderKey, usize) {
         let value = match self.order {
-            Order::Fifo | Order::FifoSkip => 0,
+            Order::Fifo | Order::FifoSkip | Order::DominantShare => 0,
             Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
         };
         let place = (Reverse(job.priority), value, job.id);
@@ -123,6 +129,29 @@ impl Pending {
         };
         let mut behind = self.awake.range((from, std::ops::Bound::Unbounded));
         behind.next().map(|(place, class)| (place.2, *class))
+    }
+
+    /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is next.
+    pub(crate) fn looks_at_queues(&self) -> bool {
+        self.order == Order::DominantShare
+    }
+
+    /// The job to try next, of those of the highest priority the one whose queue has the smallest rank.
+    pub(crate) fn next_by(&self, rank: impl Fn(&str) -> Rank) -> Option<(JobId, usize)> {
+        let heads = || {
+            self.awake_in
+                .iter()
+                .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
+        };
+        let first = heads().map(|(_, (place, _))| place.0).min()?;
+        let among = heads().filter(|(_, (place, _))| place.0 == first);
+        let next = match self.awake_in.len() {
+            1 => among.map(|(_, head)| head).next(),
+            _ => {
+                among.min_by_key(|(queue, (place, _))| (rank(queue), **place)).map(|(_, head)| head)
+            }
+        };
+        next.map(|(place, class)| (place.2, *class))
     }
 
     /// Puts a class to sleep until something it wants becomes better.
@@ -189,22 +218,48 @@ impl Pending {
         self.heads.iter().map(|(place, class)| (place.2, *class))
     }
 
+    /// Every class with how many jobs it has.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&ClassKey, u64)> {
+        self.classes.iter().map(|class| (&class.key, class.jobs.len() as u64))
+    }
+
+    /// Every job with its queue, best place first within a queue.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, OrderKey)> {
+        let with_jobs = self.classes.iter().filter(|class| !class.jobs.is_empty());
+        let places =
+            with_jobs.flat_map(|class| class.jobs.iter().map(|place| (&*class.key.queue, *place)));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        places.into_iter()
+    }
+
     /// How many jobs of a class wait.
     pub(crate) fn class_len(&self, class: usize) -> usize {
         self.classes[class].jobs.len()
     }
 
     fn change(&mut self, number: usize, action: impl FnOnce(&mut Class) -> bool) {
+        let by_queue = self.looks_at_queues();
         let class = &mut self.classes[number];
         if let Some(head) = class.jobs.first() {
             self.heads.remove(head);
             self.awake.remove(head);
+            if by_queue && let Some(of_queue) = self.awake_in.get_mut(&class.key.queue) {
+                of_queue.remove(head);
+                if of_queue.is_empty() {
+                    self.awake_in.remove(&class.key.queue);
+                }
+            }
         }
         action(class);
         if let Some(head) = class.jobs.first() {
             self.heads.insert(*head, number);
             if class.asleep.is_none() {
                 self.awake.insert(*head, number);
+                if by_queue {
+                    let of_queue = self.awake_in.entry(class.key.queue.clone()).or_default();
+                    of_queue.insert(*head, number);
+                }
             }
         }
     }

@@ -1,62 +1,166 @@
-//! Queue limits: a hard ceiling on the milli-GPU that a queue and everything below it holds.
+//! What queues are given and hold: whether a job may start within that, and which queue holds the smallest
+//! share of the cluster for its weight.
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Queue, QueueName};
+use dovetail_model::{Axis, BoundBy, Bounds, Charge, Queue, QueueName};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// Limits and usage per queue. A queue nobody described has no limit and no parent.
+/// Shares are counted in parts of a billion of what the cluster has.
+pub(crate) const WHOLE: i128 = 1_000_000_000;
+
+/// Bounds and usage per queue. A queue nobody described has no bounds and no parent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quota {
     queues: BTreeMap<QueueName, Queue>,
-    used_milli: BTreeMap<QueueName, i64>,
+    used: BTreeMap<QueueName, Used>,
 }
+
+/// What a queue holds.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    /// With everything below it.
+    all: Charge,
+    /// By its own jobs.
+    own: Charge,
+}
+
+/// What keeps a job from starting by the bounds of its queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaBlock {
+    /// The queue at its bound: that of the job or one above it.
+    pub queue: QueueName,
+    /// Of what it would hold too much.
+    pub axis: Axis,
+    /// What it holds, with everything below it.
+    pub used: i64,
+    /// What the job needs at its smallest size.
+    pub asked: i64,
+    /// The most that it may hold.
+    pub most: i64,
+    /// What bounds it.
+    pub by: BoundBy,
+}
+
+/// What a queue holds, and its share of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueUse {
+    /// What the queue and everything below it hold.
+    pub used: Charge,
+    /// The greatest part that this is of anything the cluster has, in parts of a billion: its dominant share.
+    pub share: u64,
+}
+
+/// Shares of a queue and those above it, the uppermost first, each for its weight: the smallest goes first.
+pub(crate) type Rank = SmallVec<[u64; 4]>;
 
 impl Quota {
     pub(crate) fn set(&mut self, queue: Queue) {
         self.queues.insert(queue.name.clone(), queue);
     }
 
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.queues.remove(name);
+    }
+
     pub(crate) fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.queues.values()
     }
 
-    /// The queue at its limit, itself or one above, that keeps `gpu_milli` more from starting.
-    pub(crate) fn blocked_by(&self, queue: &str, gpu_milli: i64) -> Option<&Queue> {
-        self.chain(queue).find(|queue| {
-            let used = self.used_milli.get(&queue.name).copied().unwrap_or(0);
-            queue.limit_gpu_milli.is_some_and(|limit| used + gpu_milli > limit)
+    /// Whether anything bounds what a queue holds.
+    pub(crate) fn bounds(&self, queue: &str) -> bool {
+        self.way_up(queue).any(|queue| queue.bounded().next().is_some())
+    }
+
+    /// The first bound, of the queue itself or of one above, that keeps a job from starting which asks for
+    /// so much.
+    pub(crate) fn blocked_by(&self, queue: &str, asked: &Charge) -> Option<QuotaBlock> {
+        self.way_up(queue).find_map(|queue| self.block(queue, asked))
+    }
+
+    fn block(&self, queue: &Queue, asked: &Charge) -> Option<QuotaBlock> {
+        let used = self.used.get(&queue.name).map(|used| &used.all);
+        asked.iter().filter(|(_, amount)| *amount > 0).find_map(|(axis, asked)| {
+            let (most, by) = queue.most(&axis)?;
+            let used = used.map_or(0, |used| used.get(&axis));
+            let queue = queue.name.clone();
+            (used.saturating_add(asked) > most).then_some(QuotaBlock {
+                queue,
+                axis,
+                used,
+                asked,
+                most,
+                by,
+            })
         })
     }
 
-    /// Milli-GPU more that the queue may hold; `None` is no limit.
-    pub(crate) fn headroom(&self, queue: &str) -> Option<i64> {
-        self.chain(queue)
-            .filter_map(|queue| {
-                let used = self.used_milli.get(&queue.name).copied().unwrap_or(0);
-                queue.limit_gpu_milli.map(|limit| limit - used)
-            })
-            .min()
+    /// How much more the queue may hold, by its own bounds and those above.
+    pub(crate) fn headroom(&self, queue: &str) -> Bounds {
+        let mut headroom = Bounds::default();
+        for queue in self.way_up(queue) {
+            let used = self.used.get(&queue.name).map(|used| &used.all);
+            for axis in queue.bounded() {
+                let Some((most, _)) = queue.most(&axis) else { continue };
+                let used = used.map_or(0, |used| used.get(&axis));
+                let left = most.saturating_sub(used);
+                let least = headroom.get(&axis).map_or(left, |known| known.min(left));
+                headroom.set(&axis, least);
+            }
+        }
+        headroom
     }
 
-    /// Counts `gpu_milli` (negative: takes back) for the queue and all above it.
-    pub(crate) fn add(&mut self, queue: &str, gpu_milli: i64) {
-        let names: Vec<QueueName> = self.chain(queue).map(|queue| queue.name.clone()).collect();
-        for name in names {
-            *self.used_milli.entry(name).or_default() += gpu_milli;
+    /// Counts a charge so many times (negative: takes back) for the queue and all above it.
+    pub(crate) fn add(&mut self, queue: &str, charge: &Charge, times: i64) {
+        if !self.queues.contains_key(queue) {
+            return;
+        }
+        let names: SmallVec<[QueueName; 4]> =
+            self.way_up(queue).map(|queue| queue.name.clone()).collect();
+        for (above, name) in names.into_iter().enumerate() {
+            let used = self.used.entry(name).or_default();
+            used.all.add_times(charge, times);
+            if above == 0 {
+                used.own.add_times(charge, times);
+            }
         }
     }
 
     /// Recounts usage after the tree changed.
-    pub(crate) fn recount<'a>(&mut self, holds: impl Iterator<Item = (&'a str, i64)>) {
-        self.used_milli.clear();
-        for (queue, gpu_milli) in holds {
-            self.add(queue, gpu_milli);
+    pub(crate) fn recount<'a>(&mut self, holds: impl Iterator<Item = (&'a str, &'a Charge)>) {
+        self.used.clear();
+        for (queue, charge) in holds {
+            self.add(queue, charge, 1);
         }
     }
 
+    /// What a queue holds of what the cluster has.
+    pub(crate) fn use_of(&self, queue: &str, capacity: &Charge) -> QueueUse {
+        let used = self.used.get(queue).map(|used| used.all.clone()).unwrap_or_default();
+        let share = share(&used, capacity, 1);
+        QueueUse { used, share }
+    }
+
+    /// Where the jobs of a queue stand among those of the same priority. What its own jobs hold comes last:
+    /// they compete with the queues below it.
+    pub(crate) fn rank(&self, queue: &str, capacity: &Charge) -> Rank {
+        let mut rank = Rank::new();
+        let share_of = |queue: &Queue, of: fn(&Used) -> &Charge| {
+            let used = self.used.get(&queue.name).map(of);
+            used.map_or(0, |used| share(used, capacity, queue.weight))
+        };
+        if let Some(own) = self.queues.get(queue) {
+            rank.push(share_of(own, |used| &used.own));
+        }
+        rank.extend(self.way_up(queue).map(|queue| share_of(queue, |used| &used.all)));
+        rank.reverse();
+        rank
+    }
+
     /// The queue and its parents; a cycle ends where it closes.
-    fn chain<'s>(&'s self, queue: &str) -> impl Iterator<Item = &'s Queue> + use<'s> {
+    pub(crate) fn way_up<'s>(&'s self, queue: &str) -> impl Iterator<Item = &'s Queue> + use<'s> {
         let mut next = self.queues.get(queue);
         let mut seen: SmallVec<[&'s str; 8]> = SmallVec::new();
         std::iter::from_fn(move || {
@@ -66,4 +170,15 @@ impl Quota {
             Some(current)
         })
     }
+}
+
+/// The dominant share for a weight (Ghodsi et al., Dominant Resource Fairness, NSDI 2011). Of what the cluster
+/// has nothing of, anything is everything.
+fn share(used: &Charge, capacity: &Charge, weight: u32) -> u64 {
+    let part = |(axis, used): (Axis, i64)| match capacity.get(&axis) {
+        have if have > 0 => i128::from(used) * WHOLE / i128::from(have),
+        _ => WHOLE,
+    };
+    let dominant = used.iter().filter(|(_, amount)| *amount > 0).map(part).max().unwrap_or(0);
+    u64::try_from(dominant / i128::from(weight.max(1))).unwrap_or(u64::MAX)
 }

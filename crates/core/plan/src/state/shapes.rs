@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{CounterRule, DeviceRequest, Requirement, RuleCause, RuleKind};
+use dovetail_model::{Charge, CounterRule, DeviceRequest, Requirement, RuleCause, RuleKind};
 use smallvec::SmallVec;
 
 use crate::cause::Cause;
@@ -32,6 +32,8 @@ pub(crate) struct Shape {
     /// Number of the demand.
     pub(crate) demand_id: u32,
     pub(crate) gpu_milli: i64,
+    /// What one such pod counts for its queue.
+    pub(crate) charge: Charge,
     pub(crate) counts_into: SmallVec<[u32; 2]>,
 }
 
@@ -95,6 +97,7 @@ impl State {
         self.shapes.shapes.push(Shape {
             requirement: Arc::clone(requirement),
             gpu_milli: self.devices.need(demand.need).gpu_milli(),
+            charge: Charge::of(requirement),
             demand,
             demand_id,
             counts_into,

@@ -101,11 +101,11 @@ pub(crate) fn placed(plan: &Plan) -> Placed {
     bound.collect()
 }
 
-fn asks(device: DeviceRequest) -> Requirement {
+pub(crate) fn asks(device: DeviceRequest) -> Requirement {
     Requirement { resources: Resources::pod(100, 0), device, ..Requirement::default() }
 }
 
-fn whole(count: u16) -> DeviceRequest {
+pub(crate) fn whole(count: u16) -> DeviceRequest {
     DeviceRequest::Whole { count, same_island: false }
 }
 

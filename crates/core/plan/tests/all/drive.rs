@@ -65,7 +65,8 @@ fn whole_devices(node: &Node, first: usize) -> Holding {
 
 /// The order of a recipe.
 pub(crate) fn order(recipe: &Recipe) -> Order {
-    [Order::FifoSkip, Order::ShortestFirst, Order::Fifo][usize::from(recipe.config[7] % 3)]
+    let orders = [Order::FifoSkip, Order::ShortestFirst, Order::DominantShare, Order::Fifo];
+    orders[usize::from(recipe.config[7] % 4)]
 }
 
 /// The policy of a recipe, by name or chosen by its bytes.
@@ -166,8 +167,12 @@ impl History {
                 let name = if index < 3 { format!("f{index}") } else { format!("static-{index}") };
                 Event::ForeignReleased { name }
             }
-            30 => match choose.below(2) {
+            30 => match choose.below(3) {
                 0 => Event::ReservationEnded { reservation: ReservationId(choose.below(2) as u32) },
+                2 => {
+                    let name = choose.among(&["team", "other", "all"]).to_owned();
+                    Event::QueueRemoved { name }
+                }
                 _ => {
                     let name = choose.among(&["team", "other", "all"]);
                     let parent = choose.among(&[Some("all"), None, Some("team")]);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Action, Event, Job, JobId, Owner, Snapshot};
+use dovetail_model::{Action, Bounds, Event, Job, JobId, Owner, Snapshot};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::explain::relax::relax;
@@ -26,7 +26,9 @@ fn starts(snapshot: &Snapshot, job: &Job, given_up: &[Relaxation], policy: &Poli
     world.sleeping.clear();
     for relaxation in given_up {
         match relaxation {
-            Relaxation::Quota => world.queues.iter_mut().for_each(|q| q.limit_gpu_milli = None),
+            Relaxation::Quota => world.queues.iter_mut().for_each(|queue| {
+                (queue.limit, queue.guaranteed) = (Bounds::default(), Bounds::default());
+            }),
             Relaxation::Reservation => world.holdings.retain(|h| h.owner != Owner::Reservation),
             _ => {}
         }

@@ -12,5 +12,6 @@ mod differential;
 mod drive;
 mod explain;
 mod many_shapes;
+mod queues;
 mod recipe;
 mod topology;

@@ -8,10 +8,10 @@ use dovetail_model::node::{DrainWindow, NAME_LABEL};
 use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Attachment, Condition, ConditionCause, CounterRule, CounterScope, Device, DeviceRequest,
-    Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition, PodSet, Preference,
-    Preferred, Queue, Requirement, Resources, RuleCause, RuleKind, SelectorTerm, Taint,
-    TaintEffect, Toleration, Topology, TopologyRequest,
+    Attachment, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
+    DeviceRequest, Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition,
+    PodSet, Preference, Preferred, Queue, Requirement, Resources, RuleCause, RuleKind,
+    SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -104,12 +104,16 @@ impl Recipe {
 
     pub(crate) fn queues(&self) -> Vec<Queue> {
         let limits = [None, None, None, Some(4000), Some(1500), Some(8000), None, Some(0)];
-        let limit = |place: usize| limits[usize::from(self.config[1 + place] % 8)];
-        vec![
-            queue("team", Some("all"), limit(0)),
-            queue("other", Some("all"), limit(1)),
-            queue("all", None, limit(2)),
-        ]
+        let given = |name: &str, parent, place: usize| {
+            let byte = usize::from(self.config[1 + place]);
+            let plain = queue(name, parent, limits[byte % 8]);
+            let cpu_milli = [None, None, Some(3_000), Some(9_000)][byte / 8 % 4];
+            let gpu_milli = [None, Some(2_500)][byte / 32 % 2];
+            let guaranteed = Bounds { cpu_milli, ..Bounds::gpus(gpu_milli) };
+            let borrows = byte / 64 % 2 == 1;
+            Queue { guaranteed, borrows, weight: 1 + byte as u32 / 128, ..plain }
+        };
+        vec![given("team", Some("all"), 0), given("other", Some("all"), 1), given("all", None, 2)]
     }
 
     pub(crate) fn shapes(&self) -> Vec<Arc<Requirement>> {
@@ -124,11 +128,9 @@ impl Recipe {
 
 pub(crate) fn queue(name: &str, parent: Option<&str>, limit_gpu_milli: Option<i64>) -> Queue {
     Queue {
-        name: name.to_owned(),
         parent: parent.map(str::to_owned),
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli,
+        limit: Bounds::gpus(limit_gpu_milli),
+        ..Queue::named(name)
     }
 }
 

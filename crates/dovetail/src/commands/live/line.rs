@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use dovetail_kube::queues::shown_name;
 use dovetail_kube::schedule::{News, Scheduler};
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
@@ -9,11 +10,11 @@ use serde::Serialize;
 /// A job that waits.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct InLine {
-    /// Place in the line, from 1.
+    /// Place in its queue, from 1.
     pub(super) place: usize,
     /// Name of the job: that of its pod, if it has but one.
     pub(super) job: String,
-    /// Its queue; empty is the default queue.
+    /// Its queue.
     pub(super) queue: String,
     pub(super) priority: i32,
     /// Pods that it needs to start.
@@ -30,7 +31,7 @@ pub(super) struct InLine {
     pub(super) id: JobId,
 }
 
-/// Every job that waits after the decision, in the order in which they are tried.
+/// Every job that waits after the decision: by queue, in the order in which they are tried within it.
 pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     let reasons: Vec<(JobId, PendingReason)> = scheduler
         .news()
@@ -45,14 +46,19 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
         found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
     }
-    found.sort_by_key(|(job, _)| (Reverse(job.priority), job.submit_ms, job.id));
+    found.sort_by_key(|(job, _)| {
+        (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.submit_ms, job.id)
+    });
     found.dedup_by_key(|(job, _)| job.id);
-    let mut line = Vec::new();
-    for (at, (job, reason)) in found.into_iter().enumerate() {
+    let mut line: Vec<InLine> = Vec::new();
+    for (job, reason) in found {
         let Some(waiting) = scheduler.waiting(job.id, reason) else { continue };
         line.push(InLine {
-            place: at + 1,
-            queue: job.queue.clone(),
+            place: match line.last() {
+                Some(before) if before.queue == shown_name(&job.queue) => before.place + 1,
+                _ => 1,
+            },
+            queue: shown_name(&job.queue).to_owned(),
             priority: job.priority,
             pods: job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum(),
             gpu_milli: job.min_gpu_milli(),

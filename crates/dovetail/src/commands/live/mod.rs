@@ -4,6 +4,7 @@
 //! scheduler of the same settings gives at this moment.
 
 pub(crate) mod comparison;
+mod gang;
 mod line;
 pub(crate) mod queue;
 pub(crate) mod recording;

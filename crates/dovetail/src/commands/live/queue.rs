@@ -1,14 +1,22 @@
-//! `dovetail queue`: who waits, in order, and for what.
+//! `dovetail queue`: what each queue is given and holds; who waits in it, in order, and for what.
+
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_kube::object;
+use dovetail_kube::queues::{amounts, queue as translated};
+use dovetail_kube::schedule::Scheduler;
+use dovetail_kube::translate::Rules;
+use dovetail_model::{Axis, Bounds};
+use serde::Serialize;
 
 use super::LookFlags;
 use super::line::{InLine, line};
 use crate::app::App;
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, table, whole};
+use crate::output::table::{duration, table, whole, wrapped};
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -17,21 +25,95 @@ pub(crate) struct QueueFlags {
     look: LookFlags,
 }
 
-/// Prints the line.
+/// A queue.
+#[derive(Debug, Serialize)]
+struct QueueLine {
+    name: String,
+    /// The queue above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    weight: u32,
+    /// Whether it may hold more than it is guaranteed.
+    borrows: bool,
+    /// What it and all below it are guaranteed, by resource.
+    guaranteed: BTreeMap<String, String>,
+    /// What they never hold more of.
+    limit: BTreeMap<String, String>,
+    /// What they hold.
+    used: BTreeMap<String, String>,
+    /// The greatest part that this is of anything the cluster has, in percent.
+    share_percent: f64,
+    /// GPUs that they hold, in thousandths.
+    gpu_milli: i64,
+    /// Jobs that wait in the queue itself.
+    waiting_jobs: usize,
+    /// Why it takes no pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// Prints queues and those who wait.
 pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
     let output = app.output("queue", &[Output::Table, Output::Json, Output::Csv])?;
     let mut seen = flags.look.look(app)?;
     let waiting = line(&mut seen.scheduler, seen.now_ms);
+    let queues = queues(&mut seen.scheduler, &waiting);
     match output {
-        Output::Json => app.print_json(&serde_json::json!({ "waiting": waiting })),
+        Output::Json => {
+            app.print_json(&serde_json::json!({ "queues": queues, "waiting": waiting }))
+        }
         Output::Csv => csv_of(app, &waiting),
-        _ => app.print(&text(app, &waiting)),
+        _ => app.print(&text(app, &queues, &waiting)),
     }
 }
 
-fn text(app: &App, waiting: &[InLine]) -> String {
+/// The queues that there are as objects, by name.
+fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
+    let rules = scheduler.world().rules().clone();
+    let objects: Vec<(object::Queue, Option<String>)> = scheduler
+        .world()
+        .queues()
+        .map(|(queue, problem)| (queue.clone(), problem.map(ToString::to_string)))
+        .collect();
+    let line = |(object, problem): (object::Queue, Option<String>)| {
+        let name = object.meta.name.to_string();
+        let usage = scheduler.queue_use(&name)?;
+        let queue = translated(&object, &rules);
+        Some(QueueLine {
+            parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
+            weight: queue.weight,
+            borrows: queue.borrows,
+            guaranteed: written(&queue.guaranteed, &rules),
+            limit: written(&queue.limit, &rules),
+            used: amounts::held(&usage.used, &rules),
+            share_percent: usage.share as f64 / 10_000_000.0,
+            gpu_milli: usage.used.gpu_milli,
+            waiting_jobs: waiting.iter().filter(|job| job.queue == name).count(),
+            problem,
+            name,
+        })
+    };
+    objects.into_iter().filter_map(line).collect()
+}
+
+fn written(bounds: &Bounds, rules: &Rules) -> BTreeMap<String, String> {
+    let name = |axis: &Axis| amounts::resource(axis, rules).to_owned();
+    bounds.iter().map(|(axis, most)| (name(&axis), amounts::written(&axis, most))).collect()
+}
+
+fn text(app: &App, queues: &[QueueLine], waiting: &[InLine]) -> String {
+    let mut text = String::new();
+    if !queues.is_empty() {
+        text += &app.style(Stream::Result).strong(&format!("{} queues", queues.len()));
+        text += &format!("\n\n{}\n", table_of_queues(queues));
+        let broken = queues.iter().filter_map(|queue| Some((&queue.name, queue.problem.as_ref()?)));
+        for (name, problem) in broken {
+            text += &wrapped(&format!("queue {name} is not ready: {problem}"), 0);
+            text.push('\n');
+        }
+    }
     if waiting.is_empty() {
-        return "nothing waits\n".to_owned();
+        return text + "nothing waits\n";
     }
     let gpu_milli: i64 = waiting.iter().map(|job| job.gpu_milli).sum();
     let jobs = whole(waiting.len() as u64);
@@ -39,22 +121,52 @@ fn text(app: &App, waiting: &[InLine]) -> String {
     let row = |job: &InLine| {
         let gpus = gpus(job.gpu_milli);
         let waited = duration(job.waited_ms as f64 / 1_000.0);
-        let queue = if job.queue.is_empty() { "default" } else { &job.queue };
         vec![
+            job.queue.clone(),
             job.place.to_string(),
             job.job.clone(),
-            queue.to_owned(),
             job.priority.to_string(),
+            job.pods.to_string(),
             gpus,
             waited,
             job.reason.to_owned(),
         ]
     };
-    let header = ["place", "job", "queue", "priority", "GPUs", "waited", "reason"];
+    let header = ["queue", "place", "job", "priority", "pods", "GPUs", "waited", "reason"];
     let rows = waiting.iter().map(row).collect();
     let title = app.style(Stream::Result).strong(&title);
     let hint = "`dovetail why NAME -n NAMESPACE` says more about one of them";
-    format!("{title}\n\n{}\n{hint}\n", table(&header, rows))
+    text + &format!("{title}\n\n{}\n{hint}\n", table(&header, rows))
+}
+
+/// What each queue is given and holds.
+fn table_of_queues(queues: &[QueueLine]) -> String {
+    let row = |queue: &QueueLine| {
+        let list = |amounts: &BTreeMap<String, String>| match amounts.is_empty() {
+            true => "-".to_owned(),
+            false => {
+                let each = amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        };
+        let guaranteed = match (queue.guaranteed.is_empty(), queue.borrows) {
+            (false, true) => format!("{}; borrows", list(&queue.guaranteed)),
+            _ => list(&queue.guaranteed),
+        };
+        vec![
+            queue.name.clone(),
+            queue.parent.clone().unwrap_or_else(|| "-".to_owned()),
+            gpus(queue.gpu_milli),
+            guaranteed,
+            list(&queue.limit),
+            queue.weight.to_string(),
+            format!("{:.1} %", queue.share_percent),
+            queue.waiting_jobs.to_string(),
+        ]
+    };
+    let header =
+        ["queue", "parent", "GPUs held", "guaranteed", "limit", "weight", "share", "waiting"];
+    table(&header, queues.iter().map(row).collect())
 }
 
 fn csv_of(app: &App, waiting: &[InLine]) -> Result<()> {

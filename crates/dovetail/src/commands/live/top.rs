@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_kube::object::Pod;
+use dovetail_kube::world::World;
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
 use serde::Serialize;
 
@@ -56,7 +58,8 @@ struct Holder {
 pub(crate) fn run(app: &App, flags: &TopFlags) -> Result<()> {
     let output = app.output("top", &[Output::Table, Output::Json])?;
     let mut seen = flags.look.look(app)?;
-    let nodes = nodes(&seen.scheduler.snapshot(seen.now_ms), flags.all);
+    let world = seen.scheduler.snapshot(seen.now_ms);
+    let nodes = nodes(&world, seen.scheduler.world(), flags.all);
     match output {
         Output::Json => app.print_json(&serde_json::json!({ "nodes": nodes })),
         _ => app.print(&text(app, &nodes)),
@@ -64,15 +67,14 @@ pub(crate) fn run(app: &App, flags: &TopFlags) -> Result<()> {
 }
 
 /// The nodes of a world, with what is held there.
-fn nodes(world: &Snapshot, all: bool) -> Vec<NodeLine> {
-    let names: BTreeMap<_, _> = world.jobs.iter().map(|job| (job.id, &*job.name)).collect();
+fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLine> {
     let mut held: BTreeMap<&str, Vec<Holder>> = BTreeMap::new();
     // What would be decided now is not held.
     let is_real = |phase: &Phase| *phase != Phase::Assumed;
     let real = world.holdings.iter().filter(|holding| is_real(&holding.phase));
     for holding in real.filter(|holding| !holding.devices.is_empty()) {
         let pod = match &holding.owner {
-            Owner::Pod(pod) => (*names.get(&pod.job).unwrap_or(&"")).to_owned(),
+            Owner::Pod(pod) => objects.pod_of(*pod).map(full_name).unwrap_or_default(),
             Owner::Foreign(name) => name.clone(),
             Owner::Reservation => "kept free".to_owned(),
         };
@@ -103,6 +105,10 @@ fn nodes(world: &Snapshot, all: bool) -> Vec<NodeLine> {
         });
     }
     lines
+}
+
+fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", pod.meta.namespace, pod.meta.name)
 }
 
 fn text(app: &App, nodes: &[NodeLine]) -> String {

@@ -9,6 +9,7 @@ use dovetail_plan::explain::relax::named_obstacles;
 use dovetail_plan::explain::{Refusal, Relaxation};
 use serde::Serialize;
 
+use super::gang::GangLine;
 use super::line::{InLine, line};
 use super::{LookFlags, Seen};
 use crate::app::App;
@@ -20,7 +21,7 @@ use crate::output::table::{duration, facts, wrapped};
 /// About what.
 #[derive(Debug, Args)]
 pub(crate) struct WhyFlags {
-    /// Name of a pod, or of a job as `dovetail queue` names it
+    /// Name of a pod or of a gang
     #[arg(value_name = "NAME")]
     name: String,
     /// Its namespace [default: that of the connection]
@@ -42,12 +43,15 @@ struct Why {
     /// The node it is on, or would get now.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Its place in the line.
+    /// Its place in its queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_line: Option<InLine>,
-    /// Jobs in the line.
+    /// Jobs that wait in its queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     line_length: Option<usize>,
+    /// The gang that it is, or is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gang: Option<GangLine>,
     /// What keeps its pods off the nodes at this moment, per pod set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     obstacles: Vec<Vec<Obstacle>>,
@@ -85,42 +89,74 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
         node: None,
         in_line: None,
         line_length: None,
+        gang: None,
         obstacles: Vec::new(),
         relaxations: None,
     };
     let line = line(&mut seen.scheduler, seen.now_ms);
     let world = seen.scheduler.world();
+    let mut gang = world.look_at_gang(namespace, name).map(|look| GangLine::of(&look, world));
     let pod = world.pod(namespace, name);
     if let Some((state, message)) = pod.and_then(|pod| without_job(seen, pod)) {
         let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
-        return Ok(Why { node, ..told(state, message) });
+        return Ok(Why { node, gang, ..told(state, message) });
     }
-    let job = world.job_of(namespace, name);
-    let in_line = line.iter().find(|job_in_line| match job {
-        Some(job) => job_in_line.id == job,
-        None => job_in_line.job == full_name,
-    });
-    if let Some(in_line) = in_line {
+    let job = world.job_of(namespace, name).or_else(|| gang.as_ref()?.job);
+    if let Some(in_line) = line.iter().find(|in_line| job == Some(in_line.id)) {
         let message = in_line.message.clone();
+        let same_queue = line.iter().filter(|other| other.queue == in_line.queue).count();
         let (obstacles, relaxations) = explained(seen, in_line.id);
+        if let Some(gang) = &mut gang {
+            gang.fitting_pods = seen.scheduler.fitting(in_line.id);
+        }
         return Ok(Why {
             in_line: Some(in_line.clone()),
-            line_length: Some(line.len()),
+            line_length: Some(same_queue),
+            gang,
             obstacles,
             relaxations,
             ..told("waits", message)
         });
     }
-    let Some(job) = job else {
-        let text = format!("no pod {name} in namespace {namespace}: name another with -n");
-        return Err(UsageError(text).into());
+    match (job, gang) {
+        (None, None) => {
+            let text =
+                format!("no pod and no gang {name} in namespace {namespace}: name another with -n");
+            Err(UsageError(text).into())
+        }
+        (None, Some(gang)) => {
+            let (state, message) = gang.without_job();
+            Ok(Why { gang: Some(gang), ..told(state, message) })
+        }
+        (Some(job), gang) => Ok(fits(seen, job, (namespace, name), gang, told)),
+    }
+}
+
+/// What the scheduler of these settings would start at this moment.
+fn fits(
+    seen: &Seen,
+    job: JobId,
+    (namespace, name): (&str, &str),
+    gang: Option<GangLine>,
+    told: impl Fn(&'static str, String) -> Why,
+) -> Why {
+    let world = seen.scheduler.world();
+    let is_it = |pod: &PodId| {
+        let meta = world.pod_of(*pod).map(|pod| &pod.meta);
+        meta.is_some_and(|meta| *meta.name == *name && *meta.namespace == *namespace)
     };
-    let node = world.assumed_on(PodId { job, pod_set: 0, ordinal: 0 }).map(|node| node.to_string());
-    let message = match &node {
-        Some(node) => format!("it fits: at this moment it would be given node {node}"),
-        None => "it is not decided about yet".to_owned(),
+    let ids = seen.scheduler.engine().map(|engine| engine.pods_of(job)).unwrap_or_default();
+    let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
+    let node = its_own.map(|node| node.to_string());
+    let message = match (&node, &gang) {
+        (Some(node), None) => format!("it fits: at this moment it would be given node {node}"),
+        (_, Some(gang)) if gang.count("fits") > 0 => {
+            let (pods, nodes) = (gang.count("fits"), gang.nodes());
+            format!("it fits: at this moment {pods} pods of {} would start, on {nodes}", gang.name)
+        }
+        _ => "it is not decided about yet".to_owned(),
     };
-    Ok(Why { node, ..told("fits", message) })
+    Why { node, gang, ..told("fits", message) }
 }
 
 /// What there is to say of a pod that the engine does not place.
@@ -163,16 +199,16 @@ fn explained(seen: &mut Seen, job: JobId) -> (Vec<Vec<Obstacle>>, Option<Vec<Vec
 fn text(app: &App, why: &Why) -> String {
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&why.name));
     let Some(job) = &why.in_line else {
-        return text + &wrapped(&why.message, 0);
+        text += &wrapped(&why.message, 0);
+        return text + &members(why);
     };
     text += &wrapped(&format!("waits: {}", why.message), 0);
     let length = why.line_length.unwrap_or_default();
-    let queue = if job.queue.is_empty() { "default" } else { &job.queue };
     text.push('\n');
     text += &facts(vec![
         ("reason", job.reason.to_owned()),
-        ("place in line", format!("{} of {length}", job.place)),
-        ("queue", queue.to_owned()),
+        ("queue", job.queue.clone()),
+        ("place in queue", format!("{} of {length}", job.place)),
         ("priority", job.priority.to_string()),
         ("waited", duration(job.waited_ms as f64 / 1_000.0)),
     ]);
@@ -198,13 +234,18 @@ fn text(app: &App, why: &Why) -> String {
         }
         None => {}
     }
-    text
+    text + &members(why)
+}
+
+/// The pods of the gang, if it is about one.
+fn members(why: &Why) -> String {
+    why.gang.as_ref().map(|gang| format!("\n{}", gang.text())).unwrap_or_default()
 }
 
 /// A constraint in words.
 fn words(relaxation: Relaxation) -> &'static str {
     match relaxation {
-        Relaxation::Quota => "the limit of its queue",
+        Relaxation::Quota => "what its queue is guaranteed and limited to",
         Relaxation::GpuModel => "its choice of GPU models and memory",
         Relaxation::Level => "its required topology level",
         Relaxation::Cpu => "its CPU request",

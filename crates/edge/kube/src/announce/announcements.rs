@@ -16,7 +16,7 @@ const LOOK_MS: u64 = 600_000;
 /// A pod that changed is looked at again after so long.
 const CHANGED_MS: u64 = 1_000;
 /// First and longest pause of all writes when the server is in trouble; each failure doubles it.
-const TROUBLE_MS: (u64, u64) = (200, 30_000);
+pub(super) const TROUBLE_MS: (u64, u64) = (200, 30_000);
 /// An event is tried so often.
 const TRIES: u32 = 6;
 
@@ -177,6 +177,8 @@ impl Announcements {
                     false => self.given_up += u64::from(report.written != Written::Done),
                 }
             }
+            // Another book's.
+            Write::Status(_) => {}
             Write::Condition(condition) => {
                 self.condition_outcome(&condition, &report.written, now_ms);
             }
@@ -301,6 +303,6 @@ impl Announcements {
     }
 }
 
-fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
+pub(super) fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
     first_ms.saturating_mul(1 << times.min(16)).min(longest_ms)
 }

@@ -1,16 +1,21 @@
-//! What is written about pods, for people and for autoscalers: conditions and events.
+//! What is written about pods, queues and groups, for people and for autoscalers: conditions, events, statuses.
 //!
 //! [`Announcements`] keeps the book without wires: what each waiting pod is to say, what its object says
-//! already, which events are owed. [`Announcer`] sends. Both stand behind the binds: what is announced is
+//! already, which events are owed. [`Statuses`] does so for queues and groups. [`Announcer`] sends. All stand behind the binds: what is announced is
 //! bounded, may come late, and is given up before a bind is.
 
 mod announcements;
 mod announcer;
 mod request;
+mod statuses;
 
 pub use announcements::{Announcements, Limits, Seen};
 pub use announcer::{Announcer, Report, Written};
+pub use statuses::{Look, Statuses};
 
+use serde_json::Value;
+
+use crate::object::Kind;
 use crate::status::Waiting;
 
 /// A pod, and not another one of its name.
@@ -40,6 +45,41 @@ pub enum Write {
     Condition(Box<Condition>),
     /// An event, and how often it was tried before.
     Event(Box<Note>, u32),
+    /// The status of an object that is no pod.
+    Status(Box<StatusWrite>),
+}
+
+/// An object whose status is written: a queue, or a native group of pods.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusOf {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace; empty for queues.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl StatusOf {
+    /// That of a queue.
+    pub fn queue(name: &str) -> Self {
+        Self { kind: Kind::Queue, namespace: String::new(), name: name.to_owned() }
+    }
+
+    /// That of a native group of pods.
+    pub fn group(namespace: &str, name: &str) -> Self {
+        Self { kind: Kind::PodGroup, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// A new status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// Of what.
+    pub of: StatusOf,
+    /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that nothing
+    /// is written about another object of the name.
+    pub patch: Value,
 }
 
 /// The condition `PodScheduled` with status `False`.

@@ -1,4 +1,4 @@
-//! The two requests, and what their answers mean.
+//! The requests, and what their answers mean.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,8 +8,9 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{Condition, Note, Source, Write};
+use super::{Condition, Note, Source, StatusOf, Write};
 use crate::client::{self, Answered};
+use crate::object::Kind;
 
 /// Longest text of an event that API servers take, in bytes.
 const NOTE_LIMIT_BYTES: usize = 1_024;
@@ -31,6 +32,23 @@ pub(super) async fn send(
             Request::patch(format!("{path}?timeout={timeout_ms}ms"))
                 .header("Content-Type", "application/strategic-merge-patch+json")
                 .body(Body::from(patch(condition).to_string().into_bytes()))
+        }
+        Write::Status(status) => {
+            let StatusOf { kind, namespace, name } = &status.of;
+            let place = match namespace.is_empty() {
+                true => String::new(),
+                false => format!("namespaces/{namespace}/"),
+            };
+            let (group, version, plural) = (kind.group(), kind.version(), kind.plural());
+            let path = format!("/apis/{group}/{version}/{place}{plural}/{name}/status");
+            // Servers know how to merge the lists of their own kinds alone.
+            let media_type = match kind {
+                Kind::PodGroup => "application/strategic-merge-patch+json",
+                _ => "application/json-patch+json",
+            };
+            Request::patch(format!("{path}?timeout={timeout_ms}ms"))
+                .header("Content-Type", media_type)
+                .body(Body::from(status.patch.to_string().into_bytes()))
         }
         Write::Event(note, _) => {
             let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.pod.namespace);

@@ -26,6 +26,7 @@ mod pod_group;
 mod pod_json;
 mod pod_volume;
 mod priority_class;
+mod queue;
 mod read;
 mod requests;
 mod storage_class;
@@ -49,6 +50,7 @@ pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 pub use pod_group::{NetworkTopology, PodGroup};
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
+pub use queue::Queue;
 pub use read::{Strange, read};
 pub use storage_class::StorageClass;
 pub use workload::{Workload, WorkloadKind, WorkloadRole};
@@ -86,6 +88,8 @@ pub enum Kind {
     HyperNode,
     /// `kueue.x-k8s.io/v1beta2` Topology.
     KueueTopology,
+    /// `dovetail.dev/v1alpha1` Queue.
+    Queue,
     /// `resource.k8s.io/v1` ResourceSlice.
     ResourceSlice,
     /// `storage.k8s.io/v1` StorageClass.
@@ -98,10 +102,11 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Namespace,
         Self::KueueTopology,
         Self::HyperNode,
+        Self::Queue,
         Self::Node,
         Self::CsiDriver,
         Self::CsiNode,
@@ -148,6 +153,7 @@ impl Kind {
             Self::KaiGroup => "PodGroup.scheduling.run.ai",
             Self::HyperNode => "HyperNode",
             Self::KueueTopology => "Topology",
+            Self::Queue => "Queue.dovetail.dev",
             Self::ResourceSlice => "ResourceSlice",
             Self::StorageClass => "StorageClass",
             Self::VolumeAttachment => "VolumeAttachment",
@@ -168,6 +174,7 @@ impl Kind {
             Self::KaiGroup => "scheduling.run.ai",
             Self::HyperNode => "topology.volcano.sh",
             Self::KueueTopology => "kueue.x-k8s.io",
+            Self::Queue => "dovetail.dev",
             Self::Workload(kind) => kind.group(),
             Self::CsiDriver
             | Self::CsiNode
@@ -181,7 +188,7 @@ impl Kind {
     pub fn version(self) -> &'static str {
         match self {
             Self::PodGroup | Self::VolcanoGroup => "v1beta1",
-            Self::CoschedulingGroup | Self::HyperNode => "v1alpha1",
+            Self::CoschedulingGroup | Self::HyperNode | Self::Queue => "v1alpha1",
             Self::KueueTopology => "v1beta2",
             Self::KaiGroup => "v2alpha2",
             Self::Workload(kind) => kind.version(),
@@ -206,6 +213,7 @@ impl Kind {
             }
             Self::HyperNode => "hypernodes",
             Self::KueueTopology => "topologies",
+            Self::Queue => "queues",
             Self::ResourceSlice => "resourceslices",
             Self::StorageClass => "storageclasses",
             Self::VolumeAttachment => "volumeattachments",
@@ -241,6 +249,8 @@ pub enum Object {
     HyperNode(HyperNode),
     /// Labels of topology levels, as Kueue names them.
     KueueTopology(KueueTopology),
+    /// What a team is given.
+    Queue(Box<Queue>),
     /// Devices that a driver offers (DRA).
     ResourceSlice(ResourceSlice),
     /// A storage class.
@@ -283,6 +293,7 @@ impl Object {
             }
             Kind::HyperNode => of(kind, json, Self::HyperNode),
             Kind::KueueTopology => of(kind, json, Self::KueueTopology),
+            Kind::Queue => of(kind, json, |queue| Self::Queue(Box::new(queue))),
             Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
@@ -307,6 +318,7 @@ impl Object {
             Self::Pod(_) => Kind::Pod,
             Self::HyperNode(_) => Kind::HyperNode,
             Self::KueueTopology(_) => Kind::KueueTopology,
+            Self::Queue(_) => Kind::Queue,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
@@ -330,6 +342,7 @@ impl Object {
             Self::PodGroup(_, object) => &object.meta,
             Self::HyperNode(object) => &object.meta,
             Self::KueueTopology(object) => &object.meta,
+            Self::Queue(object) => &object.meta,
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,
             Self::VolumeAttachment(object) => &object.meta,

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::json::nullable;
 use super::meta::Meta;
+use crate::status::INITIALLY_SCHEDULED;
 
 /// Pods that start together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct PodGroup {
     pub priority: Option<i32>,
     /// Whether it is divided into groups with smallest sizes of their own.
     pub is_divided: bool,
+    /// Its condition `PodGroupInitiallyScheduled`; null if it has none.
+    pub initially_scheduled: Value,
 }
 
 /// How near to each other the pods of a group of Volcano must be.
@@ -43,6 +47,14 @@ struct GroupJson {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     spec: SpecJson,
+    #[serde(deserialize_with = "nullable")]
+    status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusJson {
+    conditions: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -104,12 +116,14 @@ struct TopologyJson {
 
 impl<'de> Deserialize<'de> for PodGroup {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let GroupJson { metadata, spec } = GroupJson::deserialize(input)?;
+        let GroupJson { metadata, spec, status } = GroupJson::deserialize(input)?;
         // As Volcano defaults it.
         let network = |network: NetworkTopologyJson| NetworkTopology {
             is_hard: &*network.mode != "soft",
             highest_tier: network.highest_tier_allowed,
         };
+        let mut conditions = status.conditions.as_array().into_iter().flatten();
+        let said = conditions.find(|one| one["type"] == INITIALLY_SCHEDULED);
         let levels = spec.scheduling_constraints.topology.into_iter();
         Ok(Self {
             meta: metadata,
@@ -119,6 +133,7 @@ impl<'de> Deserialize<'de> for PodGroup {
             topology_keys: levels.map(|level| level.key).collect(),
             network_topology: spec.network_topology.map(network),
             priority: spec.priority,
+            initially_scheduled: said.cloned().unwrap_or_default(),
         })
     }
 }

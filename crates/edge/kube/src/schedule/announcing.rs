@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{JobId, PendingReason};
+use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::metrics::Metrics;
 use super::news::News;
 use super::scheduler::Scheduler;
 use crate::announce::{
-    Announcements, Announcer, Limits, Note, PodIdentity, Report, Seen, Write, Written,
+    Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
+    Write, Written,
 };
-use crate::object::Pod;
-use crate::status::Waiting;
+use crate::object::{Kind, Pod};
+use crate::queues;
+use crate::status::{self, Waiting};
 use crate::world;
 
 /// Who waits for less says nothing about it.
@@ -23,6 +26,8 @@ const AGAIN_MS: u64 = 30_000;
 const OVERDUE_MS: u64 = 5_000;
 /// Jobs that are looked at in one round of the loop.
 const BATCH: usize = 256;
+/// What queues are to say is added up so often.
+const QUEUES_MS: u64 = 2_000;
 /// Writes on their way while binds go out.
 const BESIDE_BINDS: usize = 2;
 
@@ -30,12 +35,15 @@ const BESIDE_BINDS: usize = 2;
 pub(super) struct Announcing {
     announcer: Announcer,
     book: Announcements,
+    statuses: Statuses,
+    /// When queues are looked at; `None` as long as there are none.
+    queues_ms: Option<u64>,
     /// Jobs that wait: when to say why, and the engine's reason.
     jobs: BTreeMap<JobId, (u64, PendingReason)>,
     due: BTreeSet<(u64, JobId)>,
     in_flight: usize,
-    /// Refusals that were logged: of an event or not, and the code.
-    warned: BTreeSet<(bool, u16)>,
+    /// Refusals that were logged: of what, and the code.
+    warned: BTreeSet<(&'static str, u16)>,
 }
 
 impl Announcing {
@@ -43,6 +51,8 @@ impl Announcing {
         Self {
             announcer,
             book: Announcements::new(Limits::default()),
+            statuses: Statuses::default(),
+            queues_ms: None,
             jobs: BTreeMap::new(),
             due: BTreeSet::new(),
             in_flight: in_flight.max(1),
@@ -82,6 +92,10 @@ impl Announcing {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
+            News::Object(world::Report::GroupHasItsSize { namespace, name }) => {
+                let of = StatusOf::group(namespace, name);
+                self.statuses.wants(of, status::group_is_scheduled(), now_ms);
+            }
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Object(_)
@@ -101,9 +115,15 @@ impl Announcing {
             self.settle(report, now_ms, metrics);
         }
         self.explain(scheduler, is_busy, now_ms);
+        self.look_at_queues(scheduler, is_busy, now_ms);
         while self.announcer.in_flight() < self.room(is_busy) {
             let look = |pod: &PodIdentity| seen(scheduler, pod);
-            let Some(write) = self.book.next(now_ms, look) else { break };
+            let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
+            let write = self.book.next(now_ms, look).or_else(|| {
+                let write = self.statuses.next(now_ms, status)?;
+                Some(Write::Status(Box::new(write)))
+            });
+            let Some(write) = write else { break };
             self.announcer.send(write);
         }
         metrics.owed(self.book.events(), self.book.given_up());
@@ -116,16 +136,23 @@ impl Announcing {
 
     /// Takes the outcome of a write.
     pub(super) fn settle(&mut self, report: Report, now_ms: u64, metrics: &Metrics) {
-        let is_event = matches!(report.write, Write::Event(..));
-        metrics.announced(is_event, &report.written);
+        let what = match &report.write {
+            Write::Event(..) => "event of a pod",
+            Write::Condition(_) => "condition of a pod",
+            Write::Status(status) if status.of.kind == Kind::Queue => "status of a queue",
+            Write::Status(_) => "status of a group of pods",
+        };
+        metrics.announced(&report);
         if let Written::Refused { code, message } = &report.written {
-            let what = if is_event { "event" } else { "condition" };
-            match self.warned.insert((is_event, *code)) {
-                true => warn!(code, message, "the server refuses an {what} of a pod"),
-                false => debug!(code, message, "the server refuses an {what} of a pod"),
+            match self.warned.insert((what, *code)) {
+                true => warn!(code, message, "the server refuses the {what}"),
+                false => debug!(code, message, "the server refuses the {what}"),
             }
         }
-        self.book.outcome(report, now_ms);
+        match &report.write {
+            Write::Status(status) => self.statuses.outcome(&status.of, &report.written, now_ms),
+            _ => self.book.outcome(report, now_ms),
+        }
     }
 
     /// When there is something to do that may be done.
@@ -133,8 +160,10 @@ impl Announcing {
         let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
         let job_ms = self.due.first().map(|(due_ms, _)| due_ms + wait_ms);
         let has_room = self.announcer.in_flight() < self.room(is_busy);
-        let write_ms = self.book.due_ms().filter(|_| has_room);
-        job_ms.into_iter().chain(write_ms).min()
+        let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
+        let write_ms = write_ms.min().filter(|_| has_room);
+        let queues_ms = self.queues_ms.map(|due_ms| due_ms + wait_ms);
+        [job_ms, write_ms, queues_ms].into_iter().flatten().min()
     }
 
     /// Whether nothing is on its way and no event is owed.
@@ -153,6 +182,19 @@ impl Announcing {
         self.due.insert((due_ms, job));
     }
 
+    /// Adds up what queues hold and who waits in them.
+    fn look_at_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
+        let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
+        if scheduler.world().queues().next().is_none() {
+            self.queues_ms = None;
+        } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
+            for (name, wanted) in scheduler.queue_statuses() {
+                self.statuses.wants(StatusOf::queue(&name), wanted, now_ms);
+            }
+            self.queues_ms = Some(now_ms + QUEUES_MS);
+        }
+    }
+
     /// Asks why jobs wait. For one that no node takes every node is looked at: one of these in a round.
     fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
@@ -164,13 +206,34 @@ impl Announcing {
             self.due.remove(&(due_ms, job));
             let Some((_, reason)) = self.jobs.remove(&job) else { continue };
             let Some(waiting) = scheduler.waiting(job, reason) else { continue };
-            for pod in scheduler.world().waiting_pods(job) {
+            let world = scheduler.world();
+            for pod in world.waiting_pods(job) {
                 self.book.waits(identity(pod), waiting.clone(), now_ms);
+            }
+            if let Some(group) = world.group_of_job(job) {
+                let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
+                self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
             if reason == PendingReason::Unschedulable {
                 return self.look_at(job, reason, now_ms + AGAIN_MS);
             }
         }
+    }
+}
+
+/// An object beside what it is to say.
+fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Look {
+    let world = scheduler.world();
+    let patch = match of.kind {
+        Kind::Queue => world.queue(&of.name).map(|queue| queues::patch(queue, wanted, now_ms)),
+        _ => world
+            .native_group(&of.namespace, &of.name)
+            .map(|group| status::group_patch(group, wanted, now_ms)),
+    };
+    match patch {
+        None => Look::Gone,
+        Some(None) => Look::Says,
+        Some(Some(patch)) => Look::Differs(patch),
     }
 }
 

@@ -16,8 +16,9 @@ use prometheus_client::registry::{Metric, Registry};
 
 use super::news::News;
 use super::scheduler::Counts;
-use crate::announce::Written;
+use crate::announce::{self, Write, Written};
 use crate::bind::{Cause, Outcome, Report};
+use crate::object::Kind;
 
 /// All metrics of one process.
 #[derive(Debug)]
@@ -120,7 +121,8 @@ impl Metrics {
     fn register(&mut self) {
         self.register_decisions();
         self.register_binds();
-        let help = "Conditions and events of pods, by `what` and `outcome`";
+        let help =
+            "Conditions and events of pods, statuses of queues and groups, by `what` and `outcome`";
         self.add("dovetail_announcements", help, self.announcements.clone());
         let help = "Events that wait to be written";
         self.add("dovetail_events_to_write", help, self.events_owed.clone());
@@ -241,10 +243,15 @@ impl Metrics {
         self.cycle_s.observe(took.as_secs_f64());
     }
 
-    /// A condition or an event was to be written.
-    pub(super) fn announced(&self, is_event: bool, written: &Written) {
-        let what = if is_event { "event" } else { "condition" };
-        let outcome = match written {
+    /// A condition, an event or a status was to be written.
+    pub(super) fn announced(&self, report: &announce::Report) {
+        let what = match &report.write {
+            Write::Event(..) => "event",
+            Write::Condition(_) => "condition",
+            Write::Status(status) if status.of.kind == Kind::Queue => "queue_status",
+            Write::Status(_) => "group_status",
+        };
+        let outcome = match report.written {
             Written::Done => "written",
             Written::Changed => "changed",
             Written::Refused { .. } => "refused",
@@ -310,6 +317,7 @@ fn problem(report: &crate::world::Report) -> &'static str {
         Report::TwiceOffered { .. } => "twice_offered",
         Report::UnknownHolder { .. } => "unknown_holder",
         Report::WaitsForMembers { .. } => "waits_for_members",
+        Report::GroupHasItsSize { .. } => "group_has_its_size",
         Report::Refused { .. } => "left_untouched",
     }
 }

@@ -6,8 +6,9 @@
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
 use dovetail_model::{Action, Event, JobId, NodeName, Owner, PendingReason, Plan, PodId, Snapshot};
-use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
+use dovetail_plan::{Engine, QueueUse, View};
+use serde_json::Value;
 
 use super::news::{News, PodName};
 use super::outbox::{Decision, Outbox};
@@ -15,6 +16,8 @@ use super::pauses::Pauses;
 use super::record::Recording;
 use super::waits::Waits;
 use crate::bind::{Bind, Cause, Outcome, Report};
+use crate::object::Queue;
+use crate::queues::{self, Problem, engine_name};
 use crate::status;
 use crate::translate::gang::{decision as name_of, gang_decision};
 use crate::world::{Change, PodKey, Unwinding, World};
@@ -250,6 +253,35 @@ impl Scheduler {
     /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
     pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
         self.engine.as_mut()?.why(job)
+    }
+
+    /// How many pods of a waiting job would find room now, one after the other, its queue aside; `None` if it
+    /// does not wait.
+    pub fn fitting(&mut self, job: JobId) -> Option<usize> {
+        let engine = self.engine.as_mut()?;
+        let mut job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+        job.pod_sets.iter_mut().for_each(|set| set.min = 0);
+        // Levels that are known to the job are known to the engine.
+        Some(engine.what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
+    }
+
+    /// What a queue and everything below it hold.
+    pub fn queue_use(&mut self, queue: &str) -> Option<QueueUse> {
+        Some(self.engine.as_mut()?.queue_use(&engine_name(queue)))
+    }
+
+    /// What each queue is to say of itself.
+    pub fn queue_statuses(&mut self) -> Vec<(String, Value)> {
+        let Some(engine) = self.engine.as_mut() else { return Vec::new() };
+        let mut waiting = engine.waiting_below();
+        let rules = self.world.rules();
+        let says = |(queue, problem): (&Queue, Option<&Problem>)| {
+            let engine_name = engine_name(&queue.meta.name);
+            let (usage, below) = (engine.queue_use(&engine_name), waiting.remove(&engine_name));
+            let below = below.unwrap_or_default();
+            (queue.meta.name.to_string(), queues::status(queue, problem, &usage, below, rules))
+        };
+        self.world.queues().map(says).collect()
     }
 
     /// The world as plain data.

@@ -309,7 +309,10 @@ fn log(news: &News) {
             info!(%namespace, %pod, %node, waited_ms, "would bind");
         }
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
-        News::Object(report @ world::Report::WaitsForMembers { .. }) => info!("{report}"),
+        News::Object(
+            report
+            @ (world::Report::WaitsForMembers { .. } | world::Report::GroupHasItsSize { .. }),
+        ) => info!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine starts anew from the objects; this is a bug: report it");

@@ -1,8 +1,10 @@
 //! What people are told about pods: why no node takes one, in the words of kube-scheduler, and what those
 //! wait for that have to.
 
+mod group;
 mod reason;
 mod waiting;
 
+pub use group::{INITIALLY_SCHEDULED, group_is_scheduled, group_patch, group_waits};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{Waiting, waiting};

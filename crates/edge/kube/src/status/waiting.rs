@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Job, JobId, NodeName, PendingReason, PodSet};
+use dovetail_model::{Axis, BoundBy, Job, JobId, NodeName, PendingReason, PodSet};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
 
 use super::reason::unschedulable_message;
+use crate::queues::{amounts, shown_name};
 use crate::translate::Rules;
 
 /// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the same.
@@ -55,11 +56,11 @@ pub fn waiting(
     match reason {
         PendingReason::Unschedulable => {}
         PendingReason::WaitingForQuota => {
-            let queue = if job.queue.is_empty() { "the default queue" } else { &job.queue };
-            return because(reason, format!("{queue}, or a queue above it, is at its limit"));
+            return because(reason, at_its_bound(engine, &job, rules));
         }
         PendingReason::WaitingForTurn => {
-            return because(reason, "others that ask for the same go first".to_owned());
+            let holds = what_its_queue_holds(engine, &job, rules);
+            return because(reason, format!("others that ask for the same go first{holds}"));
         }
         PendingReason::WaitingForReservation => {
             return because(reason, "capacity is kept for it from a later time on".to_owned());
@@ -74,6 +75,38 @@ pub fn waiting(
         return because(PendingReason::WaitingForTurn, message);
     }
     because(reason, no_room(engine, &job, nodes, rules))
+}
+
+/// Which bound of which queue keeps a job waiting, with its numbers.
+fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
+    let Some(block) = engine.quota_block(job.id) else {
+        let queue = shown_name(&job.queue);
+        return format!("queue {queue}, or a queue above it, was at its bound a moment ago");
+    };
+    let queue = shown_name(&block.queue);
+    let resource = amounts::resource(&block.axis, rules);
+    let [most, used, asked] =
+        [block.most, block.used, block.asked].map(|amount| amounts::written(&block.axis, amount));
+    let bound = match block.by {
+        BoundBy::Limit => format!("queue {queue} is limited to {most} {resource}"),
+        BoundBy::Guaranteed => {
+            format!("queue {queue} is guaranteed {most} {resource} and does not borrow")
+        }
+    };
+    format!("{bound}: it holds {used}, and {asked} more would be needed")
+}
+
+/// What the queue of a job holds, if it is one that somebody described.
+fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
+    if !engine.queues().any(|queue| queue.name == job.queue) {
+        return String::new();
+    }
+    let usage = engine.queue_use(&job.queue);
+    let (queue, gpus) =
+        (shown_name(&job.queue), amounts::written(&Axis::Gpu, usage.used.gpu_milli));
+    let share = amounts::percent(usage.share);
+    let resource = &rules.device_resource;
+    format!("; queue {queue} holds {gpus} {resource}, {share} of the cluster")
 }
 
 /// What the nodes have against the first of a job's pod sets that not one of them takes, else that they do

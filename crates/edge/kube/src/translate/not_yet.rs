@@ -122,6 +122,30 @@ pub enum NotYet {
         /// The annotation or resource.
         by: String,
     },
+    /// The queue it names is not there.
+    #[error("queue {queue} does not exist: create it, or name another in label dovetail.dev/queue")]
+    QueueMissing {
+        /// The queue.
+        queue: String,
+    },
+    /// Something is wrong with its queue.
+    #[error("queue {queue} is not ready: {problem}")]
+    QueueNotReady {
+        /// The queue.
+        queue: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// Its queue does not take pods of its namespace.
+    #[error("queue {queue} takes no pods of namespace {namespace}: {rule}")]
+    QueueClosed {
+        /// The queue.
+        queue: String,
+        /// The namespace.
+        namespace: String,
+        /// The rule that keeps it out.
+        rule: String,
+    },
     /// It names gangs of two sources.
     #[error("the pod belongs to {one} and to {other}: leave it in one of them")]
     TwoGangs {

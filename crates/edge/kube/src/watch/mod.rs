@@ -70,6 +70,6 @@ pub fn watch(
 
 /// A kind that the server does not have.
 fn absent(kind: Kind) -> BoxStream<'static, Notice> {
-    let notices = [Notice::Absent { kind }, Notice::Change(Change::Listed(kind))];
+    let notices = [Notice::Absent { kind }, Notice::Change(Change::Absent(kind))];
     stream::iter(notices).boxed()
 }

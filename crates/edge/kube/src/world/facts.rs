@@ -64,6 +64,7 @@ impl World {
                 let name = topology.meta.name.clone();
                 self.set_topology(&name, Some(topology));
             }
+            Object::Queue(queue) => self.put_queue(*queue),
             Object::ResourceSlice(slice) => {
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(slice)));
@@ -125,6 +126,7 @@ impl World {
             }
             Kind::HyperNode => self.set_hyper_node(name, None),
             Kind::KueueTopology => self.set_topology(name, None),
+            Kind::Queue => self.remove_queue(name),
             Kind::ResourceSlice => {
                 self.dirty.nodes.extend(self.nodes.set_slice(name, None));
             }
@@ -165,6 +167,7 @@ impl World {
             }
             Kind::HyperNode => self.network.hyper_nodes.get(name).map(|object| &object.meta),
             Kind::KueueTopology => self.network.topologies.get(name).map(|object| &object.meta),
+            Kind::Queue => self.queues.get(name).map(|object| &object.meta),
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
             Kind::VolumeAttachment => self.attachments.get(name).map(|object| &object.meta),
@@ -201,6 +204,7 @@ impl World {
             Kind::KueueTopology => {
                 self.network.topologies.keys().map(|name| cluster(name)).collect()
             }
+            Kind::Queue => self.queues.names().map(cluster).collect(),
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),
             Kind::VolumeAttachment => self.attachments.names().map(cluster).collect(),

@@ -17,6 +17,7 @@ mod listing;
 mod network;
 mod nodes;
 mod pods;
+mod queues;
 mod registry;
 mod report;
 mod snapshot;
@@ -37,12 +38,13 @@ use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
 use gangs::Gangs;
-pub use gangs::{Patience, Unwinding};
+pub use gangs::{GangLook, MemberLook, Patience, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
 use network::Network;
 use nodes::Nodes;
 use pods::{Pods, Slot};
+use queues::Queues;
 use registry::Registry;
 pub use report::{Report, waits_for_members};
 use standing::Told;
@@ -82,6 +84,8 @@ pub enum Change {
     Listing(Kind),
     /// It is complete: what it did not contain is gone.
     Listed(Kind),
+    /// The server has no such kind: that counts as an empty list.
+    Absent(Kind),
 }
 
 /// Annotation with the decision, written by the bind itself: after a restart the pods say which of them were
@@ -106,6 +110,7 @@ pub struct World {
     next_job: u64,
     next_job_ahead: u64,
     gangs: Gangs,
+    queues: Queues,
     now_ms: u64,
     requirements: FxHashSet<Arc<Requirement>>,
     requirements_in_use: usize,
@@ -147,6 +152,10 @@ impl World {
                 }
             }
             Change::Listing(kind) => self.listings.begin(kind),
+            Change::Absent(kind) => {
+                self.listings.complete(kind, Vec::new());
+                self.note_absent(kind);
+            }
             Change::Listed(kind) => {
                 let stored = self.names(kind);
                 for (namespace, name) in self.listings.complete(kind, stored) {
@@ -188,6 +197,7 @@ impl World {
                 self.gangs.started(&gang, pod.job);
                 self.dirty.gangs.insert(gang);
             }
+            self.count_job(slot);
         }
         self.settle()
     }
@@ -205,7 +215,9 @@ impl World {
             let is_member = entry.gang.is_some();
             self.pods.index(slot);
             if !is_member {
-                self.retell(slot, Told::Waiting { requirement, priority });
+                let queue = self.queues.counted_for(pod.job).to_owned();
+                self.stop_counting(slot);
+                self.retell(slot, Told::Waiting { requirement, priority, queue });
                 events.push(Event::BindFailed { pod: *pod });
             }
             self.dirty.pods.insert(slot);

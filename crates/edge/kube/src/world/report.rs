@@ -62,6 +62,14 @@ pub enum Report {
         /// Its pods that scheduling gates hold.
         gated: u32,
     },
+    /// A native group of pods has its size.
+    #[error("podgroup {namespace}/{name} has all the pods that start together")]
+    GroupHasItsSize {
+        /// Namespace of the group.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// A pod of ours is left untouched.
     #[error("pod {namespace}/{name} is left untouched: {reason}")]
     Refused {

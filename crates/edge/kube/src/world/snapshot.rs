@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{HoldingId, JobId, PodId, Snapshot};
+use dovetail_model::{HoldingId, Job, JobId, PodId, Snapshot};
 
 use super::World;
 use super::pods::Slot;
@@ -15,6 +15,7 @@ impl World {
             now_ms,
             topology: self.network.topology.clone(),
             nodes: self.nodes.told().map(|node| (**node).clone()).collect(),
+            queues: self.queues.told().cloned().collect(),
             ..Snapshot::default()
         };
         let mut in_jobs: BTreeMap<JobId, BTreeMap<PodId, Slot>> = BTreeMap::new();
@@ -31,7 +32,11 @@ impl World {
                         true => {
                             in_jobs.entry(pod.job).or_default().insert(pod, slot);
                         }
-                        false => snapshot.jobs.push(self.running_job(slot, pod.job, start_ms)),
+                        false => {
+                            let job = self.running_job(slot, pod.job, start_ms);
+                            let queue = self.queues.counted_for(pod.job).to_owned();
+                            snapshot.jobs.push(Job { queue, ..job });
+                        }
                     }
                 }
                 _ => {}

@@ -3,7 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use dovetail_model::{Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId, Requirement};
+use dovetail_model::{
+    Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId, QueueName, Requirement,
+};
 
 use super::World;
 use super::pods::{PodEntry, Slot};
@@ -34,7 +36,7 @@ pub(super) enum Told {
     #[default]
     Nothing,
     /// A job of this pod alone waits.
-    Waiting { requirement: Arc<Requirement>, priority: i32 },
+    Waiting { requirement: Arc<Requirement>, priority: i32, queue: QueueName },
     /// The job of its gang waits, or is about to.
     Member { requirement: Arc<Requirement> },
     /// The engine decided it itself.
@@ -122,6 +124,9 @@ impl World {
             let held = self.holding(slot, owner, Arc::clone(node), Phase::Assumed);
             return Standing::Assumed(Box::new(held));
         }
+        if let Err(reason) = self.admission(slot) {
+            return Standing::Refused(reason);
+        }
         match self.requirement(pod) {
             Ok(requirement) => Standing::Waiting(Box::new(requirement)),
             Err(reason) => Standing::Refused(reason),
@@ -190,7 +195,7 @@ impl World {
     pub(super) fn job(&self, slot: Slot, id: JobId, requirement: Arc<Requirement>) -> Job {
         let pod = &self.pods.get(slot).pod;
         let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
-        Job { priority: pod.priority, ..job }
+        Job { priority: pod.priority, queue: self.queue_of(slot), ..job }
     }
 
     /// The job of a pod that runs.
@@ -212,7 +217,7 @@ impl World {
         self.intern(requirement)
     }
 
-    fn namespace_labels(&self, pod: &Pod) -> Option<&crate::object::Labels> {
+    pub(super) fn namespace_labels(&self, pod: &Pod) -> Option<&crate::object::Labels> {
         self.namespaces.get(&pod.meta.namespace).map(|namespace| &namespace.meta.labels)
     }
 

@@ -13,10 +13,11 @@ use crate::translate::NotYet;
 /// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
 const LAST_AHEAD: u64 = 1 << 40;
 
-/// Events in the order in which they must be told: what frees, nodes, what holds, what waits.
+/// Events in the order in which they must be told: what frees, queues, nodes, what holds, what waits.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) freed: Vec<Event>,
+    pub(super) queues: Vec<Event>,
     pub(super) nodes: Vec<Event>,
     pub(super) held: Vec<Event>,
     pub(super) waiting: Vec<Event>,
@@ -28,6 +29,7 @@ impl World {
     /// Compares what is marked with what was told, and tells the difference.
     pub(super) fn settle(&mut self) -> Vec<Event> {
         let mut events = Events { freed: std::mem::take(&mut self.farewell), ..Events::default() };
+        self.settle_queues(&mut events);
         for name in std::mem::take(&mut self.dirty.nodes) {
             self.settle_node(&name, &mut events);
         }
@@ -40,13 +42,15 @@ impl World {
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut events);
         }
-        let Events { freed, nodes, held, waiting, .. } = events;
-        freed.into_iter().chain(nodes).chain(held).chain(waiting).collect()
+        let Events { freed, queues, nodes, held, waiting, .. } = events;
+        let order = [queues, nodes, held, waiting];
+        freed.into_iter().chain(order.into_iter().flatten()).collect()
     }
 
     /// Where everything stands when the first lists are complete; the engine learns it by the snapshot.
     pub(super) fn open(&mut self) {
         let unheard = || Events { unheard: true, ..Events::default() };
+        self.settle_queues(&mut unheard());
         self.place_all_nodes();
         for name in std::mem::take(&mut self.dirty.nodes) {
             self.settle_node(&name, &mut unheard());
@@ -110,8 +114,10 @@ impl World {
             Told::Assumed { node, .. } | Told::Running { node, .. } => **node == *entry.pod.node,
             _ => false,
         };
-        if entry.is_in_job && bound && !is_decided {
-            // It went elsewhere than the engine decided for its gang: from here on it runs by itself.
+        let is_astray = entry.is_in_job && !is_decided;
+        if bound && (is_astray || self.counts_elsewhere(slot)) {
+            // It went elsewhere than the engine decided for its gang, or came into another queue: from here on
+            // it runs by itself.
             self.tell_end(slot, events);
             self.retell(slot, Told::Nothing);
             self.set_own_job(slot, false);
@@ -158,6 +164,7 @@ impl World {
 
     /// Takes back whatever was told.
     pub(super) fn tell_end(&mut self, slot: Slot, events: &mut Events) {
+        self.stop_counting(slot);
         let entry = self.pods.get(slot);
         let id = || entry.id.expect("what waits or runs has a name");
         match &entry.told {
@@ -183,10 +190,12 @@ impl World {
         let entry = self.pods.get(slot);
         let priority = entry.pod.priority;
         let id = entry.id.expect("what waits has a name").job;
-        let told = Told::Waiting { requirement: Arc::clone(&requirement), priority };
+        let queue = self.queue_of(slot);
+        let told =
+            Told::Waiting { requirement: Arc::clone(&requirement), priority, queue: queue.clone() };
         match &entry.told {
-            Told::Waiting { requirement: known, priority: same } => {
-                if *known == requirement && *same == priority {
+            Told::Waiting { requirement: known, priority: same, queue: its_queue } => {
+                if *known == requirement && *same == priority && *its_queue == queue {
                     return;
                 }
                 let job = self.job(slot, id, requirement);
@@ -245,11 +254,12 @@ impl World {
                 events.held.push(counts_changed(&holding))
             }
             Some(_) => events.held.push(Event::HeldChanged(Box::new(holding))),
-            None if events.unheard => {}
+            None if events.unheard => self.count_job(slot),
             None => {
                 self.tell_end(slot, events);
                 let start_ms = self.pods.get(slot).pod.meta.created_ms;
                 let job = Box::new(self.running_job(slot, id.job, start_ms));
+                self.count_job(slot);
                 events.held.push(Event::Adopted { job, holdings: vec![holding] });
             }
         }

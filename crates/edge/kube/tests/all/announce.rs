@@ -12,6 +12,7 @@ use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Clock, Leadership, Permit};
 use dovetail_kube::schedule::Options;
 use dovetail_kube::status::Waiting;
+use dovetail_kube::world::{self, Patience};
 use dovetail_model::PendingReason;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
@@ -127,6 +128,7 @@ impl Play {
     fn take(&mut self, write: &Write) -> Written {
         match write {
             Write::Event(note, _) => self.written.push((**note).clone()),
+            Write::Status(_) => panic!("this book is of pods"),
             Write::Condition(condition) => {
                 let uid: u32 = condition.pod.uid.parse().unwrap();
                 let version = self.versions.entry(uid).or_insert_with(|| "0".to_owned());
@@ -321,6 +323,39 @@ async fn nothing_is_said_of_another_pod_of_the_name_nor_of_one_that_has_a_node_b
     let says = |name: &str| condition(&api.get("pods", "default", name).expect("a pod"));
     assert_eq!(says("placed").map(|[status, ..]| status).as_deref(), Some("True"));
     assert_ne!(says("replaced").map(|[_, reason, _]| reason).as_deref(), Some("Unschedulable"));
+}
+
+/// A gang of two of which one pod is there: the one that is says for how many it waits, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_waits_for_the_others_of_its_gang_says_so() {
+    let api = fake_cluster(1, 0);
+    let client = Client::try_from(config(&api)).expect("a client");
+    let member = |name: &str| {
+        let mut member = pod(name, 4);
+        member["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+        member["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+        member
+    };
+    api.create("pods", "default", &member("a")).expect("a new pod");
+    let patience = Patience { quiet_ms: 50, ..Patience::default() };
+    let world = world::Settings { patience, ..world::Settings::default() };
+    let scheduler = Running::start(config(&api), Options { world, ..Options::default() });
+    let text = "gang default/train has 1 of the 2 pods that start together";
+    let says = |name: &str| condition(&api.get("pods", "default", name).expect("a pod"));
+    let waits = Some(["False", "WaitingForMembers", text].map(str::to_owned));
+    until(&api, || says("a") == waits).await;
+    assert!(!autoscalers_act(&api.get("pods", "default", "a").expect("a pod")));
+    api.create("pods", "default", &member("b")).expect("a new pod");
+    until(&api, || api.bound().len() == 2).await;
+    let all_written = async { while events(&client, "default").await.len() < 3 {} };
+    tokio::time::timeout(PATIENCE, all_written).await.expect("events in time");
+    scheduler.stop().await;
+    let expected = expected(&[
+        ["a", "Scheduled", "Successfully assigned default/a to n0"],
+        ["a", "WaitingForMembers", text],
+        ["b", "Scheduled", "Successfully assigned default/b to n0"],
+    ]);
+    assert_eq!(events(&client, "default").await, expected);
 }
 
 struct Nobody(Clock);

@@ -137,7 +137,7 @@ pub(crate) fn member(gpus: usize, min: usize, max: usize) -> Value {
 }
 
 /// A member of the native group `train`.
-fn native(gpus: usize) -> Value {
+pub(crate) fn native(gpus: usize) -> Value {
     let mut pod = pod(gpus);
     pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
     pod

@@ -28,13 +28,15 @@ impl Choices {
 
 const NAMESPACES: [&str; 2] = ["blue", "red"];
 const NODES: [&str; 4] = ["n0", "n1", "n2", "n3"];
+const QUEUES: [&str; 3] = ["default", "q0", "q1"];
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOST: &str = "kubernetes.io/hostname";
 
 /// One thing that happens on the server.
 pub(crate) fn happen(server: &mut Server, choose: &mut Choices) {
-    match choose.below(33) {
-        27.. => create_gang(server, choose),
+    match choose.below(41) {
+        33.. => queue(server, choose),
+        27..33 => create_gang(server, choose),
         24 | 25 => pod_group(server, choose),
         26 if choose.once_in(2) => delete(server, choose, Kind::PodGroup),
         0..8 => create_pod(server, choose),
@@ -52,7 +54,8 @@ pub(crate) fn happen(server: &mut Server, choose: &mut Choices) {
             delete(server, choose, kind);
         }
         21 => {
-            let labels = if choose.once_in(2) { json!({"team": "x"}) } else { json!({}) };
+            let mut labels = if choose.once_in(2) { json!({"team": "x"}) } else { json!({}) };
+            label_with_queue(&mut labels, choose, 3);
             let name = *choose.of(&NAMESPACES);
             server.apply(Kind::Namespace, "", name, json!({"metadata": {"labels": labels}}));
         }
@@ -63,6 +66,47 @@ pub(crate) fn happen(server: &mut Server, choose: &mut Choices) {
             let kind = *choose.of(&kinds);
             delete(server, choose, kind);
         }
+    }
+}
+
+/// Queues in every state, and labels that name one of them or another.
+fn queue(server: &mut Server, choose: &mut Choices) {
+    match choose.below(6) {
+        0 => return delete(server, choose, Kind::Queue),
+        1 | 2 => {
+            let kind = *choose.of(&[Kind::Pod, Kind::Pod, Kind::PodGroup]);
+            let keys = server.keys(kind);
+            if let Some(key) = keys.get(choose.below(keys.len().max(1))) {
+                let queue = *choose.of(&QUEUES);
+                server.change(key, |object| {
+                    object["metadata"]["labels"]["dovetail.dev/queue"] = json!(queue);
+                });
+            }
+            return;
+        }
+        _ => {}
+    }
+    let mut spec = json!({"weight": 1 + choose.below(3),
+        "guaranteed": {"cpu": choose.of(&["2", "6", "20"])}});
+    match choose.below(5) {
+        0 => {}
+        1 => spec["namespaceSelector"] = json!({"matchLabels": {"team": "x"}}),
+        _ => spec["namespaceSelector"] = json!({}),
+    }
+    match choose.below(5) {
+        0 => spec["parent"] = json!(choose.of(&QUEUES)),
+        1 => spec["borrowing"] = json!("WhenFree"),
+        2 => spec["limit"] = json!({"nvidia.com/gpu": choose.below(4)}),
+        _ => {}
+    }
+    let name = *choose.of(&QUEUES);
+    server.apply(Kind::Queue, "", name, json!({"spec": spec}));
+}
+
+/// Names a queue once in so many times.
+fn label_with_queue(labels: &mut Value, choose: &mut Choices, times: usize) {
+    if choose.once_in(times) {
+        labels["dovetail.dev/queue"] = json!(choose.of(&QUEUES));
     }
 }
 
@@ -144,7 +188,8 @@ fn create_pod(server: &mut Server, choose: &mut Choices) {
     if choose.once_in(6) {
         spec["nodeName"] = json!(choose.of(&NODES));
     }
-    let labels = json!({"app": choose.of(&["web", "db", "cache"])});
+    let mut labels = json!({"app": choose.of(&["web", "db", "cache"])});
+    label_with_queue(&mut labels, choose, 2);
     let mut body =
         json!({"metadata": {"labels": labels}, "spec": spec, "status": {"phase": "Pending"}});
     if choose.once_in(2) {

@@ -18,6 +18,8 @@ mod levels;
 mod lists;
 mod memory;
 mod objects;
+mod queue_objects;
+mod queues;
 mod rights;
 mod schedule;
 mod server;

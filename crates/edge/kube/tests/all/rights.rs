@@ -16,11 +16,11 @@ use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
-use kube::api::PostParams;
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-use crate::schedule::{PATIENCE, Running, create_nodes, elected, pod};
+use crate::queue_objects;
+use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
 
@@ -128,6 +128,20 @@ fn asked(log: &Path) -> (BTreeSet<Right>, Vec<String>) {
     (rights, refused)
 }
 
+/// A queue, and a group for each pod.
+fn queue_and_group(control_plane: &ControlPlane) {
+    queue_objects::install(control_plane);
+    let group = |name: &str| {
+        json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}})
+    };
+    let queue = queue_objects::queue("team", json!({}));
+    for object in [queue, group("placed"), group("waits")] {
+        queue_objects::create(control_plane, &object);
+    }
+}
+
 /// A bind of a pod that has a node: the binder looks what became of it.
 async fn bind_again(config: &Config, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
@@ -186,18 +200,22 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     apply_manifests(&control_plane);
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 1).await;
+    queue_and_group(&control_plane);
     let pods = Api::<Pod>::default_namespaced(client.clone());
     for (name, gpus) in [("placed", 8), ("waits", 9)] {
-        let pod = serde_json::from_value(pod(name, gpus)).expect("a pod");
-        pods.create(&PostParams::default(), &pod).await.expect("a new pod");
+        queue_objects::create(&control_plane, &queue_objects::member(name, gpus, name));
     }
     let config = control_plane.config_of(ACCOUNT).await.expect("a kubeconfig");
     let mut options = Options { dry_run: false, ..elected("one") };
     let lease = LeaseName { namespace: "dovetail".to_owned(), name: "dovetail".to_owned() };
     options.election.as_mut().expect("an election").lease = lease;
     let scheduler = Running::start(config.clone(), options);
-    let written =
-        ["{what=\"condition\",outcome=\"written\"} 1", "{what=\"event\",outcome=\"written\"} 2"];
+    let written = [
+        "{what=\"condition\",outcome=\"written\"} 1",
+        "{what=\"event\",outcome=\"written\"} 2",
+        "{what=\"group_status\",outcome=\"written\"} 2",
+        "{what=\"queue_status\",outcome=\"written\"} 1",
+    ];
     let waiting = async {
         while !written.iter().all(|count| scheduler.metrics.text().contains(count)) {
             tokio::task::yield_now().await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use dovetail_kube::status::{Waiting, waiting};
 use dovetail_kube::translate::Rules;
 use dovetail_model::{
-    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node, NodeName,
-    Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot,
+    Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node,
+    NodeName, Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::{Engine, EngineConfig};
 
@@ -102,17 +102,25 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     assert!(autoscalers_act(&now), "what is held is not ending");
 
     let mut cluster = Cluster::of(&["a"]);
-    let limited = Queue {
-        name: String::new(),
-        parent: None,
-        guaranteed_gpu_milli: 0,
-        weight: 1,
-        limit_gpu_milli: Some(1_000),
-    };
+    let limited = Queue { limit: Bounds::gpus(Some(1_000)), ..Queue::named("") };
     cluster.engine.step(Event::QueueChanged(limited), 0).unwrap();
     let over = cluster.submit(1, 1, 2).unwrap();
     assert_eq!(over.word(), "WaitingForQuota");
+    let numbers =
+        "queue default is limited to 1 nvidia.com/gpu: it holds 0, and 2 more would be needed";
+    assert_eq!(over.message, numbers);
     assert!(!autoscalers_act(&over));
+    let behind = cluster.submit(2, 1, 2).unwrap();
+    assert_eq!(
+        behind.message,
+        "others that ask for the same go first; queue default holds 0 nvidia.com/gpu, 0.0% of the cluster"
+    );
+    assert!(!autoscalers_act(&behind));
+    for reason in [PendingReason::WaitingForReservation, PendingReason::WaitingForMembers] {
+        let nodes = cluster.nodes.clone();
+        let waits = waiting(&mut cluster.engine, JobId(1), reason, &nodes, &Rules::default());
+        assert!(waits.is_some_and(|waits| !autoscalers_act(&waits)), "{reason:?}");
+    }
     cluster.engine.step(Event::Ended { job: JobId(1) }, 0).unwrap();
     let nodes = cluster.nodes.clone();
     let rules = Rules::default();

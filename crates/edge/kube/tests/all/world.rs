@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use dovetail_check::Judge;
 use dovetail_kube::object::Kind;
 use dovetail_kube::world::{Change, Settings, World};
-use dovetail_model::{Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Snapshot};
+use dovetail_model::{
+    Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Queue, QueueName, Snapshot,
+};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 use proptest::prelude::*;
@@ -116,6 +118,9 @@ struct Comparable {
     nodes: BTreeMap<NodeName, dovetail_model::Node>,
     jobs: BTreeMap<String, Job>,
     holdings: BTreeMap<String, Holding>,
+    queues: BTreeMap<QueueName, Queue>,
+    /// The queue that each pod that holds something is counted for.
+    counted: BTreeMap<String, QueueName>,
 }
 
 impl Comparable {
@@ -129,13 +134,17 @@ impl Comparable {
             job.id = JobId(0);
             assert!(jobs.insert(job.name.clone(), job).is_none(), "two jobs of one name");
         }
-        let mut holdings = BTreeMap::new();
+        let queue_of: BTreeMap<JobId, &QueueName> =
+            snapshot.jobs.iter().map(|job| (job.id, &job.queue)).collect();
+        let (mut holdings, mut counted) = (BTreeMap::new(), BTreeMap::new());
         for holding in &snapshot.holdings {
             let mut holding = holding.clone();
             let holder = match &holding.owner {
                 Owner::Pod(pod) => {
                     let meta = &world.pod_of(*pod).expect("a pod that holds something").meta;
-                    format!("{}/{}", meta.namespace, meta.name)
+                    let name = format!("{}/{}", meta.namespace, meta.name);
+                    counted.insert(name.clone(), queue_of[&pod.job].clone());
+                    name
                 }
                 Owner::Foreign(name) => format!("foreign {name}"),
                 Owner::Reservation => "reservation".to_owned(),
@@ -147,7 +156,8 @@ impl Comparable {
             assert!(holdings.insert(holder, holding).is_none(), "one holder holds twice");
         }
         let nodes = snapshot.nodes.iter().map(|node| (node.name.clone(), node.clone())).collect();
-        Self { nodes, jobs, holdings }
+        let queues = snapshot.queues.iter().map(|q| (q.name.clone(), q.clone())).collect();
+        Self { nodes, jobs, holdings, queues, counted }
     }
 }
 
@@ -167,6 +177,8 @@ impl Comparable {
         same(&self.nodes, &other.nodes, whose);
         same(&self.jobs, &other.jobs, whose);
         same(&self.holdings, &other.holdings, whose);
+        same(&self.queues, &other.queues, whose);
+        same(&self.counted, &other.counted, whose);
     }
 }
 
@@ -180,6 +192,8 @@ struct Seen {
     foreign: usize,
     /// Gangs of two or more pods, started at once.
     gangs: usize,
+    /// Pods that run in a queue other than the default one.
+    in_queues: usize,
 }
 
 fn follow(seed: u64, steps: usize) -> Seen {
@@ -252,6 +266,7 @@ fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
         running,
         gangs: scheduler.gangs,
         foreign: followed.holdings.len() - running,
+        in_queues: anew.counted.values().filter(|queue| !queue.is_empty()).count(),
     }
 }
 
@@ -270,7 +285,7 @@ proptest! {
 #[test]
 fn the_histories_contain_what_they_are_for() {
     let mut all = Seen::default();
-    for seed in 0..60 {
+    for seed in 0..240 {
         let seen = follow(seed, 200);
         all.binds += seen.binds;
         all.waiting += seen.waiting;
@@ -278,8 +293,10 @@ fn the_histories_contain_what_they_are_for() {
         all.running += seen.running;
         all.foreign += seen.foreign;
         all.gangs += seen.gangs;
+        all.in_queues += seen.in_queues;
     }
-    let each = [all.binds, all.waiting, all.refused, all.running, all.foreign, all.gangs];
+    let each =
+        [all.binds, all.waiting, all.refused, all.running, all.foreign, all.gangs, all.in_queues];
     let least = each.into_iter().min();
     assert!(least >= Some(30), "{all:?}");
 }

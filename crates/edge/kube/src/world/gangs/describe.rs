@@ -77,7 +77,8 @@ impl World {
         let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());
         let topology = TopologyRequest { required, ..terms.topology.clone() };
         let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
-        Ok((Job { priority, pod_sets, topology, ..job }, seats))
+        let queue = roll.wishing.first().map(|slot| self.queue_of(*slot)).unwrap_or_default();
+        Ok((Job { priority, queue, pod_sets, topology, ..job }, seats))
     }
 
     fn seats(&mut self, name: &GangName, terms: &Terms, roll: &Roll) -> Seats {
@@ -221,7 +222,8 @@ impl World {
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
         let priority = first.map_or(0, |entry| entry.pod.priority);
         let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
-        Job { priority, pod_sets, start_ms: Some(start_ms), ..job }
+        let queue = self.queues.counted_for(id).to_owned();
+        Job { priority, queue, pod_sets, start_ms: Some(start_ms), ..job }
     }
 }
 

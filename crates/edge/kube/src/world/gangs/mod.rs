@@ -8,6 +8,7 @@
 
 mod describe;
 mod kept;
+mod look;
 mod recognise;
 mod roll;
 mod short;
@@ -21,9 +22,10 @@ use dovetail_model::{Event, Job, JobId};
 
 use super::World;
 use super::pods::Slot;
-use crate::object::{Kind, PodGroup, Workload, WorkloadKind};
+use crate::object::{Kind, Labels, PodGroup, Workload, WorkloadKind};
 use crate::translate::gang::{GangName, Source, gang_of};
 use kept::Kept;
+pub use look::{GangLook, MemberLook};
 use short::Shortness;
 pub use short::Unwinding;
 
@@ -60,6 +62,8 @@ struct Gang {
     kept: Vec<Kept>,
     /// When it is to be looked at again.
     due_ms: Option<u64>,
+    /// Whether it was told that it has its size.
+    is_told_of_size: bool,
 }
 
 /// Objects by namespace and name.
@@ -92,6 +96,12 @@ impl Gangs {
     /// The object of a gang.
     pub(super) fn group(&self, kind: Kind, namespace: &str, name: &str) -> Option<&PodGroup> {
         self.groups.get(&key(kind, namespace, name)?)
+    }
+
+    /// Labels of the object of a gang: its group, or the workload whose pods it has.
+    pub(super) fn labels(&self, name: &GangName) -> Option<&Labels> {
+        let group = self.groups.get(name).map(|group| &group.meta.labels);
+        group.or_else(|| Some(&self.workload_of(name)?.meta.labels))
     }
 
     /// All objects of a kind.
@@ -157,6 +167,19 @@ impl World {
         std::mem::take(&mut self.gangs.unwinding)
     }
 
+    /// The native group whose pods a job is about, if it is one's.
+    pub fn group_of_job(&self, job: JobId) -> Option<&PodGroup> {
+        let slot = self.slots_of(job).next()?;
+        let gang = self.pods.get(slot).gang.as_ref();
+        let gang = gang.filter(|gang| gang.source == Source::Native)?;
+        self.gangs.groups.get(&**gang)
+    }
+
+    /// A native group of pods.
+    pub fn native_group(&self, namespace: &str, name: &str) -> Option<&PodGroup> {
+        self.gangs.group(Kind::PodGroup, namespace, name)
+    }
+
     /// Notes the gang of a pod that is new or different.
     pub(super) fn join_gang(&mut self, slot: Slot) {
         let entry = self.pods.get(slot);
@@ -209,20 +232,25 @@ impl World {
     /// A gang's object is there or different.
     pub(super) fn put_group(&mut self, kind: Kind, group: PodGroup) {
         let Some(name) = key(kind, &group.meta.namespace, &group.meta.name) else { return };
-        self.mark_gang(&name);
-        self.gangs.groups.insert(name, group);
+        let labels = group.meta.labels.clone();
+        let before = self.gangs.groups.insert(name.clone(), group);
+        let may_name_a_queue = before.is_none_or(|before| before.meta.labels != labels);
+        self.mark_gang(&name, may_name_a_queue);
     }
 
     /// A gang's object is gone.
     pub(super) fn remove_group(&mut self, kind: Kind, namespace: &str, name: &str) {
         let Some(name) = key(kind, namespace, name) else { return };
-        self.mark_gang(&name);
+        self.mark_gang(&name, true);
         self.gangs.groups.remove(&name);
     }
 
-    fn mark_gang(&mut self, name: &GangName) {
-        let known = self.gangs.by_name.get_key_value(name);
-        self.dirty.gangs.extend(known.map(|(name, _)| Arc::clone(name)));
+    fn mark_gang(&mut self, name: &GangName, with_pods: bool) {
+        let Some((name, gang)) = self.gangs.by_name.get_key_value(name) else { return };
+        self.dirty.gangs.insert(Arc::clone(name));
+        if with_pods {
+            self.dirty.pods.extend(gang.members.values());
+        }
     }
 }
 

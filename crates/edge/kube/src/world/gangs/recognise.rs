@@ -26,12 +26,16 @@ impl World {
         }
     }
 
-    /// Makes pods that run members of the first one's job; those that need the same are a set.
+    /// Makes pods that run members of the first one's job, as far as they are in its queue; those that need the
+    /// same are a set.
     fn join_in_one_job(&mut self, members: &[Slot]) {
         let [first, _, ..] = members else { return };
         let Some(job) = self.pods.get(*first).id.map(|id| id.job) else { return };
+        let queue = self.queue_of(*first);
+        let together = members.iter().filter(|slot| self.queue_of(**slot) == queue);
+        let together: Vec<Slot> = together.copied().collect();
         let mut sets: Vec<(Arc<Requirement>, u32)> = Vec::new();
-        for slot in members {
+        for slot in &together {
             let requirement = self.would_need(*slot);
             let known = sets.iter().position(|(known, _)| Arc::ptr_eq(known, &requirement));
             let set = known.unwrap_or_else(|| {
@@ -43,6 +47,9 @@ impl World {
             }
             let ordinal = sets[set].1;
             sets[set].1 += 1;
+            if slot != first {
+                self.stop_counting(*slot);
+            }
             self.set_id(*slot, Some(PodId { job, pod_set: set as u16, ordinal }), true);
         }
     }

@@ -7,7 +7,7 @@ use dovetail_model::{Event, Job, JobId, PodId};
 use super::describe::Seats;
 use super::roll::{Lack, Roll};
 use crate::translate::NotYet;
-use crate::translate::gang::{Described, GangName, Terms, terms};
+use crate::translate::gang::{Described, GangName, Source, Terms, terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::report::Report;
@@ -74,6 +74,7 @@ impl World {
                 self.set_aside(slot, Some(full), events);
             }
         }
+        self.say_that_it_is_scheduled(name, terms, &roll);
         let lack = self.lack(name, terms, roll.settled());
         let short_due_ms = self.note_shortness(name, terms, &roll, &lack);
         let is_loss = self.is_loss(name, terms, &lack);
@@ -226,6 +227,19 @@ impl World {
         let job = known.filter(|job| !runs(*job)).unwrap_or_else(|| self.new_job(ahead));
         self.gangs.get_mut(name).job = Some((job, ahead));
         job
+    }
+
+    /// Says once of a native group that it has its size, as the watch shows it.
+    fn say_that_it_is_scheduled(&mut self, name: &GangName, terms: &Terms, roll: &Roll) {
+        let group = self.gangs.groups.get(name).filter(|_| name.source == Source::Native);
+        let is_said = group.is_none_or(|group| group.initially_scheduled["status"] == "True");
+        if is_said || roll.seen.len() + roll.succeeded.len() < terms.min.max(1) as usize {
+            return;
+        }
+        if !std::mem::replace(&mut self.gangs.get_mut(name).is_told_of_size, true) {
+            let (namespace, name) = (name.namespace.to_string(), name.name.to_string());
+            self.reports.push(Report::GroupHasItsSize { namespace, name });
+        }
     }
 
     /// Says once of a member that it waits for others.

@@ -77,6 +77,11 @@ impl World {
         };
         let gangs = self.gangs.by_name.range::<GangName, _>(&first..);
         let gangs = gangs.map(|(gang, _)| gang).take_while(|gang| is_of_it(gang));
-        self.dirty.gangs.extend(gangs.map(Arc::clone));
+        let gangs: Vec<Arc<GangName>> = gangs.map(Arc::clone).collect();
+        for gang in &gangs {
+            // A label of the workload may name their queue.
+            self.dirty.pods.extend(self.gangs.get_mut(gang).members.values());
+        }
+        self.dirty.gangs.extend(gangs);
     }
 }

@@ -1,0 +1,131 @@
+//! A gang as `dovetail why` shows it: its pods, and what each is up to.
+
+use std::collections::BTreeMap;
+
+use dovetail_kube::world::{GangLook, MemberLook, World};
+use dovetail_model::JobId;
+use serde::Serialize;
+
+use crate::output::table::{table, wrapped};
+
+/// Pods shown one by one; of more, the first.
+const SHOWN: usize = 16;
+
+/// A gang.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct GangLine {
+    /// Its name.
+    pub(super) name: String,
+    /// Fewest pods that start together; null if its settings cannot hold.
+    pub(super) min: Option<u32>,
+    /// Its pods that are not over.
+    pub(super) members: Vec<MemberLine>,
+    /// Of a gang that waits: its pods that would find room now, one after the other.
+    pub(super) fitting_pods: Option<usize>,
+    #[serde(skip)]
+    pub(super) job: Option<JobId>,
+}
+
+/// One of its pods.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MemberLine {
+    /// Namespace and name.
+    pub(super) pod: String,
+    /// `placed`, `fits`, `waits` or `left_untouched`.
+    pub(super) state: &'static str,
+    /// The node it is on, or would get now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    /// Why it is left untouched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<String>,
+}
+
+impl GangLine {
+    /// A gang; the job of those of its pods that wait, or that have just been decided about, comes with it.
+    pub(super) fn of(look: &GangLook<'_>, world: &World) -> Self {
+        let job = |member: &&MemberLook<'_>| {
+            let meta = &member.pod.meta;
+            world.job_of(&meta.namespace, &meta.name)
+        };
+        let unbound = || look.members.iter().filter(|member| member.pod.node.is_empty());
+        Self {
+            name: look.name.to_string(),
+            min: look.terms.as_ref().ok().map(|terms| terms.min),
+            members: look.members.iter().map(MemberLine::of).collect(),
+            fitting_pods: None,
+            job: unbound().find_map(|member| job(&member)),
+        }
+    }
+
+    /// How many of its pods are in a state.
+    pub(super) fn count(&self, state: &str) -> usize {
+        self.members.iter().filter(|member| member.state == state).count()
+    }
+
+    /// What there is to say of a gang about which nothing is to be decided.
+    pub(super) fn without_job(&self) -> (&'static str, String) {
+        let (all, placed) = (self.members.len(), self.count("placed"));
+        if placed == all {
+            return ("placed", format!("all {all} pods of {} have a node", self.name));
+        }
+        if let Some(message) = self.members.iter().find_map(|member| member.message.clone()) {
+            return ("left_untouched", message);
+        }
+        let present = placed + self.count("waits") + self.count("fits");
+        let min = self.min.unwrap_or_default();
+        let text = format!("{} has {present} of the {min} pods that start together", self.name);
+        ("waits", text)
+    }
+
+    /// Where its pods would go, by node.
+    pub(super) fn nodes(&self) -> String {
+        let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
+        let fitting = self.members.iter().filter(|member| member.state == "fits");
+        for node in fitting.filter_map(|member| member.node.as_deref()) {
+            *nodes.entry(node).or_default() += 1;
+        }
+        let each = nodes.iter().map(|(node, pods)| format!("{node} ({pods})"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Its pods as a table.
+    pub(super) fn text(&self) -> String {
+        let min = self.min.map_or_else(|| "-".to_owned(), |min| min.to_string());
+        let mut text = format!("{}, at least {min} pods together\n", self.name);
+        if let Some(fitting) = self.fitting_pods {
+            let waiting = self.count("waits");
+            text += &wrapped(
+                &format!("{fitting} of its {waiting} waiting pods would find room now"),
+                0,
+            );
+        }
+        let row = |member: &MemberLine| {
+            let node = member.node.clone().unwrap_or_else(|| "-".to_owned());
+            vec![member.pod.clone(), member.state.replace('_', " "), node]
+        };
+        let rows = self.members.iter().take(SHOWN).map(row).collect();
+        text += &format!("\n{}", table(&["pod", "state", "node"], rows));
+        if self.members.len() > SHOWN {
+            text += &format!("and {} more\n", self.members.len() - SHOWN);
+        }
+        text
+    }
+}
+
+impl MemberLine {
+    fn of(member: &MemberLook<'_>) -> Self {
+        let state = match (member.refused, member.node) {
+            (Some(_), _) => "left_untouched",
+            (None, None) => "waits",
+            (None, Some(_)) if member.pod.node.is_empty() => "fits",
+            (None, Some(_)) => "placed",
+        };
+        Self {
+            pod: format!("{}/{}", member.pod.meta.namespace, member.pod.meta.name),
+            state,
+            node: member.node.map(str::to_owned),
+            message: member.refused.map(ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The tree of queues: what is wrong with it, and each queue in the words of the engine.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::Bounds;
+use thiserror::Error;
+
+use super::amounts::{bounds, resource, written};
+use super::{DEFAULT_QUEUE, engine_name};
+use crate::object::Queue;
+use crate::translate::Rules;
+
+/// Why a queue takes no pods. What its pods hold already counts as ever.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// The queue above it is not there.
+    #[error("its parent {parent} does not exist: create it, or name another in spec.parent")]
+    ParentMissing {
+        /// The parent.
+        parent: String,
+    },
+    /// It is above itself.
+    #[error("its parents form a circle ({circle}): take spec.parent from one of them")]
+    Circle {
+        /// The names on the way from the queue back to the first one that comes again.
+        circle: String,
+    },
+    /// More is promised below it than it has.
+    #[error(
+        "the queues below it are guaranteed {sum} {resource} together, and it is guaranteed {most}: \
+         raise its own or lower theirs"
+    )]
+    PromisesTooMuch {
+        /// Of what.
+        resource: String,
+        /// What is guaranteed below it.
+        sum: String,
+        /// What it is guaranteed itself.
+        most: String,
+    },
+    /// Something is wrong with a queue above it.
+    #[error("queue {above} above it is not ready: {problem}")]
+    Above {
+        /// The queue above.
+        above: String,
+        /// What is wrong with that.
+        problem: Box<Problem>,
+    },
+}
+
+impl Problem {
+    /// The reason of the condition `Ready`, in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::ParentMissing { .. } => "ParentMissing",
+            Self::Circle { .. } => "CircleOfParents",
+            Self::PromisesTooMuch { .. } => "GuaranteesAboveParent",
+            Self::Above { .. } => "QueueAboveNotReady",
+        }
+    }
+}
+
+/// A queue in the words of the engine.
+pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
+    let parent = (!queue.parent.is_empty()).then(|| engine_name(&queue.parent));
+    dovetail_model::Queue {
+        name: engine_name(&queue.meta.name),
+        parent,
+        guaranteed: bounds(&queue.guaranteed, rules),
+        borrows: queue.borrows,
+        weight: queue.weight,
+        limit: bounds(&queue.limit, rules),
+    }
+}
+
+/// The queues with which something is wrong.
+pub fn problems(queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> BTreeMap<Box<str>, Problem> {
+    let own = |name: &str| own_problem(name, queues, rules);
+    let mut found = BTreeMap::new();
+    for name in queues.keys() {
+        let above = || {
+            let mut above = way_up(name, queues).into_iter().skip(1);
+            above.find_map(|above| {
+                let problem = Box::new(own(above)?);
+                Some(Problem::Above { above: above.to_owned(), problem })
+            })
+        };
+        found.extend(own(name).or_else(above).map(|problem| (name.clone(), problem)));
+    }
+    found
+}
+
+fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> Option<Problem> {
+    let queue = queues.get(name)?;
+    let way = way_up(name, queues);
+    let last = way.last().and_then(|last| queues.get(*last))?;
+    let closes = way.iter().position(|above| **above == *last.parent);
+    if closes == Some(0) {
+        let circle = [way.join(" → "), name.to_owned()].join(" → ");
+        return Some(Problem::Circle { circle });
+    }
+    let parent = &queue.parent;
+    let is_there = |name: &str| name == DEFAULT_QUEUE || queues.contains_key(name);
+    if !parent.is_empty() && !is_there(parent) {
+        return Some(Problem::ParentMissing { parent: parent.to_string() });
+    }
+    promises_too_much(queue, queues, rules)
+}
+
+/// The first resource of which more is guaranteed below a queue than the queue itself is guaranteed.
+fn promises_too_much(
+    queue: &Queue,
+    queues: &BTreeMap<Box<str>, Queue>,
+    rules: &Rules,
+) -> Option<Problem> {
+    let below = queues.values().filter(|below| below.parent == queue.meta.name);
+    let below: Vec<Bounds> = below.map(|below| bounds(&below.guaranteed, rules)).collect();
+    bounds(&queue.guaranteed, rules).iter().find_map(|(axis, most)| {
+        let amounts = below.iter().filter_map(|bounds| bounds.get(&axis));
+        let sum = amounts.fold(0_i64, i64::saturating_add);
+        (sum > most).then(|| Problem::PromisesTooMuch {
+            resource: resource(&axis, rules).to_owned(),
+            sum: written(&axis, sum),
+            most: written(&axis, most),
+        })
+    })
+}
+
+/// A queue and those above it, up to the first that comes again.
+fn way_up<'a>(name: &'a str, queues: &'a BTreeMap<Box<str>, Queue>) -> Vec<&'a str> {
+    let mut way = vec![name];
+    let mut next = queues.get(name);
+    while let Some(queue) = next.filter(|queue| !way.contains(&&*queue.parent)) {
+        next = queues.get(&queue.parent);
+        if next.is_some() {
+            way.push(&queue.parent);
+        }
+    }
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(queues: &[(&str, Value)]) -> BTreeMap<String, String> {
+        let queues = queues.iter().map(|(name, spec)| {
+            let object = json!({"metadata": {"name": name}, "spec": spec});
+            (Box::from(*name), serde_json::from_value(object).unwrap())
+        });
+        let found = problems(&queues.collect(), &Rules::default());
+        found.into_iter().map(|(name, problem)| (name.into(), problem.to_string())).collect()
+    }
+
+    fn expected(problems: &[(&str, &str)]) -> BTreeMap<String, String> {
+        problems.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect()
+    }
+
+    #[test]
+    fn a_tree_without_faults_has_none() {
+        let gpus = |count: &str| json!({"nvidia.com/gpu": count});
+        let found = read(&[
+            ("all", json!({"guaranteed": gpus("8")})),
+            ("one", json!({"parent": "all", "guaranteed": gpus("5"), "limit": gpus("9")})),
+            ("two", json!({"parent": "all", "guaranteed": gpus("3")})),
+            ("below-default", json!({"parent": "default", "guaranteed": gpus("3")})),
+        ]);
+        assert_eq!(found, expected(&[]));
+    }
+
+    #[test]
+    fn what_is_wrong_names_both_sides_and_the_way_out() {
+        let found = read(&[
+            ("a", json!({"parent": "b"})),
+            ("b", json!({"parent": "a"})),
+            ("below-a", json!({"parent": "a"})),
+            ("orphan", json!({"parent": "gone"})),
+            ("poor", json!({"guaranteed": {"cpu": 2, "nvidia.com/gpu": 9}})),
+            ("one", json!({"parent": "poor", "guaranteed": {"cpu": "1500m"}})),
+            ("two", json!({"parent": "poor", "guaranteed": {"cpu": "1"}})),
+        ]);
+        let circle = "its parents form a circle (b → a → b): take spec.parent from one of them";
+        let too_much = "the queues below it are guaranteed 2500m cpu together, and it is guaranteed \
+                        2: raise its own or lower theirs";
+        assert_eq!(
+            found,
+            expected(&[
+                ("a", "its parents form a circle (a → b → a): take spec.parent from one of them"),
+                ("b", circle),
+                (
+                    "below-a",
+                    "queue a above it is not ready: its parents form a circle (a → b → a): take \
+                     spec.parent from one of them"
+                ),
+                (
+                    "orphan",
+                    "its parent gone does not exist: create it, or name another in spec.parent"
+                ),
+                ("poor", too_much),
+                ("one", &format!("queue poor above it is not ready: {too_much}")),
+                ("two", &format!("queue poor above it is not ready: {too_much}")),
+            ])
+        );
+    }
+}

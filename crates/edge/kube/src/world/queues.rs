@@ -1,0 +1,169 @@
+//! Queues: the objects, what the engine was told of them, and for which queue each running job is counted.
+//!
+//! A server without the kind has one queue for all pods, whatever their labels say.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Event, JobId, QueueName};
+
+use super::World;
+use super::pods::Slot;
+use super::standing::Told;
+use super::tell::Events;
+use crate::object::{Kind, Labels, Queue};
+use crate::queues::{DEFAULT_QUEUE, Problem, admit, engine_name, problems, queue, queue_of};
+use crate::translate::NotYet;
+
+/// The queues.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    is_absent: bool,
+    objects: BTreeMap<Box<str>, Queue>,
+    problems: BTreeMap<Box<str>, Problem>,
+    told: BTreeMap<QueueName, dovetail_model::Queue>,
+    is_dirty: bool,
+    /// Queues of the jobs that run, apart from those of the default queue.
+    counted: BTreeMap<JobId, QueueName>,
+}
+
+impl Queues {
+    pub(super) fn get(&self, name: &str) -> Option<&Queue> {
+        self.objects.get(name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.objects.keys().map(|name| &**name)
+    }
+
+    /// As the engine was told them.
+    pub(super) fn told(&self) -> impl Iterator<Item = &dovetail_model::Queue> {
+        self.told.values()
+    }
+
+    /// The queue that the engine counts a running job for.
+    pub(super) fn counted_for(&self, job: JobId) -> &str {
+        self.counted.get(&job).map_or("", |queue| queue)
+    }
+
+    fn count(&mut self, job: JobId, queue: QueueName) {
+        match queue.is_empty() {
+            true => self.counted.remove(&job),
+            false => self.counted.insert(job, queue),
+        };
+    }
+}
+
+impl World {
+    /// The queues by name, each with what is wrong with it.
+    pub fn queues(&self) -> impl Iterator<Item = (&Queue, Option<&Problem>)> {
+        let all = self.queues.objects.iter();
+        all.map(|(name, queue)| (queue, self.queues.problems.get(name)))
+    }
+
+    /// A queue by its name.
+    pub fn queue(&self, name: &str) -> Option<&Queue> {
+        self.queues.get(name)
+    }
+
+    /// Whether the server has the kind of queues.
+    pub fn has_queues(&self) -> bool {
+        !self.queues.is_absent
+    }
+
+    pub(super) fn note_absent(&mut self, kind: Kind) {
+        self.queues.is_absent |= kind == Kind::Queue;
+    }
+
+    pub(super) fn put_queue(&mut self, queue: Queue) {
+        let name = queue.meta.name.clone();
+        let before = self.queues.objects.get(&name);
+        // Its own status says nothing about what it is given.
+        let is_new = before.is_none_or(|before| {
+            let status = before.status.clone();
+            let meta = before.meta.clone();
+            Queue { status, meta, ..queue.clone() } != *before
+        });
+        self.queues.objects.insert(name, queue);
+        self.queues.is_dirty |= is_new;
+    }
+
+    pub(super) fn remove_queue(&mut self, name: &str) {
+        self.queues.is_dirty |= self.queues.objects.remove(name).is_some();
+    }
+
+    /// Tells which queues are different, and looks again at all who wait.
+    pub(super) fn settle_queues(&mut self, events: &mut Events) {
+        if !std::mem::take(&mut self.queues.is_dirty) {
+            return;
+        }
+        let rules = &self.settings.rules;
+        self.queues.problems = problems(&self.queues.objects, rules);
+        let now = self.queues.objects.values().map(|object| queue(object, rules));
+        let now: BTreeMap<QueueName, _> = now.map(|queue| (queue.name.clone(), queue)).collect();
+        let before = std::mem::replace(&mut self.queues.told, now);
+        for (name, queue) in &self.queues.told {
+            if before.get(name) != Some(queue) {
+                events.queues.push(Event::QueueChanged(queue.clone()));
+            }
+        }
+        let gone = before.into_keys().filter(|name| !self.queues.told.contains_key(name));
+        events.queues.extend(gone.map(|name| Event::QueueRemoved { name }));
+        self.mark_unplaced();
+    }
+
+    /// The engine counts the job of a pod for the pod's queue.
+    pub(super) fn count_job(&mut self, slot: Slot) {
+        let Some(id) = self.pods.get(slot).id else { return };
+        self.queues.count(id.job, self.queue_of(slot));
+    }
+
+    /// Whether a pod runs and is in another queue than its job is counted for.
+    pub(super) fn counts_elsewhere(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        let runs = matches!(entry.told, Told::Assumed { .. } | Told::Running { .. });
+        let job = entry.id.filter(|_| runs).map(|id| id.job);
+        job.is_some_and(|job| self.queues.counted_for(job) != self.queue_of(slot))
+    }
+
+    /// What a pod that ran is counted for is forgotten with the last pod of its job.
+    pub(super) fn stop_counting(&mut self, slot: Slot) {
+        let Some(job) = self.pods.get(slot).id.map(|id| id.job) else { return };
+        if !self.queues.counted.contains_key(&job) {
+            return;
+        }
+        let runs = |other: Slot| {
+            let told = &self.pods.get(other).told;
+            other != slot && matches!(told, Told::Assumed { .. } | Told::Running { .. })
+        };
+        if !self.slots_of(job).any(runs) {
+            self.queues.counted.remove(&job);
+        }
+    }
+
+    /// The queue of a pod, by its name in the engine.
+    pub(super) fn queue_of(&self, slot: Slot) -> QueueName {
+        engine_name(self.queue_name(slot))
+    }
+
+    fn queue_name(&self, slot: Slot) -> &str {
+        if self.queues.is_absent {
+            return DEFAULT_QUEUE;
+        }
+        let entry = self.pods.get(slot);
+        let group = entry.gang.as_ref().and_then(|gang| self.gangs.labels(gang));
+        queue_of(&entry.pod.meta.labels, group, self.labels_of_namespace(slot))
+    }
+
+    /// Whether its queue takes a pod.
+    pub(super) fn admission(&self, slot: Slot) -> Result<(), NotYet> {
+        if self.queues.is_absent {
+            return Ok(());
+        }
+        let namespace = (&*self.pods.get(slot).pod.meta.namespace, self.labels_of_namespace(slot));
+        admit(self.queue_name(slot), &self.queues.objects, &self.queues.problems, namespace)
+    }
+
+    fn labels_of_namespace(&self, slot: Slot) -> Option<&Labels> {
+        self.namespace_labels(&self.pods.get(slot).pod)
+    }
+}

@@ -1,0 +1,201 @@
+//! Queues, from objects to binds: the loop of the scheduler without its wires.
+
+use std::collections::BTreeMap;
+
+use dovetail_kube::object::Kind;
+use dovetail_kube::schedule::{News, Scheduler};
+use dovetail_kube::world::{Change, Settings, World};
+use dovetail_model::PendingReason;
+use dovetail_plan::engine::EngineConfig;
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, names, native, node, pod};
+use crate::server::Server;
+
+const LABEL: &str = "dovetail.dev/queue";
+
+/// A pod that names a queue.
+fn in_queue(queue: &str, gpus: usize) -> Value {
+    let mut pod = pod(gpus);
+    pod["metadata"]["labels"] = json!({LABEL: queue});
+    pod
+}
+
+fn set_queue(cluster: &mut Cluster, name: &str, spec: Value) {
+    cluster.server.apply(Kind::Queue, "", name, json!({"spec": spec}));
+}
+
+/// Everything that waits says why.
+fn says(cluster: &mut Cluster) -> BTreeMap<String, String> {
+    let mut said = BTreeMap::new();
+    for news in cluster.scheduler.news() {
+        let News::Waits { pod, job, reason } = news else { continue };
+        let waiting = cluster.scheduler.waiting(job, reason);
+        said.extend(
+            waiting.map(|waiting| (pod.name, format!("{}: {}", waiting.word(), waiting.message))),
+        );
+    }
+    said
+}
+
+#[test]
+fn a_queue_says_who_may_submit_and_tells_the_others_which_rule_keeps_them_out() {
+    let mut cluster = Cluster::of(1);
+    cluster.create("p0", in_queue("team", 1));
+    assert_eq!(cluster.run(), names(&[]));
+    let missing = "pod blue/p0 is left untouched: queue team does not exist: create it, or name another in \
+                   label dovetail.dev/queue";
+    assert_eq!(cluster.reports(), [missing]);
+    set_queue(&mut cluster, "team", json!({}));
+    assert_eq!(cluster.run(), names(&[]));
+    let closed = "pod blue/p0 is left untouched: queue team takes no pods of namespace blue: it has no \
+                  spec.namespaceSelector";
+    assert_eq!(cluster.reports(), [closed]);
+    let selector = json!({"namespaceSelector": {"matchLabels": {"team": "a"}}});
+    set_queue(&mut cluster, "team", selector);
+    assert_eq!(cluster.run(), names(&[]));
+    let not_chosen = "pod blue/p0 is left untouched: queue team takes no pods of namespace blue: its \
+                      spec.namespaceSelector is team=a";
+    assert_eq!(cluster.reports(), [not_chosen]);
+    let labels = json!({"metadata": {"labels": {"team": "a"}}});
+    cluster.server.apply(Kind::Namespace, "", "blue", labels);
+    assert_eq!(cluster.run(), names(&["p0"]));
+    // The default queue takes everybody until it says whom.
+    cluster.create("p1", pod(1));
+    assert_eq!(cluster.run(), names(&["p1"]));
+    set_queue(
+        &mut cluster,
+        "default",
+        json!({"namespaceSelector": {"matchLabels": {"team": "b"}}}),
+    );
+    cluster.create("p2", pod(1));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.server.delete(&(Kind::Queue, String::new(), "default".to_owned()));
+    assert_eq!(cluster.run(), names(&["p2"]));
+}
+
+#[test]
+fn a_broken_tree_is_told_on_the_queue_and_on_its_pods() {
+    let mut cluster = Cluster::of(1);
+    set_queue(&mut cluster, "a", json!({"parent": "b", "namespaceSelector": {}}));
+    set_queue(&mut cluster, "b", json!({"parent": "a", "namespaceSelector": {}}));
+    cluster.create("p0", in_queue("a", 1));
+    assert_eq!(cluster.run(), names(&[]));
+    let circle = "its parents form a circle (a → b → a): take spec.parent from one of them";
+    let told = format!("pod blue/p0 is left untouched: queue a is not ready: {circle}");
+    assert_eq!(cluster.reports(), [told]);
+    let status = |cluster: &mut Cluster, queue: &str| {
+        let all = cluster.scheduler.queue_statuses();
+        let status = all.into_iter().find(|(name, _)| name == queue).map(|(_, status)| status);
+        status.expect("a queue")["conditions"][0].clone()
+    };
+    let expected = json!({"type": "Ready", "status": "False", "reason": "CircleOfParents",
+        "message": circle});
+    assert_eq!(status(&mut cluster, "a"), expected);
+    set_queue(&mut cluster, "b", json!({}));
+    assert_eq!(cluster.run(), names(&["p0"]));
+    assert_eq!(status(&mut cluster, "a")["status"], "True");
+}
+
+#[test]
+fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
+    let mut cluster = Cluster::of(2);
+    let gpus = |count: usize| json!({"nvidia.com/gpu": count});
+    set_queue(&mut cluster, "all", json!({"guaranteed": gpus(12)}));
+    let team = json!({"parent": "all", "guaranteed": gpus(6), "namespaceSelector": {}});
+    set_queue(&mut cluster, "team", team.clone());
+    for at in 0..3 {
+        cluster.create(&format!("p{at}"), in_queue("team", 4));
+    }
+    assert_eq!(cluster.run(), names(&["p0"]));
+    let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it holds \
+                   4, and 4 more would be needed";
+    let turn = "WaitingForTurn: others that ask for the same go first; queue team holds 4 nvidia.com/gpu, \
+                25.0% of the cluster";
+    let said = says(&mut cluster);
+    assert_eq!((&*said["p1"], &*said["p2"]), (bounded, turn));
+    let statuses: BTreeMap<String, Value> =
+        cluster.scheduler.queue_statuses().into_iter().collect();
+    let of = |queue: &str, key: &str| statuses[queue][key].clone();
+    assert_eq!(of("team", "used"), json!({"nvidia.com/gpu": "4"}));
+    assert_eq!(of("all", "pending"), json!({"jobs": 2, "pods": 2}));
+    assert_eq!(of("all", "share"), "25.0%");
+    // It may borrow what is free, up to the bounds above it.
+    let mut borrowing = team;
+    borrowing["borrowing"] = json!("WhenFree");
+    borrowing["limit"] = gpus(16);
+    set_queue(&mut cluster, "team", borrowing);
+    assert_eq!(cluster.run(), names(&["p1", "p2"]));
+    let statuses: BTreeMap<String, Value> =
+        cluster.scheduler.queue_statuses().into_iter().collect();
+    assert_eq!(statuses["team"]["borrowed"], json!({"nvidia.com/gpu": "6"}));
+    cluster.create("p3", in_queue("team", 2));
+    assert_eq!(cluster.run(), names(&[]));
+    let above = "WaitingForQuota: queue all is guaranteed 12 nvidia.com/gpu and does not borrow: it holds \
+                 12, and 2 more would be needed";
+    assert_eq!(says(&mut cluster)["p3"], above);
+    cluster.end("p0", "Succeeded");
+    assert_eq!(cluster.run(), names(&["p3"]));
+}
+
+#[test]
+fn the_label_of_a_namespace_or_of_a_group_names_the_queue_of_its_pods() {
+    let mut cluster = Cluster::of(2);
+    let open = |limit: usize| json!({"limit": {"nvidia.com/gpu": limit}, "namespaceSelector": {}});
+    set_queue(&mut cluster, "none", open(0));
+    set_queue(&mut cluster, "team", open(8));
+    let labels = json!({"metadata": {"labels": {LABEL: "none"}}});
+    cluster.server.apply(Kind::Namespace, "", "blue", labels);
+    cluster.create("p0", pod(1));
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(says(&mut cluster)["p0"].starts_with("WaitingForQuota: queue none is limited to 0"));
+    let group = json!({"metadata": {"labels": {LABEL: "team"}},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", group);
+    for name in ["m0", "m1"] {
+        cluster.create(name, native(4));
+    }
+    assert_eq!(cluster.run(), names(&["m0", "m1"]));
+    let used = |cluster: &mut Cluster, queue: &str| {
+        let all: BTreeMap<String, Value> = cluster.scheduler.queue_statuses().into_iter().collect();
+        all[queue]["gpus"]["used"].clone()
+    };
+    assert_eq!(used(&mut cluster, "team"), "8");
+    // A pod that runs and is given another queue counts there, even beyond its limit.
+    let key = (Kind::Pod, "blue".to_owned(), "m0".to_owned());
+    cluster.server.change(&key, |pod| pod["metadata"]["labels"] = json!({LABEL: "none"}));
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!((used(&mut cluster, "team"), used(&mut cluster, "none")), (json!("4"), json!("4")));
+    let told = "podgroup blue/train has all the pods that start together";
+    assert_eq!(cluster.reports(), [told]);
+}
+
+#[test]
+fn without_the_kind_there_is_one_queue_whatever_labels_say() {
+    let mut server = Server::default();
+    node(&mut server, 0);
+    let mut scheduler = Scheduler::new(World::new(Settings::default()), EngineConfig::default(), 1);
+    let now_ms = 1_900_000_000_000;
+    for kind in Kind::ALL {
+        let changes = match kind {
+            Kind::Queue => vec![Change::Absent(kind)],
+            kind => server.list(kind),
+        };
+        changes.into_iter().for_each(|change| scheduler.change(change, now_ms));
+    }
+    assert!(scheduler.is_ready() && !scheduler.world().has_queues());
+    let mut cluster = Cluster { server, scheduler, now_ms };
+    cluster.create("p0", in_queue("team", 1));
+    assert_eq!(cluster.run(), names(&["p0"]));
+    cluster.create("p1", in_queue("team", 9));
+    cluster.run();
+    let said = cluster.scheduler.news();
+    let reasons: Vec<PendingReason> = said
+        .iter()
+        .filter_map(|news| match news {
+            News::Waits { reason, .. } => Some(*reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, [PendingReason::Unschedulable]);
+}
