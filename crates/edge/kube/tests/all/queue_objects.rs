@@ -153,6 +153,17 @@ fn create_objects(control_plane: &ControlPlane) {
     create(control_plane, &train);
 }
 
+/// Lets both queues borrow up to a limit.
+fn let_borrow(control_plane: &ControlPlane) {
+    let limit = json!({"nvidia.com/gpu": 20});
+    let wider = json!({"spec": {"borrowing": "WhenFree", "limit": limit}}).to_string();
+    for name in ["vision", "research"] {
+        let patch = ["patch", "queue", name, "--type=merge", "-p", &wider];
+        let (said, is_done) = kubectl(control_plane, &patch, "");
+        assert!(is_done, "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queues_are_validated_counted_and_shown() {
     let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
@@ -198,13 +209,7 @@ async fn queues_are_validated_counted_and_shown() {
         "vision research 0 8 0 1 0.0% True",
     ];
     until("the status of all queues", async || lines(&control_plane) == waiting).await;
-    let limit = json!({"nvidia.com/gpu": 20});
-    let wider = json!({"spec": {"borrowing": "WhenFree", "limit": limit}}).to_string();
-    for name in ["vision", "research"] {
-        let patch = ["patch", "queue", name, "--type=merge", "-p", &wider];
-        let (said, is_done) = kubectl(&control_plane, &patch, "");
-        assert!(is_done, "{said}");
-    }
+    let_borrow(&control_plane);
     until("a group that has started", async || {
         let says = group(&client).await;
         says["status"] == "True" && says["reason"] == "Scheduled"
