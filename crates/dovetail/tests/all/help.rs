@@ -22,6 +22,7 @@ const COMMANDS: [&str; 16] = [
 ];
 
 #[test]
+#[cfg_attr(feature = "scheduler", ignore = "the help of the default build is documented")]
 fn help_is_as_documented() {
     let folder = Folder::new();
     for command in [
