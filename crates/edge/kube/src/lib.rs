@@ -30,6 +30,8 @@ pub mod facts;
 #[cfg(feature = "client")]
 pub mod lead;
 pub mod object;
+#[cfg(feature = "client")]
+mod pause;
 pub mod queues;
 #[cfg(feature = "client")]
 pub mod schedule;

@@ -58,7 +58,7 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
 
 fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for budget in &view.facts.budgets {
-        let protects = view.gpu_workloads().find(|workload| workload.owner == budget.protects);
+        let protects = view.gpu_workload_of(&budget.protects);
         let Some(workload) = protects.filter(|workload| workload.replicas > 0) else { continue };
         let replicas = workload.replicas;
         let (blocks, limit) = match budget.limit {

@@ -31,7 +31,7 @@ fn scaled_by_cpu(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
     for autoscaler in &view.facts.autoscalers {
         let of_the_host =
             autoscaler.metrics.iter().all(|metric| OF_THE_HOST.contains(&metric.as_str()));
-        let scaled = view.gpu_workloads().find(|workload| workload.owner == autoscaler.scales);
+        let scaled = view.gpu_workload_of(&autoscaler.scales);
         if let (Some(workload), true, false) = (scaled, of_the_host, autoscaler.metrics.is_empty())
         {
             let metrics: Vec<&str> = autoscaler.metrics.iter().map(String::as_str).collect();

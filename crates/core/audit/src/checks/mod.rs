@@ -57,6 +57,8 @@ struct View<'a> {
     /// Most GPUs of a node, by resource.
     most_gpus: BTreeMap<&'a str, i64>,
     kinds: Vec<Node>,
+    /// The first with GPUs of each owner.
+    by_owner: BTreeMap<&'a ObjectRef, &'a Workload>,
 }
 
 impl<'a> View<'a> {
@@ -67,12 +69,21 @@ impl<'a> View<'a> {
             let most = most_gpus.entry(resource).or_default();
             *most = gpus.allocatable.max(*most);
         }
-        Self { facts, nodes, most_gpus, kinds: kinds(facts) }
+        let mut by_owner = BTreeMap::new();
+        for workload in facts.workloads.iter().filter(|workload| workload.has_gpus()) {
+            by_owner.entry(&workload.owner).or_insert(workload);
+        }
+        Self { facts, nodes, most_gpus, kinds: kinds(facts), by_owner }
     }
 
     /// Nodes on which pods can ask for GPUs.
     fn gpu_nodes(&self) -> impl Iterator<Item = &'a Node> {
         self.facts.nodes.iter().filter(|node| node.has_gpus())
+    }
+
+    /// The first workload of an owner that asks for GPUs.
+    fn gpu_workload_of(&self, owner: &ObjectRef) -> Option<&'a Workload> {
+        self.by_owner.get(owner).copied()
     }
 
     fn gpu_workloads(&self) -> impl Iterator<Item = &'a Workload> {
@@ -81,11 +92,16 @@ impl<'a> View<'a> {
 
     /// The pods of a workload that are bound to nodes with GPUs, and those nodes.
     fn pods_on_gpu_nodes(&self, workload: &'a Workload) -> Vec<(ObjectRef, &'a Node)> {
-        let placed = workload.pods.iter().filter_map(|pod| {
-            let node = self.nodes.get(pod.node.as_deref()?).filter(|node| node.has_gpus())?;
-            Some((pod_ref(workload, pod), *node))
-        });
-        placed.collect()
+        let placed = self.placed(workload).filter(|(_, node)| node.has_gpus());
+        placed.map(|(pod, node)| (pod_ref(workload, pod), node)).collect()
+    }
+
+    /// The pods of a workload that are bound, and their nodes.
+    fn placed<'b>(
+        &'b self,
+        workload: &'a Workload,
+    ) -> impl Iterator<Item = (&'a Pod, &'a Node)> + use<'a, 'b> {
+        workload.pods.iter().filter_map(|pod| Some((pod, *self.nodes.get(pod.node.as_deref()?)?)))
     }
 
     /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every check

@@ -10,18 +10,7 @@ pub(super) const RUNS: &[Run] =
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Pods that have a node, with whether that is spot capacity; `None` where nobody knows.
-fn placed<'a>(
-    view: &'a View<'_>,
-    workload: &'a Workload,
-) -> impl Iterator<Item = (&'a Pod, Option<bool>)> {
-    workload.pods.iter().filter_map(|pod| {
-        let node = view.nodes.get(pod.node.as_deref()?)?;
-        Some((pod, node.is_spot))
-    })
-}
-
-fn of_class<'a>(view: &'a View<'_>, class: Class) -> impl Iterator<Item = &'a Workload> {
+fn of_class<'a>(view: &View<'a>, class: Class) -> impl Iterator<Item = &'a Workload> {
     view.gpu_workloads().filter(move |workload| workload.class == Some(class))
 }
 
@@ -32,7 +21,7 @@ fn loses_its_work(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             continue;
         }
         let age_ms = |pod: &Pod| Some(view.facts.now_ms.saturating_sub(pod.placed_since_ms?));
-        let long = placed(view, workload).filter(|(_, is_spot)| *is_spot == Some(true));
+        let long = view.placed(workload).filter(|(_, node)| node.is_spot == Some(true));
         let longest_ms = long.filter_map(|(pod, _)| age_ms(pod)).max().unwrap_or(0);
         if longest_ms > HOUR_MS {
             let finding = Finding::new(check, &workload.owner)
@@ -47,8 +36,8 @@ fn loses_its_work(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
 fn could_be_on_spot(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let saves = |workload: &&Workload| workload.template.saves_progress;
     for workload in of_class(view, Class::Training).filter(saves) {
-        let on_demand = placed(view, workload).filter(|(_, is_spot)| *is_spot == Some(false));
-        let on_demand = on_demand.count();
+        let placed = view.placed(workload);
+        let on_demand = placed.filter(|(_, node)| node.is_spot == Some(false)).count();
         if on_demand > 0 {
             let finding = Finding::new(check, &workload.owner)
                 .with("pods on on-demand capacity", on_demand)
@@ -60,8 +49,8 @@ fn could_be_on_spot(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 
 fn serves_from_spot_alone(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for workload in of_class(view, Class::Inference) {
-        let pods = placed(view, workload).count();
-        if pods > 0 && placed(view, workload).all(|(_, is_spot)| is_spot == Some(true)) {
+        let pods = view.placed(workload).count();
+        if pods > 0 && view.placed(workload).all(|(_, node)| node.is_spot == Some(true)) {
             let finding = Finding::new(check, &workload.owner)
                 .with("pods, all on spot capacity", pods)
                 .affecting(pods_of(workload));

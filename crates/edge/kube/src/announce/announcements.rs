@@ -1,9 +1,11 @@
 //! The book of what is announced: no client, no clock.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::announcer::{Report, Written};
+use super::due::Due;
 use super::{Condition, Note, PodIdentity, Write};
+use crate::pause::{ServerPause, doubled};
 use crate::status::Waiting;
 
 /// The message of a condition is changed at most so often, its reason more often.
@@ -48,11 +50,10 @@ pub struct Announcements {
     limits: Limits,
     pods: BTreeMap<String, Pod>,
     /// By when a pod is to be looked at.
-    due: BTreeSet<(u64, String)>,
+    due: Due<String>,
     events: VecDeque<(Box<Note>, u32)>,
     given_up: u64,
-    failures: u32,
-    until_ms: u64,
+    server: ServerPause,
     /// Conditions and events take turns.
     is_turn_of_events: bool,
 }
@@ -152,7 +153,7 @@ impl Announcements {
         now_ms: u64,
         look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
     ) -> Option<Write> {
-        if now_ms < self.until_ms {
+        if now_ms < self.server.until_ms() {
             return None;
         }
         self.is_turn_of_events = !self.is_turn_of_events;
@@ -165,9 +166,11 @@ impl Announcements {
     /// What became of a write.
     pub fn outcome(&mut self, report: Report, now_ms: u64) {
         match &report.written {
-            Written::Troubled { retry_after_ms } => self.pause(now_ms, *retry_after_ms),
+            Written::Troubled { retry_after_ms } => {
+                self.server.begin(TROUBLE_MS, now_ms, *retry_after_ms);
+            }
             Written::NotLeading => return *self = Self::new(self.limits),
-            Written::Done | Written::Changed | Written::Refused { .. } => self.failures = 0,
+            Written::Done | Written::Changed | Written::Refused { .. } => self.server.answers(),
         }
         match report.write {
             Write::Event(note, tries) => {
@@ -188,8 +191,8 @@ impl Announcements {
     /// When to ask for the next write.
     pub fn due_ms(&self) -> Option<u64> {
         let event_ms = (!self.events.is_empty()).then_some(0);
-        let pod_ms = self.due.first().map(|(due_ms, _)| *due_ms);
-        event_ms.into_iter().chain(pod_ms).min().map(|due_ms| due_ms.max(self.until_ms))
+        let pod_ms = self.due.first_ms();
+        event_ms.into_iter().chain(pod_ms).min().map(|due_ms| due_ms.max(self.server.until_ms()))
     }
 
     /// Events that wait to be written.
@@ -214,9 +217,9 @@ impl Announcements {
         look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
     ) -> Option<Write> {
         loop {
-            let (_, uid) = self.due.first().filter(|(due_ms, _)| *due_ms <= now_ms)?.clone();
-            self.clear_due(&uid);
+            let uid = self.due.first(now_ms)?;
             let entry = self.pods.get_mut(&uid)?;
+            self.due.clear(&mut entry.due_ms, &uid);
             let Some(seen) = look(&entry.pod) else {
                 self.forget(&uid);
                 continue;
@@ -265,44 +268,22 @@ impl Announcements {
             }
             Written::Troubled { .. } => {
                 entry.in_doubt = Some(condition.waiting.clone());
-                self.until_ms
+                self.server.until_ms()
             }
             Written::NotLeading => return,
         };
         self.set_due(uid, due_ms);
     }
 
-    /// The server is in trouble: nothing is written for a while. Writes that were on their way together
-    /// fail together, which is one failure.
-    fn pause(&mut self, now_ms: u64, retry_after_ms: Option<u64>) {
-        if now_ms < self.until_ms {
-            return;
-        }
-        let own_ms = doubled(TROUBLE_MS, self.failures);
-        self.failures = self.failures.saturating_add(1);
-        self.until_ms = now_ms + retry_after_ms.map_or(own_ms, |asked_ms| asked_ms.max(own_ms));
-    }
-
-    fn set_due(&mut self, uid: &str, due_ms: u64) {
-        self.clear_due(uid);
+    fn set_due(&mut self, uid: &String, due_ms: u64) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            entry.due_ms = Some(due_ms);
-            self.due.insert((due_ms, uid.to_owned()));
+            self.due.set(&mut entry.due_ms, uid, due_ms);
         }
     }
 
-    fn clear_due(&mut self, uid: &str) {
-        if let Some(due_ms) = self.pods.get_mut(uid).and_then(|entry| entry.due_ms.take()) {
-            self.due.remove(&(due_ms, uid.to_owned()));
+    fn forget(&mut self, uid: &String) {
+        if let Some(mut entry) = self.pods.remove(uid) {
+            self.due.clear(&mut entry.due_ms, uid);
         }
     }
-
-    fn forget(&mut self, uid: &str) {
-        self.clear_due(uid);
-        self.pods.remove(uid);
-    }
-}
-
-pub(super) fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
-    first_ms.saturating_mul(1 << times.min(16)).min(longest_ms)
 }

@@ -6,6 +6,7 @@
 
 mod announcements;
 mod announcer;
+mod due;
 mod request;
 mod statuses;
 

@@ -3,12 +3,14 @@
 //! What an object is to say changes with every decision. It is written when it has changed, but at most once
 //! in some seconds, and never again while the object says it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::announcements::{TROUBLE_MS, doubled};
+use super::announcements::TROUBLE_MS;
+use super::due::Due;
 use super::{StatusOf, StatusWrite, Written};
+use crate::pause::{ServerPause, doubled};
 
 /// A status is written at most so often.
 const CHANGE_MS: u64 = 5_000;
@@ -34,9 +36,8 @@ pub enum Look {
 #[derive(Debug, Default)]
 pub struct Statuses {
     entries: BTreeMap<StatusOf, Entry>,
-    due: BTreeSet<(u64, StatusOf)>,
-    failures: u32,
-    until_ms: u64,
+    due: Due<StatusOf>,
+    server: ServerPause,
 }
 
 #[derive(Debug)]
@@ -83,13 +84,13 @@ impl Statuses {
         now_ms: u64,
         look: impl Fn(&StatusOf, &Value) -> Look,
     ) -> Option<StatusWrite> {
-        if now_ms < self.until_ms {
+        if now_ms < self.server.until_ms() {
             return None;
         }
         loop {
-            let (_, of) = self.due.first().filter(|(due_ms, _)| *due_ms <= now_ms)?.clone();
-            self.clear_due(&of);
+            let of = self.due.first(now_ms)?;
             let entry = self.entries.get_mut(&of)?;
+            self.due.clear(&mut entry.due_ms, &of);
             match look(&of, &entry.wanted) {
                 Look::Gone => drop(self.entries.remove(&of)),
                 Look::Says => self.set_due(&of, now_ms + LOOK_MS),
@@ -104,11 +105,13 @@ impl Statuses {
     /// What became of a write.
     pub fn outcome(&mut self, of: &StatusOf, written: &Written, now_ms: u64) {
         match written {
-            Written::Troubled { retry_after_ms } => self.pause(now_ms, *retry_after_ms),
+            Written::Troubled { retry_after_ms } => {
+                self.server.begin(TROUBLE_MS, now_ms, *retry_after_ms);
+            }
             Written::NotLeading => return *self = Self::default(),
-            Written::Done | Written::Changed | Written::Refused { .. } => self.failures = 0,
+            Written::Done | Written::Changed | Written::Refused { .. } => self.server.answers(),
         }
-        let until_ms = self.until_ms;
+        let until_ms = self.server.until_ms();
         let Some(entry) = self.entries.get_mut(of) else { return };
         entry.is_on_its_way = false;
         let due_ms = match written {
@@ -129,30 +132,12 @@ impl Statuses {
 
     /// When to ask for the next write.
     pub fn due_ms(&self) -> Option<u64> {
-        self.due.first().map(|(due_ms, _)| (*due_ms).max(self.until_ms))
-    }
-
-    /// Writes that were on their way together fail together, which is one failure.
-    fn pause(&mut self, now_ms: u64, retry_after_ms: Option<u64>) {
-        if now_ms < self.until_ms {
-            return;
-        }
-        let own_ms = doubled(TROUBLE_MS, self.failures);
-        self.failures = self.failures.saturating_add(1);
-        self.until_ms = now_ms + retry_after_ms.map_or(own_ms, |asked_ms| asked_ms.max(own_ms));
+        self.due.first_ms().map(|due_ms| due_ms.max(self.server.until_ms()))
     }
 
     fn set_due(&mut self, of: &StatusOf, due_ms: u64) {
-        self.clear_due(of);
         if let Some(entry) = self.entries.get_mut(of) {
-            entry.due_ms = Some(due_ms);
-            self.due.insert((due_ms, of.clone()));
-        }
-    }
-
-    fn clear_due(&mut self, of: &StatusOf) {
-        if let Some(due_ms) = self.entries.get_mut(of).and_then(|entry| entry.due_ms.take()) {
-            self.due.remove(&(due_ms, of.clone()));
+            self.due.set(&mut entry.due_ms, of, due_ms);
         }
     }
 }

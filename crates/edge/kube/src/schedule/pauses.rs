@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bind::Cause;
+use crate::pause::{ServerPause, doubled};
 use crate::world::PodKey;
 
 /// First and longest pause, in milliseconds; each failure in a row doubles it.
@@ -21,31 +22,23 @@ pub(super) struct Pauses {
     failures: BTreeMap<PodKey, u32>,
     left_by_last_sweep: usize,
     due: BTreeSet<(u64, PodKey)>,
-    server_failures: u32,
-    server_until_ms: u64,
+    server: ServerPause,
 }
 
 impl Pauses {
     /// The server is in trouble, or asks for a pause: nothing is sent for a while.
     pub(super) fn pause_server(&mut self, now_ms: u64, retry_after_ms: Option<u64>) {
-        // Binds that were on their way together fail together: that is one failure.
-        if now_ms < self.server_until_ms {
-            return;
-        }
-        let own_ms = doubled(SERVER_MS, self.server_failures);
-        self.server_failures += 1;
-        let pause_ms = retry_after_ms.map_or(own_ms, |asked_ms| asked_ms.max(own_ms));
-        self.server_until_ms = now_ms.saturating_add(pause_ms);
+        self.server.begin(SERVER_MS, now_ms, retry_after_ms);
     }
 
     /// The server does what it is asked.
     pub(super) fn server_answers(&mut self) {
-        self.server_failures = 0;
+        self.server.answers();
     }
 
     /// When something may be sent.
     pub(super) fn server_until_ms(&self) -> u64 {
-        self.server_until_ms
+        self.server.until_ms()
     }
 
     /// The bind of a pod had no effect: it is left alone until the time given back.
@@ -98,10 +91,6 @@ impl Pauses {
     pub(super) fn paused_pods(&self) -> usize {
         self.due.len()
     }
-}
-
-fn doubled((first_ms, longest_ms): (u64, u64), times: u32) -> u64 {
-    first_ms.saturating_mul(1 << times.min(16)).min(longest_ms)
 }
 
 #[cfg(test)]
