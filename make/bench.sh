@@ -8,11 +8,14 @@ fetch_toolchain
 
 # Each figure in a process of its own, so that its peak memory is its own.
 say "build"
-cargo bench --locked --package dovetail-sim --package dovetail --bench figures --no-run
+cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail --bench figures --no-run
 for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
 cargo bench --quiet --locked --package dovetail --bench figures -- usage
+for figure in phases stock util; do
+    cargo bench --quiet --locked --package dovetail-signals --bench figures -- "$figure"
+done
 
 # The live scheduler on a real control plane; peers and the limit take turns on the same server.
 cargo xtask cluster build

@@ -17,6 +17,7 @@
 //! | `assign` | finite demand given to free pieces |
 //! | `integral`, `usage` | GPU-time by state, model, queue and cause |
 //! | [`device_time`] | what each part of each device was over a period: free, held, active, idle, unknown |
+//! | [`job_phases`] | where the allocated time of one job went |
 //! | [`signal`] | which exporter signal counts as active, and when none does |
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
@@ -31,6 +32,7 @@ mod demand;
 pub mod device_time;
 mod idle_runs;
 mod integral;
+pub mod job_phases;
 mod price;
 mod proportion;
 pub mod signal;

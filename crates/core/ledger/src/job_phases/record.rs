@@ -1,0 +1,164 @@
+//! What is known of one job.
+
+use thiserror::Error;
+
+use crate::device_time::Span;
+
+/// A job: its members, and the grid on which their devices and hosts were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Begin of the first sample, in ms since 1970.
+    pub from_ms: u64,
+    /// Distance of samples, the same for all members. A sample is the mean over its step.
+    pub step_ms: u64,
+    /// Number of ranks that work together. Each has a member at a time.
+    pub ranks: u32,
+    /// Devices with what held them.
+    pub members: Vec<Member>,
+    /// When checkpoints were complete, where somebody told, ascending.
+    pub checkpoints_ms: Vec<u64>,
+}
+
+/// One device held by one pod of the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// Name for messages, for example `team/train-3 gpu 0`.
+    pub name: String,
+    /// Which rank of the job it was, below [`JobRecord::ranks`]. A pod that is replaced leaves its rank to the
+    /// next.
+    pub rank: u32,
+    /// How much of the device it held.
+    pub gpu_milli: i64,
+    /// From the binding of the pod until it was gone.
+    pub held: Span,
+    /// When its container ran, ascending, within `held`.
+    pub runs: Vec<Run>,
+    /// Samples from [`JobRecord::from_ms`] on.
+    pub samples: Vec<Sample>,
+}
+
+/// One run of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// From its start to its end, or to the end of what is known.
+    pub span: Span,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It did what it was for.
+    Completed,
+    /// It failed, or was evicted or preempted: what it had not saved was lost.
+    Lost,
+    /// It has not ended, or nobody knows how.
+    Open,
+}
+
+/// What was read of one device and its host in one step; `None` where nothing was.
+///
+/// What is read of a pod as a whole (CPU, disk, network) is divided by the number of its devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Time in which the compute engine was active, in millionths of a percent, as all shares here.
+    pub engine_micro_percent: Option<u32>,
+    /// Time in which any kernel ran.
+    pub util_micro_percent: Option<u32>,
+    /// Multiprocessors with work.
+    pub sm_micro_percent: Option<u32>,
+    /// Time in which tensor cores worked.
+    pub tensor_micro_percent: Option<u32>,
+    /// Time in which memory was read or written.
+    pub dram_micro_percent: Option<u32>,
+    /// Sent and received over NVLink, in bytes per second.
+    pub nvlink_bytes_per_s: Option<u64>,
+    /// Power drawn.
+    pub power_milliwatts: Option<u32>,
+    /// Memory in use.
+    pub memory_bytes: Option<u64>,
+    /// CPUs busy, in thousandths.
+    pub cpu_milli: Option<u64>,
+    /// Read from disks, in bytes per second.
+    pub read_bytes_per_s: Option<u64>,
+    /// Written to disks, in bytes per second.
+    pub written_bytes_per_s: Option<u64>,
+    /// Received from the network, in bytes per second.
+    pub received_bytes_per_s: Option<u64>,
+    /// Sent to the network, in bytes per second.
+    pub sent_bytes_per_s: Option<u64>,
+}
+
+/// Why a record cannot be split.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecordError {
+    /// Nothing has a length.
+    #[error("the distance of samples is zero: give the step at which the series were read")]
+    NoStep,
+    /// More than a cluster has samples of.
+    #[error("{member}: its time is {steps} steps long: read it in longer steps")]
+    TooLong {
+        /// Name of the member.
+        member: String,
+        /// Steps that it would be.
+        steps: u64,
+    },
+    /// A rank that the job does not have.
+    #[error("{member}: is rank {rank} of a job of {ranks}: ranks count from 0")]
+    Rank {
+        /// Name of the member.
+        member: String,
+        /// Its rank.
+        rank: u32,
+        /// Ranks of the job.
+        ranks: u32,
+    },
+    /// A time that ends before it begins.
+    #[error(
+        "{member}: {what} ends before it begins, or is not within its holding, or overlaps another"
+    )]
+    Times {
+        /// Name of the member.
+        member: String,
+        /// Which time.
+        what: &'static str,
+    },
+}
+
+/// Steps for which one member can be read: a year at 15 s.
+const MAX_STEPS: u64 = 2_200_000;
+
+impl JobRecord {
+    /// Checks what everything else relies on.
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        if self.step_ms == 0 {
+            return Err(RecordError::NoStep);
+        }
+        self.members.iter().try_for_each(|member| self.check_member(member))
+    }
+
+    fn check_member(&self, member: &Member) -> Result<(), RecordError> {
+        let name = || member.name.clone();
+        let Span { from_ms, to_ms } = member.held;
+        if from_ms > to_ms || from_ms < self.from_ms {
+            return Err(RecordError::Times { member: name(), what: "its holding" });
+        }
+        let steps = (to_ms - self.from_ms) / self.step_ms;
+        if steps > MAX_STEPS {
+            return Err(RecordError::TooLong { member: name(), steps });
+        }
+        if member.rank >= self.ranks {
+            let (rank, ranks) = (member.rank, self.ranks);
+            return Err(RecordError::Rank { member: name(), rank, ranks });
+        }
+        let mut after_ms = from_ms;
+        for Run { span, .. } in &member.runs {
+            if span.from_ms < after_ms || span.to_ms < span.from_ms || span.to_ms > to_ms {
+                return Err(RecordError::Times { member: name(), what: "a run" });
+            }
+            after_ms = span.to_ms;
+        }
+        Ok(())
+    }
+}
