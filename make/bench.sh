@@ -12,7 +12,9 @@ cargo bench --locked --package dovetail-sim --package dovetail-signals --package
 for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
-cargo bench --quiet --locked --package dovetail --bench figures -- usage
+for figure in usage audit; do
+    cargo bench --quiet --locked --package dovetail --bench figures -- "$figure"
+done
 for figure in phases stock util; do
     cargo bench --quiet --locked --package dovetail-signals --bench figures -- "$figure"
 done

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_ledger::device_time::Span;
 use dovetail_model::{NodeCondition, Toleration};
 
+use crate::usage::{GpuUse, UsagePeriod};
+
 /// A cluster at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -29,6 +31,8 @@ pub struct Facts {
     pub has_gpu_admission_policy: Option<bool>,
     /// Labels that name the team, on a pod or its namespace; any of them is enough.
     pub team_labels: BTreeSet<String>,
+    /// The period over which the use of GPUs was measured; `None` if nobody did.
+    pub usage: Option<UsagePeriod>,
 }
 
 /// An object, as people name it.
@@ -64,8 +68,10 @@ pub struct Node {
     pub cordoned_since_ms: Option<u64>,
     /// Whether its provider may take it back at any time; `None` if nobody knows.
     pub is_spot: Option<bool>,
-    /// Since when no pod on it holds GPUs; `None` if one does, or if nobody knows since when none does.
+    /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if nobody knows.
     pub without_gpu_pods_since_ms: Option<u64>,
+    /// GPUs that its label counts and no device plugin does.
+    pub uncounted_gpus: i64,
     /// Numbers of its devices in [`crate::DeviceWaste`].
     pub devices: Vec<u32>,
 }
@@ -133,7 +139,7 @@ impl Workload {
 
     /// Whether a pod of it holds GPUs.
     pub fn has_gpus(&self) -> bool {
-        !self.gpus_per_pod().is_empty()
+        self.template.containers.iter().any(|container| container.gpu_limits().next().is_some())
     }
 
     /// Whether it runs once on every node.
@@ -172,6 +178,12 @@ pub struct Pod {
     pub is_done_but_for_helpers: bool,
     /// When its grace period was over, if it was deleted.
     pub should_be_gone_ms: Option<u64>,
+    /// Which revision of its owner's template it was made from, where its labels say.
+    pub revision: Option<String>,
+    /// What its GPUs did; empty if nobody measured.
+    pub uses: Vec<GpuUse>,
+    /// For each unit that it holds, the devices that it is on and how much of them, in milli-GPU.
+    pub devices: Vec<Vec<(u32, i64)>>,
 }
 
 /// What pods of a workload are made from.
@@ -255,6 +267,8 @@ pub struct Namespace {
     /// Resources that a quota of it limits, as written: `requests.nvidia.com/gpu`; `None` if quotas cannot be
     /// read.
     pub quota_resources: Option<BTreeSet<String>>,
+    /// How much of GPU resources quotas give it, by resource name.
+    pub gpu_quota: BTreeMap<String, i64>,
 }
 
 /// A disruption budget with the workload it protects.

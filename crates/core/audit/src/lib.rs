@@ -9,6 +9,7 @@
 //! | `facts` | nodes, workloads, namespaces, budgets, autoscalers as the checks see them |
 //! | `catalogue` | every check with severity, explanation, evidence and fix |
 //! | `checks` | the checks, one file for each family |
+//! | `usage` | what GPUs did while pods held them |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `suppress` | findings that somebody ignores, and who |
 //! | `claim` | wasted time, claimed once |
@@ -23,6 +24,7 @@ mod finding;
 mod moment;
 mod report;
 mod suppress;
+mod usage;
 
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
@@ -38,3 +40,4 @@ pub use moment::{
 };
 pub use report::{NodePrice, Priced, Report, Rung, report};
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
+pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};

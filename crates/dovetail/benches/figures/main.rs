@@ -4,6 +4,7 @@
 //! asserted on time. Figures over real traces need `DOVETAIL_TRACES` and say so when it is not set.
 #![allow(missing_docs, clippy::print_stdout)]
 
+mod audit;
 #[path = "../../tests/all/duty_cycles.rs"]
 mod duty_cycles;
 mod usage;
@@ -11,8 +12,10 @@ mod usage;
 /// A figure: its name, what it shows, and the function that prints it.
 type Figure = (&'static str, &'static str, fn());
 
-const FIGURES: [Figure; 1] =
-    [("usage", "idle runs in 157,417 samples of 143 pods, from the CSV file", usage::print)];
+const FIGURES: [Figure; 2] = [
+    ("audit", "an audit of 5,000 nodes and 100,000 pods, from files", audit::print),
+    ("usage", "idle runs in 157,417 samples of 143 pods, from the CSV file", usage::print),
+];
 
 fn main() {
     let wanted: Vec<String> =

@@ -3,6 +3,7 @@
 pub(crate) mod baseline;
 pub(crate) mod cluster;
 pub(crate) mod duration;
+pub(crate) mod example;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod file;
@@ -16,3 +17,6 @@ pub(crate) mod prices;
 pub(crate) mod prometheus;
 pub(crate) mod seeds;
 pub(crate) mod trace_file;
+pub(crate) mod uses;
+#[cfg(feature = "scheduler")]
+pub(crate) mod uses_of_server;

@@ -13,6 +13,7 @@ use dovetail_kube::facts::Inventory;
 
 use crate::app::App;
 use crate::exit::{BadInput, UsageError};
+use crate::input::example;
 #[cfg(feature = "scheduler")]
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::plain::plain;
@@ -27,9 +28,12 @@ pub(crate) struct ObjectFlags {
     /// when the newest file was written]
     #[arg(long, value_name = "TIME", requires = "from")]
     at: Option<jiff::Timestamp>,
+    /// Look at a generated cluster of 32 nodes, with what its GPUs did: no files, no network
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) example: bool,
     /// Read the objects from the cluster that this file leads to
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example"])]
     kubeconfig: Option<PathBuf>,
 }
 
@@ -42,7 +46,7 @@ pub(crate) struct Read {
 impl ObjectFlags {
     /// Whether any objects are named.
     pub(crate) fn is_given(&self) -> bool {
-        !self.from.is_empty() || self.server().is_some()
+        self.example || !self.from.is_empty() || self.server().is_some()
     }
 
     #[cfg(feature = "scheduler")]
@@ -80,9 +84,13 @@ impl ObjectFlags {
     pub(crate) fn now_ms(&self, what: &str) -> Result<u64> {
         if !self.is_given() {
             let text = format!(
-                "name what to {what}: --from with files of `kubectl get nodes,pods,... -A -o json`"
+                "name what to {what}: --from with files of `kubectl get nodes,pods,... -A -o json`, or \
+                 --example"
             );
             return Err(UsageError(text).into());
+        }
+        if self.example {
+            return Ok(example::AT_MS);
         }
         match (self.at, self.server()) {
             (Some(at), _) => Ok(at.as_millisecond().max(0).cast_unsigned()),
@@ -96,6 +104,9 @@ impl ObjectFlags {
     /// # Errors
     /// As [`Self::read`].
     pub(crate) fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+        if self.example {
+            return example::read_into(sink).map(|()| Vec::new());
+        }
         if let Some(path) = self.server() {
             return served(app, path, sink);
         }
@@ -108,7 +119,8 @@ impl ObjectFlags {
     }
 
     fn sources(&self) -> Vec<String> {
-        self.from.iter().chain(self.server()).map(|path| path.display().to_string()).collect()
+        let paths = self.from.iter().chain(self.server()).map(|path| path.display().to_string());
+        paths.chain(self.example.then(|| example::NAME.to_owned())).collect()
     }
 }
 

@@ -8,6 +8,7 @@ mod cost;
 mod cost_period;
 mod duty_cycles;
 mod errors;
+mod example;
 #[cfg(feature = "scheduler")]
 mod fake_prometheus;
 mod help;

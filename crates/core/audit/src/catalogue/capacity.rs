@@ -27,4 +27,16 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Guard,
         worth: Worth::Returned,
     },
+    Check {
+        id: "CAP-05",
+        severity: Severity::Error,
+        title: "GPUs of a node are not even counted",
+        explanation: "The label of GPU discovery counts more GPUs than the device plugin does: it does not see them, \
+                      or gave up on them. They are paid and nobody can ask for them.",
+        evidence: "GPUs that the label counts and no plugin does",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
+        layer: Layer::Guard,
+        worth: Worth::Returned,
+    },
 ];

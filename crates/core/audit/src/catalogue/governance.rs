@@ -27,6 +27,18 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
     },
     Check {
+        id: "GOV-03",
+        severity: Severity::Info,
+        title: "team leaves GPUs of its quota idle",
+        explanation: "A quota keeps GPUs for one team. Those that it holds and does not use could be lent, and taken \
+                      back when they are needed.",
+        evidence: "quota, idle part of what its pods hold, period",
+        fix: FixKind::Namespace,
+        fix_example: "cohort: research  # of a Kueue ClusterQueue, or a lower quota",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
         id: "GOV-04",
         severity: Severity::Info,
         title: "no admission policy looks at GPU requests",

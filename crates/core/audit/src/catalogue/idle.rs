@@ -4,6 +4,30 @@ use super::{Check, FixKind, Layer, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
+        id: "IDL-01",
+        severity: Severity::Warning,
+        title: "notebook stands still and holds its GPU",
+        explanation: "Nothing has run on the GPU for more than an hour. At night and on weekends notebooks hold GPUs \
+                      for 128 hours a week; a culler ends them and keeps their files.",
+        evidence: "pods and hours without GPU activity",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Capacity,
+    },
+    Check {
+        id: "IDL-02",
+        severity: Severity::Error,
+        title: "server holds GPUs and nobody asks it",
+        explanation: "None of its replicas has computed for more than an hour: no requests come. With nothing to do \
+                      it needs no replica; the first request starts one.",
+        evidence: "pods and hours without GPU activity",
+        fix: FixKind::Autoscaler,
+        fix_example: "minReplicas: 0  # of a KServe InferenceService; minReplicaCount: 0 of a KEDA ScaledObject",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Returned,
+    },
+    Check {
         id: "IDL-03",
         severity: Severity::Warning,
         title: "GPU workload is scaled by CPU or memory",
@@ -52,5 +76,17 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+    },
+    Check {
+        id: "IDL-07",
+        severity: Severity::Info,
+        title: "old and new pods hold GPUs at the same time",
+        explanation: "During a rollout the old pods stay until the new ones are ready. Where GPUs are short the new \
+                      ones wait for the old, and the rollout stands.",
+        evidence: "revisions that hold GPUs",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+        layer: Layer::Schedule,
+        worth: Worth::Risk,
     },
 ];

@@ -40,6 +40,43 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
     },
     Check {
+        id: "REQ-04",
+        severity: Severity::Warning,
+        title: "pod uses fewer GPUs than it holds",
+        explanation: "Some of the GPUs of each pod never computed while they were measured. What cannot use several \
+                      GPUs gets no faster with them; whoever waits could have them.",
+        evidence: "GPUs of one pod, GPUs of it that ever computed, period",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
+        layer: Layer::RightSize,
+        worth: Worth::Capacity,
+    },
+    Check {
+        id: "REQ-05",
+        severity: Severity::Warning,
+        title: "workload holds GPUs and never used them",
+        explanation: "No GPU of its pods computed for as long as they were measured: the work runs on the CPU, waits \
+                      for something that does not come, or is forgotten.",
+        evidence: "pods whose GPUs never computed, period",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "kubectl scale --replicas=0 deployment/NAME  # or ask for no GPU",
+        layer: Layer::RightSize,
+        worth: Worth::Capacity,
+    },
+    Check {
+        id: "REQ-06",
+        severity: Severity::Info,
+        title: "workload would fit a slice of its GPU",
+        explanation: "At 95 of 100 moments the GPU is no busier than four fifths of a MIG slice could be, and its \
+                      memory fits the slice. A slice is separate in memory and time, so neighbours do not slow each \
+                      other down. Only idle time is counted: what is saved while it computes is not.",
+        evidence: "busy at 95 of 100 moments, most memory, smallest slice that fits, period",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {limits: {nvidia.com/mig-1g.10gb: 1}}  # on nodes with MIG",
+        layer: Layer::Share,
+        worth: Worth::Capacity,
+    },
+    Check {
         id: "REQ-08",
         severity: Severity::Error,
         title: "CPU or memory per GPU exceeds the node's share",

@@ -16,6 +16,18 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
     },
     Check {
+        id: "SHR-02",
+        severity: Severity::Warning,
+        title: "notebook holds a whole large GPU",
+        explanation: "Whoever writes code computes a small part of the time. Several notebooks on slices or replicas \
+                      of one GPU, or on a small one, cost a fraction.",
+        evidence: "model",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {limits: {nvidia.com/gpu.shared: 1}}  # timeSlicing: {replicas: 4}",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+    Check {
         id: "SHR-03",
         severity: Severity::Warning,
         title: "replicas of a GPU are offered as whole GPUs",
@@ -36,6 +48,18 @@ pub(super) const CHECKS: &[Check] = &[
         evidence: "node, layout asked for, state",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then label it with nvidia.com/mig.config again",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "SHR-05",
+        severity: Severity::Warning,
+        title: "pods that share a GPU fill its memory",
+        explanation: "Time-slicing does not divide the memory. Together the pods have used more than 85 % of it: the \
+                      next burst of one ends another.",
+        evidence: "most memory of its pods together, GPU and node, period",
+        fix: FixKind::NodePool,
+        fix_example: "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}  # fewer",
         layer: Layer::Share,
         worth: Worth::Risk,
     },

@@ -8,7 +8,8 @@ use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
 
-pub(super) const RUNS: &[Run] = &[("CAP-01", not_offered), ("CAP-02", not_ready)];
+pub(super) const RUNS: &[Run] =
+    &[("CAP-01", not_offered), ("CAP-02", not_ready), ("CAP-05", not_counted)];
 
 fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
@@ -35,6 +36,18 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for node in view.facts.nodes.iter().filter(meant) {
         let mut finding = Finding::new(check, &node.pool)
             .with("not ready", &node.node.name)
+            .affecting([node_ref(node)]);
+        finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
+        found.push(finding);
+    }
+}
+
+fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    for node in view.facts.nodes.iter().filter(is_up).filter(|node| node.uncounted_gpus > 0) {
+        let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);
+        let mut finding = Finding::new(check, &node.pool)
+            .with("GPUs that the label counts and no plugin does", missing)
             .affecting([node_ref(node)]);
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Run, View, pods_of};
+use super::{Run, View, measured, pods_of};
 use crate::catalogue::Check;
 use crate::facts::ObjectRef;
 use crate::finding::Finding;
 
-pub(super) const RUNS: &[Run] =
-    &[("GOV-01", no_quota), ("GOV-02", no_team), ("GOV-04", no_admission_policy)];
+pub(super) const RUNS: &[Run] = &[
+    ("GOV-01", no_quota),
+    ("GOV-02", no_team),
+    ("GOV-03", measured::owned_and_idle),
+    ("GOV-04", no_admission_policy),
+];
 
 /// AWS exports so many labels of a pod, by name, and drops the rest.
 const EXPORTED_LABELS: usize = 50;

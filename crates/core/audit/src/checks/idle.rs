@@ -1,19 +1,23 @@
 //! IDL: pods that hold GPUs and cannot use them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::DeviceState;
 
-use super::{Run, View, claims_on, pod_ref, pods_of};
+use super::measured::{all_units, idle_claims};
+use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Node, Pod, Workload};
+use crate::facts::{Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
+    ("IDL-01", measured::idle_notebook),
+    ("IDL-02", measured::idle_server),
     ("IDL-03", scaled_by_cpu),
     ("IDL-04", holds_after_the_end),
     ("IDL-05", starts_for_long),
     ("IDL-06", should_be_gone),
+    ("IDL-07", two_revisions),
 ];
 
 const MINUTE_MS: u64 = 60_000;
@@ -44,16 +48,20 @@ fn scaled_by_cpu(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
 }
 
 fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in view.gpu_workloads() {
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        if !workload.has_gpus() {
+            continue;
+        }
         for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
             let why = match pod {
                 Pod { is_done_but_for_helpers: true, .. } => "its work is over, a helper runs on",
                 Pod { crash_loops: true, .. } => "CrashLoopBackOff",
                 _ => continue,
             };
-            let finding = Finding::new(check, &workload.owner)
+            let mut finding = Finding::new(check, &workload.owner)
                 .with("GPUs held though", why)
                 .affecting([pod_ref(workload, pod)]);
+            finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
             found.push(finding);
         }
     }
@@ -91,16 +99,40 @@ fn starting(workload: &Workload, now_ms: u64) -> impl Iterator<Item = (&Pod, u64
 }
 
 fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in view.gpu_workloads() {
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        if !workload.has_gpus() {
+            continue;
+        }
         for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
             let Some(end_ms) = pod.should_be_gone_ms else { continue };
             let length_ms = view.facts.now_ms.saturating_sub(end_ms);
             if length_ms > OVERDUE_MS {
                 let minutes = length_ms / MINUTE_MS;
-                let finding = Finding::new(check, &workload.owner)
+                let mut finding = Finding::new(check, &workload.owner)
                     .with("should be gone", format!("{} for {minutes} min", pod.name));
+                finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
                 found.push(finding.affecting([pod_ref(workload, pod)]));
             }
+        }
+    }
+}
+
+/// A Deployment whose old pods hold GPUs beside the new ones.
+fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let mut revisions: BTreeMap<&ObjectRef, BTreeSet<&str>> = BTreeMap::new();
+    for workload in view.gpu_workloads().filter(|workload| workload.owner.kind == "Deployment") {
+        let placed = workload.pods.iter().filter(|pod| pod.node.is_some());
+        let placed = placed.filter_map(|pod| pod.revision.as_deref());
+        revisions.entry(&workload.owner).or_default().extend(placed);
+    }
+    for workload in view.gpu_workloads() {
+        let several = revisions.get(&workload.owner).filter(|revisions| revisions.len() > 1);
+        if let Some(revisions) = several {
+            let names: Vec<&str> = revisions.iter().copied().collect();
+            let finding = Finding::new(check, &workload.owner)
+                .with("revisions that hold GPUs", names.join(", "))
+                .affecting(pods_of(workload));
+            found.push(finding);
         }
     }
 }

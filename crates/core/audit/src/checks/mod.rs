@@ -4,6 +4,7 @@ mod autoscaling;
 mod capacity;
 mod governance;
 mod idle;
+mod measured;
 mod request;
 mod scheduling;
 mod sharing;
@@ -57,7 +58,9 @@ struct View<'a> {
     /// Most GPUs of a node, by resource.
     most_gpus: BTreeMap<&'a str, i64>,
     kinds: Vec<Node>,
-    /// The first with GPUs of each owner.
+    /// Those whose pods hold GPUs.
+    gpu_workloads: Vec<&'a Workload>,
+    /// The first of them of each owner.
     by_owner: BTreeMap<&'a ObjectRef, &'a Workload>,
 }
 
@@ -69,11 +72,13 @@ impl<'a> View<'a> {
             let most = most_gpus.entry(resource).or_default();
             *most = gpus.allocatable.max(*most);
         }
+        let gpu_workloads: Vec<&Workload> =
+            facts.workloads.iter().filter(|workload| workload.has_gpus()).collect();
         let mut by_owner = BTreeMap::new();
-        for workload in facts.workloads.iter().filter(|workload| workload.has_gpus()) {
-            by_owner.entry(&workload.owner).or_insert(workload);
+        for workload in &gpu_workloads {
+            by_owner.entry(&workload.owner).or_insert(*workload);
         }
-        Self { facts, nodes, most_gpus, kinds: kinds(facts), by_owner }
+        Self { facts, nodes, most_gpus, kinds: kinds(facts), gpu_workloads, by_owner }
     }
 
     /// Nodes on which pods can ask for GPUs.
@@ -86,8 +91,8 @@ impl<'a> View<'a> {
         self.by_owner.get(owner).copied()
     }
 
-    fn gpu_workloads(&self) -> impl Iterator<Item = &'a Workload> {
-        self.facts.workloads.iter().filter(|workload| workload.has_gpus())
+    fn gpu_workloads(&self) -> impl Iterator<Item = &'a Workload> + use<'a, '_> {
+        self.gpu_workloads.iter().copied()
     }
 
     /// The pods of a workload that are bound to nodes with GPUs, and those nodes.

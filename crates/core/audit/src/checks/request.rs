@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Run, View, pods_of};
+use super::{Run, View, measured, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, ContainerKind, Workload, is_gpu_resource};
 use crate::finding::Finding;
@@ -11,6 +11,9 @@ pub(super) const RUNS: &[Run] = &[
     ("REQ-01", request_is_limit),
     ("REQ-02", sees_gpus_without_asking),
     ("REQ-03", more_than_a_node_has),
+    ("REQ-04", measured::half_used),
+    ("REQ-05", measured::never_used),
+    ("REQ-06", measured::fits_a_slice),
     ("REQ-08", more_than_its_share),
     ("REQ-10", killed_for_memory),
     ("REQ-11", helper_with_gpus),

@@ -182,15 +182,17 @@ fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let class = |workload: &Workload| workload.template.priority_class.clone();
-    let waits =
-        |workload: &&Workload| matches!(workload.class, Some(Class::Training | Class::Batch));
+    let mut can_wait: BTreeMap<Option<&str>, &Workload> = BTreeMap::new();
+    for workload in &view.gpu_workloads {
+        if matches!(workload.class, Some(Class::Training | Class::Batch)) {
+            can_wait.entry(class_of(workload)).or_insert(workload);
+        }
+    }
     let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
     for workload in view.gpu_workloads().filter(serves) {
-        let same = view.gpu_workloads().filter(waits).find(|other| class(other) == class(workload));
-        if let Some(other) = same {
+        if let Some(other) = can_wait.get(&class_of(workload)) {
             let finding = Finding::new(check, &workload.owner)
-                .with("priority class", class(workload).unwrap_or_else(|| "none".to_owned()))
+                .with("priority class", class_of(workload).unwrap_or("none"))
                 .with("shared with", format!("{}/{}", other.owner.namespace, other.owner.name))
                 .affecting(pods_of(workload));
             found.push(finding);
@@ -198,8 +200,12 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
     }
 }
 
-/// GPUs that are free on each node, by resource.
-fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<(&'a str, &'a str), i64> {
+fn class_of(workload: &Workload) -> Option<&str> {
+    workload.template.priority_class.as_deref()
+}
+
+/// Nodes with free GPUs, by resource.
+fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
     let offered = view.facts.nodes.iter().filter(|node| node.node.condition == Condition::Ready);
     let offered = offered.flat_map(|node| {
         let gpus = node.gpus.iter();
@@ -215,7 +221,16 @@ fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<(&'a str, &'a str), i64> {
             }
         }
     }
-    free
+    let mut pieces: BTreeMap<&str, Vec<(&Node, i64)>> = BTreeMap::new();
+    for node in &view.facts.nodes {
+        for resource in node.gpus.keys() {
+            let free = free.get(&(&*node.node.name, &**resource)).copied().unwrap_or(0);
+            if free > 0 {
+                pieces.entry(resource).or_default().push((node, free));
+            }
+        }
+    }
+    pieces
 }
 
 fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -225,17 +240,15 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
         {
             let conditions = &workload.template.node_conditions;
-            let open = |node: &&Node| {
+            let open = |node: &Node| {
                 conditions.iter().all(|condition| condition.accepts(&node.node))
                     && keeping_away(node)
                         .filter(|taint| taint.key != resource)
                         .all(|taint| tolerates(workload, taint))
             };
-            let pieces = view.facts.nodes.iter().filter(open).filter_map(|node| {
-                let free = *free.get(&(&*node.node.name, resource))?;
-                (free > 0).then_some((node, free))
-            });
-            let pieces: Vec<(&Node, i64)> = pieces.collect();
+            let pieces = free.get(resource).into_iter().flatten();
+            let pieces: Vec<(&Node, i64)> =
+                pieces.copied().filter(|(node, _)| open(node)).collect();
             let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
             let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
             if largest >= gpus || all < gpus {

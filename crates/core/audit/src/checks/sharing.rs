@@ -1,14 +1,16 @@
 //! SHR: several pods on one GPU.
 
-use super::{Run, View, node_ref, pods_of};
+use super::{Run, View, measured, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
     ("SHR-01", sliced_inference),
+    ("SHR-02", measured::notebook_on_large_gpu),
     ("SHR-03", replicas_as_gpus),
     ("SHR-04", mig_not_applied),
+    ("SHR-05", measured::shared_memory_is_full),
     ("SHR-06", training_on_parts),
 ];
 

@@ -14,6 +14,7 @@ use crate::catalogue::CATALOGUE;
 use crate::claim::{DeviceWaste, settle};
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
+use crate::usage::{GpuUse, UsagePeriod};
 
 const GPU: &str = "nvidia.com/gpu";
 const GIB: i64 = 1 << 30;
@@ -45,6 +46,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         scale_down_held_by: None,
         cordoned_since_ms: None,
         without_gpu_pods_since_ms: None,
+        uncounted_gpus: 0,
         devices: (0..8).collect(),
     }
 }
@@ -108,6 +110,7 @@ fn healthy() -> Facts {
         name: name.into(),
         labels: BTreeMap::new(),
         quota_resources: Some(BTreeSet::from([format!("requests.{GPU}")])),
+        gpu_quota: BTreeMap::new(),
     };
     Facts {
         now_ms: NOW_MS,
@@ -128,6 +131,7 @@ fn healthy() -> Facts {
         scoring: Some(Scoring::MostAllocated),
         has_gpu_admission_policy: Some(true),
         team_labels: BTreeSet::from(["team".to_owned(), "cost-center".to_owned()]),
+        usage: None,
     }
 }
 
@@ -162,10 +166,47 @@ fn model_is(model: &str) -> NodeCondition {
     NodeCondition::node_affinity(vec![vec![term]])
 }
 
+/// Measures the pods of a workload over the day: each GPU computed for so long, and last.
+fn used(facts: &mut Facts, workload: usize, active_ms: &[u64]) {
+    let day_ms = 24 * HOUR_MS;
+    facts.usage = Some(UsagePeriod { span: facts.period, step_ms: 60_000 });
+    let of_gpu = |(number, active_ms): (usize, &u64)| GpuUse {
+        gpu: number.to_string(),
+        active_ms: *active_ms,
+        idle_ms: day_ms - active_ms,
+        idle_since_ms: None,
+        p95_micro_percent: Some(100_000_000),
+        memory_peak_bytes: Some(70 << 30),
+        ..GpuUse::default()
+    };
+    for pod in &mut facts.workloads[workload].pods {
+        pod.uses = active_ms.iter().enumerate().map(of_gpu).collect();
+    }
+}
+
+/// Servers that are busy most of the time, and so much of their GPU and its memory at most.
+fn small(facts: &mut Facts, busy_micro_percent: u32, memory_bytes: i64) {
+    used(facts, SERVE, &[23 * HOUR_MS]);
+    for pod in &mut facts.workloads[SERVE].pods {
+        pod.uses[0].p95_micro_percent = Some(busy_micro_percent);
+        pod.uses[0].memory_peak_bytes = Some(memory_bytes.unsigned_abs());
+    }
+}
+
+/// The first so many servers, or notebooks, stand still since so long.
+fn still(facts: &mut Facts, class: Class, pods: usize, length_ms: u64) {
+    used(facts, SERVE, &[20 * HOUR_MS]);
+    facts.workloads[SERVE].class = Some(class);
+    let end_ms = facts.period.to_ms;
+    for pod in facts.workloads[SERVE].pods.iter_mut().take(pods) {
+        pod.uses[0].idle_since_ms = Some(end_ms - length_ms);
+    }
+}
+
 /// A check, a change that triggers it, and one that nearly does.
 type Case = (&'static str, fn(&mut Facts), fn(&mut Facts));
 
-const REQUEST: [Case; 7] = [
+const REQUEST: [Case; 10] = [
     ("REQ-01", |f| requests(f, SERVE, GPU, 2), |f| requests(f, SERVE, GPU, 1)),
     (
         "REQ-02",
@@ -174,6 +215,25 @@ const REQUEST: [Case; 7] = [
         |f| main_of(f, SERVE).sees_gpus_by = Some("NVIDIA_VISIBLE_DEVICES=all".into()),
     ),
     ("REQ-03", |f| limits(f, TRAIN, 9), |f| limits(f, TRAIN, 8)),
+    (
+        "REQ-04",
+        |f| used(f, TRAIN, &[3 * HOUR_MS, 0, 0, 0]),
+        // All of them computed, if only once.
+        |f| used(f, TRAIN, &[20 * HOUR_MS, 1, 1, 1]),
+    ),
+    (
+        "REQ-05",
+        |f| used(f, TRAIN, &[0; 4]),
+        // Nobody looked for long enough.
+        |f| {
+            used(f, TRAIN, &[0; 4]);
+            for pod in &mut f.workloads[TRAIN].pods {
+                pod.uses[3].idle_ms = 12 * HOUR_MS - 1;
+            }
+        },
+    ),
+    // Four fifths of three sevenths of a GPU, and 40 GiB.
+    ("REQ-06", |f| small(f, 34_285_714, 40 * GIB), |f| small(f, 34_285_715, 40 * GIB)),
     ("REQ-08", |f| requests(f, SERVE, "cpu", 12_001), |f| requests(f, SERVE, "cpu", 12_000)),
     (
         "REQ-10",
@@ -291,7 +351,13 @@ const SCHEDULING: [Case; 11] = [
     ),
 ];
 
-const GOVERNANCE: [Case; 3] = [
+/// A quota, and training that is idle for so long of each day.
+fn owned(facts: &mut Facts, idle_ms: u64) {
+    facts.namespaces[0].gpu_quota = map(&[(GPU, 8)]);
+    used(facts, TRAIN, &[24 * HOUR_MS - idle_ms; 4]);
+}
+
+const GOVERNANCE: [Case; 4] = [
     (
         "GOV-01",
         |f| f.namespaces[1].quota_resources = Some(BTreeSet::from(["requests.cpu".to_owned()])),
@@ -306,6 +372,7 @@ const GOVERNANCE: [Case; 3] = [
             f.namespaces[0].labels = map(&[("cost-center", "7".to_owned())]);
         },
     ),
+    ("GOV-03", |f| owned(f, 3 * HOUR_MS), |f| owned(f, 2 * HOUR_MS)),
     ("GOV-04", |f| f.has_gpu_admission_policy = Some(false), |f| f.has_gpu_admission_policy = None),
 ];
 
@@ -348,7 +415,7 @@ const AUTOSCALING: [Case; 6] = [
     ),
 ];
 
-const CAPACITY: [Case; 2] = [
+const CAPACITY: [Case; 3] = [
     (
         "CAP-01",
         |f| f.nodes[0].gpus.get_mut(GPU).unwrap().allocatable = 7,
@@ -362,9 +429,34 @@ const CAPACITY: [Case; 2] = [
         |f| f.nodes[0].node.condition = Condition::NotReady,
         |f| f.nodes[0].node.condition = Condition::Starting,
     ),
+    (
+        "CAP-05",
+        |f| f.nodes[0].uncounted_gpus = 1,
+        // As many as the plugin counts.
+        |f| f.nodes[0].uncounted_gpus = 0,
+    ),
 ];
 
-const IDLE: [Case; 4] = [
+/// One of the servers is of another revision; with or without a node.
+fn rolled_out(facts: &mut Facts, node: Option<&str>) {
+    let pods = &mut facts.workloads[SERVE].pods;
+    pods[0].revision = Some("5d8f".to_owned());
+    pods[1].revision = Some("7c9a".to_owned());
+    pods[1].node = node.map(str::to_owned);
+}
+
+const IDLE: [Case; 7] = [
+    (
+        "IDL-01",
+        |f| still(f, Class::Interactive, 1, HOUR_MS + 1),
+        |f| still(f, Class::Interactive, 2, HOUR_MS),
+    ),
+    (
+        "IDL-02",
+        |f| still(f, Class::Inference, 2, HOUR_MS + 1),
+        // One of them answers.
+        |f| still(f, Class::Inference, 1, HOUR_MS + 1),
+    ),
     (
         "IDL-03",
         |f| f.autoscalers[0].metrics = BTreeSet::from(["cpu".to_owned()]),
@@ -396,6 +488,7 @@ const IDLE: [Case; 4] = [
         |f| f.workloads[SERVE].pods[0].should_be_gone_ms = Some(NOW_MS - 5 * 60_000 - 1),
         |f| f.workloads[SERVE].pods[0].should_be_gone_ms = Some(NOW_MS - 5 * 60_000),
     ),
+    ("IDL-07", |f| rolled_out(f, Some("g1")), |f| rolled_out(f, None)),
 ];
 
 fn label(facts: &mut Facts, key: &str, value: &str) {
@@ -417,7 +510,25 @@ fn offered_as(facts: &mut Facts, resource: &str) {
     }
 }
 
-const SHARING: [Case; 4] = [
+/// A notebook on a GPU with so much memory.
+fn notebook(facts: &mut Facts, gpu_memory_mib: &str) {
+    facts.workloads[SERVE].class = Some(Class::Interactive);
+    label(facts, "nvidia.com/gpu.memory", gpu_memory_mib);
+}
+
+/// Two servers that share a GPU of 16,000 MiB and have used so much of it each.
+fn crowded(facts: &mut Facts, mib: u64) {
+    label(facts, "nvidia.com/gpu.replicas", "4");
+    label(facts, "nvidia.com/gpu.memory", "16000");
+    offered_as(facts, "nvidia.com/gpu.shared");
+    (facts.workloads[SERVE].class, facts.workloads[TRAIN].class) = (None, None);
+    used(facts, SERVE, &[20 * HOUR_MS]);
+    for pod in &mut facts.workloads[SERVE].pods {
+        pod.uses[0].memory_peak_bytes = Some(mib << 20);
+    }
+}
+
+const SHARING: [Case; 6] = [
     (
         "SHR-01",
         |f| {
@@ -431,6 +542,7 @@ const SHARING: [Case; 4] = [
             f.workloads[TRAIN].class = None;
         },
     ),
+    ("SHR-02", |f| notebook(f, "40000"), |f| notebook(f, "39999")),
     (
         "SHR-03",
         |f| {
@@ -448,6 +560,7 @@ const SHARING: [Case; 4] = [
         |f| label(f, "nvidia.com/mig.config.state", "failed"),
         |f| label(f, "nvidia.com/mig.config.state", "pending"),
     ),
+    ("SHR-05", |f| crowded(f, 6_801), |f| crowded(f, 6_800)),
     (
         "SHR-06",
         |f| offered_as(f, "nvidia.com/mig-1g.10gb"),

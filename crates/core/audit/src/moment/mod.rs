@@ -17,6 +17,7 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 
 use crate::claim::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
+use crate::usage::GpuUse;
 pub use parts::Part;
 use parts::parts_of;
 
@@ -91,6 +92,8 @@ pub struct Held {
     pub units: i64,
     /// What it does with them.
     pub state: HeldState,
+    /// What was measured of them, one for each unit; empty if nobody did.
+    pub uses: Vec<GpuUse>,
 }
 
 /// How far a pod that holds GPUs is.
@@ -131,7 +134,10 @@ pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
 ///
 /// # Errors
 /// A world that the engine does not take, which is a bug of whoever made it.
-pub fn node_parts(facts: &Facts, moment: &Moment) -> Result<Vec<Vec<Part>>, EngineError> {
+pub fn node_parts<'m>(
+    facts: &Facts,
+    moment: &'m Moment,
+) -> Result<Vec<Vec<Part<'m>>>, EngineError> {
     let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
     for demand in &moment.demand {
         causes.insert(&demand.resource, causes_of(&demand.world)?);
@@ -162,6 +168,18 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let parts = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
+    // Which devices a pod is on matters where what they did is known.
+    let measured = moment.held.iter().filter(|held| !held.uses.is_empty());
+    let measured: BTreeSet<usize> = measured.map(|held| held.workload).collect();
+    let mut pods: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    let names: Vec<(usize, usize, String)> = measured
+        .iter()
+        .flat_map(|workload| {
+            let pods = facts.workloads[*workload].pods.iter().enumerate();
+            pods.map(|(place, pod)| (*workload, place, pod.name.clone()))
+        })
+        .collect();
+    pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
     let mut states = DeviceStates::default();
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
@@ -169,7 +187,12 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         let first = states.node_of.len() as u32;
         node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
         states.node_of.extend(node.devices.iter().map(|_| number));
-        cut(&parts, moment, first, facts.period, &mut states.intervals);
+        for (held, devices) in cut(&parts, moment, first, facts.period, &mut states.intervals) {
+            let Held { workload, pod, .. } = &moment.held[held];
+            if let Some(pod) = pods.get(&(*workload, &**pod)) {
+                facts.workloads[*workload].pods[*pod].devices.push(devices);
+            }
+        }
     }
     Ok(states)
 }
@@ -207,20 +230,33 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     waits.map(|(number, _)| number).collect()
 }
 
-/// Lays parts one behind the other on devices; holders are workloads by their number.
-fn cut(parts: &[Part], moment: &Moment, first: u32, span: Span, intervals: &mut Vec<DeviceWaste>) {
+/// Lays parts one behind the other on devices; holders are workloads by their number. Answers with the devices
+/// of each part that was measured, by its place among what is held.
+fn cut(
+    parts: &[Part<'_>],
+    moment: &Moment,
+    first: u32,
+    span: Span,
+    intervals: &mut Vec<DeviceWaste>,
+) -> Vec<(usize, Vec<(u32, i64)>)> {
     const WHOLE: i64 = dovetail_model::device::WHOLE_DEVICE_MILLI;
     let mut at_milli = 0;
+    let mut measured = Vec::new();
     for part in parts {
         let holder = part.held.map(|place| moment.held[place].workload as u32);
         let mut left = part.gpu_milli;
+        let mut devices = Vec::new();
         while left > 0 {
             let device = first + (at_milli / WHOLE) as u32;
             let gpu_milli = left.min(WHOLE - at_milli % WHOLE);
-            let interval =
-                DeviceInterval { span, gpu_milli, state: part.state, holder, signal: None };
-            intervals.push(DeviceWaste { device, interval, usd_micros_per_gpu_hour: None });
+            for (state, span) in part.over(span) {
+                let interval = DeviceInterval { span, gpu_milli, state, holder, signal: None };
+                intervals.push(DeviceWaste { device, interval, usd_micros_per_gpu_hour: None });
+            }
+            devices.push((device, gpu_milli));
             (left, at_milli) = (left - gpu_milli, at_milli + gpu_milli);
         }
+        measured.extend(part.held.filter(|_| part.used.is_some()).map(|held| (held, devices)));
     }
+    measured
 }

@@ -3,33 +3,48 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::FreeCause;
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_model::Condition;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::{Causes, Held, HeldState, NodeGpus, Units};
+use crate::usage::GpuUse;
 
 /// A part of a node's GPUs at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Part<'m> {
     /// How much, in milli-GPU.
     pub gpu_milli: i64,
-    /// What it is.
+    /// What it is, where nobody measured what it did.
     pub state: DeviceState,
     /// Place in [`super::Moment::held`] of who holds it.
     pub held: Option<usize>,
+    /// What it did, if it can compute and somebody measured it.
+    pub used: Option<&'m GpuUse>,
+}
+
+impl Part<'_> {
+    /// What it is over a span: its state, or what was measured, as if that went on.
+    pub fn over(&self, span: Span) -> impl Iterator<Item = (DeviceState, Span)> + use<> {
+        let none = Span { from_ms: span.to_ms, to_ms: span.to_ms };
+        let spread = match self.used {
+            Some(used) => used.spread(span),
+            None => [(self.state, span), (self.state, none), (self.state, none)],
+        };
+        spread.into_iter().filter(|(_, span)| span.from_ms < span.to_ms)
+    }
 }
 
 /// Everything that the GPUs of a node are; the parts sum to its GPUs.
-pub(super) fn parts_of(
+pub(super) fn parts_of<'m>(
     node: &NodeGpus,
     condition: Condition,
-    held: &[(usize, &Held)],
+    held: &[(usize, &'m Held)],
     causes: &BTreeMap<&str, Causes>,
     waiting_gangs: &BTreeSet<usize>,
-) -> Vec<Part> {
+) -> Vec<Part<'m>> {
     let all_milli = node.gpus.max(0) * WHOLE_DEVICE_MILLI;
-    let plain = |gpu_milli, state| Part { gpu_milli, state, held: None };
+    let plain = |gpu_milli, state| Part { gpu_milli, state, held: None, used: None };
     if condition == Condition::NotReady {
         return vec![plain(all_milli, DeviceState::Unavailable)];
     }
@@ -38,10 +53,23 @@ pub(super) fn parts_of(
     for units in &node.units {
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
-            let gpu_milli = between(units, taken, taken + held.units);
             let state = state_of(held, waiting_gangs.contains(&held.workload));
-            parts.push(Part { gpu_milli, state, held: Some(*place) });
-            taken += held.units;
+            let held_by = |from, to, used| Part {
+                gpu_milli: between(units, from, to),
+                state,
+                held: Some(*place),
+                used,
+            };
+            // What a gang waits for shows in its state; else each unit that was measured is for itself.
+            let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
+            let uses = uses.filter(|_| state == DeviceState::Unknown);
+            let end = taken + held.units;
+            for used in uses {
+                parts.push(held_by(taken, taken + 1, Some(used)));
+                taken += 1;
+            }
+            parts.push(held_by(taken, end, None));
+            taken = end;
         }
         let of_node = causes.get(&*units.resource).and_then(|causes| causes.get(&node.node));
         parts.extend(free_parts(units, taken, condition, of_node));
@@ -55,11 +83,12 @@ fn free_parts(
     taken: i64,
     condition: Condition,
     causes: Option<&BTreeMap<FreeCause, i64>>,
-) -> Vec<Part> {
+) -> Vec<Part<'static>> {
     let free = |from, to, cause| Part {
         gpu_milli: between(units, from, to),
         state: DeviceState::Free(cause),
         held: None,
+        used: None,
     };
     let cause = match condition {
         Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
@@ -97,10 +126,11 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
 }
 
 /// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody spoke of.
-fn fill(parts: Vec<Part>, all_milli: i64) -> Vec<Part> {
+fn fill(parts: Vec<Part<'_>>, all_milli: i64) -> Vec<Part<'_>> {
     let mut left = all_milli;
-    let mut filled: Vec<Part> = Vec::with_capacity(parts.len() + 1);
-    let unspoken = Part { gpu_milli: all_milli, state: DeviceState::Free(None), held: None };
+    let mut filled: Vec<Part<'_>> = Vec::with_capacity(parts.len() + 1);
+    let unspoken =
+        Part { gpu_milli: all_milli, state: DeviceState::Free(None), held: None, used: None };
     for mut part in parts.into_iter().chain([unspoken]) {
         part.gpu_milli = part.gpu_milli.clamp(0, left);
         left -= part.gpu_milli;

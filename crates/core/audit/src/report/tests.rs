@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use dovetail_ledger::FreeCause;
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_model::{Condition, Money, Node as ModelNode, Snapshot};
 use proptest::prelude::*;
 
 use super::*;
 use crate::catalogue::Layer;
-use crate::facts::{Gpus, Node, ObjectRef, Pod, Workload};
+use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
 use crate::moment::{Demand, Held, HeldState, NodeGpus, Slice, Units, device_states};
+use crate::usage::{GpuUse, Matched, UsagePeriod, measure};
 
 const GPU: &str = "nvidia.com/gpu";
 const HOUR_MS: u64 = 3_600_000;
@@ -43,6 +44,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             is_spot: None,
             cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
             without_gpu_pods_since_ms: None,
+            uncounted_gpus: 0,
             devices: Vec::new(),
         });
         let slice = Slice { part: 1, of: 1 };
@@ -60,6 +62,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             pod: format!("serve-{number}"),
             units: *held,
             state: HeldState::Ready,
+            uses: Vec::new(),
         });
         let pod = Pod { name: format!("serve-{number}"), node: Some(name), ..Pod::default() };
         facts.workloads[0].pods.push(pod);
@@ -105,6 +108,44 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     // The free part of the one and all of the other can go.
     assert_eq!(last.paid_gpu_milli_ms, hours(11));
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
+}
+
+#[test]
+fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
+    let day = Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS };
+    let report_of = |active_h: u64| {
+        let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
+        let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
+        let main = Container { name: "main".into(), limits, ..Container::default() };
+        facts.workloads[0].template.containers.push(main);
+        let of_gpu = |number: usize| GpuUse {
+            gpu: number.to_string(),
+            active_ms: active_h * HOUR_MS,
+            idle_ms: (24 - active_h) * HOUR_MS,
+            ..GpuUse::default()
+        };
+        let key = ("prod".to_owned(), "serve-0".to_owned());
+        let gone = ("prod".to_owned(), "gone".to_owned());
+        let uses = BTreeMap::from([(key, (0..8).map(of_gpu).collect()), (gone, Vec::new())]);
+        let period = UsagePeriod { span: day, step_ms: 60_000 };
+        let matched = measure(&mut facts, &mut moment, period, &uses);
+        assert_eq!(matched, Matched { pods: 1, others: 1 });
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        report(&facts, &moment, states, &[price], &SuppressionPolicy::default())
+    };
+    let hours = |gpu_hours: i128| gpu_hours * 1000 * i128::from(HOUR_MS);
+    let never = report_of(0);
+    assert_eq!((never.waste.gpu_milli_ms, never.blind.gpu_milli_ms), (hours(8 * 720), 0));
+    let first = &never.findings[0];
+    assert_eq!(first.finding.check.id, "REQ-05");
+    assert_eq!(first.settled.claimed.cost(), Some(Money::micros(8 * 720 * 1_000_000)));
+    assert_eq!(never.unexplained_gpu_milli_ms(), 0);
+    // A quarter of the day is a quarter of the month, and no finding has it.
+    let mostly = report_of(18);
+    assert_eq!(mostly.by_state[&DeviceState::Idle].gpu_milli_ms, hours(2 * 720));
+    assert_eq!(mostly.unexplained_gpu_milli_ms(), hours(2 * 720));
+    assert_eq!(mostly.blind.gpu_milli_ms, 0);
 }
 
 fn condition() -> impl Strategy<Value = Condition> {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::{
-    Check, FixKind, Layer, MONTH_MS, ObjectRef, Priced, PricedTime, Report, Severity, Worth,
+    Check, FixKind, Layer, MONTH_MS, ObjectRef, Priced, PricedTime, Report, Severity, UsagePeriod,
+    Worth,
 };
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::split::{Headline, SplitMethod};
@@ -32,6 +33,7 @@ pub(super) struct Document {
     pub(super) taken_at: String,
     pub(super) sources: Vec<String>,
     pub(super) month_days: u64,
+    pub(super) measured: Option<MeasuredOut>,
     pub(super) headline: HeadlineOut,
     pub(super) states: Vec<StateOut>,
     pub(super) ladder: Vec<RungOut>,
@@ -43,6 +45,25 @@ pub(super) struct Document {
     pub(super) unexplained_waste_gpu_hours_per_month: f64,
     pub(super) skipped: Vec<String>,
     pub(super) skipped_objects: u64,
+}
+
+/// The period over which the use of GPUs was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredOut {
+    pub(super) hours: f64,
+    pub(super) step_s: f64,
+    pub(super) until: String,
+}
+
+impl MeasuredOut {
+    fn of(period: UsagePeriod) -> Self {
+        let length_ms = period.span.to_ms - period.span.from_ms;
+        Self {
+            hours: length_ms as f64 / 3.6e6,
+            step_s: period.step_ms as f64 / 1e3,
+            until: time(period.span.to_ms),
+        }
+    }
 }
 
 /// The one line at the top, in numbers.
@@ -197,6 +218,7 @@ impl Document {
             taken_at: time(gathered.facts.now_ms),
             sources: sources.iter().map(|source| plain(source)).collect(),
             month_days: MONTH_DAYS,
+            measured: gathered.facts.usage.map(MeasuredOut::of),
             headline: HeadlineOut::of(report),
             states: states(report),
             ladder: ladder(report),
@@ -246,9 +268,16 @@ impl Document {
 
     /// What the figures rest on.
     pub(super) fn second_line(&self) -> String {
+        let measured = match &self.measured {
+            None => String::new(),
+            Some(measured) => format!(
+                " What GPUs did is that of {:.0} hours until {}, as if it went on.",
+                measured.hours, measured.until
+            ),
+        };
         format!(
-            "One snapshot of {}, as if that moment lasted {} days: list prices, no bill. Blind is held \
-             without a measurement of whether it computes: waste can be more, never less.",
+            "One snapshot of {}, as if that moment lasted {} days: list prices, no bill.{measured} Blind is \
+             held without a measurement of whether it computes: waste can be more, never less.",
             self.taken_at, self.month_days
         )
     }
@@ -334,7 +363,7 @@ pub(super) fn object_words(object: &Object) -> String {
 
 /// Checks that rest on what a workload seems to do.
 fn rests_on_class(id: &str) -> bool {
-    ["REQ-12", "SCH-09", "SCH-11"].contains(&id)
+    ["IDL-01", "IDL-02", "REQ-12", "SCH-09", "SCH-11", "SHR-02"].contains(&id)
 }
 
 fn object(of: &ObjectRef) -> Object {
@@ -379,11 +408,21 @@ fn ladder(report: &Report) -> Vec<RungOut> {
 }
 
 fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
-    let mut unseen = vec![UnseenOut {
-        what: "use of held GPUs".to_owned(),
-        hides: "idle GPUs, GPUs that are too large, sharing (REQ-04 to REQ-07, IDL-01)".to_owned(),
-        command: "dcgm-exporter with Prometheus in the cluster".to_owned(),
-    }];
+    let held = &gathered.moment.held;
+    let measured = held.iter().filter(|held| !held.uses.is_empty()).count();
+    let mut unseen = Vec::new();
+    if measured < held.len() {
+        let what = match gathered.facts.usage {
+            None => "use of held GPUs".to_owned(),
+            Some(_) => {
+                format!("use of the GPUs of {} of {} pods", held.len() - measured, held.len())
+            }
+        };
+        let hides =
+            "idle GPUs, GPUs that are too large, sharing (REQ-04 to REQ-06, IDL-01, IDL-02)";
+        let command = "--prometheus URL, or --usage FILE: samples of dcgm-exporter and its like";
+        unseen.push(UnseenOut { what, hides: hides.to_owned(), command: command.to_owned() });
+    }
     unseen.extend(gathered.unseen.iter().map(|unseen| UnseenOut {
         what: unseen.what.clone(),
         hides: unseen.hides.clone(),

@@ -16,11 +16,15 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
+use dovetail_kube::facts::Gathered;
 
 use crate::app::App;
 use crate::exit::Found;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
+#[cfg(feature = "scheduler")]
+use crate::input::prometheus::ServerFlags;
+use crate::input::uses::{UsageFileFlags, Uses, apply};
 use crate::output::Output;
 use document::Document;
 
@@ -29,7 +33,18 @@ use document::Document;
 pub(crate) struct AuditFlags {
     #[command(flatten)]
     source: ObjectFlags,
-    /// Where GPU metrics are: `none` looks at objects alone
+    #[command(flatten)]
+    measured: UsageFileFlags,
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did; `none` asks
+    /// nobody
+    #[cfg(feature = "scheduler")]
+    #[arg(long, value_name = "URL", default_value = "none", conflicts_with = "usage")]
+    prometheus: String,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    server: ServerFlags,
+    /// Asks nobody what GPUs did: this build cannot
+    #[cfg(not(feature = "scheduler"))]
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     prometheus: PrometheusFlag,
     /// Labels that name the team, on a pod or its namespace [default: team, cost-center, owner, ...]
@@ -51,9 +66,10 @@ pub(crate) struct AuditFlags {
     prices: NodePriceFlags,
 }
 
+#[cfg(not(feature = "scheduler"))]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PrometheusFlag {
-    /// Objects alone
+    /// Nobody
     None,
 }
 
@@ -81,6 +97,24 @@ impl FailOn {
     }
 }
 
+impl AuditFlags {
+    /// What GPUs did, from wherever the flags say.
+    #[cfg(feature = "scheduler")]
+    fn uses(&self, app: &App, gathered: &Gathered) -> Result<Option<Uses>> {
+        match self.prometheus.as_str() {
+            "none" => self.measured.read(gathered, self.source.example),
+            url => crate::input::uses_of_server::read(app, &self.server, url).map(Some),
+        }
+    }
+
+    /// What GPUs did, from a file.
+    #[cfg(not(feature = "scheduler"))]
+    fn uses(&self, _: &App, gathered: &Gathered) -> Result<Option<Uses>> {
+        let PrometheusFlag::None = self.prometheus;
+        self.measured.read(gathered, self.source.example)
+    }
+}
+
 /// Audits, or explains a check.
 pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     if let Some(id) = &flags.explain {
@@ -93,19 +127,23 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         None => Default::default(),
     };
     let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
-    let PrometheusFlag::None = flags.prometheus;
     let read = flags.source.read(app, "audit")?;
+    let mut sources = read.sources;
     let teams = match flags.team_label.is_empty() {
         true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
         false => flags.team_label.iter().cloned().collect(),
     };
     let mut gathered = read.inventory.facts(teams);
     spot::mark(&mut gathered);
+    if let Some(uses) = flags.uses(app, &gathered)? {
+        apply(app, &mut gathered, &uses);
+        sources.push(uses.source);
+    }
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
-    let document = Document::of(read.sources, &gathered, &found, prices.told, old.as_ref());
+    let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
     match output {
         Output::Json => app.print_json(&document)?,
         Output::Sarif => app.print_json(&sarif::sarif(&document))?,

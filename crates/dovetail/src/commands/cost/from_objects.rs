@@ -54,8 +54,10 @@ pub(super) fn account(
                 let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
                 numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
             });
-            let time = i128::from(part.gpu_milli) * i128::from(span_ms);
-            *bill.gpus.entry((holder, part.state)).or_default() += time;
+            for (state, span) in part.over(span) {
+                let time = i128::from(part.gpu_milli) * i128::from(span.to_ms - span.from_ms);
+                *bill.gpus.entry((holder, state)).or_default() += time;
+            }
         }
     }
     for (tenant, number) in gathered.tenants.iter().zip(0..) {

@@ -32,6 +32,7 @@ use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::ServerFlags;
+use crate::input::uses::{UsageFileFlags, apply};
 use crate::output::Output;
 use crate::output::table::counted;
 use account::Account;
@@ -47,10 +48,12 @@ const HOUR_MS: u64 = 3_600_000;
 pub(crate) struct CostFlags {
     #[command(flatten)]
     objects: ObjectFlags,
+    #[command(flatten)]
+    measured: UsageFileFlags,
     /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `none`
     /// looks at objects alone
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "URL", default_value = "none")]
+    #[arg(long, value_name = "URL", default_value = "none", conflicts_with = "usage")]
     prometheus: String,
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
@@ -213,8 +216,13 @@ impl CostFlags {
     fn gathered(&self, app: &App, teams: &Teams) -> Result<(Gathered, Vec<String>)> {
         let read = self.objects.read(app, "split the cost of")?;
         let labels = names::wanted(teams);
-        let gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
-        Ok((gathered, read.sources))
+        let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
+        let mut sources = read.sources;
+        if let Some(uses) = self.measured.read(&gathered, self.objects.example)? {
+            apply(app, &mut gathered, &uses);
+            sources.push(uses.source);
+        }
+        Ok((gathered, sources))
     }
 
     /// The account of a period.

@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod stats;
 mod synth;
+mod synth_objects;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -15,7 +16,7 @@ use crate::app::App;
 pub(crate) enum Command {
     /// Turn a trace of any known format into dovetail's own CSV, which keeps everything.
     Import(import::ImportFlags),
-    /// Generate a cluster and a stream of jobs that look like real ones, by seed.
+    /// Generate a cluster and a stream of jobs that look like real ones, by seed; or the objects of a cluster.
     Synth(synth::SynthFlags),
     /// Print what a person asks first about a trace.
     Stats(stats::StatsFlags),

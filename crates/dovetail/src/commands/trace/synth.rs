@@ -1,14 +1,15 @@
 //! `dovetail trace synth`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dovetail_trace::synth::{PROFILES, SynthConfig, SynthModel, SynthProfile, synth};
 use dovetail_trace::{write_cluster, write_trace};
 use serde::Serialize;
 
+use super::synth_objects;
 use crate::app::App;
 use crate::output::Output;
 use crate::output::file::write_whole;
@@ -19,14 +20,23 @@ use crate::output::table::{facts, whole};
 #[derive(Debug, Args)]
 pub(crate) struct SynthFlags {
     /// File to write the jobs to
-    #[arg(long, value_name = "FILE")]
-    to_jobs: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dump")]
+    to_jobs: Option<PathBuf>,
     /// File to write the machines to
-    #[arg(long, value_name = "FILE")]
-    to_nodes: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dump")]
+    to_nodes: Option<PathBuf>,
+    /// Instead, a folder to write the objects of a cluster to, as `kubectl get -A -o json` writes them: 20
+    /// pods for each of --nodes
+    #[arg(long, value_name = "FOLDER")]
+    #[arg(conflicts_with_all = ["to_jobs", "to_nodes", "days", "load", "profile"])]
+    dump: Option<PathBuf>,
+    /// With --dump, a file to write to what its GPUs did in the last day, in the form of usage files
+    #[arg(long, value_name = "FILE", requires = "dump")]
+    #[arg(conflicts_with_all = ["to_jobs", "to_nodes"])]
+    pub(super) usage: Option<PathBuf>,
     /// Number of machines
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().nodes)]
-    nodes: u32,
+    pub(super) nodes: u32,
     /// Length of the stream
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
@@ -53,6 +63,13 @@ struct Report {
 
 /// Generates files.
 pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
+    if let Some(folder) = &flags.dump {
+        return synth_objects::run(app, flags, folder);
+    }
+    let (Some(to_jobs), Some(to_nodes)) = (flags.to_jobs.as_deref(), flags.to_nodes.as_deref())
+    else {
+        bail!("the command line asks for both files");
+    };
     let output = app.output("trace synth", &[Output::Table, Output::Json])?;
     let settings = SynthConfig {
         seed: app.settings.seed.value,
@@ -61,12 +78,10 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
         load: flags.load,
         profile: SynthProfile::from_name(&flags.profile).context("profiles are checked by name")?,
     };
-    let outputs =
-        [("--to-jobs", Some(flags.to_jobs.as_path())), ("--to-nodes", Some(&*flags.to_nodes))];
-    refuse_shared(&[], &outputs)?;
+    refuse_shared(&[], &[("--to-jobs", Some(to_jobs)), ("--to-nodes", Some(to_nodes))])?;
     let made = synth(&settings)?;
-    write_whole(&flags.to_nodes, |file| write_cluster(&made.cluster, file))?;
-    write_whole(&flags.to_jobs, |file| write_trace(&made.trace, file))?;
+    write_whole(to_nodes, |file| write_cluster(&made.cluster, file))?;
+    write_whole(to_jobs, |file| write_trace(&made.trace, file))?;
     let milli_ms: u128 = made.trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
     let report = Report {
         settings,
@@ -78,12 +93,12 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     };
     match output {
         Output::Json => app.print_json(&report),
-        _ => app.print(&report.text(flags)),
+        _ => app.print(&report.text(to_jobs, to_nodes)),
     }
 }
 
 impl Report {
-    fn text(&self, flags: &SynthFlags) -> String {
+    fn text(&self, to_jobs: &Path, to_nodes: &Path) -> String {
         let model = &self.model;
         let of = |got: f64, expected: f64| {
             format!("{} (expected {})", whole(got.round() as u64), whole(expected.round() as u64))
@@ -93,8 +108,8 @@ impl Report {
             ("machines", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
             ("jobs", of(self.jobs as f64, model.expected_jobs)),
             ("GPU-hours", of(self.gpu_hours, model.expected_gpu_hours)),
-            ("machines written", flags.to_nodes.display().to_string()),
-            ("jobs written", flags.to_jobs.display().to_string()),
+            ("machines written", to_nodes.display().to_string()),
+            ("jobs written", to_jobs.display().to_string()),
         ])
     }
 }

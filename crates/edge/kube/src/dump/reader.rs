@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::rc::Rc;
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -58,14 +58,18 @@ pub trait Sink {
 /// # Errors
 /// Text that is no JSON, or one object that is too large; objects before it have been handed on.
 pub fn read_objects(
-    input: impl BufRead,
+    mut input: impl BufRead,
     file: &str,
     sink: &mut dyn Sink,
 ) -> Result<u64, DumpError> {
     let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
-    let limited = Limited { inner: input, left: Rc::clone(&left) };
+    let mut state = State { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
+    let begun = state.take_lines(&mut input)?;
+    if begun.is_empty() {
+        return Ok(state.number);
+    }
+    let limited = Limited { inner: Cursor::new(begun).chain(input), left };
     let mut json = serde_json::Deserializer::from_reader(limited);
-    let mut state = State { file, left, number: 0, sink };
     loop {
         state.begin();
         // Anything but blanks is the next value, or an error that reading it will tell.
@@ -78,17 +82,48 @@ pub fn read_objects(
     }
 }
 
+/// Objects that stand on a line each are read line by line up to this length.
+const LONGEST_LINE: u64 = 1 << 20;
+
 /// What goes on while a stream is read.
 struct State<'s> {
     file: &'s str,
     left: Rc<Cell<u64>>,
     number: u64,
+    /// Lines before what is read as one stream.
+    lines: usize,
     sink: &'s mut dyn Sink,
 }
 
 impl State<'_> {
     fn begin(&self) {
         self.left.set(MAX_OBJECT_BYTES);
+    }
+
+    /// Takes objects as long as each stands on a line of its own, as in a collection: a whole line is several
+    /// times faster to read than a stream. Answers with what is to be read as a stream, behind it the rest.
+    fn take_lines(&mut self, input: &mut impl BufRead) -> Result<Vec<u8>, DumpError> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+            read.map_err(|error| self.broken(&error))?;
+            let text = str::from_utf8(&line).ok().filter(|text| text.starts_with('{'));
+            let head =
+                text.and_then(|text| Some((text, serde_json::from_str::<Head<'_>>(text).ok()?)));
+            match head {
+                Some((text, head)) if !head.is_list => self.hand_on(&head, text, "", ""),
+                _ if !line.is_empty() && line.iter().all(u8::is_ascii_whitespace) => {}
+                _ => break,
+            }
+            self.lines += 1;
+        }
+        Ok(line)
+    }
+
+    fn broken(&self, error: &io::Error) -> DumpError {
+        let (file, line) = (self.file.to_owned(), self.lines + 1);
+        DumpError::Json { file, line, column: 0, problem: error.to_string() }
     }
 
     fn told(&self, error: &serde_json::Error) -> DumpError {
@@ -99,29 +134,38 @@ impl State<'_> {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
+        let line = self.lines + line;
         let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
         DumpError::Json { file, line, column, problem }
     }
 
     /// Hands on one object; `kind` and `api_version` are those of the list where it says none itself.
     fn take(&mut self, json: &str, kind: &str, api_version: &str) {
+        match serde_json::from_str::<Head<'_>>(json) {
+            Ok(head) => self.hand_on(&head, json, kind, api_version),
+            Err(error) => {
+                self.number += 1;
+                self.begin();
+                self.skip(".", &format!("it is no object: {error}"));
+            }
+        }
+    }
+
+    fn hand_on(&mut self, head: &Head<'_>, json: &str, kind: &str, api_version: &str) {
         self.number += 1;
         self.begin();
-        let read = serde_json::from_str::<Head<'_>>(json);
-        let head = match read {
-            Ok(head) => head,
-            Err(error) => return self.skip(".", &format!("it is no object: {error}")),
-        };
-        let metadata = head.metadata.unwrap_or_default();
         let kind = head.kind.as_deref().unwrap_or(kind);
         if kind.is_empty() {
             return self.skip("kind", "it is missing");
         }
+        let metadata = head.metadata.as_ref();
+        let namespace = metadata.and_then(|metadata| metadata.namespace.as_deref());
+        let name = metadata.and_then(|metadata| metadata.name.as_deref());
         self.sink.object(&RawObject {
             kind,
             api_version: head.api_version.as_deref().unwrap_or(api_version),
-            namespace: metadata.namespace.as_deref().unwrap_or_default(),
-            name: metadata.name.as_deref().unwrap_or_default(),
+            namespace: namespace.unwrap_or_default(),
+            name: name.unwrap_or_default(),
             json,
             file: self.file,
         });
@@ -143,6 +187,13 @@ struct Head<'a> {
     api_version: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     metadata: Option<HeadMeta<'a>>,
+    /// Whether it has the field `items`, whatever that holds.
+    #[serde(rename = "items", default, deserialize_with = "is_there")]
+    is_list: bool,
+}
+
+fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(input).map(|_| true)
 }
 
 #[derive(Default, Deserialize)]

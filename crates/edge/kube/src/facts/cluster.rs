@@ -1,7 +1,7 @@
 //! Quotas, disruption budgets, admission policies and the scheduler's configuration.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_audit::{Autoscaler, BudgetLimit, ObjectRef, Scoring};
 use serde::Deserialize;
@@ -35,8 +35,8 @@ const OWN: [&str; 4] =
 /// What is known of them.
 #[derive(Default)]
 pub(super) struct ClusterObjects {
-    /// Resources that quotas limit, by namespace.
-    pub(super) quotas: BTreeMap<String, BTreeSet<String>>,
+    /// What quotas give, by namespace and by resource as written; the least of several.
+    pub(super) quotas: BTreeMap<String, BTreeMap<String, i64>>,
     pub(super) budgets: Vec<BudgetObject>,
     pub(super) autoscalers: Vec<Autoscaler>,
     /// Whether a policy speaks of GPUs; `None` where no policy was read.
@@ -90,7 +90,11 @@ impl ClusterObjects {
         }
         let quota: Quota = lenient(raw)?;
         let limited = self.quotas.entry(raw.namespace.to_owned()).or_default();
-        limited.extend(quota.spec.hard.into_keys());
+        for (resource, amount) in quota.spec.hard {
+            let amount = amount.0.to_units();
+            let least = limited.entry(resource).or_insert(amount);
+            *least = amount.min(*least);
+        }
         Ok(())
     }
 

@@ -23,7 +23,7 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
     let now_ms = inventory.now_ms;
-    let lists = lists(inventory);
+    let objects = Objects::of(inventory);
     let mut unjudged = Vec::new();
     let mut worlds = Vec::new();
     for resource in resources {
@@ -33,13 +33,9 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
         let settings =
             Settings { scheduler: JUDGE.to_owned(), rules, patience, ..Settings::default() };
         let mut world = World::new(settings);
-        for (kind, objects) in &lists {
-            world.apply(Change::Listing(*kind));
-            for object in objects {
-                world.apply(Change::Applied(object.clone()));
-            }
-            world.apply(Change::Listed(*kind));
-        }
+        let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
+        let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
+        objects.tell(resource, &offering, &mut world);
         for (pod, reason) in world.refused() {
             if wants(pod, resource) && unjudged.len() < MOST_UNJUDGED {
                 let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
@@ -60,37 +56,93 @@ fn wants(pod: &Pod, resource: &str) -> bool {
     pod.requests.extended.contains_key(resource)
 }
 
-/// All objects by kind. Waiting pods are all of one scheduler and without gates; pods without a node that
-/// need no GPU are left out: they wait for nothing that is counted here.
-fn lists(inventory: Inventory) -> Vec<(Kind, Vec<Object>)> {
-    let Inventory { nodes, namespaces, pods, owners, others, .. } = inventory;
-    let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-    let nodes = nodes.into_values().map(|(node, _)| Object::Node(Box::new(node)));
-    lists.insert(Kind::Node, nodes.collect());
-    lists.insert(Kind::Namespace, namespaces.into_values().map(Object::Namespace).collect());
-    for ((kind, ..), mut object) in others {
-        // Like gates: what is held back is asked about, too.
-        if let Object::Workload(_, workload) = &mut object {
-            workload.suspended = false;
+/// What worlds are made of.
+struct Objects {
+    /// Pods apart, by kind.
+    lists: BTreeMap<Kind, Vec<Object>>,
+    /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for nothing that
+    /// is counted here.
+    waiting: Vec<Pod>,
+    placed: Vec<Placed>,
+    /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
+    reaches_far: bool,
+}
+
+/// A pod that has its node.
+struct Placed {
+    pod: Pod,
+    /// Whether pods of its owner wait: what starts together may count it wherever it stands.
+    owner_waits: bool,
+}
+
+impl Objects {
+    fn of(inventory: Inventory) -> Self {
+        let Inventory { nodes, namespaces, pods, owners, others, .. } = inventory;
+        let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
+        let nodes = nodes.into_values().map(|(node, _)| Object::Node(Box::new(node)));
+        lists.insert(Kind::Node, nodes.collect());
+        lists.insert(Kind::Namespace, namespaces.into_values().map(Object::Namespace).collect());
+        for ((kind, ..), mut object) in others {
+            // Like gates: what is held back is asked about, too.
+            if let Object::Workload(_, workload) = &mut object {
+                workload.suspended = false;
+            }
+            lists.entry(kind).or_default().push(object);
         }
-        lists.entry(kind).or_default().push(object);
-    }
-    let listed = pods.list.into_iter().map(|record| record.pod).chain(owners.suspended);
-    let mut pods: Vec<Object> = Vec::new();
-    for mut pod in listed {
-        if pod.node.is_empty() {
-            if pod.meta.deleting || !pod.requests.extended.keys().any(|name| is_gpu_resource(name))
-            {
+        let waits = |record: &&super::pods::PodRecord| record.pod.node.is_empty();
+        let owner = |record: &super::pods::PodRecord| &pods.groups[record.group].owner;
+        let waiting_owners: BTreeSet<_> =
+            pods.list.iter().filter(waits).map(owner).cloned().collect();
+        let mut waiting = Vec::new();
+        let mut placed = Vec::new();
+        for record in pods.list {
+            if record.pod.node.is_empty() {
+                waiting.push(record.pod);
                 continue;
             }
+            let owner_waits = waiting_owners.contains(&pods.groups[record.group].owner);
+            // Who placed it does not matter; as another's it is not told as a job that runs.
+            let pod = Pod { scheduler: Box::default(), ..record.pod };
+            placed.push(Placed { pod, owner_waits });
+        }
+        waiting.extend(owners.suspended);
+        waiting.retain(|pod: &Pod| {
+            !pod.meta.deleting && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
+        });
+        for pod in &mut waiting {
             pod.scheduler = JUDGE.into();
             pod.gated = false;
-        } else {
-            // Who placed it does not matter; as another's it is not told as a job that runs.
-            pod.scheduler = Box::default();
         }
-        pods.push(Object::Pod(Box::new(pod)));
+        let has_rules = |pod: &Pod| pod.between_pods.is_some() || !pod.spread.is_empty();
+        let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
+        Self { lists, waiting, placed, reaches_far }
     }
-    lists.insert(Kind::Pod, pods);
-    Kind::ALL.into_iter().map(|kind| (kind, lists.remove(&kind).unwrap_or_default())).collect()
+
+    /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes
+    /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
+    fn tell(&self, resource: &str, offering: &BTreeSet<&str>, world: &mut World) {
+        let is_wanted = self.waiting.iter().any(|pod| wants(pod, resource));
+        for kind in Kind::ALL {
+            world.apply(Change::Listing(kind));
+            if is_wanted || kind == Kind::Node {
+                for object in self.lists.get(&kind).into_iter().flatten() {
+                    world.apply(Change::Applied(object.clone()));
+                }
+            }
+            if is_wanted && kind == Kind::Pod {
+                let stands = self.placed.iter().filter(|placed| {
+                    let pod = &placed.pod;
+                    self.reaches_far
+                        || placed.owner_waits
+                        || pod.between_pods.is_some()
+                        || !pod.volumes.is_empty()
+                        || offering.contains(&*pod.node)
+                });
+                for pod in self.waiting.iter().chain(stands.map(|placed| &placed.pod)) {
+                    world.apply(Change::Applied(Object::Pod(Box::new(pod.clone()))));
+                }
+            }
+            world.apply(Change::Listed(kind));
+        }
+    }
 }

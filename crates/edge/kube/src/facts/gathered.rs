@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload};
+use dovetail_audit::{
+    Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload, is_gpu_resource,
+};
+use dovetail_model::Condition;
 
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
-use super::pods::same_but_labels;
+use super::pods::{REVISION_LABELS, same_but_labels};
 use super::template::owned;
 use super::tenant::Tenant;
 use super::unseen::Unseen;
@@ -85,6 +88,7 @@ impl Inventory {
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let held = self.held(&facts, &of_group);
+        self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
         let system = self.namespaces.get("kube-system");
         let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
@@ -117,10 +121,38 @@ impl Inventory {
         let namespace = |(name, namespace): (&String, &crate::object::Namespace)| Namespace {
             name: name.clone(),
             labels: owned(&namespace.meta.labels),
-            quota_resources: has_quotas
-                .then(|| self.cluster.quotas.get(name).cloned().unwrap_or_default()),
+            quota_resources: has_quotas.then(|| {
+                let limited = self.cluster.quotas.get(name).into_iter().flat_map(BTreeMap::keys);
+                limited.cloned().collect()
+            }),
+            gpu_quota: self.gpu_quota(name),
         };
         self.namespaces.iter().map(namespace).collect()
+    }
+
+    /// How much of GPU resources the quotas of a namespace give.
+    fn gpu_quota(&self, namespace: &str) -> BTreeMap<String, i64> {
+        let limits = self.cluster.quotas.get(namespace).into_iter().flatten();
+        let of_gpus = limits.filter_map(|(name, amount)| {
+            let resource = name.strip_prefix("requests.")?;
+            is_gpu_resource(resource).then(|| (resource.to_owned(), *amount))
+        });
+        of_gpus.collect()
+    }
+
+    /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the last of the
+    /// pods that are still listed ended. Pods that are gone nobody sees, so it may be less long.
+    fn mark_empty(&self, nodes: &mut [Node], held: &[Held]) {
+        let busy: BTreeSet<&str> = held.iter().map(|held| &*held.node).collect();
+        for node in nodes.iter_mut().filter(|node| node.has_gpus()) {
+            let name = &*node.node.name;
+            let joined_ms = self.nodes.get(name).map_or(0, |(object, _)| object.meta.created_ms);
+            let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
+            let is_up = node.node.condition == Condition::Ready && joined_ms > 0;
+            if is_up && !busy.contains(name) {
+                node.without_gpu_pods_since_ms = Some(joined_ms.max(ended_ms));
+            }
+        }
     }
 
     /// Workloads, and the number of its workload for each group of pods.
@@ -131,8 +163,7 @@ impl Inventory {
         let mut of_group = Vec::with_capacity(self.pods.groups.len());
         for group in &self.pods.groups {
             let pod = &self.pods.list[group.first].pod;
-            let hash = ["pod-template-hash", "rollouts-pod-template-hash"];
-            let hash = hash.iter().find_map(|key| pod.meta.labels.get(key));
+            let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
             let chain = self.owners.chain(&group.owner, hash);
             let top = chain.last().unwrap_or(&group.owner);
             let numbers = by_owner.entry(top.clone()).or_default();
@@ -217,6 +248,7 @@ impl Inventory {
                         pod: record.pod.meta.name.to_string(),
                         units,
                         state: record.state,
+                        uses: Vec::new(),
                     });
                 }
             }

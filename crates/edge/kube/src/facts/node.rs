@@ -79,6 +79,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         })
         .collect();
     let read = node_gpus(object, &gpus, model);
+    let uncounted_gpus = uncounted(&gpus, read.as_ref(), labelled(labels));
     ReadNode {
         gpus: read,
         provider_id: detail.spec.provider_id.clone(),
@@ -91,10 +92,28 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             // Whoever knows the providers' labels says so.
             is_spot: None,
             without_gpu_pods_since_ms: None,
+            uncounted_gpus,
             devices: Vec::new(),
             node,
         },
     }
+}
+
+/// Physical GPUs as GPU discovery counts them; 0 where no label says.
+fn labelled(labels: &crate::object::Labels) -> i64 {
+    let number = labels.get("nvidia.com/gpu.count").and_then(|text| text.parse().ok());
+    number.filter(|gpus| (1..=MOST_GPUS).contains(gpus)).unwrap_or(0)
+}
+
+/// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of each is not
+/// missing.
+fn uncounted(gpus: &BTreeMap<String, Gpus>, read: Option<&NodeGpus>, labelled: i64) -> i64 {
+    let is_cut = gpus.keys().any(|resource| resource.starts_with("nvidia.com/mig-"));
+    let counted: i64 = read.into_iter().flat_map(|read| &read.units).fold(0, |sum, units| {
+        let built_in = gpus.get(&units.resource).map_or(0, |gpus| gpus.built_in);
+        sum + units.slice.milli(built_in)
+    });
+    if is_cut || counted == 0 { 0 } else { (labelled - (counted + 999) / 1000).max(0) }
 }
 
 fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate, is_gpu_resource};
 
 use super::class::GANG_ANNOTATIONS;
 use super::detail::{ContainerStatusDetail, PodDetail};
@@ -13,6 +13,9 @@ use crate::object::{Phase, Pod};
 /// Kills are counted so far back.
 const KILLS_MS: u64 = 7 * 24 * 3_600_000;
 
+/// Labels that say which revision of its owner a pod is of.
+pub(super) const REVISION_LABELS: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
+
 /// An owner whose pods differ more than this has the last of these templates.
 const MOST_TEMPLATES: usize = 64;
 
@@ -21,6 +24,8 @@ const MOST_TEMPLATES: usize = 64;
 pub(super) struct Pods {
     pub(super) list: Vec<PodRecord>,
     pub(super) groups: Vec<Group>,
+    /// When the last of those that are over ended, by node, if it held GPUs.
+    pub(super) ended_ms: BTreeMap<Box<str>, u64>,
     by_owner: BTreeMap<ObjectRef, Vec<usize>>,
     by_name: BTreeMap<(Box<str>, Box<str>), usize>,
 }
@@ -53,6 +58,7 @@ impl Pods {
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, pod: Pod, detail: &PodDetail<'_>, now_ms: u64) {
         if pod.is_over() {
+            self.note_end(&pod, detail);
             return;
         }
         let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
@@ -70,6 +76,18 @@ impl Pods {
                 self.by_name.insert(key, place);
                 self.list.push(record);
             }
+        }
+    }
+
+    /// When the last container of a pod that held GPUs ended, by its node.
+    fn note_end(&mut self, pod: &Pod, detail: &PodDetail<'_>) {
+        let held =
+            pod.requests.extended.iter().any(|(name, count)| *count > 0 && is_gpu_resource(name));
+        let statuses = detail.status.container_statuses.iter();
+        let ended = statuses.filter_map(|status| status.state.terminated.as_ref()?.finished_at.0);
+        if let (true, Some(end_ms)) = (held, ended.max()) {
+            let last = self.ended_ms.entry(pod.node.clone()).or_default();
+            *last = end_ms.max(*last);
         }
     }
 
@@ -170,6 +188,11 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
         crash_loops: crash_loops.into_iter().any(waits_for_next_try),
         is_done_but_for_helpers: is_done_but_for_helpers(statuses, template),
         should_be_gone_ms: detail.metadata.deletion_timestamp.0,
+        revision: REVISION_LABELS
+            .iter()
+            .find_map(|key| pod.meta.labels.get(key))
+            .map(str::to_owned),
+        ..FactPod::default()
     }
 }
 

@@ -490,3 +490,109 @@ fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
     let told: Vec<_> = facts.autoscalers.iter().map(|a| (&a.scales, a.metrics.len())).collect();
     assert_eq!(told, [(&object("Deployment", "serve"), 2), (&object("Deployment", "serve"), 1)]);
 }
+
+#[test]
+fn a_node_without_gpu_pods_is_empty_since_the_last_of_them_that_is_still_listed_ended() {
+    let ended = |name: &str, on: &str, at: &str| {
+        let mut pod = pod(name, "Job/j", 1, on);
+        pod["status"] = json!({"phase": "Succeeded", "containerStatuses": [
+            {"name": "main", "state": {"terminated": {"reason": "Completed", "finishedAt": at}}}]});
+        pod
+    };
+    let mut young = node("young", 8);
+    young["metadata"]["creationTimestamp"] = json!("2026-11-20T11:55:00Z");
+    let mut cordoned = node("cordoned", 8);
+    cordoned["spec"]["unschedulable"] = json!(true);
+    let found = gathered(&[
+        node("busy", 8),
+        node("joined", 8),
+        node("ended", 8),
+        young,
+        cordoned,
+        pod("p", "Job/j", 1, "busy"),
+        ended("q", "ended", "2026-11-20T10:00:00Z"),
+        ended("r", "ended", "2026-11-20T11:00:00Z"),
+        // It held no GPU.
+        {
+            let mut none = ended("s", "joined", "2026-11-20T11:30:00Z");
+            none["spec"]["containers"][0]["resources"] = json!({});
+            none
+        },
+    ]);
+    let minutes: BTreeMap<&str, Option<u64>> = found
+        .facts
+        .nodes
+        .iter()
+        .map(|node| {
+            let since = node.without_gpu_pods_since_ms;
+            (&*node.node.name, since.map(|since_ms| (now_ms() - since_ms) / 60_000))
+        })
+        .collect();
+    let expected = [
+        ("busy", None),
+        ("cordoned", None),
+        ("ended", Some(60)),
+        ("joined", Some((19 * 24 + 12) * 60)),
+        ("young", Some(5)),
+    ];
+    assert_eq!(minutes, BTreeMap::from(expected));
+    let ids: Vec<(&str, usize)> = dovetail_audit::audit(&found.facts)
+        .iter()
+        .filter(|finding| finding.check.id == "AUT-03")
+        .map(|finding| (finding.check.id, finding.affected.len()))
+        .collect();
+    assert_eq!(ids, [("AUT-03", 2)]);
+}
+
+#[test]
+fn a_pod_far_away_that_keeps_others_off_still_does() {
+    let zone = |mut node: Value| {
+        node["metadata"]["labels"]["topology.kubernetes.io/zone"] = json!("a");
+        node
+    };
+    let guard = |app: &str| {
+        let mut guard = pod("guard", "Job/g", 0, "far");
+        guard["spec"]["containers"][0]["resources"] = json!({});
+        guard["spec"]["affinity"] = json!({"podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{
+                "labelSelector": {"matchLabels": {"app": app}},
+                "topologyKey": "topology.kubernetes.io/zone"}]}});
+        guard
+    };
+    let mut far = zone(node("far", 0));
+    for field in ["capacity", "allocatable"] {
+        far["status"][field].as_object_mut().expect("a map").remove(GPU);
+    }
+    let causes = |app: &str| {
+        let objects = [zone(node("g", 8)), far.clone(), guard(app), pod("w", "Job/w", 8, "")];
+        states(gathered(&objects))
+    };
+    // The waiting pod has the label `app: a`.
+    assert_ne!(causes("a"), causes("b"));
+}
+
+#[test]
+fn quotas_revisions_and_gpus_that_no_plugin_counts_are_read() {
+    let mut short = node("short", 7);
+    short["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("8");
+    let mut sliced = node("sliced", 0);
+    sliced["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("8");
+    for field in ["capacity", "allocatable"] {
+        sliced["status"][field]["nvidia.com/mig-2g.20gb"] = json!("24");
+    }
+    let quota = |name: &str, gpus: u32| {
+        json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": name, "namespace": "research"},
+            "spec": {"hard": {"requests.nvidia.com/gpu": gpus.to_string(), "pods": "9"}}})
+    };
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}});
+    let mut served = pod("s", "ReplicaSet/s-5d8f", 1, "short");
+    served["metadata"]["labels"]["pod-template-hash"] = json!("5d8f");
+    let found = gathered(&[short, sliced, quota("a", 16), quota("b", 8), space, served]);
+    let counts: Vec<i64> = found.facts.nodes.iter().map(|node| node.uncounted_gpus).collect();
+    assert_eq!(counts, [1, 0]);
+    let space = &found.facts.namespaces[0];
+    assert_eq!(space.gpu_quota, BTreeMap::from([(GPU.to_owned(), 8)]));
+    assert_eq!(space.quota_resources.as_ref().map(BTreeSet::len), Some(2));
+    assert_eq!(found.facts.workloads[0].pods[0].revision.as_deref(), Some("5d8f"));
+}

@@ -9,6 +9,7 @@ mod estimate;
 mod job_maker;
 mod machines;
 mod model;
+pub mod objects;
 mod people;
 mod profile;
 mod random;

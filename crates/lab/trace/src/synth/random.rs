@@ -14,6 +14,7 @@ pub(super) enum Purpose {
     RunTimes = 3,
     People = 4,
     Estimates = 5,
+    Objects = 6,
 }
 
 /// One stream of draws.

@@ -1,0 +1,320 @@
+//! What was measured: GPUs that are held and not used, or used a little.
+//!
+//! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+
+use super::{View, node_ref, pod_ref};
+use crate::catalogue::Check;
+use crate::claim::Claim;
+use crate::facts::{Class, ObjectRef, Pod, Workload};
+use crate::finding::Finding;
+use crate::usage::GpuUse;
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+/// A shorter look says little about a workload.
+const LEAST_MS: u64 = 12 * HOUR_MS;
+
+/// A notebook, or a server, that has not computed for so long waits for nobody.
+const IDLE_AFTER_MS: u64 = HOUR_MS;
+
+/// GPUs that a team owns and leaves idle for more than this part of the time could be lent.
+const LENT_PERCENT: u64 = 10;
+
+/// Of the memory of a GPU that is shared, more than this leaves no room for a burst.
+const FULL_PERCENT: u128 = 85;
+
+const WHOLE: &str = "nvidia.com/gpu";
+const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+
+/// From how much memory on a GPU is a large one, in MiB.
+const LARGE_MIB: u64 = 40_000;
+
+/// A slice of a GPU: compute slices, name, GiB of memory.
+type Profile = (u32, &'static str, u64);
+
+/// Slices of GPUs, smallest first, by a part of the model's name and its number of compute slices.
+/// NVIDIA, Multi-Instance GPU User Guide r580, supported profiles.
+const PROFILES: [(&str, u32, [Profile; 3]); 5] = [
+    ("A30", 4, [(1, "1g.6gb", 6), (2, "2g.12gb", 12), (4, "4g.24gb", 24)]),
+    ("A100-SXM4-40GB", 7, [(1, "1g.5gb", 5), (2, "2g.10gb", 10), (3, "3g.20gb", 20)]),
+    ("A100", 7, [(1, "1g.10gb", 10), (2, "2g.20gb", 20), (3, "3g.40gb", 40)]),
+    ("H100", 7, [(1, "1g.10gb", 10), (2, "2g.20gb", 20), (3, "3g.40gb", 40)]),
+    ("H200", 7, [(1, "1g.18gb", 18), (2, "2g.35gb", 35), (3, "3g.71gb", 71)]),
+];
+
+/// Workloads with GPUs, with their number and their pods that were measured for long enough.
+fn measured<'a>(view: &View<'a>) -> impl Iterator<Item = (u32, &'a Workload, Vec<&'a Pod>)> {
+    let numbered = view.facts.workloads.iter().zip(0..);
+    numbered.filter_map(|(workload, number)| {
+        let long = |pod: &&Pod| {
+            let known = pod.uses.iter().map(GpuUse::known_ms).min();
+            pod.node.is_some() && !pod.is_starting && known >= Some(LEAST_MS)
+        };
+        let pods: Vec<&Pod> = workload.pods.iter().filter(long).collect();
+        (!pods.is_empty() && workload.has_gpus()).then_some((number, workload, pods))
+    })
+}
+
+/// The idle time of some units of pods, all of it or so much of a unit.
+pub(super) fn idle_claims(
+    view: &View<'_>,
+    holder: u32,
+    units: impl Iterator<Item = Vec<(u32, i64)>>,
+    part_of: (i64, i64),
+) -> Vec<Claim> {
+    // Two units on one device are one claim: else each would contest the other.
+    let mut of_device: BTreeMap<u32, i64> = BTreeMap::new();
+    for (device, gpu_milli) in units.flatten() {
+        *of_device.entry(device).or_default() += gpu_milli * part_of.0 / part_of.1.max(1);
+    }
+    let claim = |(device, gpu_milli): (u32, i64)| Claim {
+        device,
+        holder: Some(holder),
+        states: BTreeSet::from([DeviceState::Idle]),
+        span: view.facts.period,
+        gpu_milli: gpu_milli.min(WHOLE_DEVICE_MILLI),
+    };
+    of_device.into_iter().map(claim).collect()
+}
+
+/// All units of a pod.
+pub(super) fn all_units(pod: &Pod) -> impl Iterator<Item = Vec<(u32, i64)>> {
+    pod.devices.iter().cloned()
+}
+
+/// What the evidence rests on.
+fn period(view: &View<'_>) -> String {
+    let Some(period) = view.facts.usage else { return "nothing".to_owned() };
+    let hours = (period.span.to_ms - period.span.from_ms) as f64 / HOUR_MS as f64;
+    format!("{hours:.0} h in steps of {} s", period.step_ms / 1_000)
+}
+
+pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (number, workload, pods) in measured(view) {
+        let used = |pod: &&Pod| pod.uses.iter().filter(|used| used.active_ms > 0).count();
+        let most = pods.iter().map(used).max().unwrap_or(0);
+        let asked = pods.iter().map(|pod| pod.uses.len()).min().unwrap_or(0);
+        if most == 0 || most >= asked {
+            continue;
+        }
+        let unused = pods.iter().flat_map(|pod| {
+            let units = pod.uses.iter().zip(&pod.devices);
+            units.filter(|(used, _)| used.active_ms == 0).map(|(_, devices)| devices.clone())
+        });
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("GPUs of one pod", asked)
+            .with("GPUs of it that ever computed", most)
+            .with("measured", period(view));
+        finding.claims = idle_claims(view, number, unused, (1, 1));
+        found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
+    }
+}
+
+pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (number, workload, pods) in measured(view) {
+        // For servers and notebooks there are checks that know what they wait for.
+        let has_own = matches!(workload.class, Some(Class::Inference | Class::Interactive));
+        let never = pods.iter().flat_map(|pod| &pod.uses).all(|used| used.active_ms == 0);
+        if has_own || !never {
+            continue;
+        }
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("pods whose GPUs never computed", pods.len())
+            .with("measured", period(view));
+        let units = pods.iter().flat_map(|pod| all_units(pod));
+        finding.claims = idle_claims(view, number, units, (1, 1));
+        found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
+    }
+}
+
+pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (number, workload, pods) in measured(view) {
+        let is_one = workload.gpus_per_pod() == BTreeMap::from([(WHOLE, 1)]);
+        let is_gang = workload.class == Some(Class::Training) && workload.replicas > 1;
+        if !is_one || is_gang || workload.class == Some(Class::Interactive) {
+            continue;
+        }
+        let uses = || pods.iter().flat_map(|pod| &pod.uses);
+        let busy: Option<Vec<u32>> = uses().map(|used| used.p95_micro_percent).collect();
+        let memory: Option<Vec<u64>> = uses().map(|used| used.memory_peak_bytes).collect();
+        let (Some(busy), Some(memory)) = (busy, memory) else { continue };
+        let (busy, memory) = (busy.into_iter().max(), memory.into_iter().max());
+        let (Some(busy), Some(memory)) = (busy, memory) else { continue };
+        let is_used = uses().any(|used| used.active_ms > 0);
+        let slice = smallest_slice(view, &pods, busy, memory).filter(|_| is_used);
+        let Some((name, slices, of)) = slice else { continue };
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("busy at 95 of 100 moments", format!("{:.1} %", f64::from(busy) / 1e6))
+            .with("most memory", format!("{:.1} GiB", memory as f64 / f64::from(1u32 << 30)))
+            .with("smallest slice that fits", name)
+            .with("measured", period(view));
+        let units = pods.iter().flat_map(|pod| all_units(pod));
+        finding.claims = idle_claims(view, number, units, (of - slices, of));
+        found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
+    }
+}
+
+/// The smallest slice of the model that all pods are on with enough compute and memory: its name, its compute
+/// slices, and of how many.
+fn smallest_slice(
+    view: &View<'_>,
+    pods: &[&Pod],
+    busy_micro_percent: u32,
+    memory_bytes: u64,
+) -> Option<(&'static str, i64, i64)> {
+    let models = pods.iter().map(|pod| {
+        let node = view.nodes.get(pod.node.as_deref()?)?;
+        node.gpus.get(WHOLE)?.model.as_deref()
+    });
+    let models: BTreeSet<Option<&str>> = models.collect();
+    let [Some(model)] = models.into_iter().collect::<Vec<_>>()[..] else { return None };
+    let (_, of, profiles) = PROFILES.iter().find(|(name, ..)| model.contains(name))?;
+    // Four fifths of the slice at most.
+    let fits = |(slices, _, gib): &&Profile| {
+        let compute = slices * 80_000_000 / of;
+        busy_micro_percent <= compute && memory_bytes <= gib << 30
+    };
+    let (slices, name, _) = profiles.iter().find(fits)?;
+    (slices < of).then_some((*name, i64::from(*slices), i64::from(*of)))
+}
+
+/// Pods whose GPUs all stand still since so long before the end of the period, with the hours.
+fn idle_pods<'a>(view: &View<'_>, workload: &'a Workload) -> Vec<(&'a Pod, f64)> {
+    let Some(period) = view.facts.usage else { return Vec::new() };
+    let pods = workload.pods.iter().filter_map(|pod| {
+        let since = pod.uses.iter().map(|used| used.idle_since_ms);
+        // The GPU that stopped last.
+        let since_ms = since.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
+        let length_ms = period.span.to_ms.saturating_sub(since_ms);
+        let is_idle = length_ms > IDLE_AFTER_MS && pod.node.is_some() && !pod.is_starting;
+        is_idle.then_some((pod, length_ms as f64 / HOUR_MS as f64))
+    });
+    pods.collect()
+}
+
+fn idle_of_class(
+    view: &View<'_>,
+    class: Class,
+    all_of_them: bool,
+    check: &'static Check,
+    found: &mut Vec<Finding>,
+) {
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        if workload.class != Some(class) || !workload.has_gpus() {
+            continue;
+        }
+        let idle = idle_pods(view, workload);
+        let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
+        if idle.is_empty() || all_of_them && idle.len() < placed {
+            continue;
+        }
+        let mut finding = Finding::new(check, &workload.owner).with("measured", period(view));
+        for (pod, hours) in &idle {
+            finding = finding
+                .with("no GPU activity", format!("{} for {hours:.1} h", pod.name))
+                .affecting([pod_ref(workload, pod)]);
+        }
+        let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
+        finding.claims = idle_claims(view, number, units, (1, 1));
+        found.push(finding);
+    }
+}
+
+pub(super) fn idle_notebook(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    idle_of_class(view, Class::Interactive, false, check, found);
+}
+
+/// As long as one replica answers, the others may be there for a burst.
+pub(super) fn idle_server(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    idle_of_class(view, Class::Inference, true, check, found);
+}
+
+pub(super) fn notebook_on_large_gpu(
+    view: &View<'_>,
+    check: &'static Check,
+    found: &mut Vec<Finding>,
+) {
+    let works = |workload: &&Workload| workload.class == Some(Class::Interactive);
+    for workload in view.gpu_workloads().filter(works) {
+        if !workload.gpus_per_pod().contains_key(WHOLE) {
+            continue;
+        }
+        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+            let memory = node.node.labels.get(GPU_MEMORY).and_then(|text| text.parse().ok());
+            let replicas = node.node.labels.get(REPLICAS).map(String::as_str);
+            let is_shared = replicas.is_some_and(|replicas| replicas != "1");
+            if memory.is_some_and(|mib: u64| mib >= LARGE_MIB) && !is_shared {
+                let model = node.gpus.get(WHOLE).and_then(|gpus| gpus.model.as_deref());
+                let finding = Finding::new(check, &workload.owner)
+                    .with("model", model.unwrap_or("unknown"))
+                    .affecting([pod]);
+                found.push(finding);
+            }
+        }
+    }
+}
+
+pub(super) fn shared_memory_is_full(
+    view: &View<'_>,
+    check: &'static Check,
+    found: &mut Vec<Finding>,
+) {
+    let mut used: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for workload in view.gpu_workloads() {
+        for pod in &workload.pods {
+            let Some(node) = pod.node.as_deref() else { continue };
+            for of_gpu in &pod.uses {
+                let sum = used.entry((node, &of_gpu.gpu)).or_default();
+                *sum = sum.saturating_add(of_gpu.memory_peak_bytes.unwrap_or(0));
+            }
+        }
+    }
+    for ((node, gpu), bytes) in used {
+        let Some(node) = view.nodes.get(node) else { continue };
+        let number = |key: &str| node.node.labels.get(key)?.parse::<u64>().ok();
+        let (Some(mib), Some(2..)) = (number(GPU_MEMORY), number(REPLICAS)) else { continue };
+        let all = u128::from(mib) << 20;
+        if u128::from(bytes) * 100 > all * FULL_PERCENT {
+            let percent = u128::from(bytes) * 100 / all.max(1);
+            let full = format!("{percent} % on GPU {gpu} of {}", node.node.name);
+            let finding = Finding::new(check, &node.pool)
+                .with("most memory of its pods together", full)
+                .with("measured", period(view));
+            found.push(finding.affecting([node_ref(node)]));
+        }
+    }
+}
+
+pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let mut times: BTreeMap<&str, (u64, u64, BTreeSet<&ObjectRef>)> = BTreeMap::new();
+    for (_, workload, pods) in measured(view) {
+        let (idle_ms, known_ms, owners) = times.entry(&workload.owner.namespace).or_default();
+        for used in pods.iter().flat_map(|pod| &pod.uses) {
+            *idle_ms += used.idle_ms;
+            *known_ms += used.known_ms();
+            if used.idle_ms > 0 {
+                owners.insert(&workload.owner);
+            }
+        }
+    }
+    for namespace in view.facts.namespaces.iter().filter(|space| !space.gpu_quota.is_empty()) {
+        let Some((idle_ms, known_ms, owners)) = times.remove(&*namespace.name) else { continue };
+        if u128::from(idle_ms) * 100 > u128::from(known_ms) * u128::from(LENT_PERCENT) {
+            let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
+            let object = ObjectRef::new("Namespace", "", &namespace.name);
+            let share = 100.0 * idle_ms as f64 / known_ms as f64;
+            let finding = Finding::new(check, &object)
+                .with("quota", quota.collect::<Vec<_>>().join(", "))
+                .with("idle of what its pods hold", format!("{share:.1} %"))
+                .with("measured", period(view));
+            found.push(finding.affecting(owners.into_iter().cloned()));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What GPUs did while pods held them, as far as anybody measured it.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::device_time::{DeviceState, Span, Work};
+use dovetail_ledger::signal::{Activity, ActivitySegment};
+
+use crate::facts::Facts;
+use crate::moment::{HeldState, Moment};
+
+/// What one GPU did for one pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuUse {
+    /// Index or UUID on its node; a slice has its own.
+    pub gpu: String,
+    /// How long it computed.
+    pub active_ms: u64,
+    /// How long it did not.
+    pub idle_ms: u64,
+    /// How long nobody knows, since the first sample of the pod.
+    pub unknown_ms: u64,
+    /// Since when it has not computed, without a gap until the end of the period; `None` if it did last.
+    pub idle_since_ms: Option<u64>,
+    /// What 95 of 100 samples do not exceed, in millionths of a percent; `None` where nobody kept samples.
+    pub p95_micro_percent: Option<u32>,
+    /// Most memory in use; `None` where nobody measured it.
+    pub memory_peak_bytes: Option<u64>,
+}
+
+/// The period that uses rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsagePeriod {
+    /// From the first sample to the end of the last.
+    pub span: Span,
+    /// Distance of two samples.
+    pub step_ms: u64,
+}
+
+/// Uses by namespace and pod, each in the order of the GPUs.
+pub type UsesOfPods = BTreeMap<(String, String), Vec<GpuUse>>;
+
+impl GpuUse {
+    /// A use from what the signals said, without gaps until the end of the period.
+    pub fn of_segments(gpu: String, segments: &[ActivitySegment]) -> Self {
+        let mut found = Self { gpu, ..Self::default() };
+        for segment in segments {
+            let (sum, since_ms) = match segment.verdict.activity {
+                Activity::Active => (&mut found.active_ms, None),
+                Activity::Unknown => (&mut found.unknown_ms, None),
+                Activity::Idle => {
+                    let since_ms = found.idle_since_ms.unwrap_or(segment.from_ms);
+                    (&mut found.idle_ms, Some(since_ms))
+                }
+            };
+            *sum += segment.length_ms();
+            found.idle_since_ms = since_ms;
+        }
+        found
+    }
+
+    /// How long somebody knows what it did.
+    pub fn known_ms(&self) -> u64 {
+        self.active_ms + self.idle_ms
+    }
+
+    /// Parts of a span in the proportion of what was measured, idle first: the period as if it went on. All of
+    /// it is unknown where nothing was.
+    pub(crate) fn spread(&self, span: Span) -> [(DeviceState, Span); 3] {
+        let all = u128::from(self.known_ms()) + u128::from(self.unknown_ms);
+        let length = u128::from(span.to_ms - span.from_ms);
+        let at = |part: u64| match all {
+            0 => span.from_ms,
+            all => span.from_ms + (length * u128::from(part) / all) as u64,
+        };
+        let (idle_ms, known_ms) = (at(self.idle_ms), at(self.known_ms()));
+        let from_to = |from_ms, to_ms| Span { from_ms, to_ms };
+        [
+            (DeviceState::Idle, from_to(span.from_ms, idle_ms)),
+            (DeviceState::Active(Work::NotSeparable), from_to(idle_ms, known_ms)),
+            (DeviceState::Unknown, from_to(known_ms, span.to_ms)),
+        ]
+    }
+}
+
+/// What became of the uses that were handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matched {
+    /// Pods that hold GPUs and were measured.
+    pub pods: usize,
+    /// Measured pods that hold no GPUs now: they are gone, or are others.
+    pub others: usize,
+}
+
+/// Notes what was measured on the pods that hold GPUs now.
+pub fn measure(
+    facts: &mut Facts,
+    moment: &mut Moment,
+    period: UsagePeriod,
+    uses: &UsesOfPods,
+) -> Matched {
+    let mut matched = std::collections::BTreeSet::new();
+    facts.usage = Some(period);
+    for workload in &mut facts.workloads {
+        let namespace = workload.owner.namespace.clone();
+        for pod in &mut workload.pods {
+            let key = (namespace.clone(), pod.name.clone());
+            if let Some(uses) = uses.get(&key) {
+                pod.uses.clone_from(uses);
+            }
+        }
+    }
+    for held in &mut moment.held {
+        let namespace = &facts.workloads[held.workload].owner.namespace;
+        let key = (namespace.clone(), held.pod.clone());
+        if let Some((key, uses)) = uses.get_key_value(&key) {
+            matched.insert(key);
+            // What never was ready does not compute, whatever its GPU shows.
+            if held.state != HeldState::Starting {
+                held.uses.clone_from(uses);
+            }
+        }
+    }
+    Matched { pods: matched.len(), others: uses.len() - matched.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_ledger::signal::{Verdict, activity_over};
+
+    use super::*;
+
+    fn verdict(activity: Activity) -> Verdict {
+        Verdict { activity, signal: None, intensity_micro_percent: None, reason: None }
+    }
+
+    #[test]
+    fn a_use_says_how_long_and_since_when_and_what_is_not_seen_stays_unknown() {
+        use Activity::{Active, Idle};
+        let samples: Vec<(u64, Verdict)> =
+            [(0, Active), (10, Idle), (20, Active), (30, Idle), (40, Idle)]
+                .map(|(at_ms, activity)| (at_ms, verdict(activity)))
+                .into();
+        let rule = dovetail_ledger::signal::ActivityRule::default();
+        let of = |end_ms| {
+            GpuUse::of_segments("0".into(), &activity_over(&samples, (0, end_ms), 10, &rule))
+        };
+        let seen = of(50);
+        assert_eq!((seen.active_ms, seen.idle_ms, seen.unknown_ms), (20, 30, 0));
+        assert_eq!(seen.idle_since_ms, Some(30));
+        // Behind the last sample nobody knows.
+        let cut = of(100);
+        assert_eq!((cut.known_ms(), cut.unknown_ms, cut.idle_since_ms), (50, 50, None));
+        let spread = cut.spread(Span { from_ms: 1000, to_ms: 3000 });
+        let lengths = spread.map(|(_, span)| span.to_ms - span.from_ms);
+        assert_eq!(lengths, [600, 400, 1000]);
+        let none = GpuUse::default().spread(Span { from_ms: 5, to_ms: 9 });
+        assert_eq!(none.map(|(_, span)| span.to_ms - span.from_ms), [0, 0, 4]);
+    }
+}

@@ -1,0 +1,94 @@
+//! `dovetail trace synth --dump`: the objects of a cluster, and what its GPUs did.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use dovetail_kube::dump::dump_files;
+use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, Slip, objects};
+use serde::Serialize;
+
+use super::synth::SynthFlags;
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::output::Output;
+use crate::output::file::write_whole;
+use crate::output::plain::plain;
+use crate::output::table::{facts, whole};
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    settings: ObjectsConfig,
+    at: String,
+    nodes: usize,
+    gpus: u64,
+    pods: usize,
+    slips: std::collections::BTreeMap<Slip, usize>,
+    files: usize,
+    samples: Option<u64>,
+}
+
+/// Writes one file for each kind into a folder, and the samples beside it.
+pub(super) fn run(app: &App, flags: &SynthFlags, folder: &Path) -> Result<()> {
+    let output = app.output("trace synth", &[Output::Table, Output::Json])?;
+    let settings = ObjectsConfig { seed: app.settings.seed.value, nodes: flags.nodes };
+    let made = objects(&settings)?;
+    empty(folder)?;
+    for kind in ObjectKind::ALL {
+        write_whole(&folder.join(kind.file_name()), |file| made.write_list(kind, file))?;
+    }
+    let usage = flags.usage.as_deref();
+    let samples = usage.map(|path| write_whole(path, |file| made.write_usage(file))).transpose()?;
+    let at = jiff::Timestamp::from_second(OBJECTS_AT_S.cast_signed());
+    let report = Report {
+        settings,
+        at: at.context("the moment is a date")?.to_string(),
+        nodes: made.nodes(),
+        gpus: made.gpus(),
+        pods: made.pods(),
+        slips: made.slips(),
+        files: ObjectKind::ALL.len(),
+        samples,
+    };
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text(folder)),
+    }
+}
+
+/// Makes a folder, or takes one without other objects: a dump is all files of its folder.
+fn empty(folder: &Path) -> Result<()> {
+    let name = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("--dump {name}: cannot make the folder"))?;
+    let Ok(files) = dump_files(folder) else { return Ok(()) };
+    let is_ours =
+        |file: &PathBuf| ObjectKind::ALL.iter().any(|kind| file.ends_with(kind.file_name()));
+    match files.iter().find(|file| !is_ours(file)) {
+        None => Ok(()),
+        Some(file) => {
+            let file = file.file_name().unwrap_or_default().to_string_lossy();
+            let text = format!("--dump {name}: `{file}` is in it: name a new or an empty folder");
+            Err(UsageError(plain(&text)).into())
+        }
+    }
+}
+
+impl Report {
+    fn text(&self, folder: &Path) -> String {
+        let mut rows = vec![
+            ("seed", self.settings.seed.to_string()),
+            ("nodes", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            ("pods", whole(self.pods as u64)),
+            (
+                "slips",
+                format!("{} owners have one", whole(self.slips.values().sum::<usize>() as u64)),
+            ),
+            ("written", format!("{} files in {}", self.files, folder.display())),
+        ];
+        rows.extend(self.samples.map(|samples| ("samples", whole(samples))));
+        let hint = format!("dovetail audit --from {} --at {}", folder.display(), self.at);
+        rows.push(("to look at it", hint));
+        facts(rows)
+    }
+}

@@ -1,0 +1,160 @@
+//! What the GPUs of pods did, from samples, for those who hold them now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_audit::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::signal::{Activity, ActivityRule, Verdict, activity_over};
+use dovetail_ledger::{IdleRule, idle_runs};
+use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
+
+use crate::app::App;
+use crate::exit::BadInput;
+use crate::input::{example, file};
+use crate::output::plain::plain;
+use crate::output::table::{counted, duration};
+
+/// Clocks differ, and so do time zones of those who write files.
+const CLOCK_SKEW_MS: u64 = 86_400_000;
+
+/// Samples that end so long before the objects were read say little about them.
+const APART_MS: u64 = 86_400_000;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct UsageFileFlags {
+    /// What GPUs did: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) usage: Option<PathBuf>,
+}
+
+/// Uses of pods over a period.
+pub(crate) struct Uses {
+    pub(crate) period: UsagePeriod,
+    pub(crate) of_pods: UsesOfPods,
+    /// Where they come from, for people.
+    pub(crate) source: String,
+}
+
+impl UsageFileFlags {
+    /// The samples of the file, or those of the example; `None` where there are none.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or has a bad row.
+    pub(crate) fn read(&self, gathered: &Gathered, is_example: bool) -> Result<Option<Uses>> {
+        let rule = ActivityRule::default();
+        if let Some(path) = &self.usage {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let latest_ms = (now.as_millis() as u64).saturating_add(CLOCK_SKEW_MS);
+            return of_file(path, file::open(path)?, latest_ms, gathered, &rule).map(Some);
+        }
+        if is_example {
+            let samples = example::usage()?;
+            let path = Path::new(example::NAME);
+            return of_file(path, &*samples, u64::MAX, gathered, &rule).map(Some);
+        }
+        Ok(None)
+    }
+}
+
+/// Notes uses on the pods that hold GPUs, and tells what is left over.
+pub(crate) fn apply(app: &App, gathered: &mut Gathered, uses: &Uses) -> Matched {
+    let Gathered { facts, moment, .. } = gathered;
+    let matched = measure(facts, moment, uses.period, &uses.of_pods);
+    let source = plain(&uses.source);
+    if matched.others > 0 {
+        let pods = counted(matched.others, "measured pod");
+        app.note(&format!("{source}: left out {pods} without a GPU now"));
+    }
+    let apart_ms = facts.now_ms.abs_diff(uses.period.span.to_ms);
+    if apart_ms > APART_MS {
+        let apart = duration((apart_ms / 60_000 * 60) as f64);
+        app.note(&format!("{source}: its last sample and the objects are {apart} apart"));
+    }
+    matched
+}
+
+fn of_file(
+    path: &Path,
+    input: impl BufRead,
+    latest_ms: u64,
+    gathered: &Gathered,
+    rule: &ActivityRule,
+) -> Result<Uses> {
+    let source = path.display().to_string();
+    let options = UsageFileOptions { skip_bad_rows: false, latest_ms };
+    let samples = read_usage_file(input, &source, &options)?;
+    let step_ms = step_ms(&samples).ok_or_else(|| {
+        let file = plain(&source);
+        BadInput(format!(
+            "{file}: no GPU of a pod has two samples, so nobody knows how long one lasts"
+        ))
+    })?;
+    let times = samples.series.iter().flat_map(|series| &series.activity).map(|s| s.at_ms);
+    let from_ms = times.clone().min().unwrap_or(0);
+    let to_ms = times.max().unwrap_or(0).saturating_add(step_ms);
+    let period = UsagePeriod { span: Span { from_ms, to_ms }, step_ms };
+    let namespaces = namespaces(gathered);
+    let mut of_pods = UsesOfPods::new();
+    for series in &samples.series {
+        let namespace = match (&series.namespace, namespaces.get(&*series.pod)) {
+            (Some(namespace), _) => namespace.clone(),
+            // A name in several namespaces is nobody's.
+            (None, Some(known)) if known.len() == 1 => known.iter().copied().collect(),
+            (None, _) => String::new(),
+        };
+        let of_pod = of_pods.entry((namespace, series.pod.clone())).or_default();
+        of_pod.push(gpu_use(series, period, rule));
+    }
+    Ok(Uses { period, of_pods, source })
+}
+
+/// Namespaces in which a pod of that name holds GPUs.
+fn namespaces(gathered: &Gathered) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for held in &gathered.moment.held {
+        let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
+        found.entry(&held.pod).or_default().insert(namespace);
+    }
+    found
+}
+
+/// The median distance of two samples.
+fn step_ms(samples: &UsageSamples) -> Option<u64> {
+    let series = samples.series.iter().map(|series| series.activity.as_slice());
+    let rule = IdleRule { threshold_micro_percent: 0, min_run_ms: 0, grace_ms: 0 };
+    let time = idle_runs(series, &rule).in_time?;
+    Some((time.step_us / 1_000).max(1))
+}
+
+fn gpu_use(series: &UsageSeries, period: UsagePeriod, rule: &ActivityRule) -> GpuUse {
+    let verdict = |micro_percent: u32| Verdict {
+        activity: match micro_percent > rule.threshold_micro_percent {
+            true => Activity::Active,
+            false => Activity::Idle,
+        },
+        signal: None,
+        intensity_micro_percent: Some(micro_percent),
+        reason: None,
+    };
+    let samples: Vec<(u64, Verdict)> =
+        series.activity.iter().map(|s| (s.at_ms, verdict(s.activity_micro_percent))).collect();
+    let from_ms = samples.first().map_or(period.span.to_ms, |(at_ms, _)| *at_ms);
+    let held = (from_ms, period.span.to_ms);
+    let segments = activity_over(&samples, held, period.step_ms, rule);
+    let mut busy: Vec<u32> = series.activity.iter().map(|s| s.activity_micro_percent).collect();
+    busy.sort_unstable();
+    // Nearest rank: the smallest that 95 of 100 do not exceed.
+    let rank = (busy.len() * 95).div_ceil(100);
+    GpuUse {
+        p95_micro_percent: rank.checked_sub(1).and_then(|place| busy.get(place)).copied(),
+        memory_peak_bytes: series.memory_bytes.iter().flatten().max().copied(),
+        ..GpuUse::of_segments(series.gpu.clone(), &segments)
+    }
+}

@@ -1,0 +1,81 @@
+//! What the GPUs of pods did, from whatever answers Prometheus' query API.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
+use dovetail_ledger::device_time::HoldingTime;
+use dovetail_ledger::signal::{Activity, ActivityRule, ActivitySegment, Verdict};
+use dovetail_metrics::exporter::ObservedTime;
+
+use crate::app::App;
+use crate::input::prometheus::ServerFlags;
+use crate::input::uses::Uses;
+
+/// Asks a server about the period that ends now.
+///
+/// # Errors
+/// A server that does not answer, or answers with something else.
+pub(crate) fn read(app: &App, flags: &ServerFlags, url: &str) -> Result<Uses> {
+    let mut asker = flags.asker(url)?;
+    let observation = asker.observe()?;
+    asker.tell_warnings(app);
+    let time = observation.histories(asker.period, asker.step_ms, &ActivityRule::default());
+    let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
+    let source = asker.client.server().to_owned();
+    if time.devices.is_empty() {
+        app.note(&format!("{source} has no series of a GPU exporter in this period"));
+    }
+    Ok(Uses { period, of_pods: of_pods(&time, period.span.to_ms), source })
+}
+
+fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
+    let mut uses = UsesOfPods::new();
+    for device in &time.devices {
+        // A pod may have held the device in several stretches, or a slice of it.
+        let mut of_holder: BTreeMap<u32, Vec<&HoldingTime>> = BTreeMap::new();
+        for holding in &device.history.holdings {
+            of_holder.entry(holding.holder).or_default().push(holding);
+        }
+        for (holder, mut stretches) in of_holder {
+            let Some(holder) = time.holders.get(holder as usize) else { continue };
+            stretches.sort_by_key(|holding| holding.held.from_ms);
+            let segments = joined(&stretches, end_ms);
+            let key = (holder.namespace.clone(), holder.pod.clone());
+            let used = GpuUse::of_segments(device.device.clone(), &segments);
+            uses.entry(key).or_default().push(used);
+        }
+    }
+    uses
+}
+
+/// All stretches with what lies between them, and behind them until the end of the period: nobody knows.
+fn joined(stretches: &[&HoldingTime], end_ms: u64) -> Vec<ActivitySegment> {
+    let unknown = |from_ms, to_ms| ActivitySegment {
+        from_ms,
+        to_ms,
+        verdict: Verdict {
+            activity: Activity::Unknown,
+            signal: None,
+            intensity_micro_percent: None,
+            reason: None,
+        },
+    };
+    let mut all: Vec<ActivitySegment> = Vec::new();
+    let mut at_ms = stretches.first().map_or(end_ms, |first| first.held.from_ms);
+    for segment in stretches.iter().flat_map(|holding| &holding.activity) {
+        if segment.from_ms > at_ms {
+            all.push(unknown(at_ms, segment.from_ms));
+        }
+        // Two slices of one device at one time count once.
+        if segment.to_ms > at_ms {
+            let from_ms = segment.from_ms.max(at_ms);
+            all.push(ActivitySegment { from_ms, ..*segment });
+            at_ms = segment.to_ms;
+        }
+    }
+    if at_ms < end_ms {
+        all.push(unknown(at_ms, end_ms));
+    }
+    all
+}
