@@ -54,7 +54,7 @@ prometheus=$(sh make/prometheus.sh)
 export PATH
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
-step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- live scheduler
+step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- live scheduler cost_period found_prometheus collect usage
 
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"

@@ -8,6 +8,8 @@ pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod file;
 #[cfg(feature = "scheduler")]
+mod found_prometheus;
+#[cfg(feature = "scheduler")]
 pub(crate) mod kubeconfig;
 pub(crate) mod node_prices;
 pub(crate) mod objects;

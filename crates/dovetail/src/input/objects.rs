@@ -49,13 +49,14 @@ impl ObjectFlags {
         self.example || !self.from.is_empty() || self.server().is_some()
     }
 
+    /// The kubeconfig of the cluster that is read, if one is.
     #[cfg(feature = "scheduler")]
-    fn server(&self) -> Option<&PathBuf> {
-        self.kubeconfig.as_ref()
+    pub(crate) fn server(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref()
     }
 
     #[cfg(not(feature = "scheduler"))]
-    fn server(&self) -> Option<&PathBuf> {
+    fn server(&self) -> Option<&Path> {
         None
     }
 
@@ -119,7 +120,8 @@ impl ObjectFlags {
     }
 
     fn sources(&self) -> Vec<String> {
-        let paths = self.from.iter().chain(self.server()).map(|path| path.display().to_string());
+        let paths = self.from.iter().map(PathBuf::as_path).chain(self.server());
+        let paths = paths.map(|path| path.display().to_string());
         paths.chain(self.example.then(|| example::NAME.to_owned())).collect()
     }
 }

@@ -1,6 +1,8 @@
 //! What GPUs did over a period, from whatever answers Prometheus' query API.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -8,12 +10,14 @@ use clap::{ArgAction, Args};
 use dovetail_ledger::device_time::Span;
 use dovetail_metrics::exporter::{Observation, PodLabels, mean_over_steps, measures};
 use dovetail_metrics::prometheus::{
-    Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
+    Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series, Transport,
 };
+use tokio::runtime::Runtime;
 
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::duration::DurationFlag;
+use crate::input::found_prometheus::{Finding, find};
 
 /// An answer may take this long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
@@ -38,12 +42,50 @@ pub(crate) struct ServerFlags {
     step: Option<DurationFlag>,
 }
 
+/// Which server is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerChoice {
+    /// One that is found in the cluster of a kubeconfig; none where there is no kubeconfig.
+    Auto,
+    /// None.
+    None,
+    /// The one at this address.
+    At(String),
+}
+
+impl FromStr for ServerChoice {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "none" => Self::None,
+            url => Self::At(url.to_owned()),
+        })
+    }
+}
+
+/// The server to ask, if any, and what looking for it brought to light.
+#[derive(Default)]
+pub(crate) struct Chosen {
+    pub(crate) asker: Option<Asker>,
+    pub(crate) told: Vec<String>,
+}
+
+/// However a server is reached.
+pub(crate) type AnyClient = PrometheusClient<Box<dyn Transport>>;
+
 /// Asks one server about one period.
 pub(crate) struct Asker {
-    pub(crate) client: PrometheusClient<Direct>,
+    pub(crate) client: AnyClient,
     pub(crate) period: Span,
     pub(crate) step_ms: u64,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
+}
+
+fn runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start a thread for the connection")
 }
 
 impl ServerFlags {
@@ -52,15 +94,42 @@ impl ServerFlags {
     /// # Errors
     /// Flags that cannot be, or an address that is none.
     pub(crate) fn asker(&self, url: &str) -> Result<Asker> {
+        let connection: Box<dyn Transport> = Box::new(self.connection(url)?);
+        self.asker_over(runtime()?, PrometheusClient::new(connection, Limits::default()))
+    }
+
+    /// Who asks the chosen server; nobody where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::asker`], and a kubeconfig that cannot be used.
+    pub(crate) fn chosen(
+        &self,
+        choice: &ServerChoice,
+        kubeconfig: Option<&Path>,
+    ) -> Result<Chosen> {
+        match (choice, kubeconfig) {
+            (ServerChoice::At(url), _) => {
+                Ok(Chosen { asker: Some(self.asker(url)?), told: Vec::new() })
+            }
+            (ServerChoice::Auto, Some(kubeconfig)) => {
+                let runtime = runtime()?;
+                let Finding { connection, told } = runtime.block_on(find(kubeconfig))?;
+                let client = connection.map(|way| PrometheusClient::new(way, Limits::default()));
+                let asker = client.map(|client| self.asker_over(runtime, client)).transpose()?;
+                Ok(Chosen { asker, told })
+            }
+            _ => Ok(Chosen::default()),
+        }
+    }
+
+    /// The period that ends now.
+    fn asker_over(&self, runtime: Runtime, client: AnyClient) -> Result<Asker> {
         let step_ms = self.step_ms()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Whole steps: two runs within one step ask for the same moments.
         let to_ms = now.as_millis() as u64 / step_ms * step_ms;
         let steps = self.period.ms.div_ceil(step_ms);
         let period = Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("cannot start a thread for the connection")?;
-        let client = PrometheusClient::new(self.connection(url)?, Limits::default());
         Ok(Asker { client, period, step_ms, runtime })
     }
 
@@ -128,11 +197,7 @@ impl Asker {
 }
 
 /// What `pod` means is decided over all series.
-async fn observe(
-    client: &mut PrometheusClient<Direct>,
-    period: Span,
-    step_ms: u64,
-) -> Result<Observation> {
+async fn observe(client: &mut AnyClient, period: Span, step_ms: u64) -> Result<Observation> {
     let mut read: Vec<Vec<Series>> = Vec::new();
     for (name, _, _) in measures() {
         let range = RangeQuery {

@@ -16,6 +16,8 @@ use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_u
 
 use crate::app::App;
 use crate::exit::BadInput;
+#[cfg(feature = "scheduler")]
+use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};
 use crate::output::plain::plain;
 use crate::output::table::{counted, duration};
@@ -43,6 +45,12 @@ pub(crate) struct Uses {
 }
 
 impl UsageFileFlags {
+    /// No server where a file is given; else the one that is chosen.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn or_else<'c>(&self, choice: &'c ServerChoice) -> &'c ServerChoice {
+        if self.usage.is_some() { &ServerChoice::None } else { choice }
+    }
+
     /// The samples of the file, or those of the example; `None` where there are none.
     ///
     /// # Errors

@@ -9,15 +9,14 @@ use dovetail_ledger::signal::{Activity, ActivityRule, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;
-use crate::input::prometheus::ServerFlags;
+use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
 
-/// Asks a server about the period that ends now.
+/// Asks a server about the asker's period.
 ///
 /// # Errors
 /// A server that does not answer, or answers with something else.
-pub(crate) fn read(app: &App, flags: &ServerFlags, url: &str) -> Result<Uses> {
-    let mut asker = flags.asker(url)?;
+pub(crate) fn read(app: &App, asker: &mut Asker) -> Result<Uses> {
     let observation = asker.observe()?;
     asker.tell_warnings(app);
     let time = observation.histories(asker.period, asker.step_ms, &ActivityRule::default());

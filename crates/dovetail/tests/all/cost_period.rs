@@ -6,7 +6,7 @@ use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 
 /// Two GPUs of one node for two hours: one held by a pod that computes for an hour, one free.
-fn series(query: &Query) -> Vec<Made> {
+pub(crate) fn series(query: &Query) -> Vec<Made> {
     let gpu = |uuid: &str, pod: Option<&str>| {
         let mut labels = json!({"UUID": uuid, "Hostname": "n1", "modelName": "NVIDIA H100"});
         if let Some(pod) = pod {

@@ -11,6 +11,8 @@ mod errors;
 mod example;
 #[cfg(feature = "scheduler")]
 mod fake_prometheus;
+#[cfg(feature = "scheduler")]
+mod found_prometheus;
 mod help;
 #[cfg(feature = "scheduler")]
 mod live;

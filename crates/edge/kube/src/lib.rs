@@ -25,6 +25,8 @@ pub mod announce;
 pub mod bind;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "client")]
+pub mod discover;
 pub mod dump;
 pub mod facts;
 #[cfg(feature = "client")]

@@ -3,7 +3,8 @@
 //! It speaks plain HTTP/1.1 and HTTP/2 on loopback and answers as the real server does, down to
 //! codes, reasons and messages, for what a scheduler needs: discovery, lists (paged, at a version),
 //! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion with
-//! preconditions and grace, binding, eviction, leases, and custom resources. A conformance script
+//! preconditions and grace, binding, eviction, leases, services by way of the server, and custom
+//! resources. A conformance script
 //! holds it against a real server.
 //!
 //! What it does not do: authentication, dry runs, server-side apply, garbage collection, validation
@@ -25,6 +26,7 @@ mod kind;
 mod list;
 mod now;
 mod patch;
+mod proxy;
 mod reply;
 mod selector;
 mod serve;
@@ -34,7 +36,7 @@ mod update;
 mod watch;
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -155,6 +157,12 @@ impl FakeApi {
     /// Adds a kind, as a CustomResourceDefinition would.
     pub fn register(&self, kind: Kind) {
         self.shared.lock().kinds.register(kind);
+    }
+
+    /// Lets a server on loopback answer for a service (`NAME:PORT`, with `https:` before it where the port speaks TLS;
+    /// the server itself speaks none).
+    pub fn serve_service(&self, namespace: &str, service: &str, address: SocketAddr) {
+        self.shared.backends.set(namespace, service, address);
     }
 
     /// Replaces the rules of faults. Their counters start anew.

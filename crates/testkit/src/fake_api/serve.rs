@@ -29,6 +29,7 @@ use super::failure::{Failure, MODIFIED};
 use super::fault::{Fault, Faults};
 use super::list::{list, selected};
 use super::patch::patch;
+use super::proxy::Backends;
 use super::reply::Reply;
 use super::state::State;
 use super::update::update;
@@ -46,6 +47,7 @@ type Body = UnsyncBoxBody<Bytes, Cut>;
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) faults: Mutex<Faults>,
+    pub(super) backends: Backends,
     pub(super) bookmark_orders: watch::Sender<u64>,
     /// How many requests are held.
     pub(super) held: watch::Sender<usize>,
@@ -58,6 +60,7 @@ impl Shared {
         Self {
             state: Mutex::new(state),
             faults: Mutex::new(Faults::default()),
+            backends: Backends::default(),
             bookmark_orders: watch::Sender::new(0),
             held: watch::Sender::new(0),
             released: watch::Sender::new(0),
@@ -119,6 +122,9 @@ pub(super) async fn serve(
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
+    if let Some(reply) = shared.backends.answer(parts.uri.path(), parts.uri.query()).await {
+        return Ok(respond(reply));
+    }
     let route = {
         let state = shared.lock();
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());

@@ -23,8 +23,10 @@ use crate::exit::Found;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
 #[cfg(feature = "scheduler")]
-use crate::input::prometheus::ServerFlags;
+use crate::input::prometheus::{Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
+#[cfg(feature = "scheduler")]
+use crate::input::uses_of_server;
 use crate::output::Output;
 use document::Document;
 
@@ -35,11 +37,11 @@ pub(crate) struct AuditFlags {
     source: ObjectFlags,
     #[command(flatten)]
     measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did; `none` asks
-    /// nobody
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did; `auto` looks
+    /// for one in the cluster of --kubeconfig, `none` asks nobody
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "URL", default_value = "none", conflicts_with = "usage")]
-    prometheus: String,
+    #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
+    prometheus: ServerChoice,
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
     server: ServerFlags,
@@ -101,9 +103,12 @@ impl AuditFlags {
     /// What GPUs did, from wherever the flags say.
     #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &Gathered) -> Result<Option<Uses>> {
-        match self.prometheus.as_str() {
-            "none" => self.measured.read(gathered, self.source.example),
-            url => crate::input::uses_of_server::read(app, &self.server, url).map(Some),
+        let choice = self.measured.or_else(&self.prometheus);
+        let Chosen { asker, told } = self.server.chosen(choice, self.source.server())?;
+        told.iter().for_each(|text| app.note(text));
+        match asker {
+            Some(mut asker) => Ok(Some(uses_of_server::read(app, &mut asker)?)),
+            None => self.measured.read(gathered, self.source.example),
         }
     }
 

@@ -31,7 +31,7 @@ use crate::exit::UsageError;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
 #[cfg(feature = "scheduler")]
-use crate::input::prometheus::ServerFlags;
+use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, apply};
 use crate::output::Output;
 use crate::output::table::counted;
@@ -50,11 +50,11 @@ pub(crate) struct CostFlags {
     objects: ObjectFlags,
     #[command(flatten)]
     measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `none`
-    /// looks at objects alone
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `auto`
+    /// looks for one in the cluster of --kubeconfig, `none` looks at objects alone
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "URL", default_value = "none", conflicts_with = "usage")]
-    prometheus: String,
+    #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
+    prometheus: ServerChoice,
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
     server: ServerFlags,
@@ -193,9 +193,18 @@ impl CostFlags {
         list_prices: Option<ListPrices>,
     ) -> Result<Account> {
         #[cfg(feature = "scheduler")]
-        if self.prometheus != "none" {
-            return self.sampled(app, teams, list_prices);
-        }
+        let told = {
+            let choice = self.measured.or_else(&self.prometheus);
+            let Chosen { asker, told } = self.server.chosen(choice, self.objects.server())?;
+            if let Some(asker) = asker {
+                let mut account = self.sampled(app, teams, list_prices, asker)?;
+                account.notes.splice(0..0, told);
+                return Ok(account);
+            }
+            told
+        };
+        #[cfg(not(feature = "scheduler"))]
+        let told: Vec<String> = Vec::new();
         let (gathered, sources) = self.gathered(app, teams)?;
         let prices = self.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
         let from_ms = gathered.facts.now_ms;
@@ -209,6 +218,7 @@ impl CostFlags {
         };
         let mut account = from_objects::account(&gathered, teams, prices, list_prices, span)?;
         account.sources = sources;
+        account.notes.splice(0..0, told);
         Ok(account)
     }
 
@@ -232,13 +242,13 @@ impl CostFlags {
         app: &App,
         teams: &Teams,
         list_prices: Option<ListPrices>,
+        mut asker: Asker,
     ) -> Result<Account> {
         let read = match self.objects.is_given() {
             true => Some(self.gathered(app, teams)?),
             false => None,
         };
         let (gathered, of_objects) = read.unzip();
-        let mut asker = self.server.asker(&self.prometheus)?;
         let sources = from_prometheus::Sources {
             teams,
             prices: &self.prices,

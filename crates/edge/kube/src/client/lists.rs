@@ -154,7 +154,7 @@ async fn pages(
 }
 
 /// The mark of the next page, as it stands in a path; empty behind the last.
-fn next_page(text: &str) -> String {
+pub(crate) fn next_page(text: &str) -> String {
     #[derive(Default, Deserialize)]
     struct Page {
         #[serde(default)]

@@ -9,8 +9,9 @@ use std::time::Duration;
 use kube::{Client, Config};
 use thiserror::Error;
 
+pub(crate) use lists::next_page;
 pub use lists::{ListError, Lists, PAGE, read_lists};
-pub(crate) use request::{Answered, NoAnswer, message, send};
+pub(crate) use request::{Answered, NoAnswer, message, send, with_causes};
 
 /// One client per purpose, each with connections of its own.
 #[derive(Clone)]

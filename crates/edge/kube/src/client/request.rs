@@ -55,7 +55,8 @@ fn is_unsent(error: &kube::Error) -> bool {
     false
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// An error with what caused it.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(one) = cause {

@@ -33,7 +33,7 @@ impl Process {
         Self(child.expect("a second process"))
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.0.id().to_string();
         let done = Command::new("kill").args([signal, &pid]).status();
         assert!(done.expect("the program kill").success());

@@ -14,7 +14,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::history::Choices;
-use crate::schedule::{PATIENCE, Running, config, fake_nodes, pod};
+use crate::schedule::{PATIENCE, Running, config, fake_nodes, fault_runs, pod};
 
 const NODES: usize = 5;
 /// Gangs that all fit, beside whatever the other scheduler does: 16 pods of two GPUs each.
@@ -222,9 +222,7 @@ fn standing(api: &FakeApi) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_are_whole_or_absent_whatever_happens() {
-    let seeds = std::env::var("DOVETAIL_FAULT_SEEDS").ok();
-    let seeds = seeds.map_or(8, |text| text.parse().expect("DOVETAIL_FAULT_SEEDS is a number"));
-    for seed in 0..seeds {
-        survive(seed).await;
+    for seed in 0..fault_runs(8) {
+        survive(seed.into()).await;
     }
 }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::freeze::Process;
 use crate::schedule::{
-    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, faults, held, judge, pod,
-    until,
+    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, fault_runs, faults, held,
+    judge, pod, until,
 };
 
 fn group(name: &str, min: usize) -> Value {
@@ -42,7 +42,7 @@ fn bound_of_gangs(pods: &[Value]) -> BTreeMap<String, usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10))]
+    #![proptest_config(ProptestConfig::with_cases(fault_runs(10)))]
 
     /// Five gangs of eight GPUs each in a cluster of 32: four run, and the fifth has nothing.
     #[test]

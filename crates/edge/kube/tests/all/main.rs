@@ -23,6 +23,7 @@ mod queues;
 mod rights;
 mod schedule;
 mod server;
+mod server_faults;
 mod translate;
 mod waiting;
 mod watch;

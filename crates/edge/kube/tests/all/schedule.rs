@@ -204,6 +204,12 @@ async fn another_process_goes_on_where_one_was_stopped() {
     second.stop().await;
 }
 
+/// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is not set.
+pub(crate) fn fault_runs(unless_set: u32) -> u32 {
+    let set = std::env::var("DOVETAIL_FAULT_SEEDS").ok();
+    set.map_or(unless_set, |text| text.parse().expect("DOVETAIL_FAULT_SEEDS is a number"))
+}
+
 pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
     let on_write = prop_oneof![
         Just(Fault::Conflict),
@@ -228,7 +234,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Vec<FaultRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(fault_runs(12)))]
 
     #[test]
     fn whatever_goes_wrong_every_pod_that_fits_is_bound_once(seed in any::<u64>(), rules in faults()) {

@@ -126,6 +126,11 @@ impl<T: Transport> PrometheusClient<T> {
         Self { transport, limits, notes: Notes::default() }
     }
 
+    /// The way to the server, for another client.
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
     /// What the servers said beside their answers so far.
     pub fn notes(&self) -> &Notes {
         &self.notes

@@ -20,6 +20,20 @@ pub trait Transport: Send + Sync {
     ) -> BoxFuture<'a, Result<Reply, TransportError>>;
 }
 
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        most_bytes: usize,
+    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+        (**self).get(path, most_bytes)
+    }
+}
+
 /// What a server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {

@@ -1,0 +1,144 @@
+//! A server that answers Prometheus' query API, found in a cluster.
+//!
+//! What a service is called is a reason to ask it. It is believed after it has answered with series of GPU
+//! exporters.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use dovetail_kube::discover::{Candidate, ProxyError, ServiceProxy, find as candidates};
+use dovetail_metrics::exporter::measures;
+use dovetail_metrics::kube_state::KubeTable;
+use dovetail_metrics::prometheus::{
+    Limits, PrometheusClient, Reply, Series, Transport, TransportError,
+};
+use futures_util::future::BoxFuture;
+
+use crate::input::kubeconfig::ConnectionFlags;
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// More services are not asked: each may take its time.
+const MOST_ASKED: usize = 8;
+
+/// The way to a server, if one is believed, and what people should know of the search.
+pub(super) struct Finding {
+    pub(super) connection: Option<Box<dyn Transport>>,
+    pub(super) told: Vec<String>,
+}
+
+/// Looks for a server in the cluster that a kubeconfig leads to, and reaches it through the API server.
+///
+/// # Errors
+/// A kubeconfig that cannot be used. A cluster without a server is none.
+pub(super) async fn find(kubeconfig: &Path) -> Result<Finding> {
+    let config = ConnectionFlags::of_file(kubeconfig.to_owned()).connect().await?;
+    let named = || format!("kubeconfig {}", kubeconfig.display());
+    let found = candidates(&config).await.with_context(named)?;
+    let mut asked: Vec<String> = found.unread;
+    for candidate in found.candidates.iter().take(MOST_ASKED) {
+        let proxy = ServiceProxy::new(&config, candidate).with_context(named)?;
+        let connection: Box<dyn Transport> = Box::new(ThroughApiServer(proxy));
+        match seen(connection).await {
+            Ok((connection, seen)) if seen.gpus => {
+                let told = believed(candidate, seen);
+                return Ok(Finding { connection: Some(connection), told: vec![told] });
+            }
+            Ok((_, seen)) => asked.push(format!("{}: {}", candidate.name(), seen.without_gpus())),
+            Err(problem) => asked.push(problem),
+        }
+    }
+    let left = found.candidates.len().saturating_sub(MOST_ASKED);
+    if left > 0 {
+        asked.push(format!("{} more: not asked", counted(left, "service")));
+    }
+    Ok(Finding { connection: None, told: nobody(&asked) })
+}
+
+fn believed(candidate: &Candidate, seen: Seen) -> String {
+    let objects = if seen.objects { "" } else { "; it has no series of kube-state-metrics" };
+    format!(
+        "series are those of {}, found by {}{objects}; --prometheus URL names another, --prometheus none looks at \
+         objects alone",
+        plain(&candidate.name()),
+        plain(&candidate.reason)
+    )
+}
+
+/// A line for the result, and one for each that was asked.
+fn nobody(asked: &[String]) -> Vec<String> {
+    let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with series of GPUs was found in the cluster: this is \
+                 one moment, and what GPUs did is unknown; --prometheus URL names one";
+    let asked = asked.iter().map(|answer| plain(&format!("looking for Prometheus: {answer}")));
+    [found.to_owned()].into_iter().chain(asked).collect()
+}
+
+/// Which series a server has at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    gpus: bool,
+    objects: bool,
+}
+
+impl Seen {
+    fn of(series: &[Series]) -> Self {
+        let names = series.iter().filter_map(|series| series.labels.get("__name__"));
+        names.fold(Self::default(), |seen, name| {
+            let gpus = seen.gpus || measures().any(|(measure, ..)| measure == name);
+            Self { gpus, objects: seen.objects || name == KubeTable::PodInfo.series() }
+        })
+    }
+
+    fn without_gpus(self) -> &'static str {
+        if self.objects {
+            "it has series of kube-state-metrics but none of a GPU exporter"
+        } else {
+            "it has neither series of a GPU exporter nor of kube-state-metrics"
+        }
+    }
+}
+
+/// What a server has; the connection comes back for more.
+async fn seen(connection: Box<dyn Transport>) -> Result<(Box<dyn Transport>, Seen), String> {
+    let names: Vec<&str> = measures().map(|(name, ..)| name).collect();
+    let query = format!(
+        "count by (__name__) ({{__name__=~\"{}|{}\"}})",
+        names.join("|"),
+        KubeTable::PodInfo.series()
+    );
+    // One that does not answer at once is not waited for.
+    let limits = Limits { tries: 1, answer_bytes: 1 << 20, ..Limits::default() };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut client = PrometheusClient::new(connection, limits);
+    let series = client.instant(&query, now.as_millis() as i64).await;
+    let series = series.map_err(|error| error.to_string())?;
+    Ok((client.into_transport(), Seen::of(&series)))
+}
+
+/// A service of the cluster, by way of its API server.
+struct ThroughApiServer(ServiceProxy);
+
+impl Transport for ThroughApiServer {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        most_bytes: usize,
+    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+        Box::pin(async move {
+            let reply = self.0.get(path, most_bytes).await.map_err(|error| match error {
+                ProxyError::NoAnswer { service: server, problem } => {
+                    TransportError::NoAnswer { server, problem }
+                }
+                ProxyError::TooLarge { service: server, most_bytes } => {
+                    TransportError::TooLarge { server, most_bytes }
+                }
+            })?;
+            Ok(Reply { status: reply.status, retry_after: reply.retry_after, body: reply.body })
+        })
+    }
+}
