@@ -8,7 +8,7 @@ fetch_toolchain
 
 # Each figure in a process of its own, so that its peak memory is its own.
 say "build"
-cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail --bench figures --no-run
+cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail --package dovetail-store --bench figures --no-run
 for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
@@ -17,6 +17,9 @@ for figure in usage audit; do
 done
 for figure in phases stock util; do
     cargo bench --quiet --locked --package dovetail-signals --bench figures -- "$figure"
+done
+for figure in ingest query; do
+    cargo bench --quiet --locked --package dovetail-store --bench figures -- "$figure"
 done
 
 # The live scheduler on a real control plane; peers and the limit take turns on the same server.

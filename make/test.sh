@@ -52,6 +52,16 @@ say "Prometheus"
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
+say "PostgreSQL"
+postgresql=$(sh make/postgresql.sh)
+if [ -n "$postgresql" ]; then
+    PATH=$PATH:$postgresql
+    # Libraries that came with it, where it was unpacked; empty parts would mean this folder.
+    libraries=$(ls -d "$PWD"/target/debian/postgresql/usr/lib/*-linux-gnu 2>/dev/null || true)
+    [ -z "$libraries" ] || LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export PATH
+    [ -z "$libraries" ] || export LD_LIBRARY_PATH
+fi
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
 step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- live scheduler cost_period found_prometheus collect usage

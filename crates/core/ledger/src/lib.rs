@@ -21,6 +21,7 @@
 //! | [`signal`] | which exporter signal counts as active, and when none does |
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
+//! | [`rollup`] | device-time by the hour, read again and again, with its money under every method |
 //! | `price` | GPU-time in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
 //! | `proportion` | splitting without losing a unit |
@@ -35,6 +36,7 @@ mod integral;
 pub mod job_phases;
 mod price;
 mod proportion;
+pub mod rollup;
 pub mod signal;
 pub mod split;
 mod states;

@@ -56,11 +56,21 @@ impl CostSum {
 
     /// Adds one charge.
     pub fn add(&mut self, charge: &Charge) {
-        let Charge { paid, gpu_milli_ms, cost, .. } = *charge;
+        self.add_rolled_up(charge.paid, charge.gpu_milli_ms, charge.cost, 1);
+    }
+
+    /// Adds as many charges for one cause as one; all of them have a price, or none has.
+    pub fn add_rolled_up(
+        &mut self,
+        paid: Paid,
+        gpu_milli_ms: i128,
+        cost: Option<Money>,
+        charges: u64,
+    ) {
         self.gpu_milli_ms += gpu_milli_ms;
         let money = cost.unwrap_or_default();
         self.priced += money;
-        self.counts[usize::from(cost.is_none())] += 1;
+        self.counts[usize::from(cost.is_none())] += charges;
         if cost.is_some() {
             self.priced_gpu_milli_ms += gpu_milli_ms;
         }

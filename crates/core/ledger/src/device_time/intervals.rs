@@ -214,6 +214,20 @@ impl<'a> Live<'a> {
     }
 }
 
+/// Intervals joined where nothing changes but the time, in one order: lists that say the same are equal.
+pub(crate) fn joined(mut intervals: Vec<DeviceInterval>) -> Vec<DeviceInterval> {
+    let order = |interval: &DeviceInterval| {
+        let DeviceInterval { span, gpu_milli, state, holder, signal } = *interval;
+        (span.from_ms, holder.is_none(), holder, state, signal, gpu_milli, span.to_ms)
+    };
+    intervals.sort_by_key(order);
+    let mut merged = Merged::default();
+    intervals.into_iter().for_each(|interval| merged.add(interval));
+    let mut joined = merged.finish();
+    joined.sort_by_key(order);
+    joined
+}
+
 /// Intervals as they come, joined where nothing changes but the time.
 #[derive(Default)]
 struct Merged {

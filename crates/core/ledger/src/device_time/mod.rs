@@ -31,5 +31,6 @@ mod tests;
 
 pub use account::{DeviceTime, headroom_gpu_milli_ms};
 pub use history::{CauseSpan, DeviceHistory, HistoryError, HoldingTime, Span, Work, WorkSpan};
+pub(crate) use intervals::joined;
 pub use intervals::{DeviceInterval, DeviceState, device_intervals};
 pub use share::Share;

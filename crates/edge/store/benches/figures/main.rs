@@ -1,0 +1,28 @@
+//! Figures of docs/benchmarks.md that concern the ledger: `cargo bench -p dovetail-store --bench figures -- NAME...`.
+//!
+//! Each prints what was measured beside its target; nothing is asserted on time. `DOVETAIL_LEDGER` names an empty
+//! PostgreSQL database to measure instead of a file, `DOVETAIL_LEDGER_DAYS` how many days `query` fills (30).
+#![allow(missing_docs, clippy::print_stdout)]
+
+mod cluster;
+mod ingest;
+mod query;
+
+/// A figure: its name, what it shows, and the function that prints it.
+type Figure = (&'static str, &'static str, fn());
+
+const FIGURES: [Figure; 2] = [
+    ("ingest", "from bytes of range answers to committed rows", ingest::print),
+    ("query", "a month of 40,000 GPUs: bytes kept, and answers", query::print),
+];
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    for (name, shows, print) in FIGURES {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            println!("\n## {name}: {shows}\n");
+            print();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The ledger on disk: what every GPU was, hour by hour, and what it cost, in SQLite or PostgreSQL.
+//!
+//! [`Store::keep`] takes a [`Reading`]: what a source said of one cluster over some time. It can be read again,
+//! overlap, come late or leave a gap: [`dovetail_ledger::rollup`] says why no second is lost or counted twice.
+//! Each hour is one transaction, so a program that is killed leaves whole hours, and [`Store::missing`] says which
+//! ones are not there. [`Store::sums`] answers who paid for what.
+//!
+//! | module | what |
+//! |---|---|
+//! | `store` | a ledger that is open: connection, reconnection |
+//! | `address` | where a ledger is: a file, or a PostgreSQL server |
+//! | `reading` | what is handed in, and what is refused of it |
+//! | `keep` | a reading written, hour by hour |
+//! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
+//! | `daily` | days, moved by what an hour changed |
+//! | `names` | names as numbers |
+//! | `device_hour` | what a device was in an hour, as bytes |
+//! | `codes` | states, signals and causes as numbers that never change |
+//! | `sums` | answers |
+//! | `retention` | what is kept for how long |
+//! | `schema` | tables, and how older ones become today's |
+//! | `rows` | many rows in one statement |
+//! | `error` | what can go wrong, and what to do |
+//!
+//! One SQL text serves both databases. Times are ms since 1970, money is micro-USD, and every row has its cluster.
+
+mod address;
+mod codes;
+mod daily;
+mod device_hour;
+mod error;
+mod hour;
+mod keep;
+mod names;
+mod reading;
+mod retention;
+mod rows;
+mod schema;
+mod store;
+mod sums;
+
+pub use address::Address;
+pub use error::StoreError;
+pub use keep::Kept;
+pub use names::{NodeGroup, Party, Workload};
+pub use reading::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
+pub use retention::{Forgotten, Retention};
+pub use store::Store;
+pub use sums::{Detail, Question, SumRow};

@@ -1,0 +1,215 @@
+//! What is handed in: what a source said of one cluster over some time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::cost::HeldTime;
+use dovetail_ledger::device_time::{DeviceInterval, Span};
+use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+
+use crate::error::StoreError;
+
+/// A reading. Of each device it says everything from its first interval to its last, and nothing outside.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Identity of the cluster.
+    pub cluster: String,
+    /// Who was read; what was read is known for each source apart.
+    pub source: String,
+    /// The time that was asked for, whether or not anything was there.
+    pub span: Span,
+    /// Nodes of the devices, each once.
+    pub nodes: Vec<ReadNode>,
+    /// Holders, each once.
+    pub pods: Vec<ReadPod>,
+    /// Devices, each once.
+    pub devices: Vec<ReadDevice>,
+    /// CPU and memory that was kept, of whole hours; of a node and hour that is in it all there was. `None`
+    /// where nobody asked: what an earlier reading said stays.
+    pub kept: Option<Vec<ReadKept>>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default)]
+pub struct ReadNode {
+    /// Its name.
+    pub name: String,
+    /// Model of its GPUs; empty where nobody knows.
+    pub gpu_type: String,
+    /// Its pool or group; empty where nobody knows.
+    pub pool: String,
+    /// What it costs and offers.
+    pub terms: NodeTerms,
+}
+
+/// A pod, with what names its payer. What nobody knows is `None`, or not among the labels.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its top owner.
+    pub job: String,
+    /// Its queue.
+    pub queue: Option<String>,
+    /// The model that it serves or trains.
+    pub model: Option<String>,
+    /// Labels of the namespace that may name a team.
+    pub namespace_labels: BTreeMap<String, String>,
+    /// Labels of the pod that may name a team.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A device and what it was.
+#[derive(Clone, Debug, Default)]
+pub struct ReadDevice {
+    /// Place of its node in the list.
+    pub node: usize,
+    /// Its name on the node.
+    pub name: String,
+    /// What it was; holders are places in the list of pods.
+    pub intervals: Vec<DeviceInterval>,
+}
+
+/// What was kept for a pod on a node in an hour.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadKept {
+    /// Begin of the hour.
+    pub hour_ms: u64,
+    /// Place of the node in the list.
+    pub node: usize,
+    /// Place of the pod in the list.
+    pub pod: usize,
+    /// How much, times how long.
+    pub held: HeldTime,
+}
+
+/// No name is longer: Kubernetes allows 253 bytes, an owner is three of them.
+const LONGEST_NAME: usize = 1024;
+
+/// A GPU-hour for a million dollars is a slip.
+const DEAREST_USD_MICROS: i64 = 1_000_000_000_000;
+
+impl Reading {
+    /// The time in which a device was seen; nothing where it was not.
+    pub(crate) fn seen(device: &ReadDevice) -> Option<Span> {
+        let from_ms = device.intervals.iter().map(|interval| interval.span.from_ms).min()?;
+        let to_ms = device.intervals.iter().map(|interval| interval.span.to_ms).max()?;
+        Some(Span { from_ms, to_ms })
+    }
+
+    /// Refuses what cannot be.
+    pub(crate) fn check(&self, now_ms: u64) -> Result<(), StoreError> {
+        let fails = |what: String| {
+            let cluster = shortened(&self.cluster);
+            Err(StoreError::Reading { cluster, what })
+        };
+        let Span { from_ms, to_ms } = self.span;
+        if from_ms > to_ms {
+            return fails(format!("it ends at {to_ms} ms, before its begin at {from_ms} ms"));
+        }
+        if to_ms > now_ms {
+            return Err(StoreError::Future {
+                cluster: shortened(&self.cluster),
+                source_name: shortened(&self.source),
+                ahead_s: (to_ms - now_ms).div_ceil(1000),
+            });
+        }
+        if self.cluster.is_empty() {
+            return fails("the cluster has no name: name it".to_owned());
+        }
+        let is_plain = |text: &str| !text.chars().any(char::is_control);
+        if !is_plain(&self.cluster) || !is_plain(&self.source) {
+            return fails("a name with control characters".to_owned());
+        }
+        if let Some(text) = self.texts().find(|text| text.len() > LONGEST_NAME) {
+            let length = text.len();
+            return fails(format!("`{}`: a name of {length} bytes", shortened(text)));
+        }
+        let problem = self.problem_of_nodes().or_else(|| self.problem_of_devices());
+        problem.or_else(|| self.problem_of_kept()).map_or(Ok(()), fails)
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let pods = self.pods.iter().flat_map(|pod| {
+            let labels = pod.namespace_labels.iter().chain(&pod.labels);
+            let labels = labels.flat_map(|(key, value)| [key, value]);
+            let plain = [&pod.namespace, &pod.name, &pod.job];
+            plain.into_iter().chain(&pod.queue).chain(&pod.model).chain(labels)
+        });
+        let nodes = self.nodes.iter().flat_map(|node| [&node.name, &node.gpu_type, &node.pool]);
+        let devices = self.devices.iter().map(|device| &device.name);
+        [&self.cluster, &self.source].into_iter().chain(pods).chain(nodes).chain(devices)
+    }
+
+    fn problem_of_nodes(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        self.nodes.iter().find_map(|node| {
+            let name = shortened(&node.name);
+            let price = node.terms.usd_micros_per_gpu_hour.unwrap_or(0);
+            if !names.insert(&node.name) {
+                return Some(format!("node `{name}` is in it twice"));
+            }
+            let is_price = (0..=DEAREST_USD_MICROS).contains(&price);
+            (!is_price)
+                .then(|| format!("node `{name}`: {price} micro-USD is no price of a GPU-hour"))
+        })
+    }
+
+    fn problem_of_devices(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        self.devices.iter().find_map(|device| {
+            let name = shortened(&device.name);
+            let Some(node) = self.nodes.get(device.node) else {
+                return Some(format!("device `{name}`: its node is not in it"));
+            };
+            let name = format!("{}/{name}", shortened(&node.name));
+            if !names.insert((device.node, &device.name)) {
+                return Some(format!("device `{name}` is in it twice"));
+            }
+            let problem = device.intervals.iter().find_map(|i| self.problem_of(i));
+            problem.map(|problem| format!("device `{name}`: {problem}"))
+        })
+    }
+
+    fn problem_of(&self, interval: &DeviceInterval) -> Option<String> {
+        let Span { from_ms, to_ms } = interval.span;
+        if from_ms >= to_ms || from_ms < self.span.from_ms || to_ms > self.span.to_ms {
+            return Some(format!(
+                "an interval from {from_ms} to {to_ms} ms is not within its time"
+            ));
+        }
+        if !(1..=WHOLE_DEVICE_MILLI).contains(&interval.gpu_milli) {
+            return Some(format!("an interval of {} milli-GPU", interval.gpu_milli));
+        }
+        let pods = self.pods.len();
+        let holder = interval.holder.filter(|holder| *holder as usize >= pods);
+        holder.map(|holder| format!("holder {holder} is not among its {pods} pods"))
+    }
+
+    fn problem_of_kept(&self) -> Option<String> {
+        self.kept.iter().flatten().find_map(|kept| {
+            let is_known = kept.node < self.nodes.len() && kept.pod < self.pods.len();
+            let HeldTime { cpu_milli_ms, memory_byte_ms } = kept.held;
+            let is_amount = |amount: i128| (0..1 << 90).contains(&amount);
+            match () {
+                () if !is_known => {
+                    Some("something is kept on a node or by a pod that is not in it")
+                }
+                () if kept.hour_ms % HOUR_MS != 0 => Some("something is kept of no whole hour"),
+                () if !is_amount(cpu_milli_ms) || !is_amount(memory_byte_ms) => {
+                    Some("an amount is kept that nobody can have")
+                }
+                () => None,
+            }
+            .map(str::to_owned)
+        })
+    }
+}
+
+/// Enough of a name to know it by.
+pub(crate) fn shortened(text: &str) -> String {
+    let plain = text.chars().map(|letter| if letter.is_control() { '?' } else { letter });
+    plain.take(80).collect()
+}

@@ -1,0 +1,101 @@
+//! A program killed at any moment leaves whole hours, and the next one goes on from there.
+//! `DOVETAIL_KILL_POINTS` sets how many moments (20).
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use dovetail_ledger::rollup::hours;
+use dovetail_store::Address;
+
+use crate::databases::{Databases, open, run};
+use crate::world::{World, everything, mixed};
+
+const ADDRESS: &str = "DOVETAIL_TEST_LEDGER";
+const SEED: &str = "DOVETAIL_TEST_SEED";
+
+fn world(seed: u64) -> World {
+    World { gpus_per_node: 24, ..World::new(&format!("killed {seed}"), seed) }
+}
+
+/// Not a test: the program that is killed. It writes a line before each hour.
+#[test]
+#[ignore = "run by the test that kills it"]
+#[allow(clippy::print_stdout, reason = "the parent listens")]
+fn child() {
+    let (Ok(address), Ok(seed)) = (std::env::var(ADDRESS), std::env::var(SEED)) else { return };
+    let world = world(seed.parse().unwrap());
+    run(async {
+        let mut store = open(&address.parse::<Address>().unwrap()).await;
+        for hour in hours(world.period()) {
+            println!("\nhour");
+            store.keep(&world.reading(hour), world.period().to_ms).await.unwrap();
+        }
+    });
+}
+
+/// Starts the child and kills it in an hour, somewhere.
+fn kill_at(address: &str, seed: u64, point: u64) {
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program)
+        .args(["--exact", "killed::child", "--ignored", "--nocapture"])
+        .env(ADDRESS, address)
+        .env(SEED, seed.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let hour = mixed(seed, point, 1) % 29;
+    let started = lines.filter(|line| line == "hour").nth(hour as usize);
+    assert!(started.is_some(), "it reached hour {hour}");
+    // Somewhere in the hour: an hour takes some milliseconds.
+    for _ in 0..mixed(seed, point, 2) % 2_000_000 {
+        std::hint::spin_loop();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_kill_at_any_moment_neither_loses_nor_doubles_a_second() {
+    let points = std::env::var("DOVETAIL_KILL_POINTS").ok().and_then(|text| text.parse().ok());
+    let points: u64 = points.unwrap_or(20);
+    let databases = Databases::start();
+    let folder = tempfile::tempdir().unwrap();
+    for (place, server) in databases.addresses.iter().enumerate() {
+        // Most points on the one that has no server to clean up behind it.
+        let points = if place == 0 { points } else { points.div_ceil(5) };
+        for point in 0..points {
+            let mut world = world(point);
+            let file = Address::File(folder.path().join(format!("{place}-{point}.db")));
+            let address = if place == 0 { &file } else { server };
+            let text = match address {
+                Address::File(path) => path.display().to_string(),
+                Address::Server(url) => url.clone(),
+            };
+            kill_at(&text, point, point);
+            run(async {
+                let mut store = open(address).await;
+                let source = world.reading(world.period()).source;
+                let period = world.period();
+                let missing = store.missing(&world.cluster, Some(&source), period).await.unwrap();
+                let now_ms = period.to_ms;
+                for span in missing {
+                    assert_eq!(span.from_ms % dovetail_ledger::rollup::HOUR_MS, 0);
+                    store.keep(&world.reading(span), now_ms).await.unwrap();
+                }
+                let found = everything(&mut store, &world).await;
+                let killed = world.cluster.clone();
+                world.cluster = format!("undisturbed {point}");
+                store.keep(&world.reading(period), now_ms).await.unwrap();
+                let expected = everything(&mut store, &world).await;
+                let named = |row: &String| row.replace(&world.cluster, &killed);
+                let expected = expected.iter().map(named).collect::<Vec<_>>();
+                let mut different = found.iter().zip(&expected).filter(|(one, other)| one != other);
+                assert_eq!(different.next(), None, "point {point}");
+                assert_eq!(found.len(), expected.len(), "point {point}");
+                store.close().await;
+            });
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The ledger on SQLite and on a real PostgreSQL server.
+
+mod databases;
+mod faults;
+mod killed;
+mod once;
+mod postgres;
+mod versions;
+mod world;
