@@ -76,6 +76,12 @@ pub(crate) struct PriceLine {
 }
 
 impl NodePriceFlags {
+    /// Whether any price is named.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn is_given(&self) -> bool {
+        self.prices.is_some() || !self.gpu_price.is_empty()
+    }
+
     /// Prices of nodes; `own` has the machines that were bought.
     ///
     /// # Errors

@@ -125,12 +125,20 @@ impl ServerFlags {
     /// The period that ends now.
     fn asker_over(&self, runtime: Runtime, client: AnyClient) -> Result<Asker> {
         let step_ms = self.step_ms()?;
+        let period = self.span()?;
+        Ok(Asker { client, period, step_ms, runtime })
+    }
+
+    /// The period that ends now, in whole steps: two runs within one step ask for the same moments.
+    ///
+    /// # Errors
+    /// Flags that cannot be.
+    pub(crate) fn span(&self) -> Result<Span> {
+        let step_ms = self.step_ms()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Whole steps: two runs within one step ask for the same moments.
         let to_ms = now.as_millis() as u64 / step_ms * step_ms;
         let steps = self.period.ms.div_ceil(step_ms);
-        let period = Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms };
-        Ok(Asker { client, period, step_ms, runtime })
+        Ok(Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms })
     }
 
     fn step_ms(&self) -> Result<u64> {

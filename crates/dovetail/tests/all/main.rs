@@ -6,6 +6,8 @@ mod collect;
 mod cost;
 #[cfg(feature = "scheduler")]
 mod cost_period;
+#[cfg(feature = "scheduler")]
+mod cost_store;
 mod duty_cycles;
 mod errors;
 mod example;

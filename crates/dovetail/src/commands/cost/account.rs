@@ -36,6 +36,9 @@ pub(super) enum Basis {
     /// One moment, as if it lasted for the period.
     #[default]
     RunRate,
+    /// Hours that a ledger has kept.
+    #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers are kept"))]
+    Ledger,
     /// Samples so far apart.
     #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers have samples"))]
     Sampled {

@@ -97,7 +97,7 @@ fn replace(account: &mut Account, bill: &Bill) -> (Money, Money) {
         for (node, of_node) in &mut stretch.bills {
             let cost = match account.basis {
                 Basis::RunRate => bill.run_rate(*node, span.to_ms - span.from_ms),
-                Basis::Sampled { .. } => bill.cost(*node, span.from_ms, span.to_ms),
+                Basis::Sampled { .. } | Basis::Ledger => bill.cost(*node, span.from_ms, span.to_ms),
             };
             // More credits than costs are no price of anything.
             let Some(cost) = cost.filter(|cost| *cost >= Money::ZERO) else { continue };

@@ -33,7 +33,7 @@ pub(crate) enum Dimension {
 }
 
 /// Rows of what nobody has.
-const NOBODY: &str = "(nobody)";
+pub(super) const NOBODY: &str = "(nobody)";
 /// Rows of what nobody knows.
 pub(super) const UNKNOWN: &str = "(unknown)";
 /// The GPU type of nodes without GPUs.

@@ -25,12 +25,12 @@ const OLD_PRICE_DAYS: i64 = 90;
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
     pub(super) schema: &'static str,
-    /// `run-rate` of one moment, or `sampled` over a period.
+    /// `run-rate` of one moment, `sampled` over a period, or a `ledger`'s hours.
     pub(super) basis: &'static str,
     pub(super) from: String,
     pub(super) to: String,
     pub(super) days: f64,
-    /// Distance of two samples; null for one moment.
+    /// Distance of two samples; null for one moment and for a ledger.
     pub(super) resolution_s: Option<f64>,
     pub(super) sources: Vec<String>,
     pub(super) cluster: String,
@@ -104,13 +104,14 @@ impl Document {
             schema: SCHEMA,
             basis: match account.basis {
                 Basis::RunRate => "run-rate",
+                Basis::Ledger => "ledger",
                 Basis::Sampled { .. } => "sampled",
             },
             from: time(account.span.from_ms),
             to: time(account.span.to_ms),
             days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
             resolution_s: match account.basis {
-                Basis::RunRate => None,
+                Basis::RunRate | Basis::Ledger => None,
                 Basis::Sampled { step_ms } => Some(step_ms as f64 / 1e3),
             },
             sources,
@@ -176,6 +177,13 @@ impl Document {
                 format!("as billed for {} of {} nodes{discount}", bill.billed_nodes, bill.nodes)
             }
         };
+        if self.basis == "ledger" {
+            return format!(
+                "From {} to {} ({:.1} days), hour by hour out of a ledger, at the prices of the time it was \
+                 read. Blind is time of which nobody knows whether it is waste.",
+                self.from, self.to, self.days
+            );
+        }
         let Some(step_s) = self.resolution_s else {
             return format!(
                 "One snapshot of {}, as if that moment lasted {:.0} days: a run rate; {prices}. Blind is held \

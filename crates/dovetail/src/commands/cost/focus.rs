@@ -55,7 +55,7 @@ fn origin(
     let kind = node.place.instance_type.as_deref().unwrap_or("a machine");
     let basis = match account.basis {
         Basis::RunRate => "run rate of one snapshot",
-        Basis::Sampled { .. } => "node-hours",
+        Basis::Sampled { .. } | Basis::Ledger => "node-hours",
     };
     Origin {
         account: plain(cluster),

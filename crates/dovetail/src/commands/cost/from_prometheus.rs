@@ -77,19 +77,19 @@ pub(super) fn account(asker: &mut Asker, sources: &Sources<'_>) -> Result<Accoun
 
 /// A node with GPUs that an exporter reported.
 #[derive(Debug, Default)]
-struct Machine {
-    name: String,
-    model: Option<String>,
+pub(super) struct Machine {
+    pub(super) name: String,
+    pub(super) model: Option<String>,
     gpus: i64,
     labels: Labels,
     provider_id: String,
-    pool: String,
-    cpu_milli: u64,
-    memory_bytes: u64,
+    pub(super) pool: String,
+    pub(super) cpu_milli: u64,
+    pub(super) memory_bytes: u64,
 }
 
 impl Machine {
-    fn to_price(&self) -> NodeToPrice<'_> {
+    pub(super) fn to_price(&self) -> NodeToPrice<'_> {
         NodeToPrice {
             gpus: self.gpus,
             model: self.model.as_deref(),
@@ -100,7 +100,7 @@ impl Machine {
 }
 
 /// Everything that kube-state-metrics keeps; nothing, and a note, where it does not answer.
-fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
+pub(super) fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
     let mut state = KubeState::default();
     let window_ms = asker.period.to_ms - asker.period.from_ms;
     let at_ms = asker.period.to_ms.saturating_sub(1);
@@ -117,7 +117,11 @@ fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
 }
 
 /// Nodes by name, from devices, with what objects and series say of them.
-fn machines(time: &ObservedTime, kube: &KubeState, objects: Option<&Gathered>) -> Vec<Machine> {
+pub(super) fn machines(
+    time: &ObservedTime,
+    kube: &KubeState,
+    objects: Option<&Gathered>,
+) -> Vec<Machine> {
     let mut by_name: BTreeMap<&str, Machine> = BTreeMap::new();
     for device in &time.devices {
         let machine = by_name.entry(&device.node).or_default();
@@ -168,35 +172,40 @@ fn nodes(machines: Vec<Machine>, prices: &Prices) -> Vec<CostNode> {
 }
 
 /// Pods by namespace and name, numbered as they are met.
-struct Pods<'p> {
+pub(super) struct Pods<'p> {
     sources: &'p Sources<'p>,
     kube: &'p KubeState,
     tenants: BTreeMap<(&'p str, &'p str), &'p Tenant>,
     numbers: BTreeMap<(String, String), u32>,
-    list: Vec<CostPod>,
+    pub(super) list: Vec<CostPod>,
+    /// What may name the team of each: labels of its namespace, and its own.
+    pub(super) labels: Vec<(Labels, Labels)>,
 }
 
 impl<'p> Pods<'p> {
-    fn new(sources: &'p Sources<'p>, kube: &'p KubeState) -> Self {
+    pub(super) fn new(sources: &'p Sources<'p>, kube: &'p KubeState) -> Self {
         let tenants = sources.gathered.iter().flat_map(|objects| &objects.tenants);
         let tenants = tenants.map(|tenant| ((&*tenant.namespace, &*tenant.pod), tenant));
         let tenants = tenants.collect();
-        Self { sources, kube, tenants, numbers: BTreeMap::new(), list: Vec::new() }
+        let (numbers, list, labels) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { sources, kube, tenants, numbers, list, labels }
     }
 
-    fn number(&mut self, namespace: &str, pod: &str) -> u32 {
+    pub(super) fn number(&mut self, namespace: &str, pod: &str) -> u32 {
         let key = (namespace.to_owned(), pod.to_owned());
         if let Some(number) = self.numbers.get(&key) {
             return *number;
         }
         let number = self.list.len() as u32;
-        self.list.push(self.pod(namespace, pod));
+        let (pod_with_owner, labels) = self.pod(namespace, pod);
+        self.list.push(pod_with_owner);
+        self.labels.push(labels);
         self.numbers.insert(key, number);
         number
     }
 
     /// A pod with what objects say of it, else series, else its name.
-    fn pod(&self, namespace: &str, pod: &str) -> CostPod {
+    fn pod(&self, namespace: &str, pod: &str) -> (CostPod, (Labels, Labels)) {
         let teams = self.sources.teams;
         let objects = self.sources.gathered;
         let tenant = self.tenants.get(&(namespace, pod));
@@ -228,14 +237,15 @@ impl<'p> Pods<'p> {
             Some(owner) => words(&owner),
             None => format!("{namespace}/{}", owner_name(pod)),
         };
-        CostPod {
+        let pod = CostPod {
             team: teams.team(namespace, &space, &labels),
             queue: queue(&space, &labels),
             model: model(&labels),
             job,
             namespace: namespace.to_owned(),
             name: pod.to_owned(),
-        }
+        };
+        (pod, (space, labels))
     }
 }
 
@@ -318,7 +328,7 @@ fn kept(
 }
 
 /// A sum over steps as amount × time.
-fn add(held: &mut HeldTime, resource: &str, sum: f64, step_ms: u64) {
+pub(super) fn add(held: &mut HeldTime, resource: &str, sum: f64, step_ms: u64) {
     let time = |scale: f64| (sum * scale * step_ms as f64) as i128;
     match resource {
         "cpu" => held.cpu_milli_ms += time(1000.0).min(i128::MAX >> 40),
@@ -327,7 +337,7 @@ fn add(held: &mut HeldTime, resource: &str, sum: f64, step_ms: u64) {
 }
 
 /// What the figures leave out.
-fn told(
+pub(super) fn told(
     time: &ObservedTime,
     kube: &KubeState,
     machines: &[Machine],

@@ -8,7 +8,11 @@ mod focus;
 mod from_objects;
 #[cfg(feature = "scheduler")]
 mod from_prometheus;
+#[cfg(feature = "scheduler")]
+mod from_store;
 mod names;
+#[cfg(feature = "scheduler")]
+mod reading;
 mod rows_csv;
 mod statement;
 mod teams;
@@ -58,6 +62,12 @@ pub(crate) struct CostFlags {
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
     server: ServerFlags,
+    /// A ledger: a file, or postgres://USER@HOST/DATABASE. What is read of --prometheus is kept in it, only what
+    /// it does not have of the period is read, and the answer comes out of it; without --prometheus nothing
+    /// is read
+    #[cfg(feature = "scheduler")]
+    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["focus", "bill", "usage", "example"])]
+    store: Option<String>,
     /// One row for each of these; several, separated by commas, such as team,cause
     #[arg(
         long,
@@ -112,6 +122,11 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     let by = flags.dimensions()?;
     let list_prices = flags.list_prices(app)?;
     let teams = Teams::new(&app.settings.cost, &flags.team_label);
+    #[cfg(feature = "scheduler")]
+    if let Some(ledger) = &flags.store {
+        let document = from_store::document(app, flags, ledger, &by, &teams, list_prices)?;
+        return print(app, output, &document);
+    }
     let method = flags.method(app, list_prices.as_ref());
     if method == SplitMethod::Residual && list_prices.is_none() {
         let text = "the method residual needs list prices of CPU and memory: give --vcpu-price and \
@@ -137,14 +152,17 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
         return app.print(&dataset);
     }
     let statement = Statement::of(&account, method, unused, &by)?;
-    let document = Document::of(&account, &statement, bill, now_ms());
+    print(app, output, &Document::of(&account, &statement, bill, now_ms()))
+}
+
+fn print(app: &App, output: Output, document: &Document) -> Result<()> {
     match output {
-        Output::Json => app.print_json(&document),
+        Output::Json => app.print_json(document),
         Output::Csv => {
             document.notes.iter().for_each(|note| app.note(note));
-            app.print(&rows_csv::rows_csv(&document)?)
+            app.print(&rows_csv::rows_csv(document)?)
         }
-        _ => app.print(&terminal::terminal(&document)),
+        _ => app.print(&terminal::terminal(document)),
     }
 }
 

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+#[cfg(feature = "scheduler")]
+use dovetail_ledger::cost::Paid;
 use dovetail_ledger::cost::{Charge, CostSum, charges};
+#[cfg(feature = "scheduler")]
+use dovetail_ledger::rollup::ByMethod;
 use dovetail_ledger::split::{Headline, SplitMethod, Unused, headline};
 use dovetail_model::Money;
 
@@ -37,6 +41,17 @@ pub(super) struct Row {
     pub(super) range: Option<(Money, Money)>,
 }
 
+/// Charges of one key and cause, as a ledger keeps them.
+#[cfg(feature = "scheduler")]
+#[derive(Debug)]
+pub(super) struct KeptCharges {
+    pub(super) key: Vec<String>,
+    pub(super) paid: Paid,
+    pub(super) gpu_milli_ms: i128,
+    pub(super) charges: u64,
+    pub(super) costs: ByMethod,
+}
+
 impl Statement {
     /// Splits an account.
     pub(super) fn of(
@@ -45,16 +60,8 @@ impl Statement {
         unused: Unused,
         by: &[Dimension],
     ) -> Result<Self> {
-        let mut rows = Sums::new();
-        let mut ranges: BTreeMap<Vec<String>, (Money, Money)> = BTreeMap::new();
-        let (mut total, mut wastes) = (CostSum::default(), Vec::new());
-        for other in methods(account, method) {
+        Self::over(&methods(account, method), method, unused, by, |other| {
             let found = sums(account, other, unused, by)?;
-            for (key, sum) in &found {
-                let cost = sum.cost().unwrap_or_default();
-                let range = ranges.entry(key.clone()).or_insert((cost, cost));
-                *range = (range.0.min(cost), range.1.max(cost));
-            }
             // Waste is what it is, whoever is made to pay for it.
             let shown = match unused {
                 Unused::Shown => None,
@@ -62,8 +69,62 @@ impl Statement {
             };
             let mut all = CostSum::default();
             shown.as_ref().unwrap_or(&found).values().for_each(|sum| all += sum);
-            wastes.extend(all.cost().map(|_| (other, all.waste)));
-            if other == method {
+            Ok((found, all))
+        })
+    }
+
+    /// Of what a ledger has split before. Methods without a price for something that has one are left out,
+    /// but for the one that is asked for.
+    #[cfg(feature = "scheduler")]
+    pub(super) fn of_kept(
+        kept: &[KeptCharges],
+        method: SplitMethod,
+        by: &[Dimension],
+    ) -> Result<Self> {
+        let is_whole = |place: usize| {
+            let mut priced = kept.iter().filter(|row| row.costs.iter().any(Option::is_some));
+            priced.all(|row| row.costs[place].is_some())
+        };
+        let methods: Vec<SplitMethod> = SplitMethod::ALL
+            .into_iter()
+            .enumerate()
+            .filter(|(place, other)| *other == method || is_whole(*place))
+            .map(|(_, other)| other)
+            .collect();
+        Self::over(&methods, method, Unused::Shown, by, |other| {
+            let place = SplitMethod::ALL.iter().position(|known| *known == other).unwrap_or(0);
+            let (mut found, mut all) = (Sums::new(), CostSum::default());
+            for row in kept {
+                let KeptCharges { key, paid, gpu_milli_ms, charges, costs } = row;
+                for sum in [found.entry(key.clone()).or_default(), &mut all] {
+                    sum.add_rolled_up(*paid, *gpu_milli_ms, costs[place], *charges);
+                }
+            }
+            Ok((found, all))
+        })
+    }
+
+    /// Rows under one method with their range over several; `sums` has the rows of a method, and what is in them
+    /// altogether.
+    fn over(
+        methods: &[SplitMethod],
+        method: SplitMethod,
+        unused: Unused,
+        by: &[Dimension],
+        sums: impl Fn(SplitMethod) -> Result<(Sums, CostSum)>,
+    ) -> Result<Self> {
+        let mut rows = Sums::new();
+        let mut ranges: BTreeMap<Vec<String>, (Money, Money)> = BTreeMap::new();
+        let (mut total, mut wastes) = (CostSum::default(), Vec::new());
+        for other in methods {
+            let (found, all) = sums(*other)?;
+            for (key, sum) in &found {
+                let cost = sum.cost().unwrap_or_default();
+                let range = ranges.entry(key.clone()).or_insert((cost, cost));
+                *range = (range.0.min(cost), range.1.max(cost));
+            }
+            wastes.extend(all.cost().map(|_| (*other, all.waste)));
+            if *other == method {
                 (rows, total) = (found, all);
             }
         }

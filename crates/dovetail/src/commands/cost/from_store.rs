@@ -1,0 +1,307 @@
+//! A bill out of a ledger, which keeps what was read and is read once.
+
+use std::future::Future;
+
+use anyhow::{Context, Result};
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::split::{ListPrices, SplitMethod};
+use dovetail_store::{Address, Detail, Question, Retention, Store, StoreError, SumRow};
+
+use super::account::{Account, Basis};
+use super::dimension::{Dimension, NOBODY, UNKNOWN};
+use super::document::Document;
+use super::from_prometheus::Sources;
+use super::statement::{KeptCharges, Statement};
+use super::teams::Teams;
+use super::{CostFlags, UnusedFlag, now_ms, reading};
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::input::node_prices::PriceLine;
+use crate::input::prometheus::{Asker, Chosen};
+
+/// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
+const CHUNK_MS: u64 = 6 * HOUR_MS;
+
+/// What was read last is read again from so far back: samples come late, and steps at the edge stand alone.
+const AGAIN_MS: u64 = 300_000;
+
+/// A ledger with a thread for its connection.
+struct Ledger {
+    store: Store,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// Keeps what is missing, where there is somebody to ask, and answers.
+pub(super) fn document(
+    app: &App,
+    flags: &CostFlags,
+    ledger: &str,
+    by: &[Dimension],
+    teams: &Teams,
+    list_prices: Option<ListPrices>,
+) -> Result<Document> {
+    let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
+    refuse_what_does_nothing(flags, asker.is_some())?;
+    let address: Address = ledger.parse().map_err(bad_address)?;
+    if let Address::File(path) = &address
+        && asker.is_none()
+        && !path.exists()
+    {
+        let text = format!("--store {ledger}: there is no such file; with --prometheus it is made");
+        return Err(UsageError(text).into());
+    }
+    let period = flags.server.span()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start a thread for the connection")?;
+    let store = runtime.block_on(Store::open(&address)).map_err(bad_address)?;
+    let mut ledger = Ledger { store, runtime };
+    let mut account = Account {
+        span: whole_hours(period),
+        basis: Basis::Ledger,
+        sources: vec![address.to_string()],
+        notes: told,
+        ..Account::default()
+    };
+    let mut asked = flags.cluster.clone();
+    if let Some(asker) = asker {
+        asked = Some(ledger.fill(app, flags, (teams, list_prices), asker, &mut account)?);
+    }
+    let question = Question {
+        cluster: asked,
+        from_hour: account.span.from_ms / HOUR_MS,
+        to_hour: account.span.to_ms / HOUR_MS,
+        detail: detail(by),
+    };
+    let rows = ledger.run(|store| store.sums(&question))?;
+    ledger.tell_gaps(&question, period, &mut account)?;
+    if let Some(name) = &question.cluster {
+        account.cluster.clone_from(name);
+    }
+    let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
+    let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
+    let method = flags.method.or_else(set).unwrap_or_else(|| default_method(&rows));
+    let statement = Statement::of_kept(&kept, method, by)?;
+    Ok(Document::of(&account, &statement, None, now_ms()))
+}
+
+impl Ledger {
+    fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
+        &'s mut self,
+        ask: impl FnOnce(&'s mut Store) -> F,
+    ) -> Result<T> {
+        Ok(self.runtime.block_on(ask(&mut self.store))?)
+    }
+
+    /// Reads what of the period is not there; answers with the cluster that it is of.
+    fn fill(
+        &mut self,
+        app: &App,
+        flags: &CostFlags,
+        (teams, list_prices): (&Teams, Option<ListPrices>),
+        mut asker: Asker,
+        account: &mut Account,
+    ) -> Result<String> {
+        let read = match flags.objects.is_given() {
+            true => Some(flags.gathered(app, teams)?),
+            false => None,
+        };
+        let (gathered, of_objects) = read.unzip();
+        let sources = Sources {
+            teams,
+            prices: &flags.prices,
+            list_prices,
+            own: &app.settings.cost,
+            gathered: gathered.as_ref(),
+        };
+        let named = flags.cluster.clone().or_else(|| app.settings.cost.cluster.clone());
+        let by_objects = || gathered.as_ref().map(|objects| objects.cluster_uid.clone());
+        let cluster = named.or_else(by_objects).filter(|name| !name.is_empty());
+        let Some(cluster) = cluster else {
+            let text = "--store keeps several clusters apart: name this one with --cluster NAME";
+            return Err(UsageError(text.to_owned()).into());
+        };
+        let source = asker.client.server().to_owned();
+        let floor_ms = self.run(|store| store.writable_from_ms(&cluster))?;
+        // The running hour from its begin, as it is shown.
+        let period = Span { from_ms: account.span.from_ms.max(floor_ms), ..asker.period };
+        let missing = self.run(|store| store.missing(&cluster, Some(&source), period))?;
+        for span in missing.into_iter().flat_map(chunks) {
+            let again_ms = AGAIN_MS.max(3 * asker.step_ms).next_multiple_of(asker.step_ms);
+            let from_ms = span.from_ms.saturating_sub(again_ms).max(floor_ms);
+            asker.period = Span { from_ms, ..span };
+            let told = reading::read(&mut asker, &sources, &cluster)?;
+            self.run(|store| store.keep(&told.reading, now_ms()))?;
+            for note in told.notes {
+                if !account.notes.contains(&note) {
+                    account.notes.push(note);
+                }
+            }
+            told.prices.into_iter().for_each(|line| add_price(&mut account.prices, line));
+        }
+        let retention = Retention::default();
+        self.run(|store| store.forget(now_ms(), &retention))?;
+        asker.tell_warnings(app);
+        account.sources.push(source);
+        account.sources.extend(of_objects.unwrap_or_default());
+        Ok(cluster)
+    }
+
+    /// Says what of the period nobody read.
+    fn tell_gaps(
+        &mut self,
+        question: &Question,
+        period: Span,
+        account: &mut Account,
+    ) -> Result<()> {
+        let clusters = match &question.cluster {
+            Some(name) => vec![name.clone()],
+            None => self.run(Store::clusters)?,
+        };
+        if clusters.is_empty() {
+            let text = "the ledger is empty: --prometheus with --cluster fills it";
+            account.notes.push(text.to_owned());
+        }
+        let period = Span { from_ms: account.span.from_ms, ..period };
+        for name in clusters {
+            let missing = self.run(|store| store.missing(&name, None, period))?;
+            let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
+            if ms > 0 {
+                let (hours, parts) = (ms as f64 / 3.6e6, missing.len());
+                account.notes.push(format!(
+                    "{name}: {hours:.1} h of the period, in {parts} part{}, were never read and are in no \
+                     amount",
+                    if parts == 1 { "" } else { "s" }
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Flags that only count while something is read.
+fn refuse_what_does_nothing(flags: &CostFlags, is_read: bool) -> Result<()> {
+    let refused = match flags.unused {
+        UnusedFlag::Distributed => {
+            Some("a ledger keeps what nobody has apart: leave out --unused distributed, or --store")
+        }
+        UnusedFlag::Shown if !is_read && flags.objects.is_given() => Some(
+            "--store alone reads nothing else: leave out --from and --kubeconfig, or give --prometheus",
+        ),
+        UnusedFlag::Shown
+            if !is_read && (flags.prices.is_given() || flags.vcpu_price.is_some()) =>
+        {
+            Some("--store alone answers with the prices of the time it was read: leave out prices")
+        }
+        UnusedFlag::Shown => None,
+    };
+    refused.map_or(Ok(()), |text| Err(UsageError(text.to_owned()).into()))
+}
+
+/// What is no address is wrong usage; what is one and does not answer is a failure.
+fn bad_address(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Address { .. } | StoreError::Foreign { .. } => {
+            UsageError(format!("--store: {error}")).into()
+        }
+        error => error.into(),
+    }
+}
+
+fn whole_hours(period: Span) -> Span {
+    Span {
+        from_ms: period.from_ms / HOUR_MS * HOUR_MS,
+        to_ms: period.to_ms.next_multiple_of(HOUR_MS),
+    }
+}
+
+/// A span in parts that end with an hour.
+fn chunks(span: Span) -> Vec<Span> {
+    let mut chunks = Vec::new();
+    let mut from_ms = span.from_ms;
+    while from_ms < span.to_ms {
+        let to_ms = ((from_ms / CHUNK_MS + 1) * CHUNK_MS).min(span.to_ms);
+        chunks.push(Span { from_ms, to_ms });
+        from_ms = to_ms;
+    }
+    chunks
+}
+
+fn add_price(prices: &mut Vec<PriceLine>, line: PriceLine) {
+    let same = |other: &PriceLine| {
+        let key = |line: &PriceLine| {
+            let PriceLine { model, provider, region, purchase, .. } = line.clone();
+            (model, provider, region, purchase, line.usd_micros_per_gpu_hour)
+        };
+        key(other) == key(&line)
+    };
+    match prices.iter_mut().find(|other| same(other)) {
+        Some(other) => other.gpus = other.gpus.max(line.gpus),
+        None => prices.push(line),
+    }
+}
+
+fn detail(by: &[Dimension]) -> Detail {
+    use Dimension::{GpuType, Job, Model, Node, NodePool, Pod, Queue};
+    let any = |of: &[Dimension]| by.iter().any(|dimension| of.contains(dimension));
+    Detail {
+        workload: any(&[Queue, Job, Model]),
+        group: any(&[GpuType, NodePool]),
+        pod: any(&[Pod]),
+        node: any(&[Node]),
+    }
+}
+
+/// `residual` where all that has a price has it under `residual` too.
+fn default_method(rows: &[SumRow]) -> SplitMethod {
+    let residual = SplitMethod::ALL.iter().position(|method| *method == SplitMethod::Residual);
+    let residual = residual.unwrap_or(0);
+    let mut priced = rows.iter().filter(|row| row.costs.iter().any(Option::is_some)).peekable();
+    match priced.peek().is_some() && priced.all(|row| row.costs[residual].is_some()) {
+        true => SplitMethod::Residual,
+        false => SplitMethod::AllIn,
+    }
+}
+
+fn charges(row: &SumRow, by: &[Dimension], teams: &Teams) -> KeptCharges {
+    KeptCharges {
+        key: by.iter().map(|dimension| key(*dimension, row, teams)).collect(),
+        paid: row.paid,
+        gpu_milli_ms: row.gpu_milli_ms,
+        charges: row.charges,
+        costs: row.costs,
+    }
+}
+
+/// The part of a row's key, as [`Dimension::key`] has it.
+fn key(dimension: Dimension, row: &SumRow, teams: &Teams) -> String {
+    let known = |text: &str| if text.is_empty() { UNKNOWN } else { text }.to_owned();
+    let maybe = |text: Option<&str>| known(text.unwrap_or_default());
+    let group = row.group.as_deref();
+    let node = match dimension {
+        Dimension::GpuType => Some(maybe(group.map(|group| group.gpu_type.as_str()))),
+        Dimension::NodePool => Some(maybe(group.map(|group| group.pool.as_str()))),
+        Dimension::Node => Some(maybe(row.node.as_deref())),
+        Dimension::Cluster => Some(known(&row.cluster)),
+        Dimension::Cause => Some(row.paid.name()),
+        _ => None,
+    };
+    if let Some(node) = node {
+        return node;
+    }
+    let Some(party) = &row.party else { return NOBODY.to_owned() };
+    let workload = row.workload.as_deref();
+    match dimension {
+        Dimension::Team => {
+            let team = teams.team(&party.namespace, &party.namespace_labels, &party.labels);
+            maybe(team.as_deref())
+        }
+        Dimension::Queue => maybe(workload.and_then(|workload| workload.queue.as_deref())),
+        Dimension::Job => maybe(workload.map(|workload| workload.job.as_str())),
+        Dimension::Model => maybe(workload.and_then(|workload| workload.model.as_deref())),
+        Dimension::Pod => {
+            known(&format!("{}/{}", party.namespace, row.pod.as_deref().unwrap_or_default()))
+        }
+        _ => known(&party.namespace),
+    }
+}

@@ -1,0 +1,136 @@
+//! What a server says of some time, as a reading for a ledger.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_ledger::cost::HeldTime;
+use dovetail_ledger::device_time::{Span, device_intervals};
+use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, hours};
+use dovetail_ledger::signal::ActivityRule;
+use dovetail_metrics::exporter::ObservedTime;
+use dovetail_metrics::kube_state::{Kept, kept_over};
+use dovetail_price::canonical_gpu_model;
+use dovetail_store::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
+
+use super::from_prometheus::{Machine, Pods, Sources, add, kube_state, machines, told};
+use crate::input::node_prices::{NodeToPrice, PriceLine};
+use crate::input::prometheus::Asker;
+
+/// A reading with what is said beside it.
+pub(super) struct Told {
+    pub(super) reading: Reading,
+    pub(super) prices: Vec<PriceLine>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads the asker's period of a cluster.
+pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<Told> {
+    let observation = asker.observe()?;
+    let time = observation.histories(asker.period, asker.step_ms, &ActivityRule::default());
+    let mut notes = Vec::new();
+    let kube = kube_state(asker, &mut notes);
+    let machines = machines(&time, &kube, sources.gathered);
+    let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
+    let prices = sources.prices.of(&to_price, sources.own)?;
+    let mut pods = Pods::new(sources, &kube);
+    let devices = devices(&time, asker.period, &machines, &mut pods)?;
+    let kept = match kube.is_empty() {
+        true => None,
+        false => kept(asker, &machines, &mut pods, &mut notes),
+    };
+    let nodes = machines.iter().zip(&prices.of_nodes).map(|(machine, price)| ReadNode {
+        name: machine.name.clone(),
+        gpu_type: machine.model.as_deref().map(canonical_gpu_model).unwrap_or_default(),
+        pool: machine.pool.clone(),
+        terms: NodeTerms {
+            usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour,
+            cpu_milli: machine.cpu_milli,
+            memory_bytes: machine.memory_bytes,
+            list_prices: sources.list_prices,
+        },
+    });
+    let nodes = nodes.collect();
+    notes.extend(told(&time, &kube, &machines, sources));
+    let pods = pods.list.into_iter().zip(pods.labels).map(|(pod, (space, own))| ReadPod {
+        namespace: pod.namespace,
+        name: pod.name,
+        job: pod.job,
+        queue: pod.queue,
+        model: pod.model,
+        namespace_labels: space,
+        labels: own,
+    });
+    let reading = Reading {
+        cluster: cluster.to_owned(),
+        source: asker.client.server().to_owned(),
+        span: asker.period,
+        nodes,
+        pods: pods.collect(),
+        devices,
+        kept,
+    };
+    Ok(Told { reading, prices: prices.told, notes })
+}
+
+fn devices(
+    time: &ObservedTime,
+    period: Span,
+    machines: &[Machine],
+    pods: &mut Pods<'_>,
+) -> Result<Vec<ReadDevice>> {
+    let places = places(machines);
+    let mut devices = Vec::with_capacity(time.devices.len());
+    for device in &time.devices {
+        let Some(node) = places.get(device.node.as_str()) else { continue };
+        let mut intervals = device_intervals(&device.history, period)?;
+        for interval in &mut intervals {
+            let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
+            interval.holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
+        }
+        devices.push(ReadDevice { node: *node, name: device.device.clone(), intervals });
+    }
+    Ok(devices)
+}
+
+fn places(machines: &[Machine]) -> BTreeMap<&str, usize> {
+    machines.iter().enumerate().map(|(place, machine)| (machine.name.as_str(), place)).collect()
+}
+
+/// What was kept of CPU and memory in each hour of the period; an hour that has just begun is asked from its begin.
+/// Nothing, and a note, where the server does not answer.
+fn kept(
+    asker: &mut Asker,
+    machines: &[Machine],
+    pods: &mut Pods<'_>,
+    notes: &mut Vec<String>,
+) -> Option<Vec<ReadKept>> {
+    let places = places(machines);
+    let mut times: BTreeMap<(u64, usize, u32), HeldTime> = BTreeMap::new();
+    for hour in hours(asker.period) {
+        let hour_ms = hour.from_ms / HOUR_MS * HOUR_MS;
+        let window_ms = hour.to_ms - hour_ms;
+        let step_ms = asker.step_ms.min(window_ms);
+        for resource in ["cpu", "memory"] {
+            let query = kept_over(resource, window_ms, step_ms);
+            let series = match asker.instant(&query, hour.to_ms.saturating_sub(1)) {
+                Ok(series) => series,
+                Err(error) => {
+                    notes.push(format!("what pods kept of {resource} could not be read: {error}"));
+                    return None;
+                }
+            };
+            for Kept { namespace, pod, node, sum } in Kept::read(series) {
+                let Some(node) = places.get(node.as_str()) else { continue };
+                let key = (hour_ms, *node, pods.number(&namespace, &pod));
+                add(times.entry(key).or_default(), resource, sum, step_ms);
+            }
+        }
+    }
+    let kept = times.into_iter().map(|((hour_ms, node, pod), held)| ReadKept {
+        hour_ms,
+        node,
+        pod: pod as usize,
+        held,
+    });
+    Some(kept.collect())
+}
