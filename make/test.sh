@@ -64,7 +64,7 @@ if [ -n "$postgresql" ]; then
 fi
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
-step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- live scheduler cost_period found_prometheus collect usage
+step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- audit collect cost found_prometheus live scheduler serve usage
 
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"

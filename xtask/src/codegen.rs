@@ -31,6 +31,13 @@ pub(crate) const METRICS_COMMAND: &str = "markdown-metrics";
 /// The hidden command that prints the definition of queues.
 pub(crate) const QUEUE_COMMAND: &str = "queue-definition";
 
+/// Rules and alerts, with the hidden command that prints them.
+pub(crate) const RULES: (&str, &str) = ("deploy/monitoring/rules.yaml", "monitoring-rules");
+
+/// The dashboard, with the hidden command that prints it.
+pub(crate) const DASHBOARD: (&str, &str) =
+    ("deploy/monitoring/dashboard.json", "monitoring-dashboard");
+
 /// A reference as the present code would write it, with everything that can be built in.
 pub(crate) fn reference(command: &str) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());

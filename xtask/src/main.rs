@@ -13,6 +13,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   codegen cli      write docs/reference/cli.md from the command line's own definition
   codegen queues   write deploy/queue-definition.yaml from the definition in the code
   codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
+  codegen rules    write deploy/monitoring/rules.yaml from the rules in the code
+  codegen dashboard  write deploy/monitoring/dashboard.json from the panels in the code
   cluster build    build etcd, Kubernetes and KWOK from their pinned modules, once
   cluster up       start a control plane in the background: --nodes N, --shape 8xH100,
                    --scheduler, --controller-manager, --kwok; prints its kubeconfig
@@ -32,6 +34,10 @@ fn main() -> Result<ExitCode> {
         }
         ["codegen", "metrics"] => {
             codegen::write_reference(codegen::METRICS_REFERENCE, codegen::METRICS_COMMAND)
+        }
+        ["codegen", "rules"] => codegen::write_reference(codegen::RULES.0, codegen::RULES.1),
+        ["codegen", "dashboard"] => {
+            codegen::write_reference(codegen::DASHBOARD.0, codegen::DASHBOARD.1)
         }
         ["cluster", task @ ..] => cluster::run(task),
         _ => bail!("{USAGE}"),

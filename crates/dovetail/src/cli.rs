@@ -46,6 +46,9 @@ enum Command {
     /// Schedule the pods of a Kubernetes cluster.
     #[cfg(feature = "scheduler")]
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
+    /// Fill a ledger with what GPUs do and cost, continuously, and answer `/allocation` and `/metrics` out of it.
+    #[cfg(feature = "scheduler")]
+    Serve(Box<crate::commands::serve::ServeFlags>),
     /// Say what a pod waits for, and what would start it now.
     #[cfg(feature = "scheduler")]
     Why(Box<live::why::WhyFlags>),
@@ -67,6 +70,14 @@ enum Command {
     #[cfg(feature = "scheduler")]
     #[command(hide = true)]
     MarkdownMetrics,
+    /// Print rules and alerts for Prometheus as YAML.
+    #[cfg(feature = "scheduler")]
+    #[command(hide = true)]
+    MonitoringRules,
+    /// Print the dashboard for Grafana as JSON.
+    #[cfg(feature = "scheduler")]
+    #[command(hide = true)]
+    MonitoringDashboard,
 }
 
 impl Cli {
@@ -103,6 +114,8 @@ impl Cli {
             #[cfg(feature = "scheduler")]
             Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),
             #[cfg(feature = "scheduler")]
+            Command::Serve(flags) => crate::commands::serve::command(app, *flags),
+            #[cfg(feature = "scheduler")]
             Command::Why(flags) => live::why::run(&app, &flags),
             #[cfg(feature = "scheduler")]
             Command::Queue(flags) => live::queue::run(&app, &flags),
@@ -111,6 +124,10 @@ impl Cli {
             Command::Config => config::run(&app),
             #[cfg(feature = "scheduler")]
             Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),
+            #[cfg(feature = "scheduler")]
+            Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
+            #[cfg(feature = "scheduler")]
+            Command::MonitoringDashboard => app.print(&dovetail_serve::monitoring::dashboard()),
             Command::MarkdownHelp => markdown_help::run(&app),
             Command::QueueDefinition => app.print(&dovetail_kube::queues::definition_text()),
         }

@@ -16,6 +16,7 @@ use dovetail_sim::timed::cluster_events::ClusterEventError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
+use crate::output::plain::plain_lines;
 use crate::output::style::{Color, Stream, Style};
 
 /// The promise of the help texts.
@@ -96,7 +97,8 @@ pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// The error with its causes, outermost first; a cause that the text above has quoted is left out.
+/// The error with its causes, outermost first; a cause that the text above has quoted is left out. What it
+/// quotes may be anybody's.
 fn told(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
@@ -105,7 +107,7 @@ fn told(error: &Error) -> String {
             text += &format!("\n  caused by: {cause}");
         }
     }
-    text
+    plain_lines(&text)
 }
 
 fn is_closed_pipe(error: &Error) -> bool {
@@ -218,5 +220,7 @@ mod tests {
         let inner = io::Error::other("disk on fire");
         let outer = Error::from(inner).context("cannot write: disk on fire").context("report");
         assert_eq!(told(&outer), "report\n  caused by: cannot write: disk on fire");
+        let hostile = anyhow::anyhow!("bill.csv:2: `\u{1b}[31mred\u{202e}` is no amount");
+        assert_eq!(told(&hostile), "bill.csv:2: `[31mred` is no amount");
     }
 }

@@ -31,6 +31,9 @@ pub struct Facts {
     pub has_gpu_admission_policy: Option<bool>,
     /// Labels that name the team, on a pod or its namespace; any of them is enough.
     pub team_labels: BTreeSet<String>,
+    /// What a recommender (VerticalPodAutoscaler) says of workloads, by owner; `None` if its objects cannot be
+    /// read.
+    pub advice: Option<BTreeMap<ObjectRef, Advice>>,
     /// The period over which the use of GPUs was measured; `None` if nobody did.
     pub usage: Option<UsagePeriod>,
 }
@@ -72,8 +75,24 @@ pub struct Node {
     pub without_gpu_pods_since_ms: Option<u64>,
     /// GPUs that its label counts and no device plugin does.
     pub uncounted_gpus: i64,
+    /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`); `None` if
+    /// nobody said.
+    pub numa_policy: Option<NumaPolicy>,
     /// Numbers of its devices in [`crate::DeviceWaste`].
     pub devices: Vec<u32>,
+}
+
+/// How a kubelet puts CPUs, memory and devices of one pod together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NumaPolicy {
+    /// Not at all, the kubelet's default.
+    None,
+    /// As near as can be, and anyhow.
+    BestEffort,
+    /// On as few NUMA nodes as can be, or not.
+    Restricted,
+    /// On one NUMA node, or not.
+    SingleNumaNode,
 }
 
 impl Node {
@@ -304,6 +323,24 @@ pub struct Autoscaler {
     pub scales: ObjectRef,
     /// What it looks at, by name: `cpu`, `memory`, or the name of a metric.
     pub metrics: BTreeSet<String>,
+}
+
+/// What a recommender says of the pods of an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The object that holds it.
+    pub by: ObjectRef,
+    /// By container.
+    pub containers: BTreeMap<String, Recommended>,
+}
+
+/// What a container should ask for: CPU in thousandths, memory in bytes, by resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recommended {
+    /// What is enough nearly always.
+    pub target: BTreeMap<String, i64>,
+    /// More is wasted for certain.
+    pub upper: BTreeMap<String, i64>,
 }
 
 /// How a scheduler scores nodes by what is requested of them.

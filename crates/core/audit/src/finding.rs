@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::catalogue::Check;
 use crate::claim::Claim;
-use crate::facts::ObjectRef;
+use crate::facts::{ObjectRef, Workload};
+use crate::patch::{Change, Remedy};
 use crate::suppress::Suppression;
 
 /// One check on one object that a person edits.
@@ -20,6 +21,8 @@ pub struct Finding {
     pub affected: Vec<ObjectRef>,
     /// Wasted time it explains.
     pub claims: Vec<Claim>,
+    /// What would mend it, as far as a check can say that of one object.
+    pub remedies: Vec<Remedy>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
 }
@@ -41,12 +44,30 @@ impl Finding {
             evidence: Vec::new(),
             affected: Vec::new(),
             claims: Vec::new(),
+            remedies: Vec::new(),
             suppressed: None,
         }
     }
 
     pub(crate) fn with(mut self, what: &'static str, value: impl ToString) -> Self {
         self.evidence.push(Evidence { what, value: value.to_string() });
+        self
+    }
+
+    /// A change of what the pods of a workload are made from mends it.
+    pub(crate) fn mended_in(
+        mut self,
+        workload: &Workload,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Self {
+        let remedies = changes.into_iter().map(|change| Remedy::of_pods(workload, change));
+        self.remedies.extend(remedies);
+        self
+    }
+
+    /// A change of the object itself mends it.
+    pub(crate) fn mended_by(mut self, change: Change) -> Self {
+        self.remedies.push(Remedy::of_object(change));
         self
     }
 
@@ -70,6 +91,11 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.evidence.extend(finding.evidence);
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
+                for remedy in finding.remedies {
+                    if !group.remedies.contains(&remedy) {
+                        group.remedies.push(remedy);
+                    }
+                }
                 group.suppressed = group.suppressed.take().or(finding.suppressed);
             }
         }

@@ -11,6 +11,7 @@
 //! | `checks` | the checks, one file for each family |
 //! | `usage` | what GPUs did while pods held them |
 //! | `finding` | a check that triggered, grouped by top owner |
+//! | `patch` | the change of an object that mends a finding, ready to be applied |
 //! | `suppress` | findings that somebody ignores, and who |
 //! | `claim` | wasted time, claimed once |
 //! | `moment` | one moment as a month: what every part of every GPU is |
@@ -22,6 +23,7 @@ mod claim;
 mod facts;
 mod finding;
 mod moment;
+mod patch;
 mod report;
 mod suppress;
 mod usage;
@@ -30,14 +32,16 @@ pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
 pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use facts::{
-    Autoscaler, Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus, Namespace, Node,
-    ObjectRef, Pod, PodTemplate, Scoring, SharedMemory, Workload, is_gpu_resource,
+    Advice, Autoscaler, Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus,
+    Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring, SharedMemory,
+    Workload, is_gpu_resource,
 };
 pub use finding::{Evidence, Finding, group};
 pub use moment::{
     Demand, DeviceStates, Held, HeldState, MONTH_MS, Moment, NodeGpus, Part, Slice, Units,
     device_states, node_parts,
 };
+pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
 pub use report::{NodePrice, Priced, Report, Rung, report};
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};

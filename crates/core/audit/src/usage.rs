@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_ledger::device_time::{DeviceState, Span, Work};
-use dovetail_ledger::signal::{Activity, ActivitySegment};
+use dovetail_ledger::signal::{Activity, ActivitySegment, Signal, UnknownReason};
 
 use crate::facts::Facts;
 use crate::moment::{HeldState, Moment};
@@ -19,6 +19,10 @@ pub struct GpuUse {
     pub idle_ms: u64,
     /// How long nobody knows, since the first sample of the pod.
     pub unknown_ms: u64,
+    /// Part of that: the signals cannot all be true.
+    pub contradicted_ms: u64,
+    /// The best signal that any of it rests on; `None` where nobody said which it was.
+    pub signal: Option<Signal>,
     /// Since when it has not computed, without a gap until the end of the period; `None` if it did last.
     pub idle_since_ms: Option<u64>,
     /// What 95 of 100 samples do not exceed, in millionths of a percent; `None` where nobody kept samples.
@@ -54,6 +58,11 @@ impl GpuUse {
             };
             *sum += segment.length_ms();
             found.idle_since_ms = since_ms;
+            if segment.verdict.reason == Some(UnknownReason::SignalsContradict) {
+                found.contradicted_ms += segment.length_ms();
+            }
+            // The best comes first.
+            found.signal = found.signal.into_iter().chain(segment.verdict.signal).min();
         }
         found
     }

@@ -60,6 +60,8 @@ impl Judge {
                     }
                     Some(_) => {}
                 },
+                Action::Preempt { .. } => self.world.preempt(action, &mut found),
+                Action::GivenBack { job } => drop(self.world.claims.remove(job)),
                 Action::Publish { .. } => {}
             }
         }
@@ -113,6 +115,9 @@ impl Judge {
         self.world.hold(node, Holder::Pod(pod), held);
         let booked = self.world.jobs.get_mut(&pod.job).expect("judged above");
         booked.pods.insert((pod.pod_set, pod.ordinal), node.clone());
+        // All pods of a job come one after the other.
+        self.world.claims.remove(&pod.job);
+        self.world.judge_kept(pod, node, found);
         true
     }
 

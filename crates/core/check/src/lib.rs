@@ -21,10 +21,11 @@ mod judge;
 mod limits;
 mod node_books;
 mod placing;
+mod preempting;
 mod rules;
 mod violation;
 mod world;
 
 pub use device_time::{DeviceLife, DevicePiece, DeviceTimeViolation, judge_device_time};
 pub use judge::{Judge, check_plan};
-pub use violation::Violation;
+pub use violation::{VictimProblem, Violation};

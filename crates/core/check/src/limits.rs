@@ -1,7 +1,8 @@
 //! What queues may hold, added up from the jobs below each queue.
 
-use dovetail_model::{Axis, JobId, Queue, Requirement};
+use dovetail_model::{Axis, JobId, PodId, Queue, Requirement};
 
+use crate::node_books::Holder;
 use crate::violation::Violation;
 use crate::world::{BookedJob, World};
 
@@ -22,10 +23,70 @@ impl World {
         }
     }
 
+    /// Judges whether the queues of a job that stops others may hold it when all that ends has gone, beside
+    /// those that go before it and have room kept.
+    pub(crate) fn judge_limits_later(&self, job: JobId, found: &mut Vec<Violation>) {
+        let booked = &self.jobs[&job];
+        for queue in self.queue_and_parents(&booked.job.queue) {
+            for (axis, most) in bounds(queue) {
+                let asked = smallest(booked, &axis);
+                let after = self.used_below(&queue.name, &axis)
+                    + self.kept_below(&queue.name, &axis, job)
+                    + asked;
+                if asked > 0 && after > most {
+                    let problem =
+                        format!("queue {} would hold {after} {axis} of {most}", queue.name);
+                    found.push(Violation::InVain { job, problem });
+                }
+            }
+        }
+    }
+
+    /// Judges whether a job that is starting takes of its queues what is kept for those that go before it.
+    pub(crate) fn judge_kept_quota(&self, job: JobId, found: &mut Vec<Violation>) {
+        let booked = &self.jobs[&job];
+        for queue in self.queue_and_parents(&booked.job.queue) {
+            for (axis, most) in bounds(queue) {
+                let used = self.used_below(&queue.name, &axis);
+                let kept = self.kept_below(&queue.name, &axis, job);
+                if held(booked, &axis) > 0 && kept > 0 && used + kept > most {
+                    let queue = queue.name.clone();
+                    found.push(Violation::TakesKeptQuota { job, queue, axis, used, kept, most });
+                }
+            }
+        }
+    }
+
     fn used_below(&self, queue: &str, axis: &Axis) -> i64 {
-        let below = |name: &str| self.queue_and_parents(name).iter().any(|up| up.name == queue);
-        let jobs = self.jobs.values().filter(|booked| below(&booked.job.queue));
+        let jobs = self.jobs.values().filter(|booked| self.is_below(booked, queue));
         jobs.map(|booked| held(booked, axis)).sum()
+    }
+
+    /// What those need at least that room is kept for and that go before a job, less what ends.
+    fn kept_below(&self, queue: &str, axis: &Axis, job: JobId) -> i64 {
+        let priority = self.jobs[&job].job.priority;
+        let others = self.claims.keys().filter(|other| **other != job);
+        let before = others
+            .filter_map(|other| self.jobs.get(other))
+            .filter(|booked| booked.job.priority >= priority && self.is_below(booked, queue));
+        let needed: i64 = before.map(|booked| smallest(booked, axis)).sum();
+        let ends = self.ending.keys().map(|holder| match holder {
+            Holder::Pod(pod) => self.held_by_pod(*pod, queue, axis),
+            Holder::Foreign(_) | Holder::Reserved(..) => 0,
+        });
+        needed - ends.sum::<i64>()
+    }
+
+    fn held_by_pod(&self, pod: PodId, queue: &str, axis: &Axis) -> i64 {
+        let booked = self.jobs.get(&pod.job).filter(|booked| {
+            self.is_below(booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
+        });
+        let set = booked.map(|booked| &booked.job.pod_sets[usize::from(pod.pod_set)]);
+        set.map_or(0, |set| asks(&set.requirement, axis))
+    }
+
+    fn is_below(&self, booked: &BookedJob, queue: &str) -> bool {
+        self.queue_and_parents(&booked.job.queue).iter().any(|up| up.name == queue)
     }
 
     /// The queue and those above it; a circle ends where it closes.
@@ -53,6 +114,13 @@ fn bounds(queue: &Queue) -> Vec<(Axis, i64)> {
 fn held(booked: &BookedJob, axis: &Axis) -> i64 {
     let sets = booked.pods.keys().map(|(set, _)| &booked.job.pod_sets[usize::from(*set)]);
     sets.map(|set| asks(&set.requirement, axis)).sum()
+}
+
+/// What a job that waits is to count at its smallest size.
+fn smallest(booked: &BookedJob, axis: &Axis) -> i64 {
+    let sets = booked.job.pod_sets.iter();
+    sets.map(|set| i64::from(set.min.saturating_sub(set.present)) * asks(&set.requirement, axis))
+        .sum()
 }
 
 fn asks(requirement: &Requirement, axis: &Axis) -> i64 {

@@ -26,6 +26,58 @@ pub enum Violation {
         /// Pod sets of the job.
         pod_sets: usize,
     },
+    /// A job that runs, or that must not stop others, stops some.
+    #[error("job {job:?} stops others, and runs already or must not")]
+    MustNotPreempt {
+        /// The job.
+        job: JobId,
+    },
+    /// A pod is stopped that must not be.
+    #[error("pod {pod:?} is stopped for job {job:?}: {problem:?}")]
+    Victim {
+        /// For whom.
+        job: JobId,
+        /// The pod.
+        pod: PodId,
+        /// What is wrong with it.
+        problem: VictimProblem,
+    },
+    /// Pods are stopped for a job that does not start by that.
+    #[error("pods are stopped for job {job:?} in vain: {problem}")]
+    InVain {
+        /// For whom.
+        job: JobId,
+        /// What still speaks against it.
+        problem: String,
+    },
+    /// A pod takes what is kept for a job of its priority or a higher one.
+    #[error("pod {pod:?} takes {axis} of node {node} that are kept for others")]
+    TakesWhatIsKept {
+        /// The pod.
+        pod: PodId,
+        /// The node.
+        node: NodeName,
+        /// Of what.
+        axis: String,
+    },
+    /// A job takes of its queue what is kept for one of its priority or a higher one.
+    #[error(
+        "job {job:?} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"
+    )]
+    TakesKeptQuota {
+        /// The job.
+        job: JobId,
+        /// The queue: the job's own or one above.
+        queue: QueueName,
+        /// Of what.
+        axis: Axis,
+        /// Held with the job, in the unit of the axis.
+        used: i64,
+        /// Kept beyond that for others.
+        kept: i64,
+        /// The most it may hold.
+        most: i64,
+    },
     /// The same pod twice.
     #[error("pod {pod:?} is bound or held twice, last on node {node}")]
     HeldTwice {
@@ -302,4 +354,19 @@ pub enum DeviceProblem {
     /// Not all devices of the pod are in one island.
     #[error("it is in another island than the pod's first device")]
     Island,
+}
+
+/// Why a pod must not be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VictimProblem {
+    /// It holds nothing.
+    HoldsNothing,
+    /// Its priority is not lower.
+    Priority,
+    /// It is protected.
+    Protected,
+    /// It ends anyway.
+    EndsAnyway,
+    /// Others of its gang go on, fewer than may.
+    PartOfGang,
 }

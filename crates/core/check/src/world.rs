@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, PodId, Queue,
-    QueueName, ReservationId, Snapshot, Topology,
+    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, Phase, Place, PodId,
+    Queue, QueueName, ReservationId, Snapshot, Topology,
 };
 
 use crate::node_books::{Held, Holder, NodeBooks};
@@ -28,6 +28,10 @@ pub(crate) struct World {
     pub(crate) counts: BTreeMap<String, BTreeMap<NodeName, i64>>,
     /// Jobs that lost a node and must be given up by the next plan.
     pub(crate) must_be_lost: BTreeSet<JobId>,
+    /// Where jobs are to go for which room is kept.
+    pub(crate) claims: BTreeMap<JobId, Vec<Place>>,
+    /// Who holds something and is about to go, and by when if that was said.
+    pub(crate) ending: BTreeMap<Holder, Option<u64>>,
     /// What was wrong in the snapshot the books were opened from.
     pub(crate) faults: Vec<Violation>,
 }
@@ -62,13 +66,19 @@ impl World {
         for job in &snapshot.jobs {
             world.jobs.insert(job.id, BookedJob { job: job.clone(), pods: BTreeMap::new() });
         }
-        for holding in &snapshot.holdings {
+        world.claims = snapshot.claims.iter().map(|c| (c.job, c.places.clone())).collect();
+        let of_claim = |number| snapshot.claims.iter().any(|c| Some(c.reservation) == number);
+        let own = |holding: &&Holding| {
+            holding.owner == Owner::Reservation && of_claim(holding.reservation)
+        };
+        for holding in snapshot.holdings.iter().filter(|holding| !own(holding)) {
             world.adopt(holding);
         }
         world
     }
 
     fn adopt(&mut self, holding: &Holding) {
+        self.note_phase(holding);
         let stray = |problem| Violation::Stray {
             holder: format!("{:?}", holding.owner),
             node: holding.node.clone(),
@@ -103,6 +113,18 @@ impl World {
             },
             Owner::Foreign(_) => {}
         }
+    }
+
+    fn note_phase(&mut self, holding: &Holding) {
+        let holder = match &holding.owner {
+            Owner::Pod(pod) => Holder::Pod(*pod),
+            Owner::Foreign(name) => Holder::Foreign(name.clone()),
+            Owner::Reservation => return,
+        };
+        match holding.phase {
+            Phase::Releasing { expected_end_ms } => self.ending.insert(holder, expected_end_ms),
+            _ => self.ending.remove(&holder),
+        };
     }
 
     /// Takes over what came from outside.
@@ -152,7 +174,17 @@ impl World {
             }
             Event::HeldChanged(holding) => self.change_held(holding),
             Event::Ended { job } => self.end_job(*job),
-            Event::Ending { .. } | Event::Tick => {}
+            Event::Ending { job, expected_end_ms } => {
+                let pods = self.jobs.get(job).into_iter().flat_map(|booked| booked.pods.keys());
+                let pods = pods.map(|(pod_set, ordinal)| PodId {
+                    job: *job,
+                    pod_set: *pod_set,
+                    ordinal: *ordinal,
+                });
+                let ends = pods.map(|pod| (Holder::Pod(pod), *expected_end_ms));
+                self.ending.extend(ends);
+            }
+            Event::BudgetChanged(_) | Event::BudgetRemoved { .. } | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),
             Event::ForeignReleased { name } => self.release_foreign(name),
             Event::CountsChanged { owner, counts_into } => self.change_counts(owner, counts_into),
@@ -222,8 +254,14 @@ impl World {
         let Some(booked) = self.jobs.get_mut(&pod.job) else { return };
         let at = (pod.pod_set, pod.ordinal);
         let Some(node) = booked.pods.insert(at, holding.node.clone()) else { return };
+        let told = self.ending.get(&Holder::Pod(*pod)).copied().flatten();
         self.release(&node, &Holder::Pod(*pod));
         self.hold(&holding.node, Holder::Pod(*pod), held_of(holding));
+        self.note_phase(holding);
+        // By when was said before.
+        if let Some(ends) = self.ending.get_mut(&Holder::Pod(*pod)) {
+            *ends = ends.or(told);
+        }
     }
 
     fn hold_foreign(&mut self, holding: &Holding) {
@@ -236,6 +274,7 @@ impl World {
         }
         self.foreign.insert(name.clone(), Some(holding.node.clone()));
         self.hold(&holding.node, Holder::Foreign(name.clone()), held_of(holding));
+        self.note_phase(holding);
     }
 
     fn release_foreign(&mut self, name: &str) {
@@ -261,7 +300,9 @@ impl World {
             Owner::Reservation => return,
         };
         let Some(node) = node else { return };
+        let ends = self.ending.get(&holder).map(|end_ms| (holder.clone(), *end_ms));
         let Some(held) = self.release(&node, &holder) else { return };
+        self.ending.extend(ends);
         self.hold(&node, holder, Held { counts_into: counts_into.clone(), ..held });
     }
 
@@ -281,8 +322,9 @@ impl World {
         self.nodes.get_mut(node).expect("held on a node that is there").hold(holder, held);
     }
 
-    fn release(&mut self, node: &NodeName, holder: &Holder) -> Option<Held> {
+    pub(crate) fn release(&mut self, node: &NodeName, holder: &Holder) -> Option<Held> {
         let held = self.nodes.get_mut(node)?.release(holder)?;
+        self.ending.remove(holder);
         for selector in &held.counts_into {
             let counts = self.counts.entry(selector.clone()).or_default();
             let left = counts.entry(node.clone()).or_default();

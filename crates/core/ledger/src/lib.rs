@@ -22,6 +22,7 @@
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
 //! | [`rollup`] | device-time by the hour, read again and again, with its money under every method |
+//! | [`utilisation`] | how busy devices were on average, and when they were hardly busy for long |
 //! | `price` | GPU-time in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
 //! | `proportion` | splitting without losing a unit |
@@ -43,6 +44,7 @@ mod states;
 mod survey;
 mod tracker;
 mod usage;
+pub mod utilisation;
 mod verdicts;
 mod weight;
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::holding::HeldDevices;
 use crate::ids::{JobId, NodeName, PodId};
+use crate::preemption::{Place, PreemptionCost};
 
 /// The decisions of one step, in the order in which they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,26 @@ pub enum Action {
         version: u64,
         /// What scores read from now on, as named fixed-point integers.
         values: Vec<(String, i64)>,
+    },
+    /// Stop pods of lower priority, so that a job can start in their place. What they free is kept for it
+    /// until it has started, or until [`Action::GivenBack`].
+    Preempt {
+        /// The job.
+        job: JobId,
+        /// The pods to stop, in order; whole jobs, or pods of elastic ones beyond their smallest size.
+        victims: Vec<PodId>,
+        /// Where the job could then start.
+        places: Vec<Place>,
+        /// What that costs.
+        cost: PreemptionCost,
+        /// When it is given back at the latest.
+        until_ms: u64,
+    },
+    /// What was kept for a job is free for everybody: others left too late or took the room, somebody of
+    /// higher priority needs it, or the job is not what it was.
+    GivenBack {
+        /// The job.
+        job: JobId,
     },
     /// A job that cannot start, with the reason; said once until it changes.
     Wait {

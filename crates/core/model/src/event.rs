@@ -8,6 +8,7 @@ use crate::holding::{Holding, Owner};
 use crate::ids::{JobId, NodeName, PodId, QueueName, ReservationId};
 use crate::job::Job;
 use crate::node::{Condition, Node};
+use crate::preemption::Budget;
 use crate::queue::Queue;
 
 /// Something that happened outside.
@@ -89,6 +90,13 @@ pub enum Event {
         owner: Owner,
         /// All selectors that count it from now on.
         counts_into: BTreeSet<String>,
+    },
+    /// A budget of disruptions appeared, or allows another number.
+    BudgetChanged(Budget),
+    /// A budget of disruptions is gone.
+    BudgetRemoved {
+        /// Its name.
+        name: String,
     },
     /// A reservation is over; what it kept is free.
     ReservationEnded {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, QueueName};
+use crate::preemption::PreemptionRules;
 use crate::requirement::Requirement;
 
 /// One or more pod sets that start together or not at all.
@@ -39,6 +40,9 @@ pub struct Job {
     /// What stopping and restarting costs.
     #[serde(default)]
     pub interruption: InterruptionCost,
+    /// Whether it may stop others, and others it.
+    #[serde(default)]
+    pub preemption: PreemptionRules,
 }
 
 impl Job {
@@ -56,6 +60,7 @@ impl Job {
             start_ms: None,
             deadline_ms: None,
             interruption: InterruptionCost::default(),
+            preemption: PreemptionRules::default(),
         }
     }
 

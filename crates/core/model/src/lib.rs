@@ -10,7 +10,7 @@
 //! | [`event`], [`action`] | what happens to the engine, what it answers |
 //! | [`node`], [`device`], [`topology`] | the supply |
 //! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
-//! | [`holding`] | who holds what, in which phase |
+//! | [`holding`], [`preemption`] | who holds what, in which phase; who may be stopped for whom |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`ids`] | names of things |
 
@@ -22,6 +22,7 @@ pub mod ids;
 pub mod job;
 pub mod money;
 pub mod node;
+pub mod preemption;
 pub mod preference;
 pub mod quantity;
 pub mod queue;
@@ -39,6 +40,7 @@ pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationI
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
+pub use preemption::{Budget, Claim, Place, PreemptionCost, PreemptionRules};
 pub use preference::{Preference, Preferred};
 pub use quantity::Quantity;
 pub use queue::{Axis, BoundBy, Bounds, Charge, Queue};

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::action::PendingReason;
 use crate::device::MigTable;
 use crate::holding::Holding;
-use crate::ids::{JobId, NodeName, QueueName};
+use crate::ids::{JobId, NodeName, QueueName, ReservationId};
 use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
+use crate::preemption::{Budget, Claim};
 use crate::queue::Queue;
 use crate::topology::Topology;
 
@@ -31,6 +32,12 @@ pub struct Snapshot {
     pub jobs: Vec<Job>,
     /// Everything held.
     pub holdings: Vec<Holding>,
+    /// What is kept for jobs until others have left; the holdings themselves are among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+    /// How many pods may be stopped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
     /// Reasons already given to waiting jobs; each is said once until it changes.
     pub reasons: Vec<(JobId, PendingReason)>,
     /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both at 0.
@@ -48,6 +55,12 @@ pub struct Snapshot {
 pub struct Sleeping {
     /// Their queue.
     pub queue: QueueName,
+    /// Whether they may stop others.
+    #[serde(default)]
+    pub preempts: bool,
+    /// What is kept for the only one of them.
+    #[serde(default)]
+    pub claim: Option<ReservationId>,
     /// What they ask for.
     pub pod_sets: Vec<PodSet>,
     /// Where.

@@ -142,15 +142,17 @@ impl Help {
     /// Nothing helps.
     pub const NONE: Self = Self(0);
     /// Anything may have become better.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(!(1 << 60));
     /// Quota was given back.
     pub const QUOTA: Self = Self(1 << 63);
     /// Something was placed: a search that does not try everything may choose otherwise and succeed.
     pub const HELD: Self = Self(1 << 62);
     /// A node came or changed: that may help whatever the cause, also where there was no node at all.
     pub const NODES: Self = Self(1 << 61);
+    /// The last cycle did not search for all who might stop others.
+    pub const SEARCH: Self = Self(1 << 60);
     /// Anything that frees something.
-    pub const FREED: Self = Self(!(1 << 62));
+    pub const FREED: Self = Self(!(1 << 62 | 1 << 60));
 
     /// As plain data.
     pub(crate) fn bits(self) -> u64 {

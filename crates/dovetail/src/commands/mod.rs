@@ -11,6 +11,8 @@ pub(crate) mod live;
 pub(crate) mod markdown_help;
 #[cfg(feature = "scheduler")]
 pub(crate) mod scheduler;
+#[cfg(feature = "scheduler")]
+pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod usage;

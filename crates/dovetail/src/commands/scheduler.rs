@@ -10,7 +10,7 @@ use clap::Args;
 use dovetail_kube::lead::{LeaseName, Terms};
 use dovetail_kube::schedule::{Election, Metrics, Options, Recording, Status, endpoints, run};
 use dovetail_kube::{translate, world};
-use dovetail_plan::EngineConfig;
+use dovetail_plan::{EngineConfig, PreemptionConfig};
 // Its version of the types holds for all crates.
 use k8s_openapi as _;
 use tokio::net::TcpListener;
@@ -24,7 +24,7 @@ use crate::exit::UsageError;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
 use crate::input::prices::PriceFlags;
-use crate::output::Output;
+use crate::output::{Output, log};
 use crate::settings::scheduler::{
     DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, ORDER, POLICY, SCHEDULER_NAME, SchedulerSection,
     split_lease,
@@ -79,7 +79,8 @@ pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
     }
     // Prices that cannot be read are told before the cluster is looked at for hours.
     flags.prices.of_models(BTreeSet::new())?;
-    start_log(&flags, &section);
+    let level = flags.log_level.or(section.log_level).unwrap_or_default();
+    log::start(level, flags.log_json || section.log_json.unwrap_or(false));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the threads of the scheduler")?;
     runtime.block_on(schedule(app, &flags, section, output))
@@ -113,7 +114,7 @@ async fn schedule(
 }
 
 /// Becomes true when a signal asks to stop.
-fn stop_signal() -> Result<watch::Receiver<bool>> {
+pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
     let (stop, stopped) = watch::channel(false);
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -141,6 +142,8 @@ fn options(app: &App, flags: &SchedulerFlags, section: &SchedulerSection) -> Res
     if let Some(policy) = &flags.policy {
         options.engine.policy = policy::seeded(policy, app.settings.seed.value);
     }
+    // What is compared with another scheduler's decisions must not count its pods as gone.
+    options.engine.preemption.enabled &= flags.of.is_none();
     let recording = flags.record.as_deref().map(LiveRecording::into).transpose()?;
     Ok(Options {
         dry_run: flags.dry_run,
@@ -167,13 +170,26 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let scheduler = scheduler_name.map(str::to_owned);
     let scheduler = scheduler.unwrap_or_else(|| or(&section.scheduler_name, SCHEDULER_NAME));
     let policy = policy::seeded(&or(&section.policy, POLICY), app.settings.seed.value);
+    let preemption = PreemptionConfig {
+        enabled: section.preemption.unwrap_or(true),
+        respect_budgets: section.respect_pdb.unwrap_or(false),
+        ..PreemptionConfig::default()
+    };
+    let preempt_foreign = section.preempt_foreign.unwrap_or(false);
     Options {
         engine: EngineConfig {
             policy,
             order: section.order.unwrap_or(ORDER),
+            preemption,
             ..EngineConfig::default()
         },
-        world: world::Settings { scheduler, rules, levels, ..world::Settings::default() },
+        world: world::Settings {
+            scheduler,
+            rules,
+            levels,
+            preempt_foreign,
+            ..world::Settings::default()
+        },
         ..Options::default()
     }
 }
@@ -181,11 +197,16 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
 /// Prints the reference of the metrics.
 pub(crate) fn print_metrics(app: &App) -> Result<()> {
     let table = Metrics::default().reference();
+    let of_serve = dovetail_serve::metrics::Metrics::default().reference();
     app.print(&format!(
-        "<!-- Written by `cargo xtask codegen metrics`. Change crates/edge/kube/src/schedule/metrics.rs. -->\n\
+        "<!-- Written by `cargo xtask codegen metrics`. Change crates/edge/kube/src/schedule/metrics.rs and \
+         crates/edge/serve/src/metrics/mod.rs. -->\n\
          # Metrics of `dovetail scheduler`\n\n\
          The names that begin with `scheduler_` are kube-scheduler's, for what kube-scheduler counts, too.\n\n\
-         {table}"
+         {table}\n\
+         # Metrics of `dovetail serve`\n\n\
+         Amounts of the ledger are gauges over a time that the name says: an hour that is read again restates them.\n\n\
+         {of_serve}"
     ))
 }
 
@@ -217,20 +238,6 @@ fn host() -> String {
         std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
     });
     named.unwrap_or_else(|| "unnamed".to_owned())
-}
-
-fn start_log(flags: &SchedulerFlags, section: &SchedulerSection) {
-    let level = match flags.log_level.or(section.log_level).unwrap_or_default() {
-        LogLevel::Error => tracing::Level::ERROR,
-        LogLevel::Warn => tracing::Level::WARN,
-        LogLevel::Info => tracing::Level::INFO,
-        LogLevel::Debug => tracing::Level::DEBUG,
-    };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
-    match flags.log_json || section.log_json.unwrap_or(false) {
-        true => log.json().init(),
-        false => log.with_ansi(false).init(),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! What a service is called is a reason to ask it. It is believed after it has answered with series of GPU
 //! exporters.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -28,13 +27,13 @@ pub(super) struct Finding {
     pub(super) told: Vec<String>,
 }
 
-/// Looks for a server in the cluster that a kubeconfig leads to, and reaches it through the API server.
+/// Looks for a server in a cluster, and reaches it through the API server.
 ///
 /// # Errors
-/// A kubeconfig that cannot be used. A cluster without a server is none.
-pub(super) async fn find(kubeconfig: &Path) -> Result<Finding> {
-    let config = ConnectionFlags::of_file(kubeconfig.to_owned()).connect().await?;
-    let named = || format!("kubeconfig {}", kubeconfig.display());
+/// A connection that cannot be used. A cluster without a server is none.
+pub(super) async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
+    let config = cluster.connect().await?;
+    let named = || cluster.name();
     let found = candidates(&config).await.with_context(named)?;
     let mut asked: Vec<String> = found.unread;
     for candidate in found.candidates.iter().take(MOST_ASKED) {

@@ -2,6 +2,8 @@
 
 pub(crate) mod baseline;
 pub(crate) mod cluster;
+#[cfg(feature = "scheduler")]
+pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod example;
 pub(crate) mod faults;

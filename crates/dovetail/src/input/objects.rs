@@ -7,12 +7,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args;
 #[cfg(feature = "scheduler")]
-use dovetail_kube::client::{PAGE, read_lists};
+use dovetail_kube::client::{Lists, PAGE, read_lists};
 use dovetail_kube::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
 use dovetail_kube::facts::Inventory;
 
 use crate::app::App;
 use crate::exit::{BadInput, UsageError};
+#[cfg(feature = "scheduler")]
+use crate::input::connection::connection_runtime;
 use crate::input::example;
 #[cfg(feature = "scheduler")]
 use crate::input::kubeconfig::ConnectionFlags;
@@ -129,13 +131,8 @@ impl ObjectFlags {
 /// All objects of a server.
 #[cfg(feature = "scheduler")]
 fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start a thread for the connection")?;
-    let lists = runtime.block_on(async {
-        let config = ConnectionFlags::of_file(path.to_owned()).connect().await?;
-        let lists = read_lists(&config, PAGE, sink).await;
-        lists.with_context(|| format!("kubeconfig {}", path.display()))
-    })?;
+    let cluster = ConnectionFlags::of_file(path.to_owned());
+    let lists = connection_runtime()?.block_on(lists_of(&cluster, sink))?;
     if !lists.refused.is_empty() {
         app.note(&format!(
             "the credentials may not list {}: what that hides is told under what was not seen",
@@ -143,6 +140,16 @@ fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static st
         ));
     }
     Ok(lists.complete)
+}
+
+/// Hands all objects of a cluster to a sink.
+///
+/// # Errors
+/// A cluster that does not answer, named as it was given.
+#[cfg(feature = "scheduler")]
+pub(crate) async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Lists> {
+    let config = cluster.connect().await?;
+    read_lists(&config, PAGE, sink).await.with_context(|| cluster.name())
 }
 
 #[cfg(not(feature = "scheduler"))]

@@ -5,26 +5,29 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_ledger::device_time::Span;
-use dovetail_metrics::exporter::{Observation, PodLabels, mean_over_steps, measures};
+use dovetail_ledger::signal::ActivityRule;
+use dovetail_metrics::exporter::{Observation, ObservedTime, PodLabels, mean_over_steps, measures};
 use dovetail_metrics::prometheus::{
-    Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series, Transport,
+    Direct, DirectOptions, Limits, PrometheusClient, QueryError, RangeQuery, Series, Transport,
 };
 use tokio::runtime::Runtime;
 
 use crate::app::App;
 use crate::exit::UsageError;
+use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::found_prometheus::{Finding, find};
+use crate::input::kubeconfig::ConnectionFlags;
 
 /// An answer may take this long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// Flags as written.
+/// Flags as written: how a server is reached.
 #[derive(Debug, Args)]
-pub(crate) struct ServerFlags {
+pub(crate) struct WayFlags {
     /// File with a bearer token for it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -34,6 +37,13 @@ pub(crate) struct ServerFlags {
     /// One more header, such as X-Scope-OrgID=team-a; can be given several times
     #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append)]
     header: Vec<String>,
+}
+
+/// Flags as written: how a server is reached, and which time is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct ServerFlags {
+    #[command(flatten)]
+    way: WayFlags,
     /// How far back, such as 24h or 14d
     #[arg(long, value_name = "DURATION", default_value = "24h")]
     period: DurationFlag,
@@ -83,9 +93,13 @@ pub(crate) struct Asker {
     runtime: Runtime,
 }
 
-fn runtime() -> Result<Runtime> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start a thread for the connection")
+/// All series of devices over a period.
+pub(crate) struct Observed {
+    pub(crate) observation: Observation,
+    /// Which labels name holders.
+    pub(crate) pods: PodLabels,
+    /// The same as the history of each device.
+    pub(crate) time: ObservedTime,
 }
 
 impl ServerFlags {
@@ -94,8 +108,13 @@ impl ServerFlags {
     /// # Errors
     /// Flags that cannot be, or an address that is none.
     pub(crate) fn asker(&self, url: &str) -> Result<Asker> {
-        let connection: Box<dyn Transport> = Box::new(self.connection(url)?);
-        self.asker_over(runtime()?, PrometheusClient::new(connection, Limits::default()))
+        let client = self.way.client(url)?;
+        Ok(Asker {
+            client,
+            period: self.span()?,
+            step_ms: self.step_ms()?,
+            runtime: connection_runtime()?,
+        })
     }
 
     /// Who asks the chosen server; nobody where there is none.
@@ -107,26 +126,11 @@ impl ServerFlags {
         choice: &ServerChoice,
         kubeconfig: Option<&Path>,
     ) -> Result<Chosen> {
-        match (choice, kubeconfig) {
-            (ServerChoice::At(url), _) => {
-                Ok(Chosen { asker: Some(self.asker(url)?), told: Vec::new() })
-            }
-            (ServerChoice::Auto, Some(kubeconfig)) => {
-                let runtime = runtime()?;
-                let Finding { connection, told } = runtime.block_on(find(kubeconfig))?;
-                let client = connection.map(|way| PrometheusClient::new(way, Limits::default()));
-                let asker = client.map(|client| self.asker_over(runtime, client)).transpose()?;
-                Ok(Chosen { asker, told })
-            }
-            _ => Ok(Chosen::default()),
+        let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
+        match (choice, &cluster) {
+            (ServerChoice::None, _) | (ServerChoice::Auto, None) => Ok(Chosen::default()),
+            _ => self.way.chosen(choice, cluster.as_ref(), self.span()?, self.step_ms()?),
         }
-    }
-
-    /// The period that ends now.
-    fn asker_over(&self, runtime: Runtime, client: AnyClient) -> Result<Asker> {
-        let step_ms = self.step_ms()?;
-        let period = self.span()?;
-        Ok(Asker { client, period, step_ms, runtime })
     }
 
     /// The period that ends now, in whole steps: two runs within one step ask for the same moments.
@@ -156,6 +160,37 @@ impl ServerFlags {
             step_ms => Ok(step_ms),
         }
     }
+}
+
+impl WayFlags {
+    /// Who asks the chosen server about a period; nobody where there is none.
+    ///
+    /// # Errors
+    /// Flags that cannot be, an address that is none, and a connection to a cluster that cannot be used.
+    pub(crate) fn chosen(
+        &self,
+        choice: &ServerChoice,
+        cluster: Option<&ConnectionFlags>,
+        period: Span,
+        step_ms: u64,
+    ) -> Result<Chosen> {
+        let runtime = connection_runtime()?;
+        let (client, told) = match (choice, cluster) {
+            (ServerChoice::At(url), _) => (Some(self.client(url)?), Vec::new()),
+            (ServerChoice::Auto, Some(cluster)) => {
+                let Finding { connection, told } = runtime.block_on(find(cluster))?;
+                (connection.map(|way| PrometheusClient::new(way, Limits::default())), told)
+            }
+            _ => (None, Vec::new()),
+        };
+        let asker = client.map(|client| Asker { client, period, step_ms, runtime });
+        Ok(Chosen { asker, told })
+    }
+
+    fn client(&self, url: &str) -> Result<AnyClient> {
+        let connection: Box<dyn Transport> = Box::new(self.connection(url)?);
+        Ok(PrometheusClient::new(connection, Limits::default()))
+    }
 
     fn connection(&self, url: &str) -> Result<Direct> {
         let mut headers = Vec::new();
@@ -179,12 +214,15 @@ impl ServerFlags {
 }
 
 impl Asker {
-    /// Reads every series that a device may have.
+    /// Reads every series that a device may have, and says what they make of each device.
     ///
     /// # Errors
     /// A server that does not answer, or answers with something else.
-    pub(crate) fn observe(&mut self) -> Result<Observation> {
-        self.runtime.block_on(observe(&mut self.client, self.period, self.step_ms))
+    pub(crate) fn observe(&mut self) -> Result<Observed> {
+        let observed = observe(&mut self.client, self.period, self.step_ms);
+        let (observation, pods) = self.runtime.block_on(observed)?;
+        let time = observation.histories(self.period, self.step_ms, &ActivityRule::default());
+        Ok(Observed { observation, pods, time })
     }
 
     /// The value of each series of a query at one moment.
@@ -193,6 +231,15 @@ impl Asker {
     /// As [`Self::observe`].
     pub(crate) fn instant(&mut self, query: &str, at_ms: u64) -> Result<Vec<Series>> {
         Ok(self.runtime.block_on(self.client.instant(query, at_ms as i64))?)
+    }
+
+    /// The values of each series of a query at every step of the period.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub(crate) fn range(&mut self, query: &str) -> Result<Vec<Series>> {
+        let range = range_of(query.to_owned(), self.period, self.step_ms);
+        Ok(self.runtime.block_on(all(&mut self.client, &range))?)
     }
 
     /// Tells what the server said beside its answers.
@@ -204,24 +251,37 @@ impl Asker {
     }
 }
 
+/// A query for each step of a period.
+fn range_of(query: String, period: Span, step_ms: u64) -> RangeQuery {
+    RangeQuery {
+        query,
+        from_ms: period.from_ms as i64,
+        to_ms: period.to_ms as i64 - 1,
+        step_ms: step_ms as i64,
+    }
+}
+
+async fn all(client: &mut AnyClient, range: &RangeQuery) -> Result<Vec<Series>, QueryError> {
+    let mut all = Vec::new();
+    client.range(range, |series| all.extend(series)).await?;
+    Ok(all)
+}
+
 /// What `pod` means is decided over all series.
-async fn observe(client: &mut AnyClient, period: Span, step_ms: u64) -> Result<Observation> {
+async fn observe(
+    client: &mut AnyClient,
+    period: Span,
+    step_ms: u64,
+) -> Result<(Observation, PodLabels)> {
     let mut read: Vec<Vec<Series>> = Vec::new();
     for (name, _, _) in measures() {
-        let range = RangeQuery {
-            query: mean_over_steps(name, step_ms),
-            from_ms: period.from_ms as i64,
-            to_ms: period.to_ms as i64 - 1,
-            step_ms: step_ms as i64,
-        };
-        let mut all = Vec::new();
-        client.range(&range, |series| all.extend(series)).await?;
-        read.push(all);
+        let range = range_of(mean_over_steps(name, step_ms), period, step_ms);
+        read.push(all(client, &range).await?);
     }
     let pods = PodLabels::of(read.iter().flatten().map(|series| &series.labels));
     let mut observation = Observation::default();
     for ((_, measure, scale), series) in measures().zip(read) {
         observation.take(measure, scale, pods, series);
     }
-    Ok(observation)
+    Ok((observation, pods))
 }

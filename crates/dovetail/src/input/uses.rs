@@ -40,6 +40,8 @@ pub(crate) struct UsageFileFlags {
 pub(crate) struct Uses {
     pub(crate) period: UsagePeriod,
     pub(crate) of_pods: UsesOfPods,
+    /// Samples of a file with the namespaces that are known; a server's are not kept.
+    pub(crate) series: Vec<UsageSeries>,
     /// Where they come from, for people.
     pub(crate) source: String,
 }
@@ -97,7 +99,7 @@ fn of_file(
 ) -> Result<Uses> {
     let source = path.display().to_string();
     let options = UsageFileOptions { skip_bad_rows: false, latest_ms };
-    let samples = read_usage_file(input, &source, &options)?;
+    let mut samples = read_usage_file(input, &source, &options)?;
     let step_ms = step_ms(&samples).ok_or_else(|| {
         let file = plain(&source);
         BadInput(format!(
@@ -110,17 +112,18 @@ fn of_file(
     let period = UsagePeriod { span: Span { from_ms, to_ms }, step_ms };
     let namespaces = namespaces(gathered);
     let mut of_pods = UsesOfPods::new();
-    for series in &samples.series {
+    for series in &mut samples.series {
         let namespace = match (&series.namespace, namespaces.get(&*series.pod)) {
             (Some(namespace), _) => namespace.clone(),
             // A name in several namespaces is nobody's.
             (None, Some(known)) if known.len() == 1 => known.iter().copied().collect(),
             (None, _) => String::new(),
         };
-        let of_pod = of_pods.entry((namespace, series.pod.clone())).or_default();
+        let of_pod = of_pods.entry((namespace.clone(), series.pod.clone())).or_default();
         of_pod.push(gpu_use(series, period, rule));
+        series.namespace = Some(namespace);
     }
-    Ok(Uses { period, of_pods, source })
+    Ok(Uses { period, of_pods, series: samples.series, source })
 }
 
 /// Namespaces in which a pod of that name holds GPUs.

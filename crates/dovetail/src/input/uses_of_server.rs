@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
 use dovetail_ledger::device_time::HoldingTime;
-use dovetail_ledger::signal::{Activity, ActivityRule, ActivitySegment, Verdict};
+use dovetail_ledger::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;
@@ -17,15 +17,14 @@ use crate::input::uses::Uses;
 /// # Errors
 /// A server that does not answer, or answers with something else.
 pub(crate) fn read(app: &App, asker: &mut Asker) -> Result<Uses> {
-    let observation = asker.observe()?;
+    let time = asker.observe()?.time;
     asker.tell_warnings(app);
-    let time = observation.histories(asker.period, asker.step_ms, &ActivityRule::default());
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
     let source = asker.client.server().to_owned();
     if time.devices.is_empty() {
         app.note(&format!("{source} has no series of a GPU exporter in this period"));
     }
-    Ok(Uses { period, of_pods: of_pods(&time, period.span.to_ms), source })
+    Ok(Uses { period, of_pods: of_pods(&time, period.span.to_ms), series: Vec::new(), source })
 }
 
 fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {

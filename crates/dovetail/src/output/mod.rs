@@ -1,6 +1,8 @@
 //! Forms of output.
 
 pub(crate) mod file;
+#[cfg(feature = "scheduler")]
+pub(crate) mod log;
 pub(crate) mod places;
 pub(crate) mod plain;
 pub(crate) mod style;

@@ -6,18 +6,24 @@ const LONGEST: usize = 253;
 /// The text without control characters, without characters that turn its direction or cannot be seen, and not
 /// too long.
 pub(crate) fn plain(text: &str) -> String {
-    let harmless = |letter: &char| {
-        let is_hidden = matches!(letter,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        !letter.is_control() && !is_hidden
-    };
-    let mut letters = text.chars().filter(harmless);
+    let mut letters = text.chars().filter(|letter| is_harmless(*letter));
     let mut kept: String = letters.by_ref().take(LONGEST).collect();
     if letters.next().is_some() {
         kept.push('…');
     }
     kept
+}
+
+/// As [`plain`], but lines stay lines and nothing is cut: for texts in which something was quoted.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.chars().filter(|letter| *letter == '\n' || is_harmless(*letter)).collect()
+}
+
+fn is_harmless(letter: char) -> bool {
+    let is_hidden = matches!(letter,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    !letter.is_control() && !is_hidden
 }
 
 /// For a cell of CSV: nothing begins like a formula, which spreadsheets would compute.

@@ -1,32 +1,94 @@
 //! Tables of at most 100 columns, and numbers as people read them.
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 const WIDTH: u16 = 100;
 /// What a number begins with; a dash stands for one that is not known.
 const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+'];
 
-/// Lines of a table; columns of numbers stand to the right.
+/// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of numbers are
+/// broken, then texts with blanks in them, the last column first, then the widest; a number never is.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let is_number = |cell: &String| cell.is_empty() || cell.starts_with(NUMERIC);
-    let numeric: Vec<bool> = (0..header.len())
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).all(is_number))
-        .collect();
+    let columns: Vec<Column> =
+        (0..header.len()).map(|place| Column::of(header[place], &rows, place)).collect();
+    let broken = broken_texts(&columns);
     let mut table = Table::new();
     table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
     table.set_header(header);
     table.add_rows(rows);
-    for (column, is_numeric) in table.column_iter_mut().zip(numeric) {
-        if is_numeric {
-            column.set_cell_alignment(CellAlignment::Right);
-        } else {
-            // Numbers are broken before names.
-            column.set_constraint(ColumnConstraint::ContentWidth);
+    for (place, (drawn, column)) in table.column_iter_mut().zip(&columns).enumerate() {
+        if column.is_numeric {
+            drawn.set_cell_alignment(CellAlignment::Right);
+            let least = Width::Fixed((column.least + PADDING) as u16);
+            drawn.set_constraint(ColumnConstraint::LowerBoundary(least));
+        } else if !broken.contains(&place) {
+            drawn.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
     let lines = table.to_string();
     lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Whether a table needs no text broken.
+pub(crate) fn fits(header: &[&str], rows: &[Vec<String>]) -> bool {
+    let columns = (0..header.len()).map(|place| Column::of(header[place], rows, place));
+    broken_texts(&columns.collect::<Vec<_>>()).is_empty()
+}
+
+/// How wide a column must be, in characters.
+struct Column {
+    is_numeric: bool,
+    /// Numbers, the longest of a list, and the longest word of the header; of texts everything.
+    least: usize,
+    has_blanks: bool,
+}
+
+impl Column {
+    fn of(header: &str, rows: &[Vec<String>], place: usize) -> Self {
+        let cells = || rows.iter().filter_map(|row| row.get(place));
+        let is_numeric = cells().all(|cell| cell.is_empty() || cell.starts_with(NUMERIC));
+        let width = |text: &str| text.chars().count();
+        // Amounts of several things are a list, which is broken between them.
+        let parts = |cell: &String| match is_numeric {
+            true => cell.split(", ").map(width).max().unwrap_or(0),
+            false => width(cell),
+        };
+        let widest = cells().map(parts).max().unwrap_or(0);
+        let of_header = match is_numeric {
+            true => header.split(' ').map(width).max().unwrap_or(0),
+            false => width(header),
+        };
+        let has_blanks = cells().any(|cell| cell.contains(' '));
+        Self { is_numeric, least: widest.max(of_header), has_blanks }
+    }
+}
+
+/// Blanks at both sides of a cell, and what stands between two columns.
+const PADDING: usize = 2;
+/// A text that is broken has at least so much room.
+const BROKEN_WIDTH: usize = 10;
+
+/// Places of the columns whose texts are broken.
+fn broken_texts(columns: &[Column]) -> Vec<usize> {
+    let all: usize = columns.iter().map(|column| column.least + PADDING + 1).sum();
+    let mut excess = (all + 1).saturating_sub(usize::from(WIDTH));
+    let mut order: Vec<usize> =
+        (0..columns.len()).filter(|place| !columns[*place].is_numeric).collect();
+    order.sort_by_key(|place| {
+        let Column { has_blanks, least, .. } = columns[*place];
+        let place = if has_blanks { columns.len() - place } else { 0 };
+        (std::cmp::Reverse(has_blanks), place, std::cmp::Reverse(least))
+    });
+    let mut broken = Vec::new();
+    for place in order {
+        if excess == 0 {
+            break;
+        }
+        excess = excess.saturating_sub(columns[place].least.saturating_sub(BROKEN_WIDTH));
+        broken.push(place);
+    }
+    broken
 }
 
 /// Two columns: what, and its value.
@@ -117,6 +179,22 @@ mod tests {
         );
         assert_eq!(lines.split_whitespace().count(), 50);
         assert_eq!(wrapped("short", 0), "short\n");
+    }
+
+    /// Seven columns that do not fit: the last text with blanks is broken, and no number is.
+    #[test]
+    fn a_number_is_never_broken() {
+        let row = |cause: &str| -> Vec<String> {
+            let cells = ["platform-engineering", cause, "1,234,567.8", "$1,234,567.89", "12.3 %"];
+            let rest = ["$1,234,567.89", "$1,234,567 to $12,345,678"];
+            cells.into_iter().chain(rest).map(str::to_owned).collect()
+        };
+        let header = ["team", "cause", "GPU-hours", "cost", "share", "waste", "cost by method"];
+        let text = table(&header, vec![row("free_draining_or_cordoned"), row("idle")]);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        for whole in ["1,234,567.8 ", "GPU-hours ", "$1,234,567.89 ", "12.3 %"] {
+            assert!(text.contains(whole), "{whole}: {text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use dovetail_ledger::split::SplitMethod;
+use dovetail_model::Money;
 use dovetail_price::{OwnedMachine, PriceBook, parse_usd_micros};
 use serde::Deserialize;
 
@@ -27,6 +28,8 @@ pub(crate) struct CostSection {
     pub(crate) team_from: Option<TeamFrom>,
     /// Teams by namespace, where `*` stands for anything.
     pub(crate) teams: Option<BTreeMap<String, String>>,
+    /// What teams may cost in a month, such as "20000", in USD.
+    pub(crate) budgets: Option<BTreeMap<String, String>>,
     /// Machines of one's own.
     pub(crate) hardware: Option<Vec<Hardware>>,
 }
@@ -72,6 +75,13 @@ pub(crate) struct Hardware {
     pub(crate) usd_per_kwh: String,
 }
 
+fn budget(text: &str) -> Result<Money, String> {
+    match parse_usd_micros(text)? {
+        0 => Err("a budget of nothing: leave it out".to_owned()),
+        usd_micros => Ok(Money::micros(usd_micros)),
+    }
+}
+
 impl CostSection {
     /// Refuses what no bill could be split by.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -95,6 +105,9 @@ impl CostSection {
             );
         }
         self.machines(PriceBook::default()).map_err(|error| error.to_string())?;
+        for (team, text) in self.budgets.iter().flatten() {
+            budget(text).map_err(|problem| format!("cost.budgets.\"{team}\": {problem}"))?;
+        }
         for (namespace, team) in self.teams.iter().flatten() {
             if team.is_empty() {
                 return Err(format!("cost.teams.\"{namespace}\" = \"\": name a team"));
@@ -129,6 +142,14 @@ impl CostSection {
         Ok(book)
     }
 
+    /// What teams may cost in a month.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn budgets_usd_micros(&self) -> BTreeMap<String, Money> {
+        // What the file says was looked at when it was read.
+        let budgets = self.budgets.iter().flatten();
+        budgets.filter_map(|(team, text)| Some((team.clone(), budget(text).ok()?))).collect()
+    }
+
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
@@ -151,6 +172,11 @@ impl CostSection {
                 "cost.teams",
                 count(self.teams.as_ref().map_or(0, BTreeMap::len)),
                 self.teams.is_some(),
+            ),
+            (
+                "cost.budgets",
+                count(self.budgets.as_ref().map_or(0, BTreeMap::len)),
+                self.budgets.is_some(),
             ),
             (
                 "cost.hardware",

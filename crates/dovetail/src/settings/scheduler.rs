@@ -31,6 +31,12 @@ pub(crate) struct SchedulerSection {
     pub(crate) device_resource: Option<String>,
     /// The topology levels above the node, widest first.
     pub(crate) topology: Option<Vec<LevelSection>>,
+    /// Whether pods of lower priority are stopped when there is no room.
+    pub(crate) preemption: Option<bool>,
+    /// Whether pods of other schedulers may be stopped, too.
+    pub(crate) preempt_foreign: Option<bool>,
+    /// Whether nobody is stopped beyond what PodDisruptionBudgets allow.
+    pub(crate) respect_pdb: Option<bool>,
     /// What is logged.
     pub(crate) log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -126,6 +132,9 @@ impl SchedulerSection {
             ("scheduler.node_selector", selector, self.node_selector.is_some()),
             text("scheduler.device_resource", &self.device_resource, DEVICE_RESOURCE),
             ("scheduler.topology", levels, self.topology.is_some()),
+            switch("scheduler.preemption", self.preemption, true),
+            switch("scheduler.preempt_foreign", self.preempt_foreign, false),
+            switch("scheduler.respect_pdb", self.respect_pdb, false),
             ("scheduler.log_level", level, self.log_level.is_some()),
             switch("scheduler.log_json", self.log_json, false),
         ]

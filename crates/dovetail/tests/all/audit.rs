@@ -246,6 +246,26 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
 }
 
 #[test]
+fn what_the_kubelet_does_is_read_in_both_versions_of_its_object() {
+    let folder = Folder::new();
+    let found = |policy: Value| -> bool {
+        let mut topology = json!({"apiVersion": "topology.node.k8s.io/v1alpha2",
+            "kind": "NodeResourceTopology", "metadata": {"name": "g1"}});
+        topology.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
+        folder.write("dump.json", &list(&[node("g1", 8), pod("serve-1-a", 4, "g1"), topology]));
+        let document = parsed(&audit(&folder, "--output json"));
+        document["findings"].as_array().unwrap().iter().any(|finding| finding["id"] == "SCH-12")
+    };
+    let attribute = |value: &str| {
+        json!({"attributes": [{"name": "topologyManagerScope", "value": "pod"},
+        {"name": "topologyManagerPolicy", "value": value}]})
+    };
+    assert!(found(attribute("none")) && found(json!({"topologyPolicies": ["None"]})));
+    assert!(!found(attribute("single-numa-node")) && !found(json!({})));
+    assert!(!found(json!({"topologyPolicies": ["SingleNUMANodePodLevel"]})));
+}
+
+#[test]
 fn what_cannot_be_audited_is_told() {
     let folder = folder();
     let told = |call: &str, code: i32, text: &str| {

@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "",
     "sim",
     "sim run",
@@ -18,6 +18,8 @@ const COMMANDS: [&str; 16] = [
     "usage idle",
     "audit",
     "cost",
+    "cost job",
+    "cost questions",
     "collect",
 ];
 

@@ -1,11 +1,17 @@
 //! The program as its users meet it: help, results, errors, exit codes.
 
 mod audit;
+#[cfg(feature = "scheduler")]
+mod audit_prometheus;
 mod behaviour;
 mod collect;
 mod cost;
+mod cost_job;
+#[cfg(feature = "scheduler")]
+mod cost_job_period;
 #[cfg(feature = "scheduler")]
 mod cost_period;
+mod cost_questions;
 #[cfg(feature = "scheduler")]
 mod cost_store;
 mod duty_cycles;
@@ -15,11 +21,17 @@ mod example;
 mod fake_prometheus;
 #[cfg(feature = "scheduler")]
 mod found_prometheus;
+mod garbage;
 mod help;
 #[cfg(feature = "scheduler")]
 mod live;
+mod patches;
 mod program;
 mod real_traces;
 mod recordings;
 mod results;
+#[cfg(feature = "scheduler")]
+mod serve;
+#[cfg(feature = "scheduler")]
+mod serve_rights;
 mod usage;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`file`] | usage files (CSV) |
 //! | [`exporter`] | what GPU exporters say: device, holder, activity |
+//! | [`job`] | what the devices, hosts and containers of one job did |
 //! | [`kube_state`] | what kube-state-metrics keeps of objects |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
@@ -14,6 +15,7 @@
 mod decimal;
 pub mod exporter;
 pub mod file;
+pub mod job;
 pub mod kube_state;
 pub mod prometheus;
 

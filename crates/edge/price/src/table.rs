@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use csv::StringRecord;
+use dovetail_table::{Record, Style, Table, TableError};
 
-use crate::error::PriceError;
 use crate::gpu_model::canonical_gpu_model;
 use crate::price::Purchase;
 use crate::usd::parse_usd_micros;
@@ -40,20 +39,17 @@ pub(crate) struct Row {
 pub(crate) type Rows = BTreeMap<String, Vec<Row>>;
 
 /// Reads a whole price file. Nothing is taken from a file with a bad row.
-pub(crate) fn read(input: impl Read, file: &str) -> Result<Rows, PriceError> {
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(input);
-    let header = reader.headers().map_err(|error| csv_error(file, error))?.clone();
-    let columns = Columns::of(&header, file)?;
+pub(crate) fn read(input: impl Read, file: &str) -> Result<Rows, TableError> {
+    let mut table = Table::open(input, file, Style::Handwritten)?;
+    let columns = Columns::of(table.header()).map_err(|problem| table.bad_header(problem))?;
     let mut rows = Rows::new();
     let mut first_lines: BTreeMap<_, u64> = BTreeMap::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| csv_error(file, error))?;
-        let cells = Cells { file, columns: &columns, record: &record };
+    while let Some(record) = table.next_record()? {
+        let cells = Cells { columns: &columns, record };
         let model = cells.model()?;
         let row = cells.row()?;
         let key = (model.clone(), row.provider.clone(), row.region.clone(), row.purchase);
-        if let Some(first) = first_lines.insert(key, cells.line()) {
+        if let Some(first) = first_lines.insert(key, record.line()) {
             let problem =
                 format!("{model} has this place and purchase on line {first} too: keep one row");
             return Err(cells.error("gpu_model", problem));
@@ -63,43 +59,40 @@ pub(crate) fn read(input: impl Read, file: &str) -> Result<Rows, PriceError> {
     Ok(rows)
 }
 
-fn csv_error(file: &str, source: csv::Error) -> PriceError {
-    let line = source.position().map_or(0, csv::Position::line);
-    PriceError::Csv { file: file.to_owned(), line, source }
-}
-
 /// Where each known column stands in the file.
 struct Columns([Option<usize>; COLUMNS.len()]);
 
 impl Columns {
-    fn of(header: &StringRecord, file: &str) -> Result<Self, PriceError> {
-        let bad = |problem| PriceError::Header { file: file.to_owned(), problem };
+    fn of<'h>(header: impl Iterator<Item = &'h str>) -> Result<Self, String> {
         let mut places = [None; COLUMNS.len()];
-        for (place, name) in header.iter().enumerate() {
+        for (place, name) in header.enumerate() {
             let Some(column) = COLUMNS.iter().position(|column| *column == name) else {
                 let known = COLUMNS.join(", ");
-                return Err(bad(format!("unknown column `{name}`: the columns are {known}")));
+                return Err(format!("unknown column `{name}`: the columns are {known}"));
             };
             if places[column].replace(place).is_some() {
-                return Err(bad(format!("column `{name}` stands twice: keep one")));
+                return Err(format!("column `{name}` stands twice: keep one"));
             }
         }
         match (0..REQUIRED).find(|column| places[*column].is_none()) {
-            Some(column) => Err(bad(format!("column `{}` is missing: add it", COLUMNS[column]))),
+            Some(column) => Err(format!("column `{}` is missing: add it", COLUMNS[column])),
             None => Ok(Self(places)),
         }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.0[COLUMNS.iter().position(|column| *column == name)?]
     }
 }
 
 /// One record, read by column name.
-struct Cells<'a> {
-    file: &'a str,
-    columns: &'a Columns,
-    record: &'a StringRecord,
+struct Cells<'t> {
+    columns: &'t Columns,
+    record: Record<'t>,
 }
 
 impl Cells<'_> {
-    fn model(&self) -> Result<String, PriceError> {
+    fn model(&self) -> Result<String, TableError> {
         match self.text("gpu_model") {
             Some(label) => Ok(canonical_gpu_model(label)),
             None => {
@@ -109,7 +102,7 @@ impl Cells<'_> {
         }
     }
 
-    fn row(&self) -> Result<Row, PriceError> {
+    fn row(&self) -> Result<Row, TableError> {
         let owned = |column| self.text(column).map(str::to_owned);
         let (provider, region) = (owned("provider"), owned("region"));
         if region.is_some() && provider.is_none() {
@@ -119,7 +112,7 @@ impl Cells<'_> {
         let stated = [self.text("instance_type"), self.text("source")];
         let stated: Vec<&str> = stated.into_iter().flatten().collect();
         let source = if stated.is_empty() {
-            format!("{}:{}", self.file, self.line())
+            format!("{}:{}", self.record.file(), self.record.line())
         } else {
             stated.join(", ")
         };
@@ -133,13 +126,13 @@ impl Cells<'_> {
         })
     }
 
-    fn usd_micros(&self) -> Result<i64, PriceError> {
+    fn usd_micros(&self) -> Result<i64, TableError> {
         const COLUMN: &str = "usd_per_gpu_hour";
         let text = self.text(COLUMN).unwrap_or_default();
         parse_usd_micros(text).map_err(|problem| self.error(COLUMN, problem))
     }
 
-    fn purchase(&self) -> Result<Option<Purchase>, PriceError> {
+    fn purchase(&self) -> Result<Option<Purchase>, TableError> {
         let Some(name) = self.text("purchase") else { return Ok(None) };
         match Purchase::from_name(name) {
             Some(purchase) => Ok(Some(purchase)),
@@ -151,7 +144,7 @@ impl Cells<'_> {
         }
     }
 
-    fn as_of(&self) -> Result<Option<String>, PriceError> {
+    fn as_of(&self) -> Result<Option<String>, TableError> {
         let Some(day) = self.text("as_of") else { return Ok(None) };
         if is_calendar_day(day) {
             return Ok(Some(day.to_owned()));
@@ -161,16 +154,11 @@ impl Cells<'_> {
 
     /// The cell, or nothing where the column is absent or the cell is empty.
     fn text(&self, column: &str) -> Option<&str> {
-        let column = COLUMNS.iter().position(|name| *name == column)?;
-        self.record.get(self.columns.0[column]?).filter(|text| !text.is_empty())
+        Some(self.record.text(self.columns.place(column)?)).filter(|text| !text.is_empty())
     }
 
-    fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
-    }
-
-    fn error(&self, column: &'static str, problem: String) -> PriceError {
-        PriceError::Cell { file: self.file.to_owned(), line: self.line(), column, problem }
+    fn error(&self, column: &str, problem: String) -> TableError {
+        self.record.bad_cell(self.columns.place(column).unwrap_or(usize::MAX), problem)
     }
 }
 

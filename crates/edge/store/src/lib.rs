@@ -46,4 +46,4 @@ pub use names::{NodeGroup, Party, Workload};
 pub use reading::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
-pub use sums::{Detail, Question, SumRow};
+pub use sums::{Detail, Question, SumRow, default_method};

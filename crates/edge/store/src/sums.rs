@@ -72,6 +72,18 @@ pub struct SumRow {
     pub costs: ByMethod,
 }
 
+/// The split method nobody asked for: `residual` where all that has a price has it under `residual` too, else `all-in`.
+pub fn default_method<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> SplitMethod {
+    let residual = SplitMethod::ALL.iter().position(|method| *method == SplitMethod::Residual);
+    let residual = residual.unwrap_or(0);
+    let priced = rows.into_iter().filter(|row| row.costs.iter().any(Option::is_some));
+    let mut priced = priced.peekable();
+    match priced.peek().is_some() && priced.all(|row| row.costs[residual].is_some()) {
+        true => SplitMethod::Residual,
+        false => SplitMethod::AllIn,
+    }
+}
+
 /// Columns that tell rows apart, as they stand in both tables.
 const PARTY: usize = 0;
 const WORKLOAD: usize = 1;

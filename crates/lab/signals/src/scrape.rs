@@ -38,6 +38,7 @@ pub(crate) fn scrape(
             gpu_milli: 1000,
             held: Span { from_ms, to_ms },
             runs: held.runs.iter().map(shifted).collect(),
+            ran_before: false,
             samples: samples(held, random, step_ms, collected),
         }
     };

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use dovetail_model::{Action, Event};
+use dovetail_model::{Action, Event, Place, PodId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -47,6 +47,18 @@ impl EventLog {
                 }
                 written
             }
+            Action::Preempt { job, victims, places, cost, until_ms } => {
+                let mut written = write!(line, "preempt {} until {until_ms} {cost:?}", job.0);
+                for pod in victims {
+                    let PodId { job, pod_set, ordinal } = pod;
+                    written = written.and(write!(line, " -{}.{pod_set}.{ordinal}", job.0));
+                }
+                for Place { pod, node, .. } in places {
+                    written = written.and(write!(line, " +{}.{}@{node}", pod.pod_set, pod.ordinal));
+                }
+                written
+            }
+            Action::GivenBack { job } => write!(line, "given back {}", job.0),
             Action::Wait { job, reason } => write!(line, "wait {} {reason:?}", job.0),
             Action::Lost { job } => write!(line, "lost {}", job.0),
             Action::Publish { version, values } => write!(line, "publish {version} {values:?}"),
@@ -93,6 +105,10 @@ fn described(event: &Event) -> (&'static str, String) {
         Event::ForeignReleased { name } => ("foreign_released", name.clone()),
         Event::ReservationEnded { reservation } => ("reservation_ended", reservation.0.to_string()),
         Event::CountsChanged { owner, .. } => ("counts_changed", format!("{owner:?}")),
+        Event::BudgetChanged(budget) => {
+            ("budget_changed", format!("{} {}", budget.name, budget.disruptions_allowed))
+        }
+        Event::BudgetRemoved { name } => ("budget_removed", name.clone()),
         Event::Tick => ("tick", String::new()),
     }
 }

@@ -81,6 +81,7 @@ impl JobFactory {
             start_ms: None,
             deadline_ms: trace.deadline_ms,
             interruption: Default::default(),
+            preemption: Default::default(),
         }
     }
 

@@ -3,6 +3,8 @@
 
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
+#[path = "all/preemption.rs"]
+mod preemption;
 #[path = "all/recordings.rs"]
 mod recordings;
 #[path = "all/timed_reference.rs"]

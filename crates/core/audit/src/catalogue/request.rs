@@ -77,6 +77,18 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Capacity,
     },
     Check {
+        id: "REQ-07",
+        severity: Severity::Warning,
+        title: "request is a round number and far more than is needed",
+        explanation: "Requests of 4 cores or 16Gi are guesses. A VerticalPodAutoscaler has seen what the container needs, and \
+                      less than half of it would do: what is reserved for it keeps other pods from the GPUs of its node.",
+        evidence: "container, resource, request, what is needed at most and who says so",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
+        layer: Layer::RightSize,
+        worth: Worth::Risk,
+    },
+    Check {
         id: "REQ-08",
         severity: Severity::Error,
         title: "CPU or memory per GPU exceeds the node's share",
@@ -87,6 +99,18 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+    },
+    Check {
+        id: "REQ-09",
+        severity: Severity::Warning,
+        title: "GPU waits for CPU that its container may not use",
+        explanation: "The container needs more CPU than its limit, by what a VerticalPodAutoscaler has seen, and its GPU computes \
+                      less than 30 % of the time: whoever loads and prepares data is throttled, and the GPU waits.",
+        evidence: "container, limit, what is needed and who says so, active part of the time",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
+        layer: Layer::RightSize,
+        worth: Worth::Risk,
     },
     Check {
         id: "REQ-10",

@@ -137,4 +137,16 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Guard,
         worth: Worth::Risk,
     },
+    Check {
+        id: "SCH-12",
+        severity: Severity::Info,
+        title: "pods with several GPUs may get them across sockets",
+        explanation: "The kubelet's topologyManagerPolicy is none: a pod that asks for some of the GPUs of a node gets any of them, and \
+                      CPUs and network cards of the other socket. What goes between them goes over the link between the sockets.",
+        evidence: "nodes with the policy none, and pods with several of their GPUs",
+        fix: FixKind::NodePool,
+        fix_example: "topologyManagerPolicy: single-numa-node  # of the kubelet, with cpuManagerPolicy: static",
+        layer: Layer::Schedule,
+        worth: Worth::Risk,
+    },
 ];

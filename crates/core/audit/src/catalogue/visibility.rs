@@ -2,15 +2,55 @@
 
 use super::{Check, FixKind, Layer, Severity, Worth};
 
-pub(super) const CHECKS: &[Check] = &[Check {
-    id: "VIS-01",
-    severity: Severity::Error,
-    title: "nobody measures what the GPUs of a node do",
-    explanation: "No pod of dcgm-exporter, AMD's device-metrics-exporter or Intel's XPU Manager runs on the node. \
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "VIS-01",
+        severity: Severity::Error,
+        title: "nobody measures what the GPUs of a node do",
+        explanation: "No pod of dcgm-exporter, AMD's device-metrics-exporter or Intel's XPU Manager runs on the node. \
                       Whether its GPUs compute is unknown, and every question about idle GPUs stays without an answer.",
-    evidence: "nodes without an exporter",
-    fix: FixKind::NodePool,
-    fix_example: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of dcgm-exporter, with a toleration for these nodes",
-    layer: Layer::Guard,
-    worth: Worth::Risk,
-}];
+        evidence: "nodes without an exporter",
+        fix: FixKind::NodePool,
+        fix_example: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of dcgm-exporter, with a toleration for these nodes",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "VIS-02",
+        severity: Severity::Warning,
+        title: "counters of GPUs stand still while the GPUs work",
+        explanation: "Profiling counters were zero while kernels ran or much power was drawn: they have been seen to stop \
+                      after weeks of running. Whoever reads them takes busy GPUs for idle ones. Such time is unknown here, \
+                      and no check takes it for idle.",
+        evidence: "GPU and node, minutes in which the signals contradict each other",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: it starts anew with the counters",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "VIS-03",
+        severity: Severity::Info,
+        title: "what GPUs do is measured coarsely",
+        explanation: "GPU_UTIL and GR_ENGINE_ACTIVE are 100 % as soon as any kernel runs, also one that fills a hundredth of the GPU \
+                      or waits for another rank. SM_ACTIVE tells how much of the GPU works; dcgm-exporter does not export it unless \
+                      asked to.",
+        evidence: "best signal",
+        fix: FixKind::NodePool,
+        fix_example: "DCGM_FI_PROF_SM_ACTIVE, gauge, share of the multiprocessors with work  # in the exporter's list of counters",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "VIS-04",
+        severity: Severity::Info,
+        title: "nobody says how much CPU and memory a GPU workload needs",
+        explanation: "No VerticalPodAutoscaler looks at the workload, so its requests are a guess. One that only recommends changes \
+                      nothing, and after two weeks tells what is too much and what is too little.",
+        evidence: "VerticalPodAutoscalers that look at it",
+        fix: FixKind::Namespace,
+        fix_example: "updatePolicy: {updateMode: \"Off\"}  # of a VerticalPodAutoscaler",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
+];

@@ -10,6 +10,7 @@ use crate::catalogue::Check;
 use crate::claim::Claim;
 use crate::facts::{BudgetLimit, Node};
 use crate::finding::Finding;
+use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] = &[
     ("AUT-01", held_on_half_empty_node),
@@ -45,6 +46,7 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
             if used.saturating_mul(2) < all {
                 let finding = Finding::new(check, &workload.owner)
                     .with("annotation", annotation)
+                    .mended_in(workload, [Change::DropAnnotation { key: key_of(annotation) }])
                     .with(
                         "GPUs requested on the node",
                         format!("{used} of {all} on {}", node.node.name),
@@ -54,6 +56,11 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
             }
         }
     }
+}
+
+/// The key of an annotation that stands as `key: value`.
+fn key_of(annotation: &str) -> String {
+    annotation.split_once(": ").map_or(annotation, |(key, _)| key).to_owned()
 }
 
 fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -75,6 +82,7 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
         if blocks {
             let finding = Finding::new(check, &budget.object)
                 .with("limit", limit)
+                .mended_by(Change::LetOneGo)
                 .with("replicas", replicas)
                 .affecting(pods_of(workload));
             found.push(finding);
@@ -91,6 +99,7 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let hours = length_ms as f64 / HOUR_MS as f64;
             let mut finding = Finding::new(check, &node.pool)
                 .with("without GPU pods", format!("{} for {hours:.1} h", node.node.name))
+                .mended_by(Change::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);
             finding.claims = free_since(node, since_ms, view.facts.period, FreeCause::NoDemand);
             found.push(finding);
@@ -101,7 +110,9 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
 fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for node in view.gpu_nodes() {
         if let Some(annotation) = &node.scale_down_held_by {
-            let finding = Finding::new(check, &node.pool).with("annotation", annotation);
+            let finding = Finding::new(check, &node.pool)
+                .with("annotation", annotation)
+                .mended_by(Change::LetNodesGo { annotation: key_of(annotation) });
             found.push(finding.affecting([node_ref(node)]));
         }
     }
@@ -127,6 +138,7 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             let hours = length_ms / HOUR_MS;
             let mut finding = Finding::new(check, &node.pool)
                 .with("cordoned", format!("{} for {hours} h", node.node.name))
+                .mended_by(Change::Uncordon)
                 .affecting([node_ref(node)]);
             let cause = FreeCause::DrainingOrCordoned;
             finding.claims = free_since(node, since_ms, view.facts.period, cause);

@@ -7,6 +7,7 @@ use super::{Run, View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
+use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] =
     &[("CAP-01", not_offered), ("CAP-02", not_ready), ("CAP-05", not_counted)];
@@ -21,6 +22,7 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
                 let mut finding = Finding::new(check, &node.pool)
                     .with("resource", resource)
                     .with("offered", offered)
+                    .mended_by(Change::Drain)
                     .affecting([node_ref(node)]);
                 let states = [DeviceState::Unavailable];
                 finding.claims = claims_on(node, None, &states, view.facts.period);

@@ -9,6 +9,7 @@ use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
+use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] = &[
     ("IDL-01", measured::idle_notebook),
@@ -60,6 +61,7 @@ fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             };
             let mut finding = Finding::new(check, &workload.owner)
                 .with("GPUs held though", why)
+                .mended_in(workload, pod.crash_loops.then_some(Change::LimitRetries))
                 .affecting([pod_ref(workload, pod)]);
             finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
             found.push(finding);
@@ -131,6 +133,7 @@ fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
             let names: Vec<&str> = revisions.iter().copied().collect();
             let finding = Finding::new(check, &workload.owner)
                 .with("revisions that hold GPUs", names.join(", "))
+                .mended_in(workload, [Change::RollInPlace])
                 .affecting(pods_of(workload));
             found.push(finding);
         }

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_ledger::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
-use super::{View, node_ref, pod_ref};
+use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::claim::Claim;
 use crate::facts::{Class, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
+use crate::patch::Change;
 use crate::usage::GpuUse;
 
 const MINUTE_MS: u64 = 60_000;
@@ -112,6 +113,9 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
             .with("GPUs of one pod", asked)
             .with("GPUs of it that ever computed", most)
             .with("measured", period(view));
+        if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..] {
+            finding = finding.mended_in(workload, mend::gpus(workload, resource, most as i64));
+        }
         finding.claims = idle_claims(view, number, unused, (1, 1));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
     }
@@ -127,7 +131,8 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
         }
         let mut finding = Finding::new(check, &workload.owner)
             .with("pods whose GPUs never computed", pods.len())
-            .with("measured", period(view));
+            .with("measured", period(view))
+            .mended_in(workload, [Change::Stop]);
         let units = pods.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
@@ -154,7 +159,11 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
             .with("busy at 95 of 100 moments", format!("{:.1} %", f64::from(busy) / 1e6))
             .with("most memory", format!("{:.1} GiB", memory as f64 / f64::from(1u32 << 30)))
             .with("smallest slice that fits", name)
-            .with("measured", period(view));
+            .with("measured", period(view))
+            .mended_in(
+                workload,
+                mend::other_gpus(view, workload, WHOLE, &format!("nvidia.com/mig-{name}")),
+            );
         let units = pods.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (of - slices, of));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
@@ -216,6 +225,9 @@ fn idle_of_class(
             continue;
         }
         let mut finding = Finding::new(check, &workload.owner).with("measured", period(view));
+        if class == Class::Interactive && idle.len() == placed {
+            finding = finding.mended_in(workload, [Change::Stop]);
+        }
         for (pod, hours) in &idle {
             finding = finding
                 .with("no GPU activity", format!("{} for {hours:.1} h", pod.name))

@@ -1,10 +1,12 @@
 //! The checks: each looks at the facts and says what it found.
 
+mod advised;
 mod autoscaling;
 mod capacity;
 mod governance;
 mod idle;
 mod measured;
+mod mend;
 mod request;
 mod scheduling;
 mod sharing;

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Run, View, measured, pods_of};
+use dovetail_ledger::FreeCause;
+use dovetail_ledger::device_time::DeviceState;
+
+use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
+use crate::claim::Claim;
 use crate::facts::{Class, ContainerKind, Workload, is_gpu_resource};
 use crate::finding::Finding;
+use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] = &[
     ("REQ-01", request_is_limit),
@@ -14,7 +19,9 @@ pub(super) const RUNS: &[Run] = &[
     ("REQ-04", measured::half_used),
     ("REQ-05", measured::never_used),
     ("REQ-06", measured::fits_a_slice),
+    ("REQ-07", advised::too_much),
     ("REQ-08", more_than_its_share),
+    ("REQ-09", advised::too_little_cpu),
     ("REQ-10", killed_for_memory),
     ("REQ-11", helper_with_gpus),
     ("REQ-12", small_shared_memory),
@@ -58,6 +65,10 @@ fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut 
                 let finding = Finding::new(check, &workload.owner)
                     .with("container", &container.name)
                     .with("sees GPUs by", by);
+                // What is mounted may be needed for something else.
+                let by_variable = by.starts_with("NVIDIA_VISIBLE_DEVICES");
+                let hide = Change::HideGpus { container: container.name.clone() };
+                let finding = finding.mended_in(workload, by_variable.then_some(hide));
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
@@ -75,7 +86,8 @@ fn more_than_a_node_has(view: &View<'_>, check: &'static Check, found: &mut Vec<
                 let finding = Finding::new(check, &workload.owner)
                     .with("resource", resource)
                     .with("GPUs of one pod", count)
-                    .with("most GPUs of a node", most);
+                    .with("most GPUs of a node", most)
+                    .mended_in(workload, mend::gpus(workload, resource, most));
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
@@ -117,10 +129,28 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                     .with("resource", format!("{resource} in {unit}"))
                     .with("request per GPU", asked / count)
                     .with("share of the node per GPU", offered / gpus);
+                let share = i128::from(offered) * i128::from(*count) / i128::from(gpus);
+                let share = i64::try_from(share).unwrap_or(i64::MAX);
+                let mut finding =
+                    finding.mended_in(workload, mend::no_more_than(workload, resource, share));
+                finding.claims = stranded(view, workload, resource);
                 found.push(finding.affecting(pods_of(workload)));
             }
         }
     }
+}
+
+/// GPUs that stand free beside the pods of a workload because the CPU or memory of their nodes is gone.
+fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Claim> {
+    let cause = match resource {
+        "cpu" => FreeCause::StrandedByCpu,
+        _ => FreeCause::StrandedByMemory,
+    };
+    let nodes: BTreeSet<&str> =
+        workload.pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
+    let nodes = nodes.into_iter().filter_map(|name| view.nodes.get(name));
+    let states = [DeviceState::Free(Some(cause))];
+    nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
 }
 
 fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -130,6 +160,7 @@ fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
         };
         let mut finding = Finding::new(check, &workload.owner)
             .with("kills in seven days", kills)
+            .mended_in(workload, mend::more_memory(workload))
             .affecting(pods_of(workload));
         let containers = workload.template.containers.iter();
         for container in containers.filter(|container| !container.limits.contains_key("memory")) {
@@ -155,6 +186,14 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                         .with("container", &helper.name)
                         .with("GPUs of it", count)
                         .with("GPUs of a pod without it", left);
+                    // An init container that needs no more than the work costs nothing.
+                    let count = if helper.kind == ContainerKind::Init { left } else { 0 };
+                    let change = Change::Gpus {
+                        container: helper.name.clone(),
+                        resource: resource.to_owned(),
+                        count,
+                    };
+                    let finding = finding.mended_in(workload, [change]);
                     found.push(finding.affecting(pods_of(workload)));
                 }
             }
@@ -172,6 +211,7 @@ fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         if bytes <= DEFAULT_SHARED_MEMORY_BYTES {
             let finding = Finding::new(check, &workload.owner)
                 .with("bytes at /dev/shm", bytes)
+                .mended_in(workload, mend::shared_memory(workload))
                 .affecting(pods_of(workload));
             found.push(finding);
         }

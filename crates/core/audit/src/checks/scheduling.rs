@@ -6,10 +6,12 @@ use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::DeviceState;
 use dovetail_model::{Condition, Taint, TaintEffect};
 
-use super::{Run, View, claims_on, node_ref, pod_ref, pods_of};
+use super::{Run, View, claims_on, mend, node_ref, pod_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Class, Node, ObjectRef, Scoring, Workload};
+use crate::claim::Claim;
+use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
 use crate::finding::Finding;
+use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] = &[
     ("SCH-01", node_without_taint),
@@ -23,10 +25,14 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-09", training_without_gang),
     ("SCH-10", one_pod_per_node),
     ("SCH-11", inference_without_priority),
+    ("SCH-12", across_numa_nodes),
 ];
 
+/// A class for servers, above every class that nobody made for something more urgent: users may go up to 10^9.
+const PRIORITISE: Change = Change::Prioritise { class: "gpu-inference", value: 1_000_000 };
+
 /// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the node's state.
-fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
+pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
     let ours = |taint: &&Taint| {
         let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
             || taint.key.starts_with("node.cloudprovider.kubernetes.io/");
@@ -35,7 +41,7 @@ fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
     node.node.taints.iter().filter(ours)
 }
 
-fn tolerates(workload: &Workload, taint: &Taint) -> bool {
+pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
     workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
 }
 
@@ -48,7 +54,13 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
     // In a cluster of GPU nodes alone everything has to run on them.
     let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
     for node in view.gpu_nodes().filter(|node| has_others && keeping_away(node).next().is_none()) {
-        found.push(Finding::new(check, &node.pool).affecting([node_ref(node)]));
+        let mut finding = Finding::new(check, &node.pool).affecting([node_ref(node)]);
+        // The name of the resource, so that Kubernetes can add the toleration itself.
+        if let Some(key) = node.gpus.keys().next().cloned() {
+            let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
+            finding = finding.mended_by(Change::TaintNodes { taint });
+        }
+        found.push(finding);
     }
 }
 
@@ -60,6 +72,7 @@ fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &
         if !placed.is_empty() {
             let finding = Finding::new(check, &workload.owner)
                 .with("pods on GPU nodes", placed.len())
+                .mended_in(workload, mend::stay_off(view))
                 .affecting(placed.into_iter().map(|(pod, _)| pod));
             found.push(finding);
         }
@@ -73,6 +86,7 @@ fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Ve
         for taint in taints.iter().filter(|taint| tolerates(workload, taint)) {
             let finding = Finding::new(check, &workload.owner)
                 .with("tolerated taint", written(taint))
+                .mended_in(workload, [Change::Respect { taint: (*taint).clone() }])
                 .affecting(pods_of(workload));
             found.push(finding);
         }
@@ -92,12 +106,28 @@ fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             let Some(first) = obstacles.and_then(|obstacles| obstacles.into_iter().next()) else {
                 continue;
             };
-            let finding = Finding::new(check, &workload.owner)
+            let mut finding = Finding::new(check, &workload.owner)
                 .with("resource", resource)
-                .with("taint not tolerated", first);
+                .with("taint not tolerated", first)
+                .mended_in(workload, mend::tolerate(view, workload, resource));
+            if workload.pods.iter().any(|pod| pod.node.is_none()) {
+                finding.claims = kept_from(view, workload, resource);
+            }
             found.push(finding.affecting(pods_of(workload)));
         }
     }
+}
+
+/// GPUs that stand free because of a taint, on nodes whose labels the workload accepts.
+fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Claim> {
+    let conditions = &workload.template.node_conditions;
+    let is_meant = |node: &&Node| {
+        node.gpus.get(resource).is_some_and(|gpus| gpus.allocatable > 0)
+            && conditions.iter().all(|condition| condition.accepts(&node.node))
+    };
+    let states = [DeviceState::Free(Some(FreeCause::Taint))];
+    let nodes = view.facts.nodes.iter().filter(is_meant);
+    nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
 }
 
 fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -115,6 +145,7 @@ fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
                 let models: Vec<&str> = models.into_iter().collect();
                 let finding = Finding::new(check, &workload.owner)
                     .with("models it may use", models.join(", "))
+                    .mended_in(workload, mend::keep_model(view, workload, resource))
                     .affecting(pods_of(workload));
                 found.push(finding);
             }
@@ -129,7 +160,9 @@ fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec
         let mut taints = keeping_away(node).peekable();
         let Some(first) = taints.peek().copied() else { continue };
         if !taints.any(is_named) {
+            let key = resources.first().map(|name| (*name).clone()).unwrap_or_default();
             let finding = Finding::new(check, &node.pool)
+                .mended_by(Change::RenameTaint { taint: first.clone(), key })
                 .with("taint", written(first))
                 .with(
                     "resource",
@@ -158,9 +191,18 @@ fn training_without_gang(view: &View<'_>, check: &'static Check, found: &mut Vec
         let finding = Finding::new(check, &workload.owner)
             .with("pods wanted", workload.replicas)
             .with("pods placed", placed)
+            .mended_in(workload, [gang_of(workload)])
             .affecting(pods_of(workload));
         found.push(finding);
     }
+}
+
+/// All pods of a workload as a gang, which has its name: a label's value has at most 63 letters.
+fn gang_of(workload: &Workload) -> Change {
+    let mut name = workload.owner.name.clone();
+    name.truncate(name.char_indices().nth(63).map_or(name.len(), |(end, _)| end));
+    let name = name.trim_end_matches(['-', '.', '_']).to_owned();
+    Change::Gang { name, members: workload.replicas }
 }
 
 fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -174,6 +216,7 @@ fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                     .with("rule", rule)
                     .with("GPUs of one pod", count)
                     .with("most GPUs of a node", most)
+                    .mended_in(workload, [Change::ShareNodes])
                     .affecting(pods_of(workload));
                 found.push(finding);
             }
@@ -194,8 +237,27 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
             let finding = Finding::new(check, &workload.owner)
                 .with("priority class", class_of(workload).unwrap_or("none"))
                 .with("shared with", format!("{}/{}", other.owner.namespace, other.owner.name))
+                .mended_in(workload, class_of(workload).is_none().then_some(PRIORITISE))
                 .affecting(pods_of(workload));
             found.push(finding);
+        }
+    }
+}
+
+/// A pod with several GPUs, and not all of its node, gets any of them.
+fn across_numa_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for (resource, count) in workload.gpus_per_pod().into_iter().filter(|(_, count)| *count > 1)
+        {
+            for (pod, node) in view.pods_on_gpu_nodes(workload) {
+                let all = node.gpus.get(resource).map_or(0, |gpus| gpus.built_in);
+                if node.numa_policy == Some(NumaPolicy::None) && count < all {
+                    let finding = Finding::new(check, &node.pool)
+                        .with("policy none on", &node.node.name)
+                        .affecting([pod]);
+                    found.push(finding);
+                }
+            }
         }
     }
 }

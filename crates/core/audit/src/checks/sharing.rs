@@ -1,6 +1,6 @@
 //! SHR: several pods on one GPU.
 
-use super::{Run, View, measured, node_ref, pods_of};
+use super::{Run, View, measured, mend, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
@@ -75,6 +75,7 @@ fn training_on_parts(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
                 let finding = Finding::new(check, &workload.owner)
                     .with("resource", resource)
                     .with("of it in one pod", count)
+                    .mended_in(workload, mend::other_gpus(view, workload, resource, WHOLE))
                     .affecting(pods_of(workload));
                 found.push(finding);
             }

@@ -1,6 +1,9 @@
 //! For every check a world that triggers it and one that nearly does. All worlds are one change away from a
 //! cluster in which nothing is wrong.
 
+mod priced;
+mod seen;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::FreeCause;
@@ -15,6 +18,7 @@ use crate::claim::{DeviceWaste, settle};
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
 use crate::usage::{GpuUse, UsagePeriod};
+use seen::{VISIBILITY, advised, throttled};
 
 const GPU: &str = "nvidia.com/gpu";
 const GIB: i64 = 1 << 30;
@@ -47,6 +51,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         cordoned_since_ms: None,
         without_gpu_pods_since_ms: None,
         uncounted_gpus: 0,
+        numa_policy: None,
         devices: (0..8).collect(),
     }
 }
@@ -131,6 +136,7 @@ fn healthy() -> Facts {
         scoring: Some(Scoring::MostAllocated),
         has_gpu_admission_policy: Some(true),
         team_labels: BTreeSet::from(["team".to_owned(), "cost-center".to_owned()]),
+        advice: None,
         usage: None,
     }
 }
@@ -206,7 +212,7 @@ fn still(facts: &mut Facts, class: Class, pods: usize, length_ms: u64) {
 /// A check, a change that triggers it, and one that nearly does.
 type Case = (&'static str, fn(&mut Facts), fn(&mut Facts));
 
-const REQUEST: [Case; 10] = [
+const REQUEST: [Case; 12] = [
     ("REQ-01", |f| requests(f, SERVE, GPU, 2), |f| requests(f, SERVE, GPU, 1)),
     (
         "REQ-02",
@@ -234,7 +240,19 @@ const REQUEST: [Case; 10] = [
     ),
     // Four fifths of three sevenths of a GPU, and 40 GiB.
     ("REQ-06", |f| small(f, 34_285_714, 40 * GIB), |f| small(f, 34_285_715, 40 * GIB)),
+    (
+        "REQ-07",
+        |f| advised(f, "memory", 12 * GIB, 16 * GIB - 1),
+        // Twice as much as is needed is care.
+        |f| advised(f, "memory", 12 * GIB, 16 * GIB),
+    ),
     ("REQ-08", |f| requests(f, SERVE, "cpu", 12_001), |f| requests(f, SERVE, "cpu", 12_000)),
+    (
+        "REQ-09",
+        |f| throttled(f, 7 * HOUR_MS, 5_999),
+        // Three tenths of the time, or as much CPU as it needs.
+        |f| throttled(f, 7 * HOUR_MS, 6_000),
+    ),
     (
         "REQ-10",
         |f| f.workloads[TRAIN].memory_kills = Some(3),
@@ -266,7 +284,7 @@ fn in_pieces(facts: &mut Facts, gpus: i64) {
     facts.workloads.push(fill);
 }
 
-const SCHEDULING: [Case; 11] = [
+const SCHEDULING: [Case; 12] = [
     (
         "SCH-01",
         |f| f.nodes[0].node.taints.clear(),
@@ -348,6 +366,11 @@ const SCHEDULING: [Case; 11] = [
         "SCH-11",
         |f| f.workloads[SERVE].template.priority_class = None,
         |f| f.workloads[TRAIN].template.priority_class = Some("batch".into()),
+    ),
+    (
+        "SCH-12",
+        |f| f.nodes[0].numa_policy = Some(NumaPolicy::None),
+        |f| f.nodes[0].numa_policy = Some(NumaPolicy::BestEffort),
     ),
 ];
 
@@ -611,16 +634,6 @@ const SPOT: [Case; 3] = [
         },
     ),
 ];
-
-const VISIBILITY: [Case; 1] = [(
-    "VIS-01",
-    |f| f.workloads[EXPORTER].pods.clear(),
-    // Others have no exporter that anybody knows.
-    |f| {
-        f.workloads[EXPORTER].pods.clear();
-        offered_as(f, "aws.amazon.com/neuron");
-    },
-)];
 
 fn cases() -> impl Iterator<Item = Case> {
     let requested = REQUEST.into_iter().chain(SCHEDULING).chain(SHARING).chain(IDLE);

@@ -2,12 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::{Run, View, node_ref};
+use dovetail_ledger::signal::Signal;
+
+use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
 
-pub(super) const RUNS: &[Run] = &[("VIS-01", nobody_measures)];
+pub(super) const RUNS: &[Run] = &[
+    ("VIS-01", nobody_measures),
+    ("VIS-02", contradicted),
+    ("VIS-03", coarse),
+    ("VIS-04", nobody_advises),
+];
+
+/// Signals that contradict each other for longer are no accident of two samples.
+const CONTRADICTED_MS: u64 = 600_000;
 
 /// Resources of devices whose exporters are known.
 const MEASURABLE: [&str; 3] = ["nvidia.com/", "amd.com/", "gpu.intel.com/"];
@@ -23,6 +33,47 @@ fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
         if !measured.contains(&*node.node.name) {
             let finding = Finding::new(check, &node.pool).with("no exporter on", &node.node.name);
             found.push(finding.affecting([node_ref(node)]));
+        }
+    }
+}
+
+/// Counters that stay at zero while kernels run or power is drawn.
+fn contradicted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for (pod, node) in view.placed(workload) {
+            let dead = pod.uses.iter().filter(|used| used.contradicted_ms > CONTRADICTED_MS);
+            for used in dead {
+                let minutes = used.contradicted_ms / 60_000;
+                let which = format!("GPU {} of {} for {minutes} min", used.gpu, node.node.name);
+                let finding = Finding::new(check, &node.pool).with("signals contradict", which);
+                found.push(finding.affecting([node_ref(node)]));
+            }
+        }
+    }
+}
+
+/// Signals that say that a GPU is busy as soon as anything runs on it.
+fn coarse(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for (pod, node) in view.placed(workload) {
+            let best = pod.uses.iter().filter_map(|used| used.signal).min();
+            if let Some(signal @ (Signal::GrEngineActive | Signal::GpuUtil)) = best {
+                let finding = Finding::new(check, &node.pool).with("best signal", signal.name());
+                found.push(finding.affecting([node_ref(node)]));
+            }
+        }
+    }
+}
+
+fn nobody_advises(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let Some(advice) = &view.facts.advice else { return };
+    for workload in view.gpu_workloads() {
+        // Kinds of which a recommender knows how to find the pods.
+        let is_known =
+            ["Deployment", "StatefulSet", "CronJob"].contains(&workload.owner.kind.as_str());
+        if is_known && !advice.contains_key(&workload.owner) {
+            let finding = Finding::new(check, &workload.owner).with("VerticalPodAutoscalers", 0);
+            found.push(finding.affecting(pods_of(workload)));
         }
     }
 }

@@ -45,6 +45,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
             without_gpu_pods_since_ms: None,
             uncounted_gpus: 0,
+            numa_policy: None,
             devices: Vec::new(),
         });
         let slice = Slice { part: 1, of: 1 };

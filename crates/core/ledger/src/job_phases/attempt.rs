@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{JobRecord, RunEnd};
+use super::record::{JobRecord, Run, RunEnd};
 use crate::device_time::Span;
 
 /// A time in which every rank ran.
@@ -10,6 +10,8 @@ use crate::device_time::Span;
 pub(super) struct Attempt {
     pub(super) span: Span,
     pub(super) end: RunEnd,
+    /// It had begun before anything is known of it: its start was not seen.
+    pub(super) is_underway: bool,
 }
 
 /// All attempts, ascending.
@@ -35,12 +37,21 @@ pub(super) fn attempts(record: &JobRecord) -> Vec<Attempt> {
             Some(from_ms) if !is_complete => {
                 since_ms = None;
                 let span = Span { from_ms, to_ms: at_ms };
-                attempts.push(Attempt { span, end: end_at(record, at_ms) });
+                let is_underway = is_underway(record, from_ms);
+                attempts.push(Attempt { span, end: end_at(record, at_ms), is_underway });
             }
             _ => {}
         }
     }
     attempts
+}
+
+/// Whether whatever runs at a moment ran before it is known.
+fn is_underway(record: &JobRecord, at_ms: u64) -> bool {
+    record.members.iter().all(|member| {
+        let runs = |run: &Run| (run.span.from_ms..run.span.to_ms).contains(&at_ms);
+        member.runs.iter().position(runs).is_none_or(|run| run == 0 && member.ran_before)
+    })
 }
 
 /// How what ended at a moment ended; what was lost counts before what was completed.

@@ -25,6 +25,8 @@
 //! | `scene` | all members at one sample |
 //! | `split`, `calm`, `repeated` | phases |
 //! | `stretch` | pieces joined, with evidence and confidence |
+//! | `ranks` | which devices of a job took over from each other |
+//! | `rows` | phases as rows of a bill |
 
 mod attempt;
 mod calm;
@@ -33,9 +35,11 @@ mod mixture;
 mod outcome;
 mod phase;
 mod piece;
+mod ranks;
 mod reading;
 mod record;
 mod repeated;
+mod rows;
 mod scene;
 mod split;
 mod stretch;
@@ -45,7 +49,9 @@ mod tests;
 pub use calm::PhaseRule;
 pub use outcome::{Confidence, Evidence, JobPhases, METHOD, MemberPhases, Part, Stretch};
 pub use phase::{PHASES, Phase};
+pub use ranks::{Ranks, ranks};
 pub use record::{JobRecord, Member, RecordError, Run, RunEnd, Sample};
+pub use rows::{BilledMember, PhaseRow, phase_rows};
 
 use scene::Scene;
 use split::Splitter;

@@ -77,4 +77,53 @@ impl Phase {
             Self::Unknown => "unknown",
         }
     }
+
+    /// What would make it less; `None` for what is no waste.
+    pub fn remedy(self) -> Option<&'static str> {
+        Some(match self {
+            Self::GangWait => {
+                "start the pods of the job together, as one gang, so that none holds a GPU while others wait"
+            }
+            Self::ImageAndStart => {
+                "pull the image before, make it smaller, keep weights on a volume of the node; set up outside of \
+                 the time in which GPUs are held"
+            }
+            Self::DataLoading => {
+                "give the loader more CPUs or workers, read ahead, keep the data nearer or in a form that decodes \
+                 faster"
+            }
+            Self::Synchronisation => {
+                "look at the member that the others wait for (a slow GPU, host or disk), balance the batches, or \
+                 use fewer members"
+            }
+            Self::ShortGap => {
+                "overlap evaluations, logs and saves with work, or share the GPU meanwhile"
+            }
+            Self::LongPause => {
+                "end or suspend it when it rests, or share the GPU; a notebook with a culler"
+            }
+            Self::CheckpointSave => {
+                "save asynchronously, in shards, to faster storage, or less often"
+            }
+            Self::CheckpointRestore => "keep a copy near the GPUs, and restore in shards",
+            Self::Repeated => {
+                "save more often before the usual end of an attempt, and save when told to go (SIGTERM)"
+            }
+            Self::Hang => {
+                "set a timeout on collectives, and a watchdog that restarts the job from its checkpoint"
+            }
+            Self::Tail => {
+                "end the pods with the work: no helper that runs on, no copy of results on GPUs"
+            }
+            Self::BusyNotSeparable => {
+                "have the exporter collect DCGM_FI_PROF_PIPE_TENSOR_ACTIVE and DCGM_FI_PROF_DRAM_ACTIVE, which \
+                 tell work from waiting"
+            }
+            Self::Unknown => {
+                "have every node's exporter scraped, and CPU, disk and network of its pods (cAdvisor), which tell \
+                 what a GPU waits for"
+            }
+            Self::Compute => return None,
+        })
+    }
 }

@@ -33,6 +33,8 @@ pub struct Member {
     pub held: Span,
     /// When its container ran, ascending, within `held`.
     pub runs: Vec<Run>,
+    /// Its container ran already before it is known: its first run is the rest of one, without a start.
+    pub ran_before: bool,
     /// Samples from [`JobRecord::from_ms`] on.
     pub samples: Vec<Sample>,
 }

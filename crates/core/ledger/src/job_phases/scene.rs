@@ -15,6 +15,8 @@ pub(super) struct Scene {
     pub(super) levels: Levels,
     /// By attempt: the first sample with work, of any member.
     pub(super) first_work: Vec<Option<usize>>,
+    /// By attempt: its start was not seen.
+    pub(super) underway: Vec<bool>,
 }
 
 /// One member.
@@ -84,13 +86,15 @@ impl Scene {
             }
             members.push(MemberScene::of(readings, mixtures));
         }
-        let mut scene = Self { members, steps, levels, first_work: Vec::new() };
+        let mut scene =
+            Self { members, steps, levels, first_work: Vec::new(), underway: Vec::new() };
         let range = |attempt: &Attempt| {
             let first = place(attempt.span.from_ms, record);
             first.min(count)..(place(attempt.span.to_ms, record) + 1).min(count)
         };
         let writes = scene.writes();
         for attempt in attempts {
+            scene.underway.push(attempt.is_underway);
             scene.first_work.push(first_run(&scene.steps, range(attempt)));
             for member in &mut scene.members {
                 let last = member.last_work_in(range(attempt));

@@ -61,7 +61,8 @@ impl Splitter<'_> {
         let base = self.base(piece, mixture);
         piece.waiting_ms = base.spin_ms + base.idle_ms;
         let first = attempt.and_then(|attempt| self.scene.first_work[attempt]);
-        let is_opening = attempt.is_some() && first.is_none_or(|first| piece.step <= first);
+        let starts = attempt.is_some_and(|attempt| !self.scene.underway[attempt]);
+        let is_opening = starts && first.is_none_or(|first| piece.step <= first);
         let last = attempt.and_then(|attempt| self.member.closes[attempt]);
         if is_opening {
             self.opening(piece, mixture, &base, attempt.unwrap_or(0));

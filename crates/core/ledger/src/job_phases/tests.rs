@@ -76,6 +76,7 @@ fn job(members: &[&[(u64, Sample)]], end: RunEnd) -> JobRecord {
             held: span,
             runs: vec![Run { span, end }],
             samples,
+            ran_before: false,
         }
     };
     JobRecord {
@@ -104,6 +105,25 @@ fn a_rank_that_spins_while_another_loads_synchronises_and_the_other_loads() {
     let wait = vec![(Phase::Synchronisation, 4), (Phase::Compute, 40)];
     let load = vec![(Phase::DataLoading, 4), (Phase::Compute, 40)];
     assert_eq!(found, [wait.clone(), load, wait]);
+}
+
+/// Idle before the first work is the start of a job whose start was seen, and a pause of one that ran before.
+#[test]
+fn what_ran_before_it_was_seen_does_not_start() {
+    let mut job = job(&[&[(30, idles()), (60, works())]], RunEnd::Open);
+    let unseen = vec![vec![(Phase::LongPause, 30), (Phase::Compute, 60)]];
+    let seen = Member { ran_before: true, ..job.members[0].clone() };
+    let starts = |record: &JobRecord| {
+        let starts = [Phase::ImageAndStart, Phase::LongPause];
+        minutes(record)[0].iter().any(|(phase, _)| starts[..1].contains(phase))
+    };
+    // Half an hour of nothing at all is a pause either way; loading is what tells.
+    job.members[0].samples[..60].fill(loads());
+    assert!(starts(&job));
+    job.members[0] = seen;
+    assert_eq!(minutes(&job), unseen);
+    job.members[0].samples[..60].fill(loads());
+    assert!(!starts(&job));
 }
 
 #[test]
@@ -225,7 +245,7 @@ prop_compose! {
         };
         let runs = runs.into_iter().map(run).collect();
         let samples = samples.into_iter().flat_map(|(sample, times)| vec![sample; times]);
-        Member { name: "m".into(), rank, gpu_milli: 500, held, runs, samples: samples.collect() }
+        Member { name: "m".into(), rank, gpu_milli: 500, held, runs, samples: samples.collect(), ran_before: false }
     }
 }
 

@@ -73,6 +73,14 @@ impl Engine {
                     self.state.remove_holding(id);
                 }
             }
+            Event::BudgetChanged(budget) => {
+                self.budgets.insert(budget.name, budget.disruptions_allowed);
+                self.state.helped |= Help::ALL;
+            }
+            Event::BudgetRemoved { name } => {
+                self.budgets.remove(&name);
+                self.state.helped |= Help::ALL;
+            }
             Event::Tick => {}
         }
         Ok(())
@@ -83,7 +91,7 @@ impl Engine {
         // order-free: sums.
         let holds = self.jobs.values().map(|record| (&*record.job.queue, &record.counted));
         self.quota.recount(holds);
-        self.state.helped = Help::ALL;
+        self.state.helped |= Help::ALL;
     }
 
     fn change_node(&mut self, mut node: Node) {
@@ -175,7 +183,7 @@ impl Engine {
             // Scores changed: a search that does not try everything may choose otherwise and succeed.
             self.state.helped |= Help::HELD;
         }
-        let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
+        let key = self.class_key(&job, &gang);
         let (place, class) = self.pending.push(&job, key);
         let id = job.id;
         let record = JobRecord {
@@ -191,17 +199,31 @@ impl Engine {
         Ok(())
     }
 
-    /// A job that joined a class that sleeps will not be tried now: it is told why it waits.
-    pub(super) fn say_if_asleep(&mut self, job: JobId, class: usize, plan: &mut Plan) {
+    /// The class of a waiting job.
+    pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
+        ClassKey {
+            queue: job.queue.clone(),
+            gang: Arc::clone(gang),
+            preempts: !job.preemption.never_preempts,
+            claim: self.claims.get(job.id).map(|claim| claim.reservation),
+        }
+    }
+
+    /// A job that joined a class that sleeps will not be tried now: it is told why it waits. One that goes before
+    /// all others there may stop more than they may, and is tried.
+    pub(crate) fn say_if_asleep(&mut self, job: JobId, class: usize, plan: &mut Plan) {
         if let Some(sleep) = self.pending.asleep(class) {
             let first = self.pending.first_of(class) == Some(job);
+            if first && self.might_preempt(&self.jobs[&job]) {
+                return self.pending.wake(class);
+            }
             let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
             self.say(job, reason, plan);
         }
     }
 
     /// A job leaves a class; if it sleeps, whoever is first now waits for what the class waits for.
-    pub(super) fn leave(&mut self, place: OrderKey, class: usize, plan: &mut Plan) {
+    pub(crate) fn leave(&mut self, place: OrderKey, class: usize, plan: &mut Plan) {
         self.pending.remove(place, class);
         if let (Some(next), Some(sleep)) =
             (self.pending.first_of(class), self.pending.asleep(class))
@@ -212,6 +234,8 @@ impl Engine {
 
     pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.remove(&job).ok_or(EngineError::UnknownJob { job })?;
+        self.running.remove(&(record.job.priority, job));
+        self.give_back(job, plan);
         if let Some((place, class)) = record.place {
             self.leave(place, class, plan);
         }

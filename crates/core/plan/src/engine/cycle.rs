@@ -1,5 +1,6 @@
 //! The decision cycle: every class that is awake is tried, best place first, until nothing more starts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{Action, Bounds, JobId, NodeId, PendingReason, Phase, Plan};
@@ -9,8 +10,20 @@ use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
 use crate::gang::{Gang, PlacedPod, Placer};
+use crate::queue::quota::Beside;
 use crate::queue::{OrderKey, Sleep};
+use crate::repair::Repair;
 use crate::view::View;
+
+/// Why a job that was tried has not started.
+enum Tried {
+    /// For this reason, until something of that becomes better.
+    Waits(PendingReason, Help),
+    /// Others are being stopped for it.
+    Claimed,
+    /// Something else stands differently: it is to be tried again.
+    Anew,
+}
 
 impl Engine {
     /// Builds the indices that the next decisions rest on, off the decision path; changes no decision.
@@ -25,6 +38,14 @@ impl Engine {
 
     /// Starts whatever can start now; the decisions go to the plan.
     pub fn cycle(&mut self, plan: &mut Plan) {
+        self.settle_claims(plan);
+        self.search_operations_left = self.config.preemption.max_operations;
+        self.is_search_postponed = false;
+        self.search_first = match self.state.helped.meets(Help::SEARCH) {
+            true => self.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
+            false => BTreeSet::new(),
+        };
+        self.survey.clear();
         self.wake();
         let mut after: Option<OrderKey> = None;
         while let Some((job, class)) = self.next_job(after) {
@@ -34,12 +55,20 @@ impl Engine {
                     self.wake();
                     after = None;
                 }
-                Err((reason, wants)) => {
+                Err(Tried::Anew) => {
+                    self.wake();
+                    after = None;
+                }
+                Err(Tried::Claimed) => after = Some(place),
+                Err(Tried::Waits(reason, wants)) => {
                     self.pending.sleep(class, Sleep { wants, reason });
                     self.say(job, reason, plan);
                     after = Some(place);
                 }
             }
+        }
+        if self.is_search_postponed {
+            self.state.helped |= Help::SEARCH;
         }
     }
 
@@ -69,14 +98,27 @@ impl Engine {
     /// freed on `nodes` became better, unless nodes themselves changed.
     fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
         let (key, wants) = self.pending.asks(class);
-        if wants == Help::QUOTA {
-            let asked = key.gang.smallest(&self.state);
-            return self.quota.blocked_by(&key.queue, &asked).is_none();
+        if key.claim.is_some() {
+            return true;
         }
-        if helped.meets(Help::NODES) {
+        let first = self.pending.first_of(class).and_then(|job| self.jobs.get(&job));
+        let might_preempt = first.is_some_and(|record| self.might_preempt(record));
+        if wants == Help::QUOTA && !might_preempt {
+            let asked = key.gang.smallest(&self.state);
+            return self.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
+        }
+        if helped.meets(Help::NODES) || wants.meets(Help::SEARCH) {
             return true;
         }
         let gang = Arc::clone(&key.gang);
+        if let Some(record) = first.filter(|_| might_preempt) {
+            let is_plain = |shape| self.state.shapes.get(shape).demand.is_plain();
+            let only =
+                gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
+            return only.is_none_or(|set| {
+                nodes.iter().any(|node| self.might_clear(record, set.shape, *node))
+            });
+        }
         if let Some(set) = gang.only_pod() {
             let demand = &self.state.shapes.get(set.shape).demand;
             if !demand.is_plain() {
@@ -93,23 +135,14 @@ impl Engine {
     }
 
     /// Starts a job, or says why not and what would help.
-    fn try_start(&mut self, job: JobId, plan: &mut Plan) -> Result<(), (PendingReason, Help)> {
-        let record = &self.jobs[&job];
-        let gang = Arc::clone(&record.gang);
-        let mut growth_limit = Bounds::default();
-        if self.quota.bounds(&record.job.queue) {
-            let asked = gang.smallest(&self.state);
-            if self.quota.blocked_by(&record.job.queue, &asked).is_some() {
-                return Err((PendingReason::WaitingForQuota, Help::QUOTA));
-            }
-            growth_limit = self.quota.headroom(&record.job.queue);
-            for (axis, left) in growth_limit.clone().iter() {
-                growth_limit.set(&axis, left.saturating_sub(asked.get(&axis)));
-            }
-        }
+    fn try_start(&mut self, job: JobId, plan: &mut Plan) -> Result<(), Tried> {
+        let gang = Arc::clone(&self.jobs[&job].gang);
+        let Some(growth_limit) = self.growth_limit(job, &gang) else {
+            return Err(self.make_room(job, &gang, PendingReason::WaitingForQuota, plan));
+        };
         let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
-        let Some(placed) = self.place(job, &gang, growth_limit) else {
-            return Err((PendingReason::Unschedulable, self.wanted_by(&gang)));
+        let Some(placed) = self.place_with_claim(job, &gang, growth_limit) else {
+            return Err(self.make_room(job, &gang, PendingReason::Unschedulable, plan));
         };
         if let Some(alternatives) = before {
             let record = DecisionRecord::of(self, job, &placed, alternatives);
@@ -119,7 +152,47 @@ impl Engine {
         Ok(())
     }
 
-    fn place(&mut self, job: JobId, gang: &Gang, growth_limit: Bounds) -> Option<Vec<PlacedPod>> {
+    /// What follows for a job that does not fit, or (that is the reason then) may not start.
+    fn make_room(
+        &mut self,
+        job: JobId,
+        gang: &Gang,
+        reason: PendingReason,
+        plan: &mut Plan,
+    ) -> Tried {
+        match self.claims.get(job) {
+            Some(claim) if claim.awaited.is_empty() => {
+                self.give_back(job, plan);
+                return Tried::Anew;
+            }
+            Some(_) => return Tried::Waits(PendingReason::WaitingForReservation, Help::FREED),
+            None => {}
+        }
+        match self.repair(job, plan) {
+            Repair::Claimed => Tried::Claimed,
+            Repair::Freed => Tried::Anew,
+            Repair::Postponed => {
+                let mut wants = Help::ALL;
+                wants |= Help::SEARCH;
+                Tried::Waits(reason, wants)
+            }
+            Repair::Nothing if reason == PendingReason::WaitingForQuota => {
+                let mut wants = Help::QUOTA;
+                if self.might_preempt(&self.jobs[&job]) {
+                    wants |= self.wanted_by(gang);
+                }
+                Tried::Waits(reason, wants)
+            }
+            Repair::Nothing => Tried::Waits(reason, self.wanted_by(gang)),
+        }
+    }
+
+    pub(crate) fn place(
+        &mut self,
+        job: JobId,
+        gang: &Gang,
+        growth_limit: Bounds,
+    ) -> Option<Vec<PlacedPod>> {
         let finder = self.finder.finder();
         let mut placer = Placer::new(&mut self.state, &mut *self.policy, finder, job);
         placer.growth_limit = growth_limit;
@@ -136,6 +209,10 @@ impl Engine {
         let helped = self.state.helped;
         let draws = (self.finder.finder().draws(), self.policy.draws());
         let mark = self.state.open_view(view);
+        if *view == View::AfterReleasing {
+            // What those leave for whom room is kept is not for others.
+            self.fill_all();
+        }
         let placed = self.place(JobId(u64::MAX), gang, Bounds::default());
         self.state.rollback(mark);
         self.state.helped = helped;
@@ -153,6 +230,7 @@ impl Engine {
         record.reason = None;
         let end_ms = record.job.estimate.map(|estimate| now_ms + estimate.p50_ms);
         for pod in placed {
+            self.survey.forget(pod.node);
             let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;
             record.counted.add_times(&self.state.shapes.get(shape).charge, 1);
             record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
@@ -164,6 +242,7 @@ impl Engine {
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
         }
         self.quota.add(&record.job.queue, &record.counted, 1);
+        self.note_running(job);
     }
 
     /// What could help a gang that does not fit: for one pod the causes of refusal, else anything that
@@ -187,7 +266,7 @@ impl Engine {
         if hopeless { Help::FREED } else { Help::ALL }
     }
 
-    pub(super) fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {
+    pub(crate) fn say(&mut self, job: JobId, reason: PendingReason, plan: &mut Plan) {
         let record = self.jobs.get_mut(&job).expect("a pending job is known");
         if record.reason != Some(reason) {
             record.reason = Some(reason);

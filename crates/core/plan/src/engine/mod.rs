@@ -12,7 +12,7 @@ pub use ask::WouldGo;
 use queues::Capacity;
 pub use queues::WaitingBelow;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{
@@ -31,6 +31,7 @@ use crate::policy::Policy;
 use crate::policy::named::{self, PolicySpec, UnknownPolicy};
 use crate::queue::quota::Quota;
 use crate::queue::{Order, OrderKey, Pending};
+use crate::repair::{Claims, PreemptionConfig, SearchEffort, Survey};
 use crate::state::State;
 
 /// What an engine is told once.
@@ -46,6 +47,9 @@ pub struct EngineConfig {
     pub record_decisions: bool,
     /// Memory bound of the score trees, in bytes.
     pub max_index_bytes: usize,
+    /// Whether jobs stop others of lower priority.
+    #[serde(default)]
+    pub preemption: PreemptionConfig,
 }
 
 impl Default for EngineConfig {
@@ -56,6 +60,7 @@ impl Default for EngineConfig {
             naive: false,
             record_decisions: false,
             max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
+            preemption: PreemptionConfig::default(),
         }
     }
 }
@@ -71,11 +76,24 @@ pub struct Engine {
     pub(crate) jobs: FxHashMap<JobId, JobRecord>,
     pub(crate) now_ms: u64,
     pub(crate) decisions: Vec<crate::explain::DecisionRecord>,
-    config: EngineConfig,
+    pub(crate) config: EngineConfig,
     drains: BTreeMap<NodeName, apply::Drain>,
-    foreign: BTreeMap<String, HoldingId>,
+    pub(crate) foreign: BTreeMap<String, HoldingId>,
     /// Held by others on nodes that are not there yet.
     unplaced_foreign: BTreeMap<String, Holding>,
+    /// Jobs that run and may be stopped, by priority.
+    pub(crate) running: BTreeSet<(i32, JobId)>,
+    pub(crate) claims: Claims,
+    /// How many of the pods that a selector counts may be stopped.
+    pub(crate) budgets: BTreeMap<String, i64>,
+    pub(crate) survey: Survey,
+    /// What the searches of this cycle may still take.
+    pub(crate) search_operations_left: u64,
+    /// Whether that was not enough for all.
+    pub(crate) is_search_postponed: bool,
+    /// Classes that the last cycle did not search for; before them, this one searches for nobody.
+    pub(crate) search_first: BTreeSet<usize>,
+    pub(crate) effort: SearchEffort,
 }
 
 /// Either way to answer about single pods.
@@ -206,6 +224,14 @@ impl Engine {
             drains: BTreeMap::new(),
             foreign: BTreeMap::new(),
             unplaced_foreign: BTreeMap::new(),
+            running: BTreeSet::new(),
+            claims: Claims::default(),
+            budgets: BTreeMap::new(),
+            survey: Survey::default(),
+            search_operations_left: 0,
+            is_search_postponed: false,
+            search_first: BTreeSet::new(),
+            effort: SearchEffort::default(),
         };
         engine.adopt(snapshot)?;
         Ok(engine)

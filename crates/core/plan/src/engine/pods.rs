@@ -2,29 +2,44 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Charge, Holding, HoldingId, Job, Owner, Phase, Plan, PodId};
+use dovetail_model::{Charge, Holding, HoldingId, Job, JobId, Owner, Phase, Plan, PodId};
 
 use super::{Engine, EngineError, JobRecord};
+use crate::cause::Help;
 use crate::gang::Gang;
-use crate::queue::ClassKey;
 
 impl Engine {
     /// A job that waits is described anew; it keeps nothing but its identity.
     pub(super) fn change_job(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
         let id = job.id;
         let record = self.jobs.get(&id).ok_or(EngineError::UnknownJob { job: id })?;
-        let (place, class) = record.place.ok_or(EngineError::NotWaiting { job: id })?;
+        record.place.ok_or(EngineError::NotWaiting { job: id })?;
         if !job.pod_sets.iter().any(|set| set.min > 0) {
             return Err(EngineError::EmptyJob { name: job.name });
         }
         let gang = Arc::new(Gang::of(&mut self.state, &job)?);
+        if !self.asks_the_same(&self.jobs[&id], &job, &gang) {
+            self.give_back(id, plan);
+        }
+        let (place, class) = self.jobs[&id].place.expect("looked up above");
         self.leave(place, class, plan);
-        let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
+        let key = self.class_key(&job, &gang);
         let (place, class) = self.pending.push(&job, key);
         let record = self.jobs.get_mut(&id).expect("looked up above");
         (record.job, record.gang, record.place) = (job, gang, Some((place, class)));
         self.say_if_asleep(id, class, plan);
         Ok(())
+    }
+
+    /// Whether what is kept for a job is what it still needs: as many pods of the same amounts.
+    fn asks_the_same(&self, before: &JobRecord, job: &Job, gang: &Gang) -> bool {
+        let asks = |gang: &Gang| -> Vec<_> {
+            let of = |shape| &self.state.shapes.get(shape).demand;
+            let sets = gang.sets.iter().map(|set| (set.min, of(set.shape)));
+            sets.map(|(min, demand)| (min, demand.amounts.clone(), demand.need)).collect()
+        };
+        let is_alike = before.job.priority == job.priority && before.job.queue == job.queue;
+        is_alike && asks(&before.gang) == asks(gang)
     }
 
     /// Takes over a job that runs.
@@ -68,6 +83,7 @@ impl Engine {
             self.adopt_holding(holding);
         }
         self.quota.add(&queue, &self.jobs[&id].counted, 1);
+        self.note_running(id);
         Ok(())
     }
 
@@ -100,9 +116,11 @@ impl Engine {
         let record = self.jobs.get_mut(&job).expect("one of its pods held something");
         record.job.start_ms = None;
         record.reason = None;
-        let (queue, gang) = (record.job.queue.clone(), Arc::clone(&record.gang));
-        let (place, class) = self.pending.push(&record.job, ClassKey { queue, gang });
-        record.place = Some((place, class));
+        let (waits, gang) = (record.job.clone(), Arc::clone(&record.gang));
+        let key = self.class_key(&waits, &gang);
+        let (place, class) = self.pending.push(&waits, key);
+        self.jobs.get_mut(&job).expect("looked up above").place = Some((place, class));
+        self.note_running(job);
         self.say_if_asleep(job, class, plan);
         Ok(())
     }
@@ -113,14 +131,23 @@ impl Engine {
             return Err(EngineError::NothingHeld { owner: holding.owner.clone() });
         };
         let old = self.held_by(pod)?;
+        let mut holding = holding.clone();
+        // Until when it may take is said once.
+        let told = self.state.holdings.get(old).phase;
+        if holding.phase == (Phase::Releasing { expected_end_ms: None })
+            && matches!(told, Phase::Releasing { .. })
+        {
+            holding.phase = told;
+        }
         if self.state.nodes.find(&holding.node).is_none() {
             return Err(EngineError::UnknownNode { node: holding.node.clone() });
         }
         self.state.remove_holding(old);
-        let new = self.state.add_holding(holding).expect("the node is there");
+        let new = self.state.add_holding(&holding).expect("the node is there");
         let record = self.jobs.get_mut(&pod.job).expect("one of its pods held something");
         let place = record.holdings.iter_mut().find(|id| **id == old);
         *place.expect("held by this job") = new;
+        self.note_others_of(pod.job);
         Ok(())
     }
 
@@ -136,7 +163,22 @@ impl Engine {
         let present = &mut record.job.pod_sets[set].present;
         *present = present.saturating_sub(1);
         self.quota.add(&record.job.queue, charge, -1);
-        Ok(record.holdings.is_empty())
+        let is_last = record.holdings.is_empty();
+        self.note_others_of(pod.job);
+        Ok(is_last)
+    }
+
+    /// A job of which nothing is late with ending any more, or nothing in a budget is left, may be stopped where it
+    /// could not be before: on all nodes that it holds something on.
+    fn note_others_of(&mut self, job: JobId) {
+        if !self.config.preemption.enabled {
+            return;
+        }
+        for id in &self.jobs[&job].holdings {
+            let record = self.state.holdings.get(*id);
+            self.state.helped |= Help::of_release(record);
+            self.state.helped_nodes.push(record.node);
+        }
     }
 
     fn held_by(&self, pod: PodId) -> Result<HoldingId, EngineError> {

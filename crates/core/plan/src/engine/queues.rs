@@ -69,7 +69,8 @@ impl Engine {
     /// The bound of a queue that keeps a waiting job from starting, if one does.
     pub fn quota_block(&self, job: JobId) -> Option<QuotaBlock> {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
-        self.quota.blocked_by(&record.job.queue, &record.gang.smallest(&self.state))
+        let asked = record.gang.smallest(&self.state);
+        self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job))
     }
 
     /// What waits in each queue that somebody described, with everything below it.

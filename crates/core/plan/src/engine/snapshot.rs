@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
-    Charge, Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
+    Budget, Charge, Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot,
+    TopologyRequest,
 };
 
 use super::apply::Drain;
@@ -62,6 +63,14 @@ impl Engine {
         for queue in &snapshot.queues {
             self.quota.set(queue.clone());
         }
+        let waits = |job: &Job| job.start_ms.is_none();
+        for claim in &snapshot.claims {
+            if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
+                self.claims.insert(claim.clone());
+            }
+        }
+        self.budgets =
+            snapshot.budgets.iter().map(|b| (b.name.clone(), b.disruptions_allowed)).collect();
         for job in &snapshot.jobs {
             let mut unplaced = job.clone();
             if job.start_ms.is_some() {
@@ -69,7 +78,7 @@ impl Engine {
             }
             let gang = Arc::new(Gang::of(&mut self.state, &unplaced)?);
             let place = job.start_ms.is_none().then(|| {
-                let key = ClassKey { queue: job.queue.clone(), gang: Arc::clone(&gang) };
+                let key = self.class_key(job, &gang);
                 self.pending.push(job, key)
             });
             let record = JobRecord {
@@ -81,6 +90,7 @@ impl Engine {
                 reason: None,
             };
             self.jobs.insert(job.id, record);
+            self.note_running(job.id);
         }
         let [nodes, devices] = snapshot.random_draws;
         self.finder.finder().set_draws(nodes);
@@ -107,7 +117,12 @@ impl Engine {
                 ..Job::single(JobId(u64::MAX), "sleeping", 0, Arc::default())
             };
             let gang = Arc::new(Gang::of(&mut self.state, &asks)?);
-            let class = self.pending.class(ClassKey { queue: sleeping.queue.clone(), gang });
+            let class = self.pending.class(ClassKey {
+                queue: sleeping.queue.clone(),
+                gang,
+                preempts: sleeping.preempts,
+                claim: sleeping.claim,
+            });
             let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
             self.pending.sleep(class, Sleep { wants, reason });
         }
@@ -135,6 +150,8 @@ impl Engine {
         };
         Sleeping {
             queue: key.queue.clone(),
+            preempts: key.preempts,
+            claim: key.claim,
             pod_sets: key.gang.sets.iter().map(pod_set).collect(),
             topology: topology(key.gang.required, key.gang.preferred),
             wants: sleep.wants.bits(),
@@ -189,6 +206,10 @@ impl Engine {
             let is_there = self.state.nodes.hot(*slot).is_present();
             is_there.then(|| self.state.nodes.cold(*slot).node.name.clone())
         };
+        let budget = |(name, allowed): (&String, &i64)| Budget {
+            name: name.clone(),
+            disruptions_allowed: *allowed,
+        };
         Snapshot {
             now_ms: self.now_ms,
             topology: self.state.topology.clone(),
@@ -198,6 +219,8 @@ impl Engine {
             jobs,
             holdings,
             reasons,
+            claims: self.claims.iter().cloned().collect(),
+            budgets: self.budgets.iter().map(budget).collect(),
             random_draws: [self.finder.draws(), self.policy.draws()],
             sleeping: self
                 .pending

@@ -252,7 +252,7 @@ impl Engine {
         self.pending.heads().map(|(job, class)| {
             let record = &self.jobs[&job];
             let asked = record.gang.smallest(&self.state);
-            let quota = self.quota.blocked_by(&record.job.queue, &asked);
+            let quota = self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job));
             let set = |set: &crate::gang::GangSet| WaitingSet {
                 shape: set.shape,
                 pods: set.min,

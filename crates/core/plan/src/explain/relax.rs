@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::cause::{CAUSES, CauseCounts};
 use crate::engine::Engine;
 use crate::gang::Gang;
-use crate::queue::quota::QuotaBlock;
+use crate::queue::quota::{Beside, QuotaBlock};
 use crate::view::View;
 
 /// A constraint that could be given up.
@@ -95,7 +95,7 @@ impl Engine {
     pub fn why(&mut self, job: JobId) -> Option<Waiting> {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
         let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
-        let quota = self.quota.blocked_by(&owned.queue, &Charge::of_smallest(&owned));
+        let quota = self.quota_block(job);
         let finder = self.finder.finder();
         let obstacles = gang
             .sets
@@ -110,8 +110,13 @@ impl Engine {
     pub fn fits_without(&mut self, job: &Job, given_up: &[Relaxation]) -> bool {
         let relaxed = relax(job, given_up);
         // Who asks for less may be within its quota.
+        let asked = Charge::of_smallest(&relaxed);
+        let kept = match given_up.contains(&Relaxation::Reservation) {
+            true => Beside::default(),
+            false => self.quota_kept(job.id),
+        };
         if !given_up.contains(&Relaxation::Quota)
-            && self.quota.blocked_by(&job.queue, &Charge::of_smallest(&relaxed)).is_some()
+            && self.quota.blocked_by(&job.queue, &asked, &kept).is_some()
         {
             return false;
         }

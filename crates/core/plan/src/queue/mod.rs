@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Job, JobId, PendingReason};
+use dovetail_model::{Job, JobId, PendingReason, ReservationId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,10 @@ pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
 pub(crate) struct ClassKey {
     pub(crate) queue: String,
     pub(crate) gang: Arc<Gang>,
+    /// Whether they may stop others.
+    pub(crate) preempts: bool,
+    /// What is kept for the only one of them.
+    pub(crate) claim: Option<ReservationId>,
 }
 
 #[derive(Debug)]

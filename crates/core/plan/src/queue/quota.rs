@@ -26,6 +26,9 @@ struct Used {
     own: Charge,
 }
 
+/// What queues are to hold beyond what they hold; less than nothing is about to be given back.
+pub(crate) type Beside = BTreeMap<QueueName, Charge>;
+
 /// What keeps a job from starting by the bounds of its queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaBlock {
@@ -35,12 +38,19 @@ pub struct QuotaBlock {
     pub axis: Axis,
     /// What it holds, with everything below it.
     pub used: i64,
+    /// What is kept beyond that for jobs that others are being stopped for.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub kept: i64,
     /// What the job needs at its smallest size.
     pub asked: i64,
     /// The most that it may hold.
     pub most: i64,
     /// What bounds it.
     pub by: BoundBy,
+}
+
+fn is_nothing(amount: &i64) -> bool {
+    *amount == 0
 }
 
 /// What a queue holds, and its share of the cluster.
@@ -74,37 +84,59 @@ impl Quota {
     }
 
     /// The first bound, of the queue itself or of one above, that keeps a job from starting which asks for
-    /// so much.
-    pub(crate) fn blocked_by(&self, queue: &str, asked: &Charge) -> Option<QuotaBlock> {
-        self.way_up(queue).find_map(|queue| self.block(queue, asked))
+    /// so much, with what they are to hold besides.
+    pub(crate) fn blocked_by(
+        &self,
+        queue: &str,
+        asked: &Charge,
+        beside: &Beside,
+    ) -> Option<QuotaBlock> {
+        self.blocks(queue, asked, beside).next()
     }
 
-    fn block(&self, queue: &Queue, asked: &Charge) -> Option<QuotaBlock> {
+    /// Every bound that keeps a job from starting which asks for so much.
+    pub(crate) fn blocks<'b>(
+        &'b self,
+        queue: &str,
+        asked: &'b Charge,
+        beside: &'b Beside,
+    ) -> impl Iterator<Item = QuotaBlock> + use<'b> {
+        let way_up = self.way_up(queue);
+        way_up.flat_map(move |queue| self.blocks_of(queue, asked, beside))
+    }
+
+    fn blocks_of<'b>(
+        &'b self,
+        queue: &'b Queue,
+        asked: &'b Charge,
+        beside: &'b Beside,
+    ) -> impl Iterator<Item = QuotaBlock> + use<'b> {
         let used = self.used.get(&queue.name).map(|used| &used.all);
-        asked.iter().filter(|(_, amount)| *amount > 0).find_map(|(axis, asked)| {
+        let kept = beside.get(&queue.name);
+        let asked = asked.iter().filter(|(_, amount)| *amount > 0);
+        asked.filter_map(move |(axis, asked)| {
             let (most, by) = queue.most(&axis)?;
             let used = used.map_or(0, |used| used.get(&axis));
+            let kept = kept.map_or(0, |kept| kept.get(&axis));
             let queue = queue.name.clone();
-            (used.saturating_add(asked) > most).then_some(QuotaBlock {
-                queue,
-                axis,
-                used,
-                asked,
-                most,
-                by,
-            })
+            let after = used.saturating_add(kept).saturating_add(asked);
+            let block = QuotaBlock { queue, axis, used, kept, asked, most, by };
+            (after > most).then_some(block)
         })
     }
 
-    /// How much more the queue may hold, by its own bounds and those above.
-    pub(crate) fn headroom(&self, queue: &str) -> Bounds {
+    /// How much more the queue may hold, by its own bounds and those above, with what they are to hold
+    /// besides.
+    pub(crate) fn headroom(&self, queue: &str, beside: &Beside) -> Bounds {
         let mut headroom = Bounds::default();
         for queue in self.way_up(queue) {
             let used = self.used.get(&queue.name).map(|used| &used.all);
+            let kept = beside.get(&queue.name);
             for axis in queue.bounded() {
                 let Some((most, _)) = queue.most(&axis) else { continue };
                 let used = used.map_or(0, |used| used.get(&axis));
-                let left = most.saturating_sub(used);
+                let kept = kept.map_or(0, |kept| kept.get(&axis));
+                let left = most.saturating_sub(used).saturating_sub(kept);
                 let least = headroom.get(&axis).map_or(left, |known| known.min(left));
                 headroom.set(&axis, least);
             }

@@ -34,7 +34,7 @@ impl State {
         self.rebuild_amounts(slot);
         self.rebuild_attached(slot);
         self.rebuild_devices(slot);
-        self.helped = Help::ALL;
+        self.helped |= Help::ALL;
         slot
     }
 
@@ -52,7 +52,7 @@ impl State {
         Arc::make_mut(&mut cold.node).condition = condition;
         self.nodes.bump_version(slot);
         self.log.touch(slot);
-        self.helped = Help::ALL;
+        self.helped |= Help::ALL;
         true
     }
 
@@ -70,7 +70,7 @@ impl State {
         self.counters.relabel(slot, None);
         self.nodes.remove(slot);
         self.log.touch(slot);
-        self.helped = Help::ALL;
+        self.helped |= Help::ALL;
         Some(lost)
     }
 

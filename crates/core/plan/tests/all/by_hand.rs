@@ -12,7 +12,7 @@ use dovetail_model::{
     TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, PolicySpec, TargetPod, View};
+use dovetail_plan::{Engine, PolicySpec, PreemptionConfig, TargetPod, View};
 
 use crate::recipe::{mig_table, queue};
 
@@ -20,7 +20,7 @@ use crate::recipe::{mig_table, queue};
 pub(crate) struct World {
     pub(crate) engines: [Engine; 2],
     judge: Judge,
-    now_ms: u64,
+    pub(crate) now_ms: u64,
     next_job: u64,
 }
 
@@ -29,8 +29,12 @@ pub(crate) type Placed = Vec<(u32, String, HeldDevices)>;
 
 impl World {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self::with(snapshot, PreemptionConfig::default())
+    }
+
+    pub(crate) fn with(snapshot: &Snapshot, preemption: PreemptionConfig) -> Self {
         let policy = PolicySpec::named("best-fit");
-        let config = EngineConfig { policy, ..EngineConfig::default() };
+        let config = EngineConfig { policy, preemption, ..EngineConfig::default() };
         let engine = |naive| Engine::new(EngineConfig { naive, ..config.clone() }, snapshot);
         Self {
             engines: [false, true].map(|naive| engine(naive).expect("a good world")),

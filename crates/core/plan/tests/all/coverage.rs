@@ -19,6 +19,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     let config = EngineConfig {
         policy: drive::policy(recipe, None),
         order: drive::order(recipe),
+        preemption: crate::recipe::preempting(recipe),
         ..EngineConfig::default()
     };
     let mut engine = Engine::new(config, &drive::start(recipe)).expect("a good world");
@@ -50,7 +51,17 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
                 Action::Wait { reason: PendingReason::Unschedulable, .. } => {
                     count(seen, "wait for room");
                 }
+                Action::Wait { reason: PendingReason::WaitingForReservation, .. } => {
+                    count(seen, "wait for victims");
+                }
                 Action::Wait { .. } => count(seen, "wait for turn"),
+                Action::Preempt { victims, .. } => {
+                    count(seen, "preemption");
+                    if victims.len() > 1 {
+                        count(seen, "preemption of several pods");
+                    }
+                }
+                Action::GivenBack { .. } => count(seen, "given back"),
             }
         }
     }
@@ -148,7 +159,7 @@ fn the_worlds_have_everything() {
     let names = "no device, whole devices, devices of one island, share, replicas, slice, counters, \
         pod with rules, pod with selector, pod with volumes, pod with preferences, changed counts, gang of several sets, set of several pods, pod beyond the \
         smallest size, required level, preferred level, start after waiting, lost job, published \
-        version, wait for quota, wait for room, wait for turn, refused event, one relaxation, two \
+        version, wait for quota, preemption, preemption of several pods, wait for victims, given back, wait for room, wait for turn, refused event, one relaxation, two \
         relaxations";
     let causes = CAUSES.iter().map(|(_, name)| *name);
     for name in names.split(", ").chain(causes) {

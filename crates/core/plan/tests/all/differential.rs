@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use crate::drive::{self, History};
-use crate::recipe::{Choices, Recipe, cases, recipes};
+use crate::recipe::{self, Choices, Recipe, cases, recipes};
 
 /// Engines that must decide alike, with the judge of what they decide.
 pub(crate) struct Twins {
@@ -32,6 +32,7 @@ impl Twins {
             naive: false,
             record_decisions: false,
             max_index_bytes: [1 << 20, 1][usize::from(recipe.config[5] % 2)],
+            preemption: recipe::preempting(recipe),
         };
         let engine = |naive| {
             Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Mode, Node, NodeName, Owner,
-    Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
+    Budget, Condition, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Mode, Node, NodeName,
+    Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::policy::named::POLICIES;
@@ -188,6 +188,16 @@ impl History {
 
     /// Other selectors count what somebody holds, or nobody.
     fn counts(&mut self, choose: &mut Choices<'_>, engine: &Engine) -> Event {
+        if choose.below(4) == 3 {
+            let name = choose.among(&["web", "batch"]).to_owned();
+            return match choose.below(4) {
+                3 => Event::BudgetRemoved { name },
+                allowed => {
+                    let disruptions_allowed = allowed as i64;
+                    Event::BudgetChanged(Budget { name, disruptions_allowed })
+                }
+            };
+        }
         let held = engine.snapshot().holdings;
         let unknown = Owner::Foreign("nobody".to_owned());
         let chosen = held.get(choose.below(held.len() + 1)).map(|holding| holding.owner.clone());

@@ -48,6 +48,7 @@ fn a_queue_holds_what_it_is_guaranteed_and_borrows_only_if_it_may_and_up_to_its_
         queue: "team".to_owned(),
         axis: Axis::Gpu,
         used: 3_000,
+        kept: 0,
         asked: 2_000,
         most: 4_000,
         by: BoundBy::Guaranteed,

@@ -10,9 +10,10 @@ use dovetail_model::topology::Level;
 use dovetail_model::{
     Attachment, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
     DeviceRequest, Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition,
-    PodSet, Preference, Preferred, Queue, Requirement, Resources, RuleCause, RuleKind,
-    SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
+    PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources, RuleCause,
+    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
 };
+use dovetail_plan::PreemptionConfig;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -495,6 +496,7 @@ pub(crate) fn job(
     let sets = choose.among(&[1, 1, 1, 1, 2, 2, 3]);
     let plain = choose.below(2) == 0 && sets == 1;
     if plain {
+        job.preemption = preemption(choose);
         return job;
     }
     job.topology = levels(topology, choose);
@@ -508,7 +510,29 @@ pub(crate) fn job(
         set.topology = levels(topology, choose);
         job.pod_sets.push(set);
     }
+    job.preemption = preemption(choose);
     job
+}
+
+fn preemption(choose: &mut Choices<'_>) -> PreemptionRules {
+    let kind = choose.below(8);
+    PreemptionRules {
+        never_preempts: kind == 6,
+        is_protected: kind == 7,
+        grace_ms: choose.among(&[None, Some(3)]),
+    }
+}
+
+/// Whether and how jobs stop others.
+pub(crate) fn preempting(recipe: &Recipe) -> PreemptionConfig {
+    let kind = recipe.config[5] / 2 % 4;
+    PreemptionConfig {
+        enabled: kind > 0,
+        respect_budgets: kind == 3,
+        default_grace_ms: 10,
+        slack_ms: 5,
+        ..PreemptionConfig::default()
+    }
 }
 
 fn levels(topology: &Topology, choose: &mut Choices<'_>) -> TopologyRequest {

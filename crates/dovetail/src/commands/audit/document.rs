@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::{
-    Check, FixKind, Layer, MONTH_MS, ObjectRef, Priced, PricedTime, Report, Severity, UsagePeriod,
-    Worth,
+    Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report, Severity,
+    UsagePeriod, Worth, patches,
 };
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::split::{Headline, SplitMethod};
@@ -12,6 +12,7 @@ use dovetail_model::Money;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object};
+use super::patch::PatchOut;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 
@@ -152,6 +153,7 @@ pub(super) struct FindingOut {
     pub(super) formula: Option<String>,
     pub(super) also_affects_gpu_hours_per_month: f64,
     pub(super) fix: FixOut,
+    pub(super) patches: Vec<PatchOut>,
     pub(super) suppressed: Option<SuppressedOut>,
     pub(super) is_new: Option<bool>,
 }
@@ -198,7 +200,16 @@ impl Document {
         prices: Vec<PriceLine>,
         baseline: Option<&Baseline>,
     ) -> Self {
-        let mut findings: Vec<FindingOut> = report.findings.iter().map(FindingOut::of).collect();
+        let source_of = |object: &ObjectRef| gathered.sources.source(object);
+        let finding = |priced: &Priced| {
+            // Nobody mends what somebody ignores.
+            let patches = match priced.finding.suppressed {
+                None => patches(&gathered.facts, &priced.finding, &source_of),
+                Some(_) => Vec::new(),
+            };
+            FindingOut::of(priced, patches)
+        };
+        let mut findings: Vec<FindingOut> = report.findings.iter().map(finding).collect();
         let mut fixed = None;
         if let Some(baseline) = baseline {
             let mut left = baseline.findings.clone();
@@ -314,7 +325,7 @@ impl HeadlineOut {
 }
 
 impl FindingOut {
-    fn of(priced: &Priced) -> Self {
+    fn of(priced: &Priced, patches: Vec<Patch>) -> Self {
         let Priced { finding, settled } = priced;
         let check = finding.check;
         let is_risk = check.worth == Worth::Risk;
@@ -341,6 +352,7 @@ impl FindingOut {
             formula: (claimed.gpu_milli_ms > 0).then(|| formula(claimed)),
             also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
             fix: FixOut { edits: fix_words(check.fix), example: check.fix_example },
+            patches: patches.into_iter().map(PatchOut::of).collect(),
             suppressed: finding.suppressed.as_ref().map(|suppression| SuppressedOut {
                 by: plain(&suppression.by),
                 why: plain(&suppression.why),
@@ -366,7 +378,8 @@ fn rests_on_class(id: &str) -> bool {
     ["IDL-01", "IDL-02", "REQ-12", "SCH-09", "SCH-11", "SHR-02"].contains(&id)
 }
 
-fn object(of: &ObjectRef) -> Object {
+/// An object of the facts, harmless to show.
+pub(super) fn object(of: &ObjectRef) -> Object {
     Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
 }
 

@@ -1,6 +1,7 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
+use super::patch::PatchOut;
 use super::text::html as safe;
 
 const HEAD: &str = r#"<!doctype html>
@@ -23,6 +24,7 @@ details { border: 1px solid #8886; border-radius: .4rem; padding: .5rem .8rem; m
 summary { cursor: pointer; overflow-wrap: anywhere; }
 li { overflow-wrap: anywhere; }
 code { overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .bar { background: #8883; height: .6rem; border-radius: .3rem; }
 .bar div { background: #c2410c; height: 100%; border-radius: .3rem; }
 </style>
@@ -133,9 +135,23 @@ fn finding(finding: &FindingOut) -> String {
     item("brings", finding.brings);
     item("confidence", finding.confidence);
     text += &format!(
-        "<li>mend the {}: <code>{}</code></li>\n</ul></details>\n",
+        "<li>mend the {}: <code>{}</code></li>\n</ul>\n",
         safe(finding.fix.edits),
         safe(finding.fix.example)
     );
+    finding.patches.iter().for_each(|of| text += &patch(of));
+    text + "</details>\n"
+}
+
+fn patch(patch: &PatchOut) -> String {
+    let what = format!("{} of {}", patch.words(), object_words(&patch.object));
+    let mut text =
+        format!("<p>{}; restarts or evicts: {}</p>\n", safe(&what), safe(&patch.restarts));
+    for warning in &patch.warnings {
+        text += &format!("<p><strong>{}</strong></p>\n", safe(warning));
+    }
+    for lines in patch.yaml().iter().chain(&patch.command) {
+        text += &format!("<pre>{}</pre>\n", safe(lines.trim_end()));
+    }
     text
 }

@@ -1,6 +1,7 @@
 //! An audit as Markdown: tables and a section for each finding.
 
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
+use super::patch::PatchOut;
 use super::text::markdown as safe;
 
 /// The whole audit.
@@ -81,5 +82,23 @@ fn section(finding: &FindingOut) -> String {
         text += &format!("- affects {}{more}\n", safe(&named.join(", ")));
     }
     text += &format!("- mend the {}: {}\n", finding.fix.edits, safe(finding.fix.example));
+    finding.patches.iter().for_each(|of| text += &patch(of));
+    text
+}
+
+/// A change of an object; in fenced blocks nothing acts, and none of its lines can end one.
+fn patch(patch: &PatchOut) -> String {
+    let what = format!("{} of {}", patch.words(), object_words(&patch.object));
+    let mut text = format!("\n{}; restarts or evicts: {}\n", safe(&what), safe(&patch.restarts));
+    for warning in &patch.warnings {
+        text += &format!("\n**{}**\n", safe(warning));
+    }
+    let mut block = |form: &str, lines: &str| text += &format!("\n```{form}\n{lines}\n```\n");
+    if let Some(yaml) = patch.yaml() {
+        block("yaml", yaml.trim_end());
+    }
+    if let Some(command) = &patch.command {
+        block("", command);
+    }
     text
 }

@@ -6,6 +6,8 @@ mod explain;
 mod html;
 mod ignore_file;
 mod markdown;
+mod patch;
+mod patch_files;
 mod sarif;
 mod spot;
 mod terminal;
@@ -55,6 +57,10 @@ pub(crate) struct AuditFlags {
     /// Findings to leave out of the list, and who says why; see docs/audit.md
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
+    /// Write what mends findings into a new folder: files for `kubectl patch --patch-file`, and an index that
+    /// says what each restarts
+    #[arg(long, value_name = "DIR")]
+    patches: Option<PathBuf>,
     /// An earlier audit (--output json): says what is new and what is fixed
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -132,6 +138,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         None => Default::default(),
     };
     let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
+    flags.patches.as_deref().map(patch_files::check).transpose()?;
     let read = flags.source.read(app, "audit")?;
     let mut sources = read.sources;
     let teams = match flags.team_label.is_empty() {
@@ -149,6 +156,11 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
+    if let Some(folder) = &flags.patches {
+        let count = patch_files::write(folder, &document)?;
+        let index = folder.join("index.md");
+        app.note(&format!("{count} patches: begin with {}", index.display()));
+    }
     match output {
         Output::Json => app.print_json(&document)?,
         Output::Sarif => app.print_json(&sarif::sarif(&document))?,

@@ -4,7 +4,8 @@ use dovetail_audit::CATALOGUE;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::document::{Document, FindingOut, severity_words, usd};
+use super::document::{Document, FindingOut, object_words, severity_words, usd};
+use super::patch::PatchOut;
 use super::text::sarif as safe;
 
 const SCHEMA: &str =
@@ -71,6 +72,7 @@ fn result(finding: &FindingOut, document: &Document) -> Value {
             "usd_micros_per_month": finding.usd_micros_per_month,
             "gpu_hours_per_month": finding.gpu_hours_per_month,
             "confidence": finding.confidence,
+            "patches": finding.patches.iter().map(patch).collect::<Vec<_>>(),
         },
     });
     if let Some(by) = &finding.suppressed {
@@ -82,6 +84,18 @@ fn result(finding: &FindingOut, document: &Document) -> Value {
         result["baselineState"] = json!(if is_new { "new" } else { "unchanged" });
     }
     result
+}
+
+/// A SARIF `fix` replaces text of a file, and an object of a cluster is none: patches are properties.
+fn patch(patch: &PatchOut) -> Value {
+    json!({
+        "object": object_words(&patch.object),
+        "form": patch.form,
+        "restarts": patch.restarts,
+        "warnings": patch.warnings,
+        "command": patch.command,
+        "source": patch.yaml(),
+    })
 }
 
 fn level(severity: &str) -> &'static str {

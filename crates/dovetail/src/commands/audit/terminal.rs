@@ -28,6 +28,13 @@ pub(super) fn terminal(document: &Document) -> String {
         document.findings.iter().partition(|finding| finding.suppressed.is_some());
     text += &format!("\nFindings: {}\n", listed.len());
     listed.iter().for_each(|of| text += &finding(of));
+    let patches: usize = listed.iter().map(|finding| finding.patches.len()).sum();
+    if patches > 0 {
+        let line = format!(
+            "\nPatches: {patches}; --patches DIR writes them as files, with their commands."
+        );
+        text += &wrapped(&line, 0);
+    }
     if document.unexplained_waste_gpu_hours_per_month > 0.05 {
         let hours = document.unexplained_waste_gpu_hours_per_month;
         text +=
@@ -149,5 +156,18 @@ fn finding(finding: &FindingOut) -> String {
     if finding.confidence == "likely" {
         text += "  likely: it rests on what the workload seems to do\n";
     }
-    text + &wrapped(&format!("mend the {}: {}", finding.fix.edits, finding.fix.example), 2)
+    text += &wrapped(&format!("mend the {}: {}", finding.fix.edits, finding.fix.example), 2);
+    for patch in &finding.patches {
+        let object = object_words(&patch.object);
+        let what = match (&patch.command, patch.form) {
+            (Some(command), "command") => command.clone(),
+            _ => format!("{} of {object}", patch.words()),
+        };
+        text += &wrapped(&format!("patch: {what}"), 2);
+        text += &wrapped(&format!("restarts or evicts: {}", patch.restarts), 6);
+        for warning in &patch.warnings {
+            text += &wrapped(&format!("but: {warning}"), 6);
+        }
+    }
+    text
 }

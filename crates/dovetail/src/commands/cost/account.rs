@@ -40,7 +40,6 @@ pub(super) enum Basis {
     #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers are kept"))]
     Ledger,
     /// Samples so far apart.
-    #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers have samples"))]
     Sampled {
         /// Distance of two samples.
         step_ms: u64,

@@ -248,7 +248,7 @@ impl RowOut {
 }
 
 /// Prices of a day too long ago.
-fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
+pub(super) fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
     let today = jiff::Timestamp::from_millisecond(i64::try_from(now_ms).unwrap_or(0));
     let Ok(today) = today.map(|now| now.to_zoned(jiff::tz::TimeZone::UTC).date()) else {
         return Vec::new();
@@ -274,7 +274,7 @@ fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
 }
 
 /// Nodes without a price, and what would give them one.
-fn unpriced(account: &Account) -> Vec<String> {
+pub(super) fn unpriced(account: &Account) -> Vec<String> {
     let mut notes = Vec::new();
     let mut models: BTreeMap<&str, i64> = BTreeMap::new();
     let mut plain_nodes = 0;
@@ -334,17 +334,17 @@ fn nameless(statement: &Statement) -> Vec<String> {
     notes
 }
 
-fn time(ms: u64) -> String {
+pub(super) fn time(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
 }
 
 /// GPU-hours of milli-GPU × ms.
-fn hours(gpu_milli_ms: i128) -> f64 {
+pub(super) fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }
 
-fn share(part: i128, whole: i128) -> f64 {
+pub(super) fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
-use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, node_parts};
+use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part};
 use dovetail_kube::facts::{Gathered, Tenant};
 use dovetail_ledger::cost::{HeldTime, NodeBill};
 use dovetail_ledger::device_time::Span;
@@ -16,16 +15,17 @@ use super::names::{model, queue};
 use super::teams::{Labels, Teams};
 use crate::input::node_prices::Prices;
 
+/// What the GPUs of each node with GPUs are, in the order of the moment's nodes.
+pub(super) type Parts<'g> = Vec<Vec<Part<'g>>>;
+
 /// The account of a moment, as if it lasted for `span`.
 pub(super) fn account(
     gathered: &Gathered,
-    teams: &Teams,
+    parts: &Parts<'_>,
+    (teams, list_prices): (&Teams, Option<ListPrices>),
     prices: Prices,
-    list_prices: Option<ListPrices>,
     span: Span,
-) -> Result<Account> {
-    let parts = node_parts(&gathered.facts, &gathered.moment)
-        .context("cannot ask the engine why GPUs are free")?;
+) -> Account {
     let nodes = nodes(gathered, &prices);
     let places: BTreeMap<&str, usize> =
         nodes.iter().enumerate().map(|(place, node)| (node.name.as_str(), place)).collect();
@@ -43,7 +43,7 @@ pub(super) fn account(
         .iter()
         .map(|node| empty_bill(&node.node.allocatable, list_prices, span_ms))
         .collect();
-    for (gpus, parts) in gathered.moment.nodes.iter().zip(&parts) {
+    for (gpus, parts) in gathered.moment.nodes.iter().zip(parts) {
         let Some(place) = places.get(&*gpus.node) else { continue };
         let bill = &mut bills[*place];
         bill.offered.gpu_milli = u64::try_from(gpus.gpus * 1000).unwrap_or(0);
@@ -72,7 +72,7 @@ pub(super) fn account(
             bill.price = list_prices.map(|prices| list_price(bill, &prices));
         }
     }
-    Ok(Account {
+    Account {
         stretches: vec![Stretch {
             span,
             bills: bills.into_iter().enumerate().collect(),
@@ -85,7 +85,7 @@ pub(super) fn account(
         cluster: gathered.cluster_uid.clone(),
         prices: prices.told,
         ..Account::default()
-    })
+    }
 }
 
 fn nodes(gathered: &Gathered, prices: &Prices) -> Vec<CostNode> {

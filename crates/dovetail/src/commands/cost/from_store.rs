@@ -2,21 +2,26 @@
 
 use std::future::Future;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::split::{ListPrices, SplitMethod};
-use dovetail_store::{Address, Detail, Question, Retention, Store, StoreError, SumRow};
+use dovetail_ledger::split::ListPrices;
+use dovetail_store::{
+    Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
+};
 
 use super::account::{Account, Basis};
 use super::dimension::{Dimension, NOBODY, UNKNOWN};
 use super::document::Document;
+use super::flags::{AccountFlags, UnusedFlag};
 use super::from_prometheus::Sources;
+use super::reading::{self, Told};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
-use super::{CostFlags, UnusedFlag, now_ms, reading};
+use super::{CostFlags, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
+use crate::input::connection::connection_runtime;
 use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::{Asker, Chosen};
 
@@ -27,9 +32,9 @@ const CHUNK_MS: u64 = 6 * HOUR_MS;
 const AGAIN_MS: u64 = 300_000;
 
 /// A ledger with a thread for its connection.
-struct Ledger {
-    store: Store,
-    runtime: tokio::runtime::Runtime,
+pub(super) struct Ledger {
+    pub(super) store: Store,
+    pub(super) runtime: tokio::runtime::Runtime,
 }
 
 /// Keeps what is missing, where there is somebody to ask, and answers.
@@ -38,9 +43,9 @@ pub(super) fn document(
     flags: &CostFlags,
     ledger: &str,
     by: &[Dimension],
-    teams: &Teams,
-    list_prices: Option<ListPrices>,
 ) -> Result<Document> {
+    let flags = &flags.account;
+    let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
     let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
     refuse_what_does_nothing(flags, asker.is_some())?;
     let address: Address = ledger.parse().map_err(bad_address)?;
@@ -52,10 +57,7 @@ pub(super) fn document(
         return Err(UsageError(text).into());
     }
     let period = flags.server.span()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start a thread for the connection")?;
-    let store = runtime.block_on(Store::open(&address)).map_err(bad_address)?;
-    let mut ledger = Ledger { store, runtime };
+    let mut ledger = Ledger::open(&address)?;
     let mut account = Account {
         span: whole_hours(period),
         basis: Basis::Ledger,
@@ -79,14 +81,20 @@ pub(super) fn document(
         account.cluster.clone_from(name);
     }
     let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
-    let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
-    let method = flags.method.or_else(set).unwrap_or_else(|| default_method(&rows));
+    let method = flags.chosen_method(app).unwrap_or_else(|| default_method(&rows));
     let statement = Statement::of_kept(&kept, method, by)?;
     Ok(Document::of(&account, &statement, None, now_ms()))
 }
 
 impl Ledger {
-    fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
+    /// Opens it, and makes it where there is none.
+    pub(super) fn open(address: &Address) -> Result<Self> {
+        let runtime = connection_runtime()?;
+        let store = runtime.block_on(Store::open(address)).map_err(bad_address)?;
+        Ok(Self { store, runtime })
+    }
+
+    pub(super) fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
         &'s mut self,
         ask: impl FnOnce(&'s mut Store) -> F,
     ) -> Result<T> {
@@ -97,7 +105,7 @@ impl Ledger {
     fn fill(
         &mut self,
         app: &App,
-        flags: &CostFlags,
+        flags: &AccountFlags,
         (teams, list_prices): (&Teams, Option<ListPrices>),
         mut asker: Asker,
         account: &mut Account,
@@ -106,7 +114,7 @@ impl Ledger {
             true => Some(flags.gathered(app, teams)?),
             false => None,
         };
-        let (gathered, of_objects) = read.unzip();
+        let (gathered, of_objects) = read.map(|read| (read.gathered, read.sources)).unzip();
         let sources = Sources {
             teams,
             prices: &flags.prices,
@@ -122,29 +130,50 @@ impl Ledger {
             return Err(UsageError(text.to_owned()).into());
         };
         let source = asker.client.server().to_owned();
-        let floor_ms = self.run(|store| store.writable_from_ms(&cluster))?;
-        // The running hour from its begin, as it is shown.
-        let period = Span { from_ms: account.span.from_ms.max(floor_ms), ..asker.period };
-        let missing = self.run(|store| store.missing(&cluster, Some(&source), period))?;
-        for span in missing.into_iter().flat_map(chunks) {
-            let again_ms = AGAIN_MS.max(3 * asker.step_ms).next_multiple_of(asker.step_ms);
-            let from_ms = span.from_ms.saturating_sub(again_ms).max(floor_ms);
-            asker.period = Span { from_ms, ..span };
-            let told = reading::read(&mut asker, &sources, &cluster)?;
-            self.run(|store| store.keep(&told.reading, now_ms()))?;
+        let span = account.span;
+        self.fill_span(&mut asker, &sources, &cluster, span.from_ms, |told| {
             for note in told.notes {
                 if !account.notes.contains(&note) {
                     account.notes.push(note);
                 }
             }
             told.prices.into_iter().for_each(|line| add_price(&mut account.prices, line));
-        }
-        let retention = Retention::default();
-        self.run(|store| store.forget(now_ms(), &retention))?;
+            true
+        })?;
         asker.tell_warnings(app);
         account.sources.push(source);
         account.sources.extend(of_objects.unwrap_or_default());
         Ok(cluster)
+    }
+
+    /// Reads what is not there from a moment until the end of the asker's period, part by part; each is told when it
+    /// is kept, and the next one read if the answer is yes.
+    pub(super) fn fill_span(
+        &mut self,
+        asker: &mut Asker,
+        sources: &Sources<'_>,
+        cluster: &str,
+        from_ms: u64,
+        mut each: impl FnMut(Told) -> bool,
+    ) -> Result<()> {
+        let source = asker.client.server().to_owned();
+        let floor_ms = self.run(|store| store.writable_from_ms(cluster))?;
+        // The running hour from its begin, as it is shown.
+        let period = Span { from_ms: from_ms.max(floor_ms), ..asker.period };
+        let missing = self.run(|store| store.missing(cluster, Some(&source), period))?;
+        for span in missing.into_iter().flat_map(chunks) {
+            let again_ms = AGAIN_MS.max(3 * asker.step_ms).next_multiple_of(asker.step_ms);
+            let from_ms = span.from_ms.saturating_sub(again_ms).max(floor_ms);
+            asker.period = Span { from_ms, ..span };
+            let told = reading::read(asker, sources, cluster)?;
+            self.run(|store| store.keep(&told.reading, now_ms()))?;
+            if !each(told) {
+                break;
+            }
+        }
+        let retention = Retention::default();
+        self.run(|store| store.forget(now_ms(), &retention))?;
+        Ok(())
     }
 
     /// Says what of the period nobody read.
@@ -180,7 +209,7 @@ impl Ledger {
 }
 
 /// Flags that only count while something is read.
-fn refuse_what_does_nothing(flags: &CostFlags, is_read: bool) -> Result<()> {
+fn refuse_what_does_nothing(flags: &AccountFlags, is_read: bool) -> Result<()> {
     let refused = match flags.unused {
         UnusedFlag::Distributed => {
             Some("a ledger keeps what nobody has apart: leave out --unused distributed, or --store")
@@ -199,7 +228,7 @@ fn refuse_what_does_nothing(flags: &CostFlags, is_read: bool) -> Result<()> {
 }
 
 /// What is no address is wrong usage; what is one and does not answer is a failure.
-fn bad_address(error: StoreError) -> anyhow::Error {
+pub(super) fn bad_address(error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Address { .. } | StoreError::Foreign { .. } => {
             UsageError(format!("--store: {error}")).into()
@@ -208,7 +237,7 @@ fn bad_address(error: StoreError) -> anyhow::Error {
     }
 }
 
-fn whole_hours(period: Span) -> Span {
+pub(super) fn whole_hours(period: Span) -> Span {
     Span {
         from_ms: period.from_ms / HOUR_MS * HOUR_MS,
         to_ms: period.to_ms.next_multiple_of(HOUR_MS),
@@ -249,17 +278,6 @@ fn detail(by: &[Dimension]) -> Detail {
         group: any(&[GpuType, NodePool]),
         pod: any(&[Pod]),
         node: any(&[Node]),
-    }
-}
-
-/// `residual` where all that has a price has it under `residual` too.
-fn default_method(rows: &[SumRow]) -> SplitMethod {
-    let residual = SplitMethod::ALL.iter().position(|method| *method == SplitMethod::Residual);
-    let residual = residual.unwrap_or(0);
-    let mut priced = rows.iter().filter(|row| row.costs.iter().any(Option::is_some)).peekable();
-    match priced.peek().is_some() && priced.all(|row| row.costs[residual].is_some()) {
-        true => SplitMethod::Residual,
-        false => SplitMethod::AllIn,
     }
 }
 

@@ -6,14 +6,12 @@ use anyhow::Result;
 use dovetail_ledger::cost::HeldTime;
 use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, hours};
-use dovetail_ledger::signal::ActivityRule;
 use dovetail_metrics::exporter::ObservedTime;
-use dovetail_metrics::kube_state::{Kept, kept_over};
 use dovetail_price::canonical_gpu_model;
 use dovetail_store::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
 
-use super::from_prometheus::{Machine, Pods, Sources, add, kube_state, machines, told};
-use crate::input::node_prices::{NodeToPrice, PriceLine};
+use super::from_prometheus::{Look, Machine, Pods, Sources, add, ask_kept};
+use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::Asker;
 
 /// A reading with what is said beside it.
@@ -25,20 +23,15 @@ pub(super) struct Told {
 
 /// Reads the asker's period of a cluster.
 pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<Told> {
-    let observation = asker.observe()?;
-    let time = observation.histories(asker.period, asker.step_ms, &ActivityRule::default());
-    let mut notes = Vec::new();
-    let kube = kube_state(asker, &mut notes);
-    let machines = machines(&time, &kube, sources.gathered);
-    let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
-    let prices = sources.prices.of(&to_price, sources.own)?;
-    let mut pods = Pods::new(sources, &kube);
-    let devices = devices(&time, asker.period, &machines, &mut pods)?;
-    let kept = match kube.is_empty() {
+    let look = Look::of(asker, sources)?;
+    let mut notes = look.notes.clone();
+    let mut pods = Pods::new(sources, &look.kube);
+    let devices = devices(&look.seen.time, asker.period, &look.machines, &mut pods)?;
+    let kept = match look.kube.is_empty() {
         true => None,
-        false => kept(asker, &machines, &mut pods, &mut notes),
+        false => kept(asker, &look.machines, &mut pods, &mut notes),
     };
-    let nodes = machines.iter().zip(&prices.of_nodes).map(|(machine, price)| ReadNode {
+    let nodes = look.machines.iter().zip(&look.prices.of_nodes).map(|(machine, price)| ReadNode {
         name: machine.name.clone(),
         gpu_type: machine.model.as_deref().map(canonical_gpu_model).unwrap_or_default(),
         pool: machine.pool.clone(),
@@ -50,7 +43,7 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         },
     });
     let nodes = nodes.collect();
-    notes.extend(told(&time, &kube, &machines, sources));
+    notes.extend(look.told(sources));
     let pods = pods.list.into_iter().zip(pods.labels).map(|(pod, (space, own))| ReadPod {
         namespace: pod.namespace,
         name: pod.name,
@@ -69,7 +62,7 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         devices,
         kept,
     };
-    Ok(Told { reading, prices: prices.told, notes })
+    Ok(Told { reading, prices: look.prices.told, notes })
 }
 
 fn devices(
@@ -108,22 +101,14 @@ fn kept(
     let mut times: BTreeMap<(u64, usize, u32), HeldTime> = BTreeMap::new();
     for hour in hours(asker.period) {
         let hour_ms = hour.from_ms / HOUR_MS * HOUR_MS;
-        let window_ms = hour.to_ms - hour_ms;
-        let step_ms = asker.step_ms.min(window_ms);
-        for resource in ["cpu", "memory"] {
-            let query = kept_over(resource, window_ms, step_ms);
-            let series = match asker.instant(&query, hour.to_ms.saturating_sub(1)) {
-                Ok(series) => series,
-                Err(error) => {
-                    notes.push(format!("what pods kept of {resource} could not be read: {error}"));
-                    return None;
-                }
-            };
-            for Kept { namespace, pod, node, sum } in Kept::read(series) {
-                let Some(node) = places.get(node.as_str()) else { continue };
-                let key = (hour_ms, *node, pods.number(&namespace, &pod));
-                add(times.entry(key).or_default(), resource, sum, step_ms);
-            }
+        let span = Span { from_ms: hour_ms, to_ms: hour.to_ms };
+        let is_read = ask_kept(asker, span, notes, |kept, time| {
+            let Some(node) = places.get(kept.node.as_str()) else { return };
+            let key = (hour_ms, *node, pods.number(&kept.namespace, &kept.pod));
+            add(times.entry(key).or_default(), time);
+        });
+        if !is_read {
+            return None;
         }
     }
     let kept = times.into_iter().map(|((hour_ms, node, pod), held)| ReadKept {

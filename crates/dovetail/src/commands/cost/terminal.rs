@@ -1,7 +1,8 @@
 //! A bill for people, at most 100 columns wide.
 
 use super::document::{Document, RowOut, percent, usd};
-use crate::output::table::{table, whole, wrapped};
+use crate::input::node_prices::PriceLine;
+use crate::output::table::{fits, table, whole, wrapped};
 
 /// The whole bill.
 pub(super) fn terminal(document: &Document) -> String {
@@ -13,7 +14,7 @@ pub(super) fn terminal(document: &Document) -> String {
         text.push('\n');
     }
     document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
-    text + &prices(document)
+    text + &price_lines(&document.prices)
 }
 
 fn rows(document: &Document) -> String {
@@ -49,6 +50,12 @@ fn rows(document: &Document) -> String {
     lines.push(total);
     let mut header: Vec<&str> = document.by.iter().map(String::as_str).collect();
     header.extend(["GPU-hours", "cost", "share", "waste", "cost by method"]);
+    if fits(&header, &lines) {
+        return table(&header, lines);
+    }
+    // Names before the range, which the other forms have.
+    header.pop();
+    lines.iter_mut().for_each(|line| line.truncate(header.len()));
     table(&header, lines)
 }
 
@@ -58,9 +65,9 @@ fn dollars(usd_micros: i64) -> u64 {
 }
 
 /// What the amounts rest on.
-fn prices(document: &Document) -> String {
+pub(super) fn price_lines(prices: &[PriceLine]) -> String {
     let mut text = String::new();
-    for line in &document.prices {
+    for line in prices {
         let model = line.model.as_deref().unwrap_or("unknown model");
         let place = match (&line.provider, &line.region) {
             (Some(provider), Some(region)) => format!(" in {provider} {region}"),

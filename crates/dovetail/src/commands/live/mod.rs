@@ -19,6 +19,7 @@ use dovetail_kube::schedule::{Options, Scheduler, look};
 
 use crate::app::App;
 use crate::commands::scheduler;
+use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 
 /// Which cluster, and whose pods.
@@ -48,9 +49,7 @@ struct Seen {
 impl LookFlags {
     fn look(&self, app: &App) -> Result<Seen> {
         let options: Options = scheduler::watching(app, self.scheduler_name.as_deref());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("cannot start a thread for the connection")?;
-        runtime.block_on(async {
+        connection_runtime()?.block_on(async {
             let config = self.connection.connect().await?;
             let now_ms = scheduler::now_ms();
             let limit = Duration::from_secs(self.timeout);

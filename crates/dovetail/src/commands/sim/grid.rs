@@ -295,6 +295,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 overheads: overheads.clone().filter(|_| order.is_preemptive()),
                 cluster_events: cluster_events.clone(),
                 faults: flags.faults.model(seed),
+                preemption: false,
                 check: flags.check,
             });
         }

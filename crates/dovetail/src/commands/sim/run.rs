@@ -65,6 +65,9 @@ pub(crate) struct RunFlags {
     /// timed: what the engine is told about run times [default: truth for sjf, else trace]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<run_timed::EstimatesName>,
+    /// timed: jobs of higher priority stop others, which start anew
+    #[arg(long)]
+    pub(crate) preemption: bool,
     #[command(flatten)]
     pub(crate) faults: FaultFlags,
     #[command(flatten)]
@@ -97,6 +100,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                     ("--order", flags.order.is_some()),
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
+                    ("--preemption", flags.preemption),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
                     (flags.pause.given().unwrap_or_default(), flags.pause.given().is_some()),
                     (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),

@@ -179,7 +179,8 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
         let record = flags.record.as_ref().map(|_| "--record");
-        let files = record.or(flags.pause.given());
+        let preemption = flags.preemption.then_some("--preemption");
+        let files = record.or(flags.pause.given()).or(preemption);
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
             "preempts as published and knows no such thing",
@@ -199,6 +200,7 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
         overheads: flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?,
         cluster_events: flags.faults.events()?,
         faults: flags.faults.model(seed),
+        preemption: flags.preemption,
         check: flags.check,
     })
 }

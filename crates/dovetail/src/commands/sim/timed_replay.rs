@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use dovetail_ledger::Usage;
 use dovetail_model::{Event, Plan};
-use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec};
+use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
@@ -94,6 +94,8 @@ pub(crate) struct TimedPlan {
     pub(crate) overheads: Option<StartOverheads>,
     pub(crate) cluster_events: Vec<ClusterEvent>,
     pub(crate) faults: Option<FaultModel>,
+    /// Whether jobs of higher priority stop others.
+    pub(crate) preemption: bool,
     pub(crate) check: Check,
 }
 
@@ -148,7 +150,8 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     if policy.name == "fgd" {
         policy.target_mix = Simulation::target_mix(&trace.jobs);
     }
-    let engine = EngineConfig { policy, order, ..EngineConfig::default() };
+    let preemption = PreemptionConfig { enabled: plan.preemption, ..PreemptionConfig::default() };
+    let engine = EngineConfig { policy, order, preemption, ..EngineConfig::default() };
     let estimates = plan.estimates.unwrap_or(estimates);
     TimedConfig { engine, estimates, faults: plan.faults }
 }

@@ -1,7 +1,5 @@
 //! Which columns of a file hold what.
 
-use csv::StringRecord;
-
 /// Places of columns.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -38,12 +36,11 @@ const AWS_COSTS: [(&str, Option<&str>); 3] = [
 ];
 
 impl Layout {
-    /// The layout of a header.
+    /// The layout of a header that has columns at these places.
     ///
     /// # Errors
     /// What is missing for either form.
-    pub(super) fn of(header: &StringRecord) -> Result<Self, String> {
-        let place = |name: &str| header.iter().position(|column| column == name);
+    pub(super) fn of(place: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
         if place("ChargePeriodStart").is_some() {
             let need = |name: &str| place(name).ok_or_else(|| missing("FOCUS", name));
             let cost = place("EffectiveCost").or_else(|| place("BilledCost"));

@@ -12,4 +12,4 @@ mod read;
 mod tests;
 
 pub use identity::Machines;
-pub use read::{Bill, BillError, BillLine, read};
+pub use read::{Bill, BillLine, read};

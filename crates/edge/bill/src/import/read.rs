@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use csv::StringRecord;
 use dovetail_model::Money;
-use thiserror::Error;
+use dovetail_table::{Record, Style, Table, TableError};
 
 use super::identity::Machines;
 use super::layout::Layout;
@@ -39,61 +38,28 @@ pub struct BillLine {
     pico: i128,
 }
 
-/// A bill that cannot be read.
-#[derive(Debug, Error)]
-pub enum BillError {
-    /// The header is of no form that is known.
-    #[error("{file}:1: {problem}")]
-    Header {
-        /// Name of the file as the user gave it.
-        file: String,
-        /// What is missing.
-        problem: String,
-    },
-    /// A cell.
-    #[error("{file}:{line}: column `{column}`: {problem}")]
-    Cell {
-        /// Name of the file.
-        file: String,
-        /// Line, from 1.
-        line: u64,
-        /// Name of the column.
-        column: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Not CSV in UTF-8, or not readable.
-    #[error("{file}:{line}: {source}")]
-    Csv {
-        /// Name of the file.
-        file: String,
-        /// Line where reading stopped, from 1; 0 where none was read.
-        line: u64,
-        /// What the reader says.
-        source: csv::Error,
-    },
-}
-
 /// Reads a bill; `file` is its name in messages.
 ///
 /// # Errors
 /// Names file, line and column of the first cell that cannot be read.
-pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, BillError> {
-    let mut reader = csv::Reader::from_reader(input);
-    let told = |source: csv::Error| BillError::Csv {
-        file: file.to_owned(),
-        line: source.position().map_or(0, csv::Position::line),
-        source,
-    };
-    let header = reader.headers().map_err(told)?.clone();
-    let layout = Layout::of(&header)
-        .map_err(|problem| BillError::Header { file: file.to_owned(), problem })?;
+pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, TableError> {
+    let mut table = Table::open(input, file, Style::Export)?;
+    let layout =
+        Layout::of(|name| table.column(name)).map_err(|problem| table.bad_header(problem))?;
     let mut bill = Bill::default();
-    for record in reader.records() {
-        let record = record.map_err(told)?;
-        bill.take(&Cells { file, header: &header, layout: &layout, record: &record }, machines)?;
+    while let Some(record) = table.next_record()? {
+        bill.take(&Cells { layout: &layout, record }, machines)?;
     }
     Ok(bill)
+}
+
+impl BillLine {
+    /// The cost of this many of its ms; rounded towards zero.
+    fn pico_of(&self, inside_ms: u64) -> i128 {
+        let (length, inside) = (i128::from(self.to_ms - self.from_ms), i128::from(inside_ms));
+        // Parted first: a trillion over eight thousand years has more digits than the product can hold.
+        self.pico / length * inside + self.pico % length * inside / length
+    }
 }
 
 impl Bill {
@@ -105,8 +71,7 @@ impl Bill {
         for line in lines {
             let inside = line.to_ms.min(to_ms).saturating_sub(line.from_ms.max(from_ms));
             if inside > 0 {
-                let length = i128::from(line.to_ms - line.from_ms);
-                *sum.get_or_insert(0) += line.pico * i128::from(inside) / length;
+                *sum.get_or_insert(0) += line.pico_of(inside);
             }
         }
         sum.map(|sum| Money::micros(micros(sum)))
@@ -145,7 +110,7 @@ impl Bill {
         found
     }
 
-    fn take(&mut self, cells: &Cells<'_>, machines: &Machines) -> Result<(), BillError> {
+    fn take(&mut self, cells: &Cells<'_>, machines: &Machines) -> Result<(), TableError> {
         self.lines += 1;
         let layout = cells.layout;
         if layout.parent.is_some_and(|parent| !cells.text(parent).is_empty()) {
@@ -160,7 +125,7 @@ impl Bill {
         }
         let (from_ms, to_ms) = (cells.time(layout.from)?, cells.time(layout.to)?);
         if to_ms <= from_ms {
-            return Err(cells.wrong(layout.to, "it ends before it begins"));
+            return Err(cells.record.bad_cell(layout.to, "it ends before it begins"));
         }
         let pico = cells.cost(kind)?;
         if let Some(column) = layout.currency {
@@ -168,7 +133,7 @@ impl Bill {
             match &self.currency {
                 Some(known) if known != currency => {
                     let problem = format!("{currency} beside {known}: split the file by currency");
-                    return Err(cells.wrong(column, &problem));
+                    return Err(cells.record.bad_cell(column, problem));
                 }
                 _ => self.currency = Some(currency.to_owned()),
             }
@@ -193,27 +158,16 @@ impl Bill {
 
 /// One line by column.
 struct Cells<'c> {
-    file: &'c str,
-    header: &'c StringRecord,
     layout: &'c Layout,
-    record: &'c StringRecord,
+    record: Record<'c>,
 }
 
 impl<'c> Cells<'c> {
     fn text(&self, column: usize) -> &'c str {
-        self.record.get(column).unwrap_or_default().trim()
+        self.record.text(column)
     }
 
-    fn wrong(&self, column: usize, problem: &str) -> BillError {
-        BillError::Cell {
-            file: self.file.to_owned(),
-            line: self.record.position().map_or(0, csv::Position::line),
-            column: self.header.get(column).unwrap_or_default().to_owned(),
-            problem: problem.to_owned(),
-        }
-    }
-
-    fn time(&self, column: usize) -> Result<u64, BillError> {
+    fn time(&self, column: usize) -> Result<u64, TableError> {
         let text = self.text(column);
         // Reports of Athena write a blank and no zone.
         let iso = match text.split_once(' ') {
@@ -223,11 +177,12 @@ impl<'c> Cells<'c> {
         let ms = iso.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
         let ms = ms.and_then(|ms| u64::try_from(ms).ok());
         ms.ok_or_else(|| {
-            self.wrong(column, &format!("`{text}` is no time such as 2026-11-20T10:00:00Z"))
+            self.record
+                .bad_cell(column, format!("`{text}` is no time such as 2026-11-20T10:00:00Z"))
         })
     }
 
-    fn cost(&self, kind: Option<&str>) -> Result<i128, BillError> {
+    fn cost(&self, kind: Option<&str>) -> Result<i128, TableError> {
         let mut costs = self.layout.costs.iter();
         let fits = |cost: &&super::layout::Cost| {
             let of_kind = cost.kind.is_none() || cost.kind == kind;
@@ -235,7 +190,8 @@ impl<'c> Cells<'c> {
         };
         let Some(cost) = costs.find(fits) else { return Ok(0) };
         let text = self.text(cost.column);
-        pico(text)
-            .ok_or_else(|| self.wrong(cost.column, &format!("`{text}` is no amount such as 55.04")))
+        pico(text).ok_or_else(|| {
+            self.record.bad_cell(cost.column, format!("`{text}` is no amount such as 55.04"))
+        })
     }
 }

@@ -104,3 +104,15 @@ fn what_cannot_be_read_is_told_with_its_place() {
     let error = super::read(&not_text[..], "bill.csv", &machines()).unwrap_err().to_string();
     assert!(error.starts_with("bill.csv:8: "), "{error}");
 }
+
+#[test]
+fn the_dearest_and_longest_line_is_divided_too() {
+    let text = FOCUS.replace(
+        "i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,33.024,",
+        "i-1,1970-01-01T00:00:00Z,9999-12-30T00:00:00Z,0,1e12,",
+    );
+    assert_ne!(text, FOCUS);
+    let whole_ms = 253_402_128_000_000;
+    let half = bill(&text).cost(0, 0, whole_ms / 2).unwrap();
+    assert_eq!(half, Money::micros(500_000_000_000_000_000 + 66_048_000 - 33_024_000));
+}

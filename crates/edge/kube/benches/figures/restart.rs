@@ -97,7 +97,7 @@ async fn read_lists(stage: &Stage) -> f64 {
 async fn read_list(client: &Client, kind: Kind) {
     let group = match kind.group() {
         "" => "/api/v1".to_owned(),
-        group => format!("/apis/{group}/v1"),
+        group => format!("/apis/{group}/{}", kind.version()),
     };
     let path = format!(
         "{group}/{}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::object::Kind;
 use crate::status::Waiting;
 
-/// A pod, and not another one of its name.
+/// A pod or another object of a namespace, and not another one of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodIdentity {
     /// Its namespace.
@@ -97,11 +97,13 @@ pub struct Condition {
     pub since_ms: Option<u64>,
 }
 
-/// An event about a pod.
+/// An event about a pod, or about an object that describes pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The pod.
-    pub pod: PodIdentity,
+    /// Of which kind it is.
+    pub kind: Kind,
+    /// The pod, or the other object.
+    pub about: PodIdentity,
     /// Whether something is wrong.
     pub is_warning: bool,
     /// Why, in one word.
@@ -112,7 +114,7 @@ pub struct Note {
     pub text: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What tells it from other events of the pod: the same event is never written twice.
+    /// What tells it from other events of the object: the same event is never written twice.
     pub tag: String,
 }
 
@@ -121,7 +123,16 @@ impl Note {
     pub fn scheduled(pod: PodIdentity, node: &str, decision: &str, at_ms: u64) -> Self {
         let text = format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
         let (reason, action) = ("Scheduled", "Binding");
-        Self { pod, is_warning: false, reason, action, text, at_ms, tag: decision.to_owned() }
+        Self {
+            kind: Kind::Pod,
+            about: pod,
+            is_warning: false,
+            reason,
+            action,
+            text,
+            at_ms,
+            tag: decision.to_owned(),
+        }
     }
 
     /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
@@ -129,13 +140,37 @@ impl Note {
         let is_warning = waiting.is_unschedulable();
         let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
         let (text, tag) = (waiting.message.clone(), waiting.message.clone());
-        Self { pod, is_warning, reason, action: "Scheduling", text, at_ms, tag }
+        Self {
+            kind: Kind::Pod,
+            about: pod,
+            is_warning,
+            reason,
+            action: "Scheduling",
+            text,
+            at_ms,
+            tag,
+        }
+    }
+
+    /// The pod is stopped for another one of a higher priority, in kube-scheduler's words. `uid` is that of the
+    /// other one.
+    pub fn preempted(pod: PodIdentity, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
+        let text = format!("Preempted by pod {by} ({uid}) on node {node}");
+        let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
+        Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
     /// The pod is not placed at all, whatever nodes there are.
     pub fn left_untouched(pod: PodIdentity, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");
         let (text, tag) = (why.to_owned(), why.to_owned());
-        Self { pod, is_warning: true, reason, action, text, at_ms, tag }
+        Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// What describes pods that start together contradicts them or itself: none of them is placed.
+    pub fn contradiction(kind: Kind, about: PodIdentity, why: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("FailedScheduling", "Scheduling");
+        let (text, tag) = (why.to_owned(), why.to_owned());
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 }

@@ -51,7 +51,7 @@ pub(super) async fn send(
                 .body(Body::from(status.patch.to_string().into_bytes()))
         }
         Write::Event(note, _) => {
-            let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.pod.namespace);
+            let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.about.namespace);
             Request::post(format!("{path}?timeout={timeout_ms}ms"))
                 .header("Content-Type", "application/json")
                 .body(Body::from(event(note, source).to_string().into_bytes()))
@@ -78,32 +78,38 @@ fn patch(condition: &Condition) -> Value {
 
 /// As kube-scheduler's recorder writes it, under a name that follows from what it says.
 fn event(note: &Note, source: &Source) -> Value {
-    let pod = &note.pod;
+    let (kind, about) = (note.kind, &note.about);
+    let api_version = match kind.group() {
+        "" => kind.version().to_owned(),
+        group => format!("{group}/{}", kind.version()),
+    };
+    // Kinds of one name are told apart by their group behind it.
+    let kind = kind.name().split('.').next().unwrap_or_default();
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": event_name(note), "namespace": pod.namespace},
+        "metadata": {"name": event_name(note), "namespace": about.namespace},
         "eventTime": format!("{:.6}", timestamp(note.at_ms)),
         "reportingController": source.controller,
         "reportingInstance": within(&source.instance, 128, ""),
         "action": note.action,
         "reason": note.reason,
         "regarding": {
-            "apiVersion": "v1", "kind": "Pod",
-            "namespace": pod.namespace, "name": pod.name, "uid": pod.uid,
+            "apiVersion": api_version, "kind": kind,
+            "namespace": about.namespace, "name": about.name, "uid": about.uid,
         },
         "note": within(&note.text, NOTE_LIMIT_BYTES, " ..."),
         "type": if note.is_warning { "Warning" } else { "Normal" },
     })
 }
 
-/// The pod's name and a number that is the same whenever the same is said of the same pod.
+/// The object's name and a number that is the same whenever the same is said of the same object.
 fn event_name(note: &Note) -> String {
     let mut hasher = DefaultHasher::new();
-    (&note.pod.uid, note.reason, &note.tag).hash(&mut hasher);
+    (&note.about.uid, note.reason, &note.tag).hash(&mut hasher);
     let number = format!(".{:016x}", hasher.finish());
-    let pod = within(&note.pod.name, NAME_LIMIT_BYTES - number.len(), "");
-    format!("{}{number}", pod.trim_end_matches(['.', '-']))
+    let name = within(&note.about.name, NAME_LIMIT_BYTES - number.len(), "");
+    format!("{}{number}", name.trim_end_matches(['.', '-']))
 }
 
 /// The text, or as much of it as fits with an ending that says so.
@@ -143,6 +149,13 @@ mod tests {
         assert_eq!(placed["note"], "Successfully assigned n/p to node-1");
         assert_eq!(placed["eventTime"], "2026-11-30T00:53:20.123000Z");
         assert_eq!(placed["reportingInstance"].as_str().map(str::len), Some(128));
+        let regarding = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "n", "name": "p",
+            "uid": "u"});
+        assert_eq!(placed["regarding"], regarding);
+        let wrong = event(&Note::contradiction(Kind::VolcanoGroup, pod("g"), "both", 0));
+        let regarding = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+            "namespace": "n", "name": "g", "uid": "u"});
+        assert_eq!((&wrong["regarding"], &wrong["type"]), (&regarding, &json!("Warning")));
         let long = Note::left_untouched(pod(&"a.".repeat(126)), &"é".repeat(600), 0);
         let long = event(&long);
         let (note, name) = (long["note"].as_str().unwrap(), long["metadata"]["name"].as_str());

@@ -3,16 +3,17 @@
 //! A [`Binder`] takes decisions, keeps a bounded number of requests in flight, and reports exactly
 //! one [`Outcome`] per decision. It repeats no write: what failed goes back to whoever decides.
 //! Where the answer leaves open whether the write took effect, the binder waits until the request
-//! can no longer take effect, then looks at the pod. A [`Remover`] deletes pods of gangs that are given up.
+//! can no longer take effect, then looks at the pod. [`Orders`] stops pods, and says
+//! for which pods room is made.
 
 mod answer;
 mod binder;
-mod remover;
+mod orders;
 mod request;
 
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};
-pub use remover::Remover;
+pub use orders::{Order, Orders, Stop};
 
 pub use crate::world::DECISION;
 

@@ -1,13 +1,14 @@
-//! The requests of a binder and a remover, as small as they can be.
+//! The requests about binds and orders, as small as they can be.
 
 use hyper::Request;
 use kube::Client;
 use kube::client::Body;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Bind, DECISION, EPOCH};
 use crate::client::{Answered, send};
+use crate::object::DISRUPTION_TARGET;
 use crate::world::PodKey;
 
 #[derive(Serialize)]
@@ -68,6 +69,29 @@ pub(super) async fn delete(client: &Client, pod: &PodKey) -> Answered {
         "preconditions": {"uid": pod.uid}});
     let request = Request::delete(path).header("Content-Type", "application/json");
     send(client, request.body(Body::from(options.to_string().into_bytes()))).await
+}
+
+/// Sets the condition `DisruptionTarget` of a pod, if it is still this one.
+pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &str) -> Answered {
+    let now = format!("{:.0}", jiff::Timestamp::now());
+    let condition = json!({"type": DISRUPTION_TARGET, "status": "True", "reason": reason,
+        "message": message, "lastTransitionTime": now});
+    patch_status(client, pod, &json!({"conditions": [condition]})).await
+}
+
+/// Sets the node that is freed for a pod, or takes it back if that is empty, if it is still this pod.
+pub(super) async fn nominate(client: &Client, pod: &PodKey, node: &str) -> Answered {
+    let node = (!node.is_empty()).then_some(node);
+    patch_status(client, pod, &json!({"nominatedNodeName": node})).await
+}
+
+async fn patch_status(client: &Client, pod: &PodKey, status: &Value) -> Answered {
+    let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
+    let body = json!({"metadata": {"uid": pod.uid}, "status": status});
+    let request = Request::patch(path)
+        .header("Content-Type", "application/strategic-merge-patch+json")
+        .body(Body::from(body.to_string().into_bytes()));
+    send(client, request).await
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const fn if_there(kind: &'static str, path: &'static str) -> Listed {
     Listed { kind, path, is_optional: true }
 }
 
-const LISTED: [Listed; 30] = [
+const LISTED: [Listed; 33] = [
     always("Node", "/api/v1/nodes"),
     always("Namespace", "/api/v1/namespaces"),
     always("Pod", "/api/v1/pods"),
@@ -46,6 +46,9 @@ const LISTED: [Listed; 30] = [
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     ),
     if_there("ClusterPolicy", "/apis/kyverno.io/v1/clusterpolicies"),
+    if_there("NodePool", "/apis/karpenter.sh/v1/nodepools"),
+    if_there("VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"),
+    if_there("NodeResourceTopology", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"),
     if_there("JobSet", "/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
     if_there("LeaderWorkerSet", "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"),
     if_there("PyTorchJob", "/apis/kubeflow.org/v1/pytorchjobs"),

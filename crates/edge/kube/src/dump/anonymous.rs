@@ -12,10 +12,12 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 32] = [
     "about",
     "apiVersion",
     "collectedAt",
+    "consolidateAfter",
+    "consolidationPolicy",
     "creationTimestamp",
     "declaredFeatures",
     "deletionTimestamp",
@@ -46,8 +48,9 @@ const FIELDS: [&str; 30] = [
 ];
 
 /// Fields in which everything stays: amounts by resource, and the one variable that is kept.
-const WHOLE: [&str; 14] = [
+const WHOLE: [&str; 19] = [
     "accessModes",
+    "attributes",
     "allocatable",
     "allocatedResources",
     "capacity",
@@ -56,11 +59,15 @@ const WHOLE: [&str; 14] = [
     "env",
     "hard",
     "limits",
+    "maxSurge",
     "maxUnavailable",
     "minAvailable",
     "overhead",
     "requests",
     "resource",
+    "target",
+    "topologyPolicies",
+    "upperBound",
 ];
 
 /// Domains of label keys that everybody uses; other keys are names of somebody.

@@ -10,10 +10,11 @@ use serde_json::{Map, Value, json};
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 
 /// Fields of the metadata of every object.
-const METADATA: [&str; 7] = [
+const METADATA: [&str; 8] = [
     "metadata.name",
     "metadata.namespace",
     "metadata.uid",
+    "metadata.resourceVersion",
     "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
     "metadata.labels",
@@ -21,7 +22,8 @@ const METADATA: [&str; 7] = [
 ];
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 13] = [
+const ANNOTATIONS: [&str; 15] = [
+    "argocd.argoproj.io/tracking-id",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
     "dovetail.dev/checkpoint-interval",
@@ -31,6 +33,7 @@ const ANNOTATIONS: [&str; 13] = [
     "karpenter.sh/do-not-consolidate",
     "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-evict",
+    "meta.helm.sh/release-name",
     "pod-group-name",
     "pv.kubernetes.io/bind-completed",
     "scheduling.k8s.io/group-name",
@@ -108,8 +111,20 @@ const STATUS: [&str; 22] = [
     "status.resources.requests",
 ];
 
+/// Fields of whatever may own pods.
+const OWNER: [&str; 8] = [
+    "spec.backoffLimit",
+    "spec.jobTemplate.spec.backoffLimit",
+    "spec.jobTemplate.spec.ttlSecondsAfterFinished",
+    "spec.parallelism",
+    "spec.replicas",
+    "spec.strategy",
+    "spec.suspend",
+    "spec.ttlSecondsAfterFinished",
+];
+
 /// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 11] = [
+const OTHERS: [(&str, &[&str]); 14] = [
     ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
     ("CSINode", &["spec.drivers"]),
     ("DeviceClass", &["spec.extendedResourceName"]),
@@ -125,7 +140,27 @@ const OTHERS: [(&str, &[&str]); 11] = [
             "spec.scaleTargetRef.name",
         ],
     ),
+    (
+        "NodePool",
+        &[
+            "spec.disruption.consolidateAfter",
+            "spec.disruption.consolidationPolicy",
+            "spec.template.metadata.labels",
+            "spec.template.spec.taints",
+        ],
+    ),
     ("Node", &["spec.providerID", "spec.taints", "spec.unschedulable"]),
+    ("NodeResourceTopology", &["attributes", "topologyPolicies"]),
+    (
+        "VerticalPodAutoscaler",
+        &[
+            "spec.targetRef.kind",
+            "spec.targetRef.name",
+            "status.recommendation.containerRecommendations.containerName",
+            "status.recommendation.containerRecommendations.target",
+            "status.recommendation.containerRecommendations.upperBound",
+        ],
+    ),
     (
         "PersistentVolume",
         &[
@@ -187,6 +222,8 @@ impl Fields {
 /// What a collection keeps of each kind.
 pub struct Keeper {
     any: Fields,
+    /// A pod template, wherever it stands.
+    template: Fields,
     kinds: BTreeMap<&'static str, Fields>,
 }
 
@@ -204,9 +241,11 @@ impl Default for Keeper {
             fields
         };
         // Whatever may own pods.
-        let mut any = with(&["spec.parallelism", "spec.replicas", "spec.suspend"]);
+        let mut any = with(&OWNER);
         METADATA.iter().for_each(|path| any.add(&format!("spec.template.{path}")));
         pod(&mut any, "spec.template.spec");
+        let mut template = with(&[]);
+        pod(&mut template, "spec");
         let mut kinds: BTreeMap<&'static str, Fields> = BTreeMap::new();
         for (kind, paths) in OTHERS {
             kinds.insert(kind, with(paths));
@@ -217,7 +256,7 @@ impl Default for Keeper {
         let nodes = kinds.entry("Node").or_default();
         STATUS.iter().for_each(|path| nodes.add(path));
         kinds.insert("Namespace", with(&[]));
-        Self { any, kinds }
+        Self { any, template, kinds }
     }
 }
 
@@ -237,17 +276,83 @@ impl Keeper {
             let about = if speaks_of_gpus(&object.to_string()) { "gpu" } else { "other" };
             top.insert("spec".to_owned(), json!({"about": about}));
         }
-        keep_annotations(object, top);
+        keep_annotations(object, &mut kept);
         for path in ["/spec", "/spec/template/spec"] {
             if let (Some(from), Some(to)) = (object.pointer(path), kept.pointer_mut(path)) {
                 keep_shown_gpus(from, to);
             }
         }
+        if let (Some(from), Some(to)) =
+            (object.pointer("/spec/template"), kept.pointer_mut("/spec/template"))
+        {
+            keep_annotations(from, to);
+        }
+        if !self.kinds.contains_key(kind) {
+            self.keep_templates(object, &mut kept);
+        }
         Some(kept)
+    }
+
+    /// Operators have templates in lists and under names of their own.
+    fn keep_templates(&self, object: &Value, kept: &mut Value) {
+        let Some(spec) = object.get("spec").and_then(Value::as_object) else { return };
+        for (field, value) in spec.iter().filter(|(field, _)| *field != "template") {
+            if let Some(found) = self.templates(value) {
+                match &mut kept["spec"] {
+                    Value::Object(fields) => add(fields.entry(field).or_insert(Value::Null), found),
+                    spec => *spec = json!({field: found}),
+                }
+            }
+        }
+    }
+
+    /// The templates somewhere in a value, with the way to them; other items of lists keep their names.
+    fn templates(&self, value: &Value) -> Option<Value> {
+        match value {
+            Value::Object(fields) if value.pointer("/spec/containers").is_some() => {
+                let mut kept = self.template.keep(&Value::Object(fields.clone()))?;
+                keep_annotations(value, &mut kept);
+                keep_shown_gpus(&value["spec"], &mut kept["spec"]);
+                Some(kept)
+            }
+            Value::Object(fields) => {
+                let found = fields
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.clone(), self.templates(value)?)));
+                let mut found: Map<String, Value> = found.collect();
+                let name = fields.get("name").filter(|name| name.is_string() && !found.is_empty());
+                found.extend(name.map(|name| ("name".to_owned(), name.clone())));
+                (!found.is_empty()).then_some(Value::Object(found))
+            }
+            Value::Array(items) => {
+                let found: Vec<Option<Value>> =
+                    items.iter().map(|item| self.templates(item)).collect();
+                let has_any = found.iter().any(Option::is_some);
+                let others = items.iter().map(|item| match item["name"].as_str() {
+                    Some(name) => json!({"name": name}),
+                    None => json!({}),
+                });
+                let items = found.into_iter().zip(others);
+                has_any.then(|| items.map(|(found, other)| found.unwrap_or(other)).collect())
+            }
+            _ => None,
+        }
     }
 }
 
-fn keep_annotations(object: &Value, kept: &mut Map<String, Value>) {
+/// Adds the fields of one value to those of another.
+fn add(to: &mut Value, from: Value) {
+    match (to, from) {
+        (Value::Object(fields), Value::Object(more)) => {
+            for (name, value) in more {
+                add(fields.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (to, from) => *to = from,
+    }
+}
+
+fn keep_annotations(object: &Value, kept: &mut Value) {
     let Some(annotations) = object.pointer("/metadata/annotations").and_then(Value::as_object)
     else {
         return;
@@ -255,9 +360,8 @@ fn keep_annotations(object: &Value, kept: &mut Map<String, Value>) {
     let known = annotations.iter().filter(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
     let known: Map<String, Value> =
         known.map(|(key, value)| (key.clone(), value.clone())).collect();
-    if let (false, Some(metadata)) =
-        (known.is_empty(), kept.get_mut("metadata").and_then(Value::as_object_mut))
-    {
+    let metadata = kept.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (false, Some(metadata)) = (known.is_empty(), metadata) {
         metadata.insert("annotations".to_owned(), Value::Object(known));
     }
 }
@@ -269,9 +373,8 @@ fn keep_shown_gpus(from: &Value, to: &mut Value) {
             && env["value"].as_str().map(str::trim) == Some("all")
     };
     for list in ["containers", "initContainers"] {
-        let (Some(from), Some(to)) = (from[list].as_array(), to[list].as_array_mut()) else {
-            continue;
-        };
+        let to = to.get_mut(list).and_then(Value::as_array_mut);
+        let (Some(from), Some(to)) = (from[list].as_array(), to) else { continue };
         // An item that is no object is not kept; behind one nothing belongs together any more.
         if from.len() != to.len() {
             continue;

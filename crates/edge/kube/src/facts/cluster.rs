@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Autoscaler, BudgetLimit, ObjectRef, Scoring};
+use dovetail_audit::{Advice, Autoscaler, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
 use serde::Deserialize;
 
 use super::inventory::lenient;
@@ -29,8 +29,14 @@ const GPU_WORDS: [&str; 5] =
     ["nvidia.com/", "amd.com/gpu", "gpu.intel.com", "google.com/tpu", "gpu"];
 
 /// Kinds beside policies.
-const OWN: [&str; 4] =
-    ["ResourceQuota", "PodDisruptionBudget", "ConfigMap", "HorizontalPodAutoscaler"];
+const OWN: [&str; 6] = [
+    "ResourceQuota",
+    "PodDisruptionBudget",
+    "ConfigMap",
+    "HorizontalPodAutoscaler",
+    "NodeResourceTopology",
+    "VerticalPodAutoscaler",
+];
 
 /// What is known of them.
 #[derive(Default)]
@@ -39,6 +45,10 @@ pub(super) struct ClusterObjects {
     pub(super) quotas: BTreeMap<String, BTreeMap<String, i64>>,
     pub(super) budgets: Vec<BudgetObject>,
     pub(super) autoscalers: Vec<Autoscaler>,
+    /// What recommenders say, by the owner that it is about.
+    pub(super) advice: BTreeMap<ObjectRef, Advice>,
+    /// How kubelets put the devices of a pod together, by node.
+    pub(super) numa_policies: BTreeMap<String, NumaPolicy>,
     /// Whether a policy speaks of GPUs; `None` where no policy was read.
     pub(super) has_gpu_policy: Option<bool>,
     pub(super) scoring: Option<Scoring>,
@@ -65,6 +75,15 @@ impl ClusterObjects {
             "ConfigMap" => self.configuration(raw),
             "HorizontalPodAutoscaler" => {
                 self.autoscalers.push(super::autoscaler::read(raw)?);
+                Ok(())
+            }
+            "VerticalPodAutoscaler" => {
+                self.advice.extend([super::advice::recommender(raw)?]);
+                Ok(())
+            }
+            "NodeResourceTopology" => {
+                let policy = super::advice::numa_policy(raw)?;
+                self.numa_policies.extend(policy.map(|policy| (raw.name.to_owned(), policy)));
                 Ok(())
             }
             _ => {

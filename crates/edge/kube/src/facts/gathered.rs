@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload, is_gpu_resource,
+    Advice, Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload,
+    is_gpu_resource,
 };
 use dovetail_model::Condition;
 
@@ -11,6 +12,7 @@ use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
 use super::pods::{REVISION_LABELS, same_but_labels};
+use super::source::Sources;
 use super::template::owned;
 use super::tenant::Tenant;
 use super::unseen::Unseen;
@@ -30,6 +32,8 @@ pub struct Gathered {
     pub provider_ids: BTreeMap<String, String>,
     /// Pods on nodes, where they were asked for.
     pub tenants: Vec<Tenant>,
+    /// Objects that a person edits.
+    pub sources: Sources,
     /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
     pub cluster_uid: String,
     /// Objects by kind.
@@ -74,6 +78,7 @@ impl Inventory {
             team_labels,
             namespaces: self.namespaces(),
             autoscalers: std::mem::take(&mut self.cluster.autoscalers),
+            advice: self.advice(),
             ..Facts::default()
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
@@ -82,7 +87,8 @@ impl Inventory {
             if !read.provider_id.is_empty() {
                 provider_ids.insert(name.clone(), read.provider_id.clone());
             }
-            facts.nodes.push(read.node.clone());
+            let numa_policy = self.cluster.numa_policies.get(name).copied();
+            facts.nodes.push(Node { numa_policy, ..read.node.clone() });
         }
         let (workloads, of_group) = self.workloads();
         facts.workloads = workloads;
@@ -94,6 +100,7 @@ impl Inventory {
         let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
+        let sources = std::mem::take(&mut self.sources);
         let (demand, unjudged) = worlds(self, &facts.nodes);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
@@ -101,6 +108,7 @@ impl Inventory {
             moment,
             provider_ids,
             tenants: tenants.unwrap_or_default(),
+            sources,
             cluster_uid,
             kinds,
             unseen,
@@ -108,6 +116,13 @@ impl Inventory {
             skipped,
             skipped_count,
         }
+    }
+
+    /// What recommenders say, where they were read.
+    fn advice(&self) -> Option<BTreeMap<ObjectRef, Advice>> {
+        const KIND: &str = "VerticalPodAutoscaler";
+        let was_read = self.complete.contains(KIND) || self.kinds.contains_key(KIND);
+        was_read.then(|| self.cluster.advice.clone())
     }
 
     fn gpu_policy(&self) -> Option<bool> {

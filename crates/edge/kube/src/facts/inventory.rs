@@ -9,6 +9,7 @@ use super::detail::{NodeDetail, PodDetail};
 use super::node::{ReadNode, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
+use super::source::Sources;
 use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
 use crate::object::json::nullable;
 use crate::object::{Kind, Namespace, Node, Object, Pod, read};
@@ -28,6 +29,7 @@ pub struct Inventory {
     pub(super) namespaces: BTreeMap<String, Namespace>,
     pub(super) pods: Pods,
     pub(super) owners: Owners,
+    pub(super) sources: Sources,
     pub(super) cluster: ClusterObjects,
     /// Volumes, claims, classes, workloads: what decides where a waiting pod can go.
     pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
@@ -79,11 +81,14 @@ impl Inventory {
                 let collection: Collection = lenient(raw)?;
                 self.complete.extend(collection.complete);
             }
-            kind if self.cluster.wants(kind, raw.api_version) => self.cluster.add(raw)?,
+            kind if self.cluster.wants(kind, raw.api_version) => {
+                self.cluster.add(raw)?;
+                self.sources.add(raw);
+            }
             kind => match watched(kind, raw.api_version) {
                 // It may own pods, too.
                 Some(kind @ Kind::Workload(_)) => {
-                    self.owners.add(raw)?;
+                    self.own(raw)?;
                     let object = Object::read(kind, json);
                     self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
                 }
@@ -95,8 +100,18 @@ impl Inventory {
                     self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
                 }
                 // Whatever may own pods: any kind, also those of operators.
-                None => self.owners.add(raw)?,
+                None => self.own(raw)?,
             },
+        }
+        Ok(())
+    }
+}
+
+impl Inventory {
+    /// Takes an object that may own pods; one at the top is what a person edits.
+    fn own(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        if self.owners.add(raw)? {
+            self.sources.add(raw);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! turns that into a [`Gathered`]: facts, the GPUs of each node with what holds them, what waits, and what
 //! could not be seen. Neither knows where the objects come from.
 
+mod advice;
 mod autoscaler;
 pub(crate) mod class;
 pub(crate) mod cluster;
@@ -14,6 +15,7 @@ mod inventory;
 mod node;
 mod owner;
 mod pods;
+mod source;
 mod template;
 mod tenant;
 mod unseen;
@@ -21,5 +23,6 @@ mod unseen;
 pub use gathered::{Gathered, Unjudged};
 pub use inventory::{Inventory, TEAM_LABELS};
 pub use node::POOL_LABELS;
+pub use source::Sources;
 pub use tenant::Tenant;
 pub use unseen::Unseen;

@@ -93,6 +93,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             is_spot: None,
             without_gpu_pods_since_ms: None,
             uncounted_gpus,
+            numa_policy: None,
             devices: Vec::new(),
             node,
         },

@@ -32,8 +32,8 @@ struct Owner {
 
 impl Owners {
     /// Takes an object that may own others. One that is controlled by nothing and wants no pods is one
-    /// too: somebody may name it.
-    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+    /// too: somebody may name it. Answers whether nothing controls it.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<bool, Skipped> {
         let detail: OwnerDetail<'_> = lenient(raw)?;
         let controller = detail.metadata.controller();
         let number = |value: &Option<serde_json::Value>| {
@@ -55,8 +55,9 @@ impl Owners {
             desired: desired.filter(|_| !is_suspended),
             ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
         };
+        let is_top = owner.controller.is_none();
         self.known.insert(object, owner);
-        Ok(())
+        Ok(is_top)
     }
 
     /// From the nearest owner up to the top, both included.

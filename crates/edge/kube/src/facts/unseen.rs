@@ -14,7 +14,7 @@ pub struct Unseen {
 }
 
 /// Kinds with what is not known without them.
-const KINDS: [(&[&str], &str, &str, &str); 8] = [
+const KINDS: [(&[&str], &str, &str, &str); 10] = [
     (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
     (&["Pod"], "pods", "what holds GPUs and what waits for them", "pods"),
     (
@@ -42,6 +42,18 @@ const KINDS: [(&[&str], &str, &str, &str); 8] = [
         "admission policies",
         "whether findings can come back (GOV-04)",
         "validatingadmissionpolicies",
+    ),
+    (
+        &["VerticalPodAutoscaler"],
+        "recommenders",
+        "requests that are guesses, GPUs that wait for CPU (REQ-07, REQ-09, VIS-04)",
+        "verticalpodautoscalers",
+    ),
+    (
+        &["NodeResourceTopology"],
+        "topology of nodes",
+        "pods with GPUs across sockets (SCH-12)",
+        "noderesourcetopologies",
     ),
 ];
 

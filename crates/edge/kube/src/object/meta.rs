@@ -33,9 +33,18 @@ pub struct Meta {
     /// The annotations that mean something to dovetail.
     #[serde(deserialize_with = "known_annotations")]
     pub annotations: Labels,
-    /// Identity of the object that controls it; empty if none does.
+    /// The object that controls it.
     #[serde(rename = "ownerReferences", deserialize_with = "controller")]
-    pub controller_uid: Box<str>,
+    pub controller: Controller,
+}
+
+/// The object that controls another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Controller {
+    /// Its identity; empty if there is none.
+    pub uid: Box<str>,
+    /// Whether it is a DaemonSet.
+    pub is_daemon_set: bool,
 }
 
 impl Meta {
@@ -45,8 +54,11 @@ impl Meta {
     }
 }
 
+/// Annotation of the pods that stand for static ones.
+pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
 /// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by which a pod
-/// asks for a fraction of a device, and those by which it belongs to a gang.
+/// asks for a fraction of a device, those by which it belongs to a gang, and the one that says it is static.
 fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
     read_where(input, |key| {
         crate::translate::FRACTION_ANNOTATIONS.contains(&key)
@@ -56,6 +68,7 @@ fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Label
             || key.starts_with("volume.kubernetes.io/")
             || key.starts_with("volume.beta.kubernetes.io/")
             || key == "storage.alpha.kubernetes.io/migrated-plugins"
+            || key == MIRROR_ANNOTATION
     })
 }
 
@@ -64,7 +77,7 @@ fn milliseconds<'de, D: serde::Deserializer<'de>>(input: D) -> Result<u64, D::Er
     Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
 }
 
-fn controller<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Box<str>, D::Error> {
+fn controller<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Controller, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Owner {
@@ -72,8 +85,12 @@ fn controller<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Box<str>, D:
         uid: Box<str>,
         #[serde(deserialize_with = "nullable")]
         controller: bool,
+        #[serde(deserialize_with = "nullable")]
+        kind: Box<str>,
     }
     let owners: Vec<Owner> = nullable(input)?;
     let controller = owners.into_iter().find(|owner| owner.controller);
-    Ok(controller.map(|owner| owner.uid).unwrap_or_default())
+    let read =
+        |owner: Owner| Controller { uid: owner.uid, is_daemon_set: &*owner.kind == "DaemonSet" };
+    Ok(controller.map(read).unwrap_or_default())
 }

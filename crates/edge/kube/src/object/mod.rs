@@ -24,6 +24,7 @@ mod persistent_volume;
 mod pod;
 mod pod_group;
 mod pod_json;
+mod pod_preemption;
 mod pod_volume;
 mod priority_class;
 mod queue;
@@ -42,12 +43,13 @@ pub use in_tree::{InTreePlugin, VolumeSource};
 pub use kueue_topology::KueueTopology;
 pub use label_selector::{LabelSelector, LabelTerm, LabelTest};
 pub use labels::Labels;
-pub use meta::Meta;
+pub use meta::{Controller, Meta};
 pub use namespace::Namespace;
 pub use node::Node;
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 pub use pod_group::{NetworkTopology, PodGroup};
+pub use pod_preemption::{DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodPreemption};
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
 pub use queue::Queue;
@@ -98,12 +100,15 @@ pub enum Kind {
     VolumeAttachment,
     /// Objects whose controllers make pods that start together.
     Workload(WorkloadKind),
+    /// `policy/v1` PodDisruptionBudget.
+    DisruptionBudget,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Namespace,
+        Self::DisruptionBudget,
         Self::KueueTopology,
         Self::HyperNode,
         Self::Queue,
@@ -142,6 +147,7 @@ impl Kind {
             Self::CsiNode => "CSINode",
             Self::StorageCapacity => "CSIStorageCapacity",
             Self::DeviceClass => "DeviceClass",
+            Self::DisruptionBudget => "PodDisruptionBudget",
             Self::Namespace => "Namespace",
             Self::Node => "Node",
             Self::PersistentVolume => "PersistentVolume",
@@ -168,6 +174,7 @@ impl Kind {
         match self {
             Self::Claim | Self::Namespace | Self::Node | Self::PersistentVolume | Self::Pod => "",
             Self::DeviceClass | Self::ResourceSlice => "resource.k8s.io",
+            Self::DisruptionBudget => "policy",
             Self::PodGroup => "scheduling.k8s.io",
             Self::CoschedulingGroup => "scheduling.x-k8s.io",
             Self::VolcanoGroup => "scheduling.volcano.sh",
@@ -203,6 +210,7 @@ impl Kind {
             Self::CsiNode => "csinodes",
             Self::StorageCapacity => "csistoragecapacities",
             Self::DeviceClass => "deviceclasses",
+            Self::DisruptionBudget => "poddisruptionbudgets",
             Self::Namespace => "namespaces",
             Self::Node => "nodes",
             Self::PersistentVolume => "persistentvolumes",
@@ -259,6 +267,8 @@ pub enum Object {
     VolumeAttachment(VolumeAttachment),
     /// A workload.
     Workload(WorkloadKind, Box<Workload>),
+    /// How many of some pods may be stopped.
+    DisruptionBudget(DisruptionBudget),
     /// An object with a field of the wrong shape.
     Strange(Kind, Box<Strange>),
 }
@@ -281,6 +291,7 @@ impl Object {
             Kind::CsiNode => of(kind, json, Self::CsiNode),
             Kind::StorageCapacity => of(kind, json, Self::StorageCapacity),
             Kind::DeviceClass => of(kind, json, Self::DeviceClass),
+            Kind::DisruptionBudget => of(kind, json, Self::DisruptionBudget),
             Kind::Namespace => of(kind, json, Self::Namespace),
             Kind::Node => of(kind, json, |node| Self::Node(Box::new(node))),
             Kind::PersistentVolume => {
@@ -311,6 +322,7 @@ impl Object {
             Self::CsiNode(_) => Kind::CsiNode,
             Self::StorageCapacity(_) => Kind::StorageCapacity,
             Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::DisruptionBudget(_) => Kind::DisruptionBudget,
             Self::Namespace(_) => Kind::Namespace,
             Self::Node(_) => Kind::Node,
             Self::PersistentVolume(_) => Kind::PersistentVolume,
@@ -334,6 +346,7 @@ impl Object {
             Self::CsiNode(object) => &object.meta,
             Self::StorageCapacity(object) => &object.meta,
             Self::DeviceClass(object) => &object.meta,
+            Self::DisruptionBudget(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
             Self::Node(object) => &object.meta,
             Self::PersistentVolume(object) => &object.meta,

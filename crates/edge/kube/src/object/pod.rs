@@ -7,6 +7,7 @@ use super::affinity::{InterPodAffinity, PreferredNode, SpreadConstraint};
 use super::labels::Labels;
 use super::meta::Meta;
 use super::pod_json::PodJson;
+use super::pod_preemption::PodPreemption;
 use super::pod_volume::PodVolume;
 
 /// A pod, as far as a scheduler needs it.
@@ -59,6 +60,8 @@ pub struct Pod {
     pub pod_group: Box<str>,
     /// Whether it refers to resource claims (DRA).
     pub has_resource_claims: bool,
+    /// Whether it stops others, and others it.
+    pub preemption: PodPreemption,
 }
 
 impl Pod {

@@ -5,10 +5,14 @@ use serde::Deserialize;
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
 use super::json::{nullable, time_ms};
 use super::labels::Labels;
-use super::meta::Meta;
+use super::meta::{MIRROR_ANNOTATION, Meta};
 use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
+use super::pod_preemption::{DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodPreemption};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
+
+/// Kubernetes' default of `terminationGracePeriodSeconds`.
+const DEFAULT_GRACE_S: i64 = 30;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -30,6 +34,11 @@ pub(super) struct SpecJson {
     node_name: Box<str>,
     #[serde(deserialize_with = "nullable")]
     priority: i32,
+    #[serde(deserialize_with = "nullable")]
+    priority_class_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    preemption_policy: Box<str>,
+    termination_grace_period_seconds: Option<i64>,
     #[serde(deserialize_with = "nullable")]
     host_network: bool,
     host_users: Option<bool>,
@@ -174,6 +183,7 @@ pub(super) struct StatusResourcesJson {
 impl PodJson {
     /// What is kept of it.
     pub(super) fn read(mut self) -> Pod {
+        let preemption = self.preemption();
         let requests = effective(&self.spec);
         let held = in_force(&self.spec, &self.status);
         let held = (held != requests).then(|| Box::new(held));
@@ -220,7 +230,28 @@ impl PodJson {
             features,
             pod_group: self.spec.scheduling_group.pod_group_name,
             has_resource_claims: !self.spec.resource_claims.is_empty(),
+            preemption,
             meta: self.metadata,
+        }
+    }
+}
+
+impl PodJson {
+    fn preemption(&self) -> PodPreemption {
+        let (meta, spec) = (&self.metadata, &self.spec);
+        let is_target = |c: &ConditionJson| {
+            &*c.kind == DISRUPTION_TARGET
+                && &*c.status == "True"
+                && &*c.reason == PREEMPTION_BY_SCHEDULER
+        };
+        let grace_s = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S);
+        PodPreemption {
+            never_preempts: &*spec.preemption_policy == "Never",
+            is_protected: meta.controller.is_daemon_set
+                || meta.annotations.get(MIRROR_ANNOTATION).is_some()
+                || PodPreemption::is_critical(spec.priority, &spec.priority_class_name),
+            is_target: self.status.conditions.iter().any(is_target),
+            grace_s: u32::try_from(grace_s.max(0)).unwrap_or(u32::MAX),
         }
     }
 }

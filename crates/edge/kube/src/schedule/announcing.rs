@@ -7,7 +7,7 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::metrics::Metrics;
-use super::news::News;
+use super::news::{News, Preempts};
 use super::scheduler::Scheduler;
 use crate::announce::{
     Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
@@ -78,6 +78,12 @@ impl Announcing {
                 let pod = PodIdentity { namespace, name, uid };
                 self.book.note(Note::left_untouched(pod, &reason.to_string(), now_ms));
             }
+            News::Object(world::Report::Contradiction { kind, namespace, name, uid, reason }) => {
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                let about = PodIdentity { namespace, name, uid };
+                let note = Note::contradiction(*kind, about, &reason.to_string(), now_ms);
+                self.book.note(note);
+            }
             News::Object(world::Report::WaitsForMembers {
                 namespace,
                 name,
@@ -95,6 +101,14 @@ impl Announcing {
             News::Object(world::Report::GroupHasItsSize { namespace, name }) => {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
+            }
+            News::Preempts(preempts) => {
+                let Preempts { preemptor, uid, victims, .. } = &**preempts;
+                for (pod, node) in victims {
+                    let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+                    let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
+                    self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
+                }
             }
             News::NotBound(_)
             | News::WouldBind { .. }

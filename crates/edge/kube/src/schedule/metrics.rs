@@ -40,6 +40,9 @@ pub struct Metrics {
     interruptions: Family<OfKind, Counter>,
     objects: Family<OfReport, Counter>,
     given_up: Counter,
+    preemption_attempts: Counter,
+    preemption_victims: Histogram,
+    budget_violations: Counter,
     inconsistencies: Counter,
 }
 
@@ -110,6 +113,9 @@ impl Default for Metrics {
             interruptions: Family::default(),
             objects: Family::default(),
             given_up: Counter::default(),
+            preemption_attempts: Counter::default(),
+            preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
+            budget_violations: Counter::default(),
             inconsistencies: Counter::default(),
         };
         metrics.register();
@@ -149,6 +155,12 @@ impl Metrics {
         let help = "Pods that wait, by `queue`: active, unschedulable (no present node takes them), \
                     backoff (their bind had no effect)";
         self.add("scheduler_pending_pods", help, self.pending.clone());
+        let help = "Searches for pods to stop for one of a higher priority";
+        self.add("scheduler_preemption_attempts", help, self.preemption_attempts.clone());
+        let help = "Pods stopped for one pod or gang of a higher priority";
+        self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
+        let help = "Pods stopped beyond what PodDisruptionBudgets allow";
+        self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
         let help = "One decision over all that changed";
         self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
     }
@@ -207,6 +219,10 @@ impl Metrics {
             News::WouldBind { waited_ms, .. } => {
                 self.attempt(AttemptResult::scheduled);
                 self.waited_s.observe(seconds(*waited_ms));
+            }
+            News::Preempts(preempts) => {
+                self.preemption_victims.observe(preempts.victims.len() as f64);
+                self.budget_violations.inc_by(preempts.cost.budget_violations);
             }
             News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
@@ -270,6 +286,11 @@ impl Metrics {
         }
     }
 
+    /// So many searches for pods to stop.
+    pub(super) fn searched(&self, searches: u64) {
+        self.preemption_attempts.inc_by(searches);
+    }
+
     /// A gang stayed short.
     pub(super) fn given_up(&self) {
         self.given_up.inc();
@@ -318,6 +339,7 @@ fn problem(report: &crate::world::Report) -> &'static str {
         Report::UnknownHolder { .. } => "unknown_holder",
         Report::WaitsForMembers { .. } => "waits_for_members",
         Report::GroupHasItsSize { .. } => "group_has_its_size",
+        Report::Contradiction { .. } => "contradiction",
         Report::Refused { .. } => "left_untouched",
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use dovetail_model::{JobId, PendingReason};
+use dovetail_model::{JobId, PendingReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 
 use crate::bind::{Bind, Report};
 use crate::object::Pod;
-use crate::world;
+use crate::world::{self, PodKey};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +37,29 @@ pub enum News {
         /// Why.
         reason: PendingReason,
     },
+    /// Pods are stopped, or in a dry run would be, so that one of a higher priority starts.
+    Preempts(Box<Preempts>),
     /// Something about an object.
     Object(world::Report),
     /// The engine did not take what the world told it. It starts anew from the world.
     Inconsistent(EngineError),
+}
+
+/// Who is stopped for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preempts {
+    /// For whom: the first pod of its job.
+    pub preemptor: PodName,
+    /// Its identity.
+    pub uid: String,
+    /// Who is stopped, each with its node.
+    pub victims: Vec<(PodKey, String)>,
+    /// Where the job is to go, each node once.
+    pub nodes: Vec<String>,
+    /// What that costs.
+    pub cost: PreemptionCost,
+    /// Nobody is stopped in fact.
+    pub is_dry_run: bool,
 }
 
 /// A pod as people name it.

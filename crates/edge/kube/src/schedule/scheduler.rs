@@ -5,6 +5,8 @@
 //! bind had no effect, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use dovetail_model::{Action, Event, JobId, NodeName, Owner, PendingReason, Plan, PodId, Snapshot};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Engine, QueueUse, View};
@@ -13,9 +15,10 @@ use serde_json::Value;
 use super::news::{News, PodName};
 use super::outbox::{Decision, Outbox};
 use super::pauses::Pauses;
+use super::preempt::Room;
 use super::record::Recording;
 use super::waits::Waits;
-use crate::bind::{Bind, Cause, Outcome, Report};
+use crate::bind::{Bind, Cause, Order, Outcome, Report};
 use crate::object::Queue;
 use crate::queues::{self, Problem, engine_name};
 use crate::status;
@@ -30,7 +33,7 @@ const ROUNDS: u32 = 16;
 
 /// Decides about the pods of one cluster, within one leadership.
 pub struct Scheduler {
-    world: World,
+    pub(super) world: World,
     /// None until all lists are complete, and after an error until the next decision.
     engine: Option<Engine>,
     config: EngineConfig,
@@ -39,8 +42,13 @@ pub struct Scheduler {
     outbox: Outbox,
     pauses: Pauses,
     waits: Waits,
-    news: Vec<News>,
+    pub(super) news: Vec<News>,
     recording: Option<Recording>,
+    pub(super) orders: VecDeque<Order>,
+    /// What is under way for jobs that room is made for, until they run.
+    pub(super) rooms: BTreeMap<JobId, Room>,
+    /// Nothing is written: who would be stopped counts as gone.
+    pub(super) is_dry_run: bool,
     /// Whether anything was told since the last decision.
     is_told: bool,
 }
@@ -72,6 +80,9 @@ impl Scheduler {
             waits: Waits::default(),
             news: Vec::new(),
             recording: None,
+            orders: VecDeque::new(),
+            rooms: BTreeMap::new(),
+            is_dry_run: false,
             is_told: false,
         }
     }
@@ -95,6 +106,9 @@ impl Scheduler {
         self.pass(now_ms);
         let events = self.world.apply(change);
         self.tell(events);
+        if self.world.take_recounted() {
+            self.end();
+        }
         self.hear();
     }
 
@@ -205,7 +219,9 @@ impl Scheduler {
             .then(|| self.pauses.server_until_ms());
         // What was taken back is decided anew.
         let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
-        let due_ms = [server_ms, told_ms, self.pauses.next_due_ms(), self.world.due_ms()];
+        let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
+        let due_ms =
+            [server_ms, told_ms, engine_ms, self.pauses.next_due_ms(), self.world.due_ms()];
         due_ms.into_iter().flatten().min()
     }
 
@@ -238,6 +254,10 @@ impl Scheduler {
     /// The engine, once there is one.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref()
+    }
+
+    pub(super) fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.engine.as_mut()
     }
 
     /// What a job says that waits for this reason; `None` if it does not wait.
@@ -292,7 +312,9 @@ impl Scheduler {
     /// Clocks of machines are set back at times; the engine's time never goes back.
     fn pass(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
-        let events = self.world.pass(self.now_ms);
+        let mut events = self.world.pass(self.now_ms);
+        let due_ms = self.engine.as_ref().and_then(Engine::due_ms);
+        events.extend(due_ms.filter(|due_ms| *due_ms <= self.now_ms).map(|_| Event::Tick));
         self.tell(events);
         self.hear();
     }
@@ -317,12 +339,13 @@ impl Scheduler {
                 }
                 self.engine = Some(engine);
                 self.is_told = true;
+                self.take_up_stops(&snapshot.claims);
             }
             Err(error) => self.news.push(News::Inconsistent(error)),
         }
     }
 
-    fn tell(&mut self, events: Vec<Event>) {
+    pub(super) fn tell(&mut self, events: Vec<Event>) {
         for event in events {
             self.note(&event);
             // Without one, the next engine starts from what the world says.
@@ -352,7 +375,10 @@ impl Scheduler {
         match event {
             Event::Submitted(job) => self.waits.begin(job, self.now_ms),
             Event::JobChanged(job) => self.waits.describe(job),
-            Event::BindFailed { pod } => self.waits.again(pod.job),
+            Event::BindFailed { pod } => {
+                self.waits.again(pod.job);
+                self.unnominate(pod.job);
+            }
             Event::Ended { job } => self.note_end(*job),
             Event::PodEnded { pod } => self.note_end(pod.job),
             Event::Confirmed { pod } => self.note_runs(*pod),
@@ -373,11 +399,17 @@ impl Scheduler {
         // A pod that pauses is still there.
         if self.world.pods_of(job).next().is_none() {
             self.waits.forget(job);
+            // What is kept for it is given back in a moment, and that is told.
+            let is_kept = |engine: &Engine| engine.claim_of(job).is_some();
+            if !self.engine.as_ref().is_some_and(is_kept) {
+                self.rooms.remove(&job);
+            }
         }
     }
 
     fn note_runs(&mut self, pod: PodId) {
         self.waits.forget(pod.job);
+        self.rooms.remove(&pod.job);
         self.forget_pauses(pod);
     }
 
@@ -404,6 +436,10 @@ impl Scheduler {
                     self.assume(pod.job, binds);
                 }
                 Action::Wait { job, reason } => self.say(job, reason),
+                Action::Preempt { job, victims, places, cost, .. } => {
+                    self.preempt(job, &victims, &places, cost);
+                }
+                Action::GivenBack { job } => self.unnominate(job),
                 // The world has noticed, and has told what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}
             }

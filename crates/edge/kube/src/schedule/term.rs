@@ -10,12 +10,12 @@ use tracing::{debug, error, info, warn};
 
 use super::announcing::Announcing;
 use super::comparison::Comparison;
-use super::news::News;
+use super::news::{News, Preempts};
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
-use crate::bind::{Binder, BinderSettings, Cause, Outcome, Remover, Report};
+use crate::bind::{Binder, BinderSettings, Cause, Order, Orders, Outcome, Report, Stop};
 use crate::lead::Leadership;
 use crate::watch::{Notice, served, watch};
 use crate::world::{self, Unwinding, World};
@@ -42,7 +42,7 @@ pub(super) struct Term {
     announcing: Option<Announcing>,
     comparison: Option<Arc<Mutex<Comparison>>>,
     /// None in a dry run.
-    remover: Option<Remover>,
+    orders: Option<Orders>,
     shared: Arc<Shared>,
     epoch: u64,
 }
@@ -72,8 +72,10 @@ impl Term {
             let announcer = Announcer::new(client, leadership.clone(), epoch, source);
             Announcing::new(announcer, ANNOUNCEMENTS)
         });
-        let remover = (!options.dry_run)
-            .then(|| Remover::start(shared.clients.rest.clone(), leadership.clone(), epoch));
+        let orders = (!options.dry_run).then(|| {
+            let (client, name) = (shared.clients.rest.clone(), &options.world.scheduler);
+            Orders::start(client, leadership.clone(), epoch, name)
+        });
         let binder = (!options.dry_run).then(|| {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
             // What waits there is not looked at again before it is sent: no more than keeps it busy.
@@ -81,6 +83,9 @@ impl Term {
             Binder::start(binds, looks, leadership, settings)
         });
         let mut scheduler = Scheduler::new(world, options.engine.clone(), epoch);
+        if options.dry_run {
+            scheduler.only_pretend();
+        }
         if let Some(recording) = &options.recording {
             scheduler.record(recording.clone());
         }
@@ -90,7 +95,7 @@ impl Term {
             notices: watch(&shared.clients.watches, &kinds, options.watch),
             binder,
             announcing,
-            remover,
+            orders,
             shared,
             epoch,
         };
@@ -115,8 +120,10 @@ impl Term {
             self.scheduler.wake(now_ms);
             self.scheduler.decide(now_ms);
             self.shared.metrics.cycle(begun.elapsed());
+            self.shared.metrics.searched(self.scheduler.searches());
             self.send();
             self.give_up();
+            self.order();
             self.tell();
             self.announce();
             self.wait().await;
@@ -127,8 +134,8 @@ impl Term {
     /// Sends nothing more, and waits for what is on its way.
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
-        if let Some(remover) = self.remover.take() {
-            remover.stop().await;
+        if let Some(orders) = self.orders.take() {
+            orders.stop().await;
         }
         let Some((binder, mut reports)) = self.binder.take() else { return self.scheduler.end() };
         binder.stop().await;
@@ -262,9 +269,21 @@ impl Term {
             self.shared.metrics.given_up();
             let placed = pods.len();
             warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
-            let Some(remover) = &self.remover else { continue };
+            let Some(orders) = &self.orders else { continue };
+            let stop = |pod| Order::Stop { pod, why: Stop::GangGivenUp };
             // What finds no room is ordered again.
-            pods.into_iter().take_while(|pod| remover.submit(pod.clone())).for_each(drop);
+            let mut given = pods.into_iter().map(|pod| orders.submit(stop(pod)));
+            while given.next().is_some_and(|given| given.is_ok()) {}
+        }
+    }
+
+    /// Has pods stopped for others, and nodes named that are freed.
+    fn order(&mut self) {
+        let Some(orders) = &self.orders else { return };
+        while let Some(order) = self.scheduler.next_order() {
+            if let Err(order) = orders.submit(order) {
+                return self.scheduler.put_back_order(*order);
+            }
         }
     }
 
@@ -307,6 +326,17 @@ fn log(news: &News) {
         News::WouldBind { bind, waited_ms } => {
             let (namespace, pod, node) = (&bind.namespace, &bind.pod, &bind.node);
             info!(%namespace, %pod, %node, waited_ms, "would bind");
+        }
+        News::Preempts(preempts) => {
+            let Preempts { preemptor, victims, nodes, cost, is_dry_run, .. } = &**preempts;
+            let victims: Vec<String> = victims
+                .iter()
+                .map(|(pod, node)| format!("{}/{} on {node}", pod.namespace, pod.name))
+                .collect();
+            let (victims, nodes) = (victims.join(", "), nodes.join(", "));
+            let (violations, highest) = (cost.budget_violations, cost.highest_priority);
+            let what = if *is_dry_run { "would stop" } else { "stops" };
+            info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(

@@ -63,7 +63,7 @@ pub fn waiting(
             return because(reason, format!("others that ask for the same go first{holds}"));
         }
         PendingReason::WaitingForReservation => {
-            return because(reason, "capacity is kept for it from a later time on".to_owned());
+            return because(reason, kept_for(engine, job.id));
         }
         PendingReason::WaitingForMembers => {
             return because(reason, "not all of its pods exist yet".to_owned());
@@ -85,15 +85,19 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     };
     let queue = shown_name(&block.queue);
     let resource = amounts::resource(&block.axis, rules);
-    let [most, used, asked] =
-        [block.most, block.used, block.asked].map(|amount| amounts::written(&block.axis, amount));
+    let [most, used, kept, asked] = [block.most, block.used, block.kept, block.asked]
+        .map(|amount| amounts::written(&block.axis, amount));
     let bound = match block.by {
         BoundBy::Limit => format!("queue {queue} is limited to {most} {resource}"),
         BoundBy::Guaranteed => {
             format!("queue {queue} is guaranteed {most} {resource} and does not borrow")
         }
     };
-    format!("{bound}: it holds {used}, and {asked} more would be needed")
+    let kept = match block.kept {
+        0 => String::new(),
+        _ => format!(", {kept} more are kept for pods that others are being stopped for"),
+    };
+    format!("{bound}: it holds {used}{kept}, and {asked} more would be needed")
 }
 
 /// What the queue of a job holds, if it is one that somebody described.
@@ -107,6 +111,24 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
     let share = amounts::percent(usage.share);
     let resource = &rules.device_resource;
     format!("; queue {queue} holds {gpus} {resource}, {share} of the cluster")
+}
+
+/// For whom a job waits, and where.
+fn kept_for(engine: &Engine, job: JobId) -> String {
+    let Some(claim) = engine.claim_of(job) else {
+        return "capacity is kept for it from a later time on".to_owned();
+    };
+    let mut nodes: Vec<&str> = claim.places.iter().map(|place| &*place.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let others = nodes.len().saturating_sub(3);
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let shown = nodes.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    let until = match claim.awaited.len() {
+        1 => "1 pod that is stopping has gone".to_owned(),
+        pods => format!("{pods} pods that are stopping have gone"),
+    };
+    format!("room is kept for it on {shown}{more} until {until}")
 }
 
 /// What the nodes have against the first of a job's pod sets that not one of them takes, else that they do

@@ -18,6 +18,15 @@ pub enum Selector {
     /// Pods that belong to each of these selections: all affinity terms of a pod, or one anti-affinity
     /// term. Ascending.
     Chosen(Box<[PodSelection]>),
+    /// Pods of a namespace that a disruption budget is about. A selector of everything counts all.
+    Budget {
+        /// The namespace.
+        namespace: Box<str>,
+        /// Name of the budget.
+        name: Box<str>,
+        /// Which of the namespace's pods.
+        pods: LabelSelector,
+    },
     /// Pods that carry this anti-affinity term, and so keep away the pods it is about.
     Carriers(PodTerm),
 }
@@ -32,6 +41,9 @@ impl Selector {
                     && !pods.is_everything()
                     && pods.matches(&pod.meta.labels)
             }
+            Self::Budget { namespace, pods, .. } => {
+                *namespace == pod.meta.namespace && pods.matches(&pod.meta.labels)
+            }
             Self::Chosen(selections) => selections.iter().all(|pods| chooses(pods, pod, namespace)),
             Self::Carriers(term) => anti_affinity_terms(pod).contains(term),
         }
@@ -40,7 +52,9 @@ impl Selector {
     /// The only namespaces whose pods it can count; `None` is any.
     pub fn namespaces(&self) -> Option<&[Box<str>]> {
         match self {
-            Self::Spread { namespace, .. } => Some(std::slice::from_ref(namespace)),
+            Self::Spread { namespace, .. } | Self::Budget { namespace, .. } => {
+                Some(std::slice::from_ref(namespace))
+            }
             Self::Chosen(selections) => {
                 let named = selections
                     .iter()
@@ -110,6 +124,9 @@ impl fmt::Display for Selector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Spread { namespace, pods } => write!(out, "staying in {namespace}: {pods}"),
+            Self::Budget { namespace, name, pods } => {
+                write!(out, "budget {namespace}/{name}: {pods}")
+            }
             Self::Chosen(selections) => {
                 for (place, pods) in selections.iter().enumerate() {
                     write!(out, "{}{}", if place == 0 { "" } else { " and " }, Selected(pods))?;

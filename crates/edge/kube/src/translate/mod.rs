@@ -14,6 +14,7 @@ mod node;
 mod not_yet;
 mod pod;
 mod ports;
+mod preemption;
 mod preferences;
 mod unbound;
 mod volumes;
@@ -25,6 +26,7 @@ pub use facts::Facts;
 pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
 pub use pod::{Held, held, kept_away_by, pod};
+pub use preemption::preemption_rules;
 
 /// The resource whose units are whole GPUs, unless another is set.
 pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";

@@ -108,7 +108,7 @@ fn claim_of<'a>(
     if claim.meta.deleting {
         return Err(NotYet::ClaimDeleting { claim: text });
     }
-    if ephemeral && claim.meta.controller_uid != pod.meta.uid {
+    if ephemeral && claim.meta.controller.uid != pod.meta.uid {
         return Err(NotYet::ClaimOfAnother {
             namespace: pod.meta.namespace.to_string(),
             claim: text,

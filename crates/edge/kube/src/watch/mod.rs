@@ -3,8 +3,9 @@
 //! Objects arrive one by one: an initial list streams where the server can do that, and comes in pages
 //! where it cannot; neither is ever held as a whole. A watch ends before load balancers drop idle
 //! connections and goes on where it was; one that was cut, or is too old, begins with a new list. Kinds
-//! that a server does not have count as listed and empty.
+//! that a server does not have count as listed and empty until it has them.
 
+mod late;
 mod served;
 mod source;
 mod watched;
@@ -47,15 +48,17 @@ pub struct Settings {
     pub timeout_s: u32,
     /// Objects per page where lists do not stream.
     pub page_size: u32,
+    /// Seconds between two looks for kinds that the server does not have.
+    pub discovery_s: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { timeout_s: 200, page_size: 500 }
+        Self { timeout_s: 200, page_size: 500, discovery_s: 60 }
     }
 }
 
-/// Watches every kind that the server has, for ever.
+/// Watches every kind that the server has, for ever; those that it has later, from then on.
 pub fn watch(
     client: &Client,
     served: &BTreeSet<Kind>,
@@ -65,7 +68,14 @@ pub fn watch(
         true => source::changes(client.clone(), *kind, settings),
         false => absent(*kind),
     });
-    stream::select_all(sources).boxed()
+    let known = stream::select_all(sources);
+    let absent = Kind::ALL.into_iter().filter(|kind| !served.contains(kind)).collect();
+    let watched = {
+        let client = client.clone();
+        move |kind| source::changes(client.clone(), kind, settings)
+    };
+    let late = late::kinds(client.clone(), absent, settings.discovery_s);
+    stream::select(known, late.flat_map_unordered(None, watched)).boxed()
 }
 
 /// A kind that the server does not have.

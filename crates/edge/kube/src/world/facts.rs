@@ -75,6 +75,7 @@ impl World {
             }
             Object::VolumeAttachment(attachment) => self.put_attachment(attachment),
             Object::Workload(kind, workload) => self.put_workload(kind, *workload),
+            Object::DisruptionBudget(budget) => self.put_budget(budget),
             Object::Strange(kind, strange) => self.put_strange(kind, strange),
         }
     }
@@ -136,6 +137,7 @@ impl World {
             }
             Kind::VolumeAttachment => self.remove_attachment(name),
             Kind::Workload(kind) => self.remove_workload(kind, namespace, name),
+            Kind::DisruptionBudget => self.remove_budget(namespace, name),
         }
     }
 
@@ -174,6 +176,7 @@ impl World {
             Kind::Workload(kind) => {
                 self.gangs.workload(kind, namespace, name).map(|object| &object.meta)
             }
+            Kind::DisruptionBudget => self.budgets.meta(namespace, name),
         }
     }
 
@@ -209,6 +212,7 @@ impl World {
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),
             Kind::VolumeAttachment => self.attachments.names().map(cluster).collect(),
             Kind::Workload(kind) => self.gangs.workload_names(kind).collect(),
+            Kind::DisruptionBudget => self.budgets.names().collect(),
         };
         let strange = self.strange.keys().filter(|(of, _)| *of == kind);
         names.extend(strange.map(|(_, key)| key.clone()));
@@ -313,14 +317,14 @@ impl World {
     }
 
     /// Marks the pods that a selector is about.
-    fn mark_about(&mut self, selector: &Selector) {
+    pub(super) fn mark_about(&mut self, selector: &Selector) {
         if !self.is_ready {
             return;
         }
         let pods = &self.pods;
         let namespaces = match selector {
             Selector::Carriers(term) => term.pods.only_namespaces(),
-            Selector::Spread { .. } | Selector::Chosen(_) => selector.namespaces(),
+            _ => selector.namespaces(),
         };
         let mut candidates: Vec<Slot> = match namespaces {
             Some(names) => names.iter().flat_map(|name| pods.of_namespace(name)).collect(),
@@ -334,9 +338,7 @@ impl World {
                 Selector::Carriers(term) => {
                     entry.pod.node.is_empty() && is_kept_away(term, &entry.pod, labels)
                 }
-                Selector::Spread { .. } | Selector::Chosen(_) => {
-                    selector.counts(&entry.pod, labels)
-                }
+                _ => selector.counts(&entry.pod, labels),
             }
         });
         self.dirty.pods.extend(candidates);

@@ -9,6 +9,7 @@
 //! [`World::snapshot`] then gives the world that an engine starts from.
 
 mod attachments;
+mod budgets;
 mod facts;
 mod gangs;
 mod hyper_nodes;
@@ -17,6 +18,7 @@ mod listing;
 mod network;
 mod nodes;
 mod pods;
+mod preempting;
 mod queues;
 mod registry;
 mod report;
@@ -37,6 +39,7 @@ use crate::translate::levels::Levels;
 use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
+use budgets::Budgets;
 use gangs::Gangs;
 pub use gangs::{GangLook, MemberLook, Patience, Unwinding};
 pub use key::PodKey;
@@ -60,6 +63,8 @@ pub struct Settings {
     pub levels: Levels,
     /// How gangs are waited for.
     pub patience: Patience,
+    /// Pods that other schedulers placed may be stopped, too.
+    pub preempt_foreign: bool,
 }
 
 impl Default for Settings {
@@ -69,6 +74,7 @@ impl Default for Settings {
             rules: Rules::default(),
             levels: Levels::default(),
             patience: Patience::default(),
+            preempt_foreign: false,
         }
     }
 }
@@ -105,6 +111,7 @@ pub struct World {
     pods: Pods,
     attachments: Attachments,
     registry: Registry,
+    budgets: Budgets,
     /// Pods by their names in the engine.
     ids: BTreeMap<PodId, Slot>,
     next_job: u64,
@@ -116,7 +123,7 @@ pub struct World {
     requirements_in_use: usize,
     /// Objects that cannot be read, pods apart: they count as gone.
     strange: BTreeMap<(Kind, listing::Key), Meta>,
-    /// What is told of pods that are gone.
+    /// What is told first: of pods that are gone, and of budgets.
     farewell: Vec<Event>,
     dirty: Dirty,
     reports: Vec<Report>,
@@ -161,6 +168,7 @@ impl World {
                 for (namespace, name) in self.listings.complete(kind, stored) {
                     self.remove(kind, &namespace, &name);
                 }
+                self.note_present(kind);
             }
         }
         if self.is_ready {

@@ -26,6 +26,8 @@ pub(super) struct PodEntry {
     pub(super) assumed: Option<NodeName>,
     /// Whether it is left alone for a while.
     pub(super) held_back: bool,
+    /// Whether it counts as gone: a dry run would have stopped it.
+    pub(super) is_left_out: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
     /// Its name in the engine, from when it first waits or runs there.
@@ -52,6 +54,7 @@ impl PodEntry {
             told: Told::Nothing,
             assumed: None,
             held_back: false,
+            is_left_out: false,
             refused: None,
             id: None,
             is_in_job: false,

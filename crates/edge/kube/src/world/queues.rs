@@ -14,10 +14,14 @@ use crate::object::{Kind, Labels, Queue};
 use crate::queues::{DEFAULT_QUEUE, Problem, admit, engine_name, problems, queue, queue_of};
 use crate::translate::NotYet;
 
+/// No object can have this name.
+const NO_QUEUE: &str = "/";
+
 /// The queues.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     is_absent: bool,
+    is_recounted: bool,
     objects: BTreeMap<Box<str>, Queue>,
     problems: BTreeMap<Box<str>, Problem>,
     told: BTreeMap<QueueName, dovetail_model::Queue>,
@@ -72,6 +76,27 @@ impl World {
 
     pub(super) fn note_absent(&mut self, kind: Kind) {
         self.queues.is_absent |= kind == Kind::Queue;
+    }
+
+    /// The server has the kind after all: whatever runs is in the queue that it names.
+    pub(super) fn note_present(&mut self, kind: Kind) {
+        if kind != Kind::Queue || !std::mem::take(&mut self.queues.is_absent) {
+            return;
+        }
+        self.queues.is_dirty = true;
+        let runs = |slot: &Slot| {
+            let told = &self.pods.get(*slot).told;
+            matches!(told, Told::Assumed { .. } | Told::Running { .. })
+        };
+        let running: Vec<Slot> = self.pods.in_order().filter(runs).collect();
+        running.into_iter().for_each(|slot| self.count_job(slot));
+        self.queues.is_recounted = true;
+    }
+
+    /// Whether jobs that run count for other queues than an engine was told, since the last call: only a new one
+    /// learns that, from the snapshot.
+    pub fn take_recounted(&mut self) -> bool {
+        std::mem::take(&mut self.queues.is_recounted)
     }
 
     pub(super) fn put_queue(&mut self, queue: Queue) {
@@ -140,9 +165,12 @@ impl World {
         }
     }
 
-    /// The queue of a pod, by its name in the engine.
+    /// The queue of a pod, by its name in the engine. Pods of other schedulers are in none.
     pub(super) fn queue_of(&self, slot: Slot) -> QueueName {
-        engine_name(self.queue_name(slot))
+        match self.is_ours(&self.pods.get(slot).pod) {
+            true => engine_name(self.queue_name(slot)),
+            false => NO_QUEUE.to_owned(),
+        }
     }
 
     fn queue_name(&self, slot: Slot) -> &str {

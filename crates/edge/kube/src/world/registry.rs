@@ -80,7 +80,7 @@ impl Registry {
         let mut terms: Vec<&PodTerm> = found
             .filter_map(|number| match &*self.entry(number).selector {
                 Selector::Carriers(term) => Some(term),
-                Selector::Spread { .. } | Selector::Chosen(_) => None,
+                Selector::Spread { .. } | Selector::Budget { .. } | Selector::Chosen(_) => None,
             })
             .filter(|term| is_kept_away(term, pod, namespace))
             .collect();
@@ -94,7 +94,9 @@ impl Registry {
 
     fn file(&mut self, number: Use, selector: &Selector, there: bool) {
         let (finder, labels) = match selector {
-            Selector::Spread { pods, .. } => (&mut self.counting, pods),
+            Selector::Spread { pods, .. } | Selector::Budget { pods, .. } => {
+                (&mut self.counting, pods)
+            }
             Selector::Chosen(selections) => (&mut self.counting, &selections[0].selector),
             Selector::Carriers(term) => (&mut self.keeping_away, &term.pods.selector),
         };

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::object::Strange;
+use crate::object::{Kind, Strange};
 use crate::translate::NotYet;
 
 /// What a gang that is not gathered says: how many of the pods that start together are there, and how many are held.
@@ -69,6 +69,20 @@ pub enum Report {
         namespace: String,
         /// Its name.
         name: String,
+    },
+    /// What describes a gang contradicts its pods or itself: they are left untouched.
+    #[error("{} {namespace}/{name}: no pod of it is placed: {reason}", .kind.name())]
+    Contradiction {
+        /// What describes it.
+        kind: Kind,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its identity.
+        uid: String,
+        /// What is wrong.
+        reason: NotYet,
     },
     /// A pod of ours is left untouched.
     #[error("pod {namespace}/{name} is left untouched: {reason}")]

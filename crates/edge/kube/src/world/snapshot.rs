@@ -59,6 +59,8 @@ impl World {
             holding.id = HoldingId(number as u64);
         }
         snapshot.jobs.sort_by_key(|job| job.id);
+        snapshot.budgets = self.told_budgets();
+        self.restore_claims(&mut snapshot);
         snapshot
     }
 }

@@ -10,7 +10,9 @@ use dovetail_model::{
 use super::World;
 use super::pods::{PodEntry, Slot};
 use crate::object::Pod;
-use crate::translate::{NotYet, held, kept_away_by, pod as translated, whole_devices};
+use crate::translate::{
+    NotYet, held, kept_away_by, pod as translated, preemption_rules, whole_devices,
+};
 
 /// Where a pod stands by the objects.
 #[derive(Debug)]
@@ -109,8 +111,12 @@ impl World {
     pub(super) fn standing(&self, slot: Slot) -> Standing {
         let entry = self.pods.get(slot);
         let pod = &*entry.pod;
+        if entry.is_left_out {
+            return Standing::Nothing;
+        }
         if self.is_elsewhere(pod) {
-            let ours = self.is_ours(pod) && !entry.strange && self.nodes.is_there(&pod.node);
+            let is_ours = self.is_ours(pod) || self.may_be_stopped(slot);
+            let ours = is_ours && !entry.strange && self.nodes.is_there(&pod.node);
             return match entry.id.filter(|_| ours) {
                 Some(id) => Standing::Running(Box::new(self.running(slot, id))),
                 None => Standing::Foreign(Box::new(self.foreign(slot))),
@@ -138,7 +144,8 @@ impl World {
         let entry = self.pods.get(slot);
         let pod = &entry.pod;
         let bound = !pod.node.is_empty() && !pod.is_over();
-        self.is_ours(pod) && !entry.strange && (bound || self.takes_part(entry))
+        let is_ours = self.is_ours(pod) || (bound && self.may_be_stopped(slot));
+        is_ours && !entry.strange && (bound || self.takes_part(entry))
     }
 
     /// What a pod of ours needs, with what depends on other pods.
@@ -195,7 +202,9 @@ impl World {
     pub(super) fn job(&self, slot: Slot, id: JobId, requirement: Arc<Requirement>) -> Job {
         let pod = &self.pods.get(slot).pod;
         let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
-        Job { priority: pod.priority, queue: self.queue_of(slot), ..job }
+        let mut preemption = preemption_rules([&**pod]);
+        preemption.is_protected |= self.replaces_another(slot, id);
+        Job { priority: pod.priority, queue: self.queue_of(slot), preemption, ..job }
     }
 
     /// The job of a pod that runs.

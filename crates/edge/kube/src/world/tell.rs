@@ -11,7 +11,7 @@ use super::standing::{Fingerprint, Standing, Told, full_name, only_pod};
 use crate::translate::NotYet;
 
 /// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
-const LAST_AHEAD: u64 = 1 << 40;
+pub(super) const LAST_AHEAD: u64 = 1 << 40;
 
 /// Events in the order in which they must be told: what frees, queues, nodes, what holds, what waits.
 #[derive(Debug, Default)]

@@ -170,7 +170,7 @@ proptest! {
             prop_assert_eq!(says, Some((waiting.word(), waiting.message.clone())), "pod {}", uid);
         }
         let mut scheduled: Vec<&str> = play.written.iter()
-            .filter(|note| note.reason == "Scheduled").map(|note| &*note.pod.uid).collect();
+            .filter(|note| note.reason == "Scheduled").map(|note| &*note.about.uid).collect();
         scheduled.sort_unstable();
         scheduled.dedup();
         let events = play.written.iter().filter(|note| note.reason == "Scheduled").count();
@@ -382,8 +382,10 @@ async fn without_its_leadership_nothing_is_written() {
             let leads = Arc::new(Nobody(Clock::machine()));
             let mut announcer = Announcer::new(client, leads, epoch, source);
             let note = Note::scheduled(identity(1), "n0", "d", 0);
-            let note =
-                Note { pod: PodIdentity { namespace: "default".to_owned(), ..note.pod }, ..note };
+            let note = Note {
+                about: PodIdentity { namespace: "default".to_owned(), ..note.about },
+                ..note
+            };
             announcer.send(Write::Event(Box::new(note), 0));
             announcer.outcome().await.written
         }

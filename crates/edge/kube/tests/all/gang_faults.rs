@@ -1,5 +1,6 @@
 //! Gangs while everything goes wrong: a server that fails, nodes that go, another scheduler that binds to the same
-//! nodes, and kubelets that reject what does not fit. Owners make anew what they lose.
+//! nodes, and kubelets that reject what does not fit. Owners make anew what they lose. In half of the runs less
+//! important pods hold most nodes at first.
 //!
 //! `DOVETAIL_FAULT_SEEDS` sets how many runs there are; each is the same for the same seed but for the order of threads.
 
@@ -14,6 +15,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::history::Choices;
+use crate::preempt::preempting;
 use crate::schedule::{PATIENCE, Running, config, fake_nodes, fault_runs, pod};
 
 const NODES: usize = 5;
@@ -22,6 +24,8 @@ const GANGS: usize = 4;
 const SIZE: usize = 4;
 /// Pods of one GPU that the other scheduler binds.
 const FOREIGN: usize = 4;
+/// Pods of whole nodes that are less important than any gang: beside the gangs there is no room for one.
+const LOW: usize = 4;
 
 /// A pod by its name, as its owner makes it.
 fn member(gang: &str, at: usize, gpus: u32) -> Value {
@@ -32,14 +36,21 @@ fn member(gang: &str, at: usize, gpus: u32) -> Value {
     pod
 }
 
+/// A less important pod of a whole node.
+fn low(at: usize) -> Value {
+    let mut pod = pod(&format!("low-{at}"), 8);
+    pod["spec"]["priority"] = json!(-1);
+    pod
+}
+
 /// Everything that owners want there to be.
-fn wanted() -> BTreeMap<String, Value> {
+fn wanted(lows: usize) -> BTreeMap<String, Value> {
     let gangs =
         (0..GANGS).flat_map(|gang| (0..SIZE).map(move |at| member(&format!("g{gang}"), at, 2)));
     // One more than there are nodes: it never fits, and must never have anything.
     let big = (0..=NODES).map(|at| member("big", at, 8));
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    gangs.chain(big).map(|pod| (name(&pod), pod)).collect()
+    gangs.chain(big).chain((0..lows).map(low)).map(|pod| (name(&pod), pod)).collect()
 }
 
 fn faults(choose: &mut Choices) -> Vec<FaultRule> {
@@ -76,12 +87,18 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, lows: usize) -> Self {
         let api = FakeApi::start().expect("a free port");
         fake_nodes(&api, NODES);
         let mut choose = Choices(seed);
-        let wanted = wanted();
-        for pod in wanted.values() {
+        let wanted = wanted(lows);
+        for at in 0..lows {
+            let mut pod = low(at);
+            pod["spec"]["nodeName"] = json!(format!("n{at}"));
+            pod["metadata"]["annotations"] = json!({"dovetail.dev/decision": "0-1"});
+            api.create("pods", "default", &pod).expect("a new pod");
+        }
+        for (_, pod) in wanted.iter().filter(|(name, _)| !name.starts_with("low")) {
             api.create("pods", "default", pod).expect("a new pod");
         }
         api.set_faults(seed, faults(&mut choose));
@@ -163,7 +180,8 @@ impl Run {
     fn is_over(&self) -> bool {
         let pods = self.api.all("pods");
         let runs = |pod: &&Value| pod["status"]["phase"] == "Running";
-        let ours = pods.iter().filter(runs).filter(|pod| pod["spec"]["schedulerName"] != "other");
+        let of_gang = |pod: &&Value| pod["metadata"]["labels"]["dovetail.dev/gang"].is_string();
+        let ours = pods.iter().filter(runs).filter(of_gang);
         self.to_go == 0
             && self.away.is_none()
             && self.foreign == FOREIGN
@@ -185,17 +203,29 @@ impl Run {
             *gpus.entry(node).or_default() += asked.unwrap_or_default();
         }
         assert!(gpus.values().all(|gpus| *gpus <= 8), "seed {seed}: {gpus:?}");
+        let pods = self.api.all("pods");
+        let stopped = pods.iter().filter(|pod| {
+            let conditions = pod["status"]["conditions"].as_array();
+            let is_target = |c: &Value| c["reason"] == "PreemptionByScheduler";
+            conditions.into_iter().flatten().any(is_target)
+        });
+        let names: Vec<&Value> = stopped.map(|pod| &pod["metadata"]["name"]).collect();
+        assert!(
+            names.iter().all(|name| name.as_str().is_some_and(|n| n.starts_with("low"))),
+            "seed {seed}: {names:?}"
+        );
     }
 }
 
-async fn survive(seed: u64) {
-    let mut run = Run::new(seed);
+async fn survive(seed: u64, lows: usize) {
+    let mut run = Run::new(seed, lows);
     let client = Client::try_from(config(&run.api)).expect("a client");
     let options = KubeletOptions { terminate_after: Duration::ZERO, ..KubeletOptions::default() };
     let _kubelets = Kubelets::start(client, options);
     let patience = Patience { complete_within_ms: 1_000, keep_for_ms: 500, ..Patience::default() };
     let world = world::Settings { patience, ..world::Settings::default() };
-    let scheduler = Running::start(config(&run.api), Options { world, ..Options::default() });
+    let options = preempting(Options { world, ..Options::default() });
+    let scheduler = Running::start(config(&run.api), options);
     let mut written = run.api.written();
     let going_on = async {
         while !run.is_over() {
@@ -223,6 +253,6 @@ fn standing(api: &FakeApi) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_are_whole_or_absent_whatever_happens() {
     for seed in 0..fault_runs(8) {
-        survive(seed.into()).await;
+        survive(seed.into(), if seed % 2 == 0 { 0 } else { LOW }).await;
     }
 }

@@ -29,10 +29,14 @@ impl Cluster {
     }
 
     /// A scheduler that begins with what a server has.
-    pub(crate) fn over(mut server: Server) -> Self {
+    pub(crate) fn over(server: Server) -> Self {
+        Self::with(server, EngineConfig::default())
+    }
+
+    pub(crate) fn with(mut server: Server, config: EngineConfig) -> Self {
         let world = World::new(Settings::default());
         let now_ms = 1_900_000_000_000;
-        let mut scheduler = Scheduler::new(world, EngineConfig::default(), 1);
+        let mut scheduler = Scheduler::new(world, config, 1);
         for kind in Kind::ALL {
             for change in server.list(kind) {
                 scheduler.change(change, now_ms);
@@ -431,4 +435,24 @@ fn a_gang_that_runs_is_one_job_again_after_a_restart() {
     assert_eq!(again.reports(), names(&[]));
     let held = again.scheduler.engine().expect("an engine").snapshot().holdings.len();
     assert_eq!(held, 3);
+}
+
+#[test]
+fn what_contradicts_its_pods_says_so_itself_once() {
+    let mut cluster = Cluster::of(1);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    for at in 0..2 {
+        let mut pod = native(1);
+        pod["spec"]["priority"] = json!(7 * at);
+        cluster.create(&format!("p{at}"), pod);
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.create("p2", native(1));
+    assert_eq!(cluster.run(), names(&[]));
+    let of_group = |report: &String| report.starts_with("PodGroup blue/train");
+    let said: Vec<String> = cluster.reports().into_iter().filter(of_group).collect();
+    let text = "PodGroup blue/train: no pod of it is placed: the pods of podgroup blue/train differ in priority: \
+                p0 has `0`, p1 has `7`; give all the same";
+    assert_eq!(said, [text]);
 }

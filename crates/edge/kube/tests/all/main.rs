@@ -18,6 +18,8 @@ mod levels;
 mod lists;
 mod memory;
 mod objects;
+mod preempt;
+mod preempt_orders;
 mod queue_objects;
 mod queues;
 mod rights;

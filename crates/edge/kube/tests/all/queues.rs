@@ -198,4 +198,16 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
         })
         .collect();
     assert_eq!(reasons, [PendingReason::Unschedulable]);
+    // Somebody installs the definition, and makes a queue that may hold three GPUs.
+    let spec = json!({"namespaceSelector": {}, "limit": {"nvidia.com/gpu": "3"}});
+    set_queue(&mut cluster, "team", spec);
+    for change in cluster.server.list(Kind::Queue) {
+        cluster.scheduler.change(change, cluster.now_ms);
+    }
+    assert!(cluster.scheduler.world().has_queues());
+    cluster.create("p2", in_queue("team", 3));
+    assert_eq!(cluster.run(), names(&[]), "one that runs counts for it");
+    cluster.create("p3", in_queue("team", 2));
+    assert_eq!(cluster.run(), names(&["p3"]));
+    assert!(!cluster.scheduler.news().iter().any(|news| matches!(news, News::Inconsistent(_))));
 }

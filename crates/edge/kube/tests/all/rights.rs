@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use dovetail_kube::bind::{Bind, Binder, BinderSettings, Outcome, Remover};
+use dovetail_kube::bind::{Bind, Binder, BinderSettings, Order, Orders, Outcome, Stop};
 use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Alone, Clock, LeaseName};
 use dovetail_kube::schedule::Options;
@@ -163,21 +163,22 @@ async fn bind_again(config: &Config, pod: &Pod) {
     binder.stop().await;
 }
 
-/// A pod of a gang that is given up.
+/// A pod that is stopped for another.
 async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
     let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
-    let remover = Remover::start(clients.rest, leads, 0);
+    let orders = Orders::start(clients.rest, leads, 0, "dovetail");
     let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
-    assert!(remover.submit(PodKey { namespace, name, uid }));
+    let key = PodKey { namespace, name, uid };
+    orders.submit(Order::Stop { pod: key, why: Stop::Preempted }).expect("room in the queue");
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
         while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}
     };
     tokio::time::timeout(PATIENCE, going).await.expect("a deletion in time");
-    remover.stop().await;
+    orders.stop().await;
 }
 
 /// The flow schema that serves a request of this account.

@@ -117,7 +117,9 @@ pub(crate) async fn until(api: &FakeApi, enough: impl Fn() -> bool) {
             written.changed().await.expect("a server");
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("progress in time");
+    if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+        panic!("no progress in time: {:#?}", api.all("pods"));
+    }
 }
 
 /// No pod was bound twice, and no node has more than its GPUs.

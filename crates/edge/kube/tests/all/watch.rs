@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -94,7 +95,8 @@ fn refused(code: u16) -> Answer {
 /// The first notices about nodes, in brief; other kinds are absent.
 async fn first(client: &Client, count: usize) -> Vec<String> {
     let kinds = BTreeSet::from([Kind::Node]);
-    let notices = watch(client, &kinds, Settings::default());
+    let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
+    let notices = watch(client, &kinds, never);
     let of_nodes = notices.filter_map(async |notice| match notice {
         Notice::Change(Change::Listing(Kind::Node)) => Some("listing".to_owned()),
         Notice::Change(Change::Listed(Kind::Node)) => Some("listed".to_owned()),
@@ -207,8 +209,39 @@ async fn kinds_that_a_server_lacks_are_listed_and_empty() {
     let found = served(&client).await.unwrap();
     assert_eq!(found, [Kind::Namespace, Kind::Node, Kind::Pod, Kind::StorageClass].into());
     let nothing = watch(&client, &BTreeSet::new(), Settings::default());
-    let notices: Vec<Notice> = nothing.collect().await;
+    let notices: Vec<Notice> = nothing.take(2 * Kind::ALL.len()).collect().await;
     let told = notices.iter().filter(|n| matches!(n, Notice::Change(Change::Absent(_)))).count();
     let absent = notices.iter().filter(|n| matches!(n, Notice::Absent { .. })).count();
     assert_eq!((told, absent), (Kind::ALL.len(), Kind::ALL.len()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_a_server_gets_later_is_watched_from_then_on() {
+    let looks = AtomicUsize::new(0);
+    let (client, asked) = client(move |path| match path {
+        // The first look finds nothing, the second fails.
+        path if path.ends_with("/api/v1") => match looks.fetch_add(1, Ordering::Relaxed) {
+            0 => refused(404),
+            1 => refused(500),
+            _ => Answer::json(
+                200,
+                &json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                    {"name": "nodes", "singularName": "", "namespaced": false, "kind": "Node",
+                    "verbs": ["list", "watch"]}]}),
+            ),
+        },
+        path if path.contains("/api/v1/nodes?") => {
+            Answer::events(&[event("ADDED", node("a", 1)), end_of_list(1)])
+        }
+        _ => refused(404),
+    });
+    let mut notices = watch(&client, &BTreeSet::new(), Settings::default());
+    let mut seen = Vec::new();
+    while !matches!(seen.last(), Some(Notice::Change(Change::Listed(Kind::Node)))) {
+        seen.extend(notices.next().await);
+    }
+    let about = |notice: &&Notice| matches!(notice, Notice::Change(Change::Applied(_)));
+    assert_eq!(seen.iter().filter(about).count(), 1, "{seen:?}");
+    let looked = asked.lock().unwrap().iter().filter(|path| path.ends_with("/api/v1")).count();
+    assert_eq!(looked, 3);
 }

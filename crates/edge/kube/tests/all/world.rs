@@ -132,6 +132,8 @@ impl Comparable {
             }
             let mut job = job.clone();
             job.id = JobId(0);
+            // Whether it replaces another, its identity says; before it runs nobody stops it.
+            job.preemption.is_protected = false;
             assert!(jobs.insert(job.name.clone(), job).is_none(), "two jobs of one name");
         }
         let queue_of: BTreeMap<JobId, &QueueName> =
@@ -149,6 +151,10 @@ impl Comparable {
                 Owner::Foreign(name) => format!("foreign {name}"),
                 Owner::Reservation => "reservation".to_owned(),
             };
+            // By when who stops is to have gone counts from when an engine first hears of it.
+            if matches!(holding.phase, Phase::Releasing { .. }) {
+                holding.phase = Phase::Releasing { expected_end_ms: None };
+            }
             holding.id = dovetail_model::HoldingId(0);
             holding.owner = Owner::Reservation;
             holding.devices.iter_mut().for_each(|(index, _)| *index = 0);

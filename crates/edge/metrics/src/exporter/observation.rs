@@ -63,6 +63,31 @@ impl Observation {
         self.devices.len()
     }
 
+    /// Every reading of a device while a pod held it, with its measure and moment; of slices of it too.
+    pub(crate) fn each_reading(
+        &self,
+        node: &str,
+        device: &str,
+        (namespace, pod): (&str, &str),
+        mut take: impl FnMut(Measure, i64, u32),
+    ) {
+        let name = DeviceName { node: node.to_owned(), device: device.to_owned() };
+        let Some(observed) = self.devices.get(&name) else { return };
+        for ((_, holder), readings) in &observed.held {
+            let is_it = |holder: &Holder| holder.namespace == namespace && holder.pod == pod;
+            if !holder.as_ref().is_some_and(is_it) {
+                continue;
+            }
+            for (measure, readings) in readings {
+                for (at_ms, reading) in readings {
+                    if let Some(reading) = reading {
+                        take(*measure, *at_ms, *reading);
+                    }
+                }
+            }
+        }
+    }
+
     fn take_one(&mut self, measure: Measure, scale: Scale, pods: PodLabels, series: &Series) {
         let Some(origin) = Origin::of(&series.labels, pods) else {
             self.refused.series_without_device += 1;

@@ -77,7 +77,8 @@ impl PodLabels {
         found
     }
 
-    fn names(self) -> [&'static str; 3] {
+    /// Labels of namespace, pod and container.
+    pub(crate) fn names(self) -> [&'static str; 3] {
         match self {
             Self::Exported => ["exported_namespace", "exported_pod", "exported_container"],
             Self::Old => ["pod_namespace", "pod_name", "container_name"],

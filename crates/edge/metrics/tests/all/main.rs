@@ -2,4 +2,5 @@
 #![allow(missing_docs)]
 
 mod prometheus_server;
+mod real_job;
 mod real_prometheus;

@@ -1,6 +1,6 @@
 //! Replaying a recording and comparing every answer.
 
-use std::io::{BufRead, ErrorKind};
+use std::io::{BufRead, ErrorKind, Read};
 
 use dovetail_model::{Action, Plan};
 use dovetail_plan::Engine;
@@ -116,6 +116,9 @@ pub(super) enum Line {
     End(EndMark),
 }
 
+/// Longest line that is read: a snapshot of a million pods is shorter, and a longer line is damage.
+const LONGEST_LINE_BYTES: u64 = 1 << 30;
+
 /// How a header begins.
 const HEADER: &str = "{\"dovetail_recording\"";
 /// How the end mark begins, and no step does.
@@ -181,7 +184,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
     fn advance(&mut self) -> Result<bool, RecordError> {
         self.text.clear();
         self.line += 1;
-        match self.input.read_line(&mut self.text) {
+        match (&mut self.input).take(LONGEST_LINE_BYTES).read_line(&mut self.text) {
             Ok(0) => Ok(false),
             // A line without its end is the last one, and half of it is missing.
             Ok(_) if !self.text.ends_with('\n') && self.line > 1 => Err(self.cut_off()),

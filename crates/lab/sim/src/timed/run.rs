@@ -156,8 +156,24 @@ impl Simulation {
         self.take_due(now_ms, &mut events);
         self.take_cluster_events(now_ms, &mut events)?;
         self.take_arrivals(now_ms, &mut events);
+        loop {
+            let plan = self.decide(&events, now_ms, observer)?;
+            events = self.stop_victims(&plan, now_ms);
+            if events.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the engine decide about what happened.
+    fn decide(
+        &mut self,
+        events: &[Event],
+        now_ms: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Plan, TimedError> {
         let mut plan = Plan::default();
-        for event in &events {
+        for event in events {
             self.progress.log.happened(now_ms, event);
             plan.actions.extend(self.engine.apply(event.clone(), now_ms)?.actions);
         }
@@ -167,8 +183,20 @@ impl Simulation {
         }
         self.start(&plan, now_ms);
         self.progress.steps += 1;
-        observer.stepped(&mut self.engine, now_ms, &events, &plan);
-        Ok(())
+        observer.stepped(&mut self.engine, now_ms, events, &plan);
+        Ok(plan)
+    }
+
+    /// Jobs that are to be stopped leave at once and wait again.
+    fn stop_victims(&mut self, plan: &Plan, now_ms: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        for action in &plan.actions {
+            let Action::Preempt { victims, .. } = action else { continue };
+            // Jobs of traces have one size: they go as a whole.
+            let jobs: BTreeSet<JobId> = victims.iter().map(|pod| pod.job).collect();
+            jobs.into_iter().for_each(|job| self.start_anew(job, now_ms, &mut events));
+        }
+        events
     }
 
     fn take_due(&mut self, now_ms: u64, events: &mut Vec<Event>) {
@@ -308,16 +336,21 @@ impl Simulation {
     fn lose_jobs(&mut self, node: &str, now_ms: u64, events: &mut Vec<Event>) {
         let lost = self.progress.running_on.get(node).cloned().unwrap_or_default();
         for id in lost {
-            let since_ms = self.progress.jobs[id.index()].running_since_ms.unwrap_or(now_ms);
-            self.stop(id);
-            let row = self.order[id.index()] as usize;
-            let milli = self.world.jobs[row].total_gpu_milli() as u64;
-            let outcome = &mut self.progress.jobs[id.index()].outcome;
-            outcome.restarts += 1;
-            outcome.repeated_gpu_milli_ms += milli * (now_ms - since_ms);
-            events.push(Event::Ended { job: id });
-            self.submit(id, events);
+            self.start_anew(id, now_ms, events);
         }
+    }
+
+    /// A job that runs waits again, with all its work to be done again.
+    fn start_anew(&mut self, id: JobId, now_ms: u64, events: &mut Vec<Event>) {
+        let since_ms = self.progress.jobs[id.index()].running_since_ms.unwrap_or(now_ms);
+        self.stop(id);
+        let row = self.order[id.index()] as usize;
+        let milli = self.world.jobs[row].total_gpu_milli() as u64;
+        let outcome = &mut self.progress.jobs[id.index()].outcome;
+        outcome.restarts += 1;
+        outcome.repeated_gpu_milli_ms += milli * (now_ms - since_ms);
+        events.push(Event::Ended { job: id });
+        self.submit(id, events);
     }
 }
 

@@ -5,11 +5,10 @@ mod report;
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_ledger::signal::ActivityRule;
 
 use crate::app::App;
 use crate::input::prices::PriceFlags;
-use crate::input::prometheus::ServerFlags;
+use crate::input::prometheus::{Observed, ServerFlags};
 use crate::output::Output;
 use grouping::Grouping;
 use report::{Report, Source};
@@ -33,10 +32,9 @@ pub(crate) struct GpusFlags {
 pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     let output = app.output("usage gpus", &[Output::Table, Output::Json])?;
     let mut asker = flags.server.asker(&flags.prometheus)?;
-    let observation = asker.observe()?;
+    let Observed { observation, time, .. } = asker.observe()?;
     asker.tell_warnings(app);
     let (period, step_ms) = (asker.period, asker.step_ms);
-    let time = observation.histories(period, step_ms, &ActivityRule::default());
     let models = time.devices.iter().map(|device| device.model.clone()).collect();
     let prices = flags.prices.of_models(models)?;
     let source = Source { server: asker.client.server().to_owned(), period, step_ms };

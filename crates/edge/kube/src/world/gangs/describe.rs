@@ -11,9 +11,9 @@ use dovetail_model::{
 use rustc_hash::FxHashMap;
 
 use super::roll::{Lack, Roll};
-use crate::translate::NotYet;
 use crate::translate::gang::topology::of_set;
 use crate::translate::gang::{GangName, Terms};
+use crate::translate::{NotYet, preemption_rules};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::standing::Told;
@@ -72,13 +72,14 @@ impl World {
             .collect();
         let pods = roll.wishing.iter().map(|slot| &self.pods.get(*slot).pod);
         let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
+        let preemption = preemption_rules(pods.clone().map(|pod| &**pod));
         let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
         // What is missing follows those that are placed by conditions of its own.
         let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());
         let topology = TopologyRequest { required, ..terms.topology.clone() };
         let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
         let queue = roll.wishing.first().map(|slot| self.queue_of(*slot)).unwrap_or_default();
-        Ok((Job { priority, queue, pod_sets, topology, ..job }, seats))
+        Ok((Job { priority, queue, pod_sets, topology, preemption, ..job }, seats))
     }
 
     fn seats(&mut self, name: &GangName, terms: &Terms, roll: &Roll) -> Seats {
@@ -221,9 +222,10 @@ impl World {
         let first = pods.values().next().map(|slot| self.pods.get(*slot));
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
         let priority = first.map_or(0, |entry| entry.pod.priority);
+        let preemption = preemption_rules(pods.values().map(|slot| &*self.pods.get(*slot).pod));
         let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
         let queue = self.queues.counted_for(id).to_owned();
-        Job { priority, queue, pod_sets, start_ms: Some(start_ms), ..job }
+        Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }
     }
 }
 

@@ -29,7 +29,10 @@ impl World {
         else {
             return;
         };
-        if !self.is_ready || entry.pod.phase == Phase::Succeeded || !self.nodes.is_there(node) {
+        // What is freed by stopping it is for those for whom it was stopped.
+        let is_stopped = entry.pod.preemption.is_target || entry.is_left_out;
+        let is_over = entry.pod.phase == Phase::Succeeded || is_stopped;
+        if !self.is_ready || is_over || !self.nodes.is_there(node) {
             return;
         }
         let owner = Owner::Foreign(format!("the place of {} in {gang}", full_name(&entry.pod)));

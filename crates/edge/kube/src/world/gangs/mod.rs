@@ -6,6 +6,7 @@
 //! had it, then ahead of all others of their priority. If it never had it, what is missing is one job more, ahead
 //! of all others, too.
 
+mod companions;
 mod describe;
 mod kept;
 mod look;
@@ -22,7 +23,8 @@ use dovetail_model::{Event, Job, JobId};
 
 use super::World;
 use super::pods::Slot;
-use crate::object::{Kind, Labels, PodGroup, Workload, WorkloadKind};
+use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
+use crate::translate::NotYet;
 use crate::translate::gang::{GangName, Source, gang_of};
 use kept::Kept;
 pub use look::{GangLook, MemberLook};
@@ -64,6 +66,8 @@ struct Gang {
     due_ms: Option<u64>,
     /// Whether it was told that it has its size.
     is_told_of_size: bool,
+    /// What was said to be wrong with it.
+    contradiction: Option<NotYet>,
 }
 
 /// Objects by namespace and name.
@@ -102,6 +106,14 @@ impl Gangs {
     pub(super) fn labels(&self, name: &GangName) -> Option<&Labels> {
         let group = self.groups.get(name).map(|group| &group.meta.labels);
         group.or_else(|| Some(&self.workload_of(name)?.meta.labels))
+    }
+
+    /// The object that describes a gang, if one does.
+    fn described_by(&self, name: &GangName) -> Option<(Kind, &Meta)> {
+        let kind = Kind::ALL.into_iter().find(|kind| Source::of(*kind) == Some(name.source))?;
+        let group = self.groups.get(name).map(|group| &group.meta);
+        let meta = group.or_else(|| Some(&self.workload_of(name)?.meta))?;
+        Some((kind, meta))
     }
 
     /// All objects of a kind.

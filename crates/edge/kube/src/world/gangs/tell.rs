@@ -42,6 +42,9 @@ impl World {
                 self.gangs.remind(name, Some(due_ms));
             }
             Some(Err(reason)) => {
+                if !roll.wishing.is_empty() {
+                    self.say_what_is_wrong(name, &reason);
+                }
                 for slot in &roll.wishing {
                     self.set_aside(*slot, Some(reason.clone()), events);
                 }
@@ -174,6 +177,7 @@ impl World {
         let (job, seats) = match self.describe(name, terms, roll, lack, id) {
             Ok(described) => described,
             Err(reason) => {
+                self.say_what_is_wrong(name, &reason);
                 self.withdraw(name, events);
                 for slot in &roll.wishing {
                     self.set_aside(*slot, Some(reason.clone()), events);
@@ -240,6 +244,24 @@ impl World {
             let (namespace, name) = (name.namespace.to_string(), name.name.to_string());
             self.reports.push(Report::GroupHasItsSize { namespace, name });
         }
+    }
+
+    /// Says once of what describes a gang that its pods cannot be placed as it is.
+    fn say_what_is_wrong(&mut self, name: &GangName, reason: &NotYet) {
+        let is_wrong = matches!(reason, NotYet::MembersDiffer { .. } | NotYet::Gang { .. });
+        let gang = self.gangs.get_mut(name);
+        if !is_wrong || gang.contradiction.as_ref() == Some(reason) {
+            return;
+        }
+        gang.contradiction = Some(reason.clone());
+        let Some((kind, meta)) = self.gangs.described_by(name) else { return };
+        self.reports.push(Report::Contradiction {
+            kind,
+            namespace: meta.namespace.to_string(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
+            reason: reason.clone(),
+        });
     }
 
     /// Says once of a member that it waits for others.

@@ -1,0 +1,116 @@
+//! What a recommender knows of a workload: requests that are guesses, and CPU that starves a GPU.
+
+use super::{View, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Advice, Container, Recommended, Workload};
+use crate::finding::Finding;
+use crate::patch::{Change, Limit};
+use crate::usage::GpuUse;
+
+const MIB: i64 = 1 << 20;
+const GIB: i64 = 1 << 30;
+
+/// Requests that people write when they guess: thousandths of a core, bytes.
+const ROUND_CPU: [i64; 8] = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
+const ROUND_MEMORY_GIB: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// More than so many times what is needed is waste, not care.
+const GENEROUS: i64 = 2;
+
+/// A GPU that works less than this while its container wants more CPU than it may use waits for it.
+const STARVED_PERCENT: u64 = 30;
+
+/// Containers of workloads with GPUs of which a recommender knows something.
+fn advised<'a>(
+    view: &View<'a>,
+) -> impl Iterator<Item = (&'a Workload, &'a Advice, &'a Container, &'a Recommended)> {
+    let advice = view.facts.advice.as_ref();
+    let workloads: Vec<&Workload> = view.gpu_workloads().collect();
+    workloads.into_iter().flat_map(move |workload| {
+        let advice = advice.and_then(|advice| advice.get(&workload.owner));
+        advice.into_iter().flat_map(move |advice| {
+            let containers = workload.template.containers.iter();
+            containers.filter_map(move |container| {
+                Some((workload, advice, container, advice.containers.get(&container.name)?))
+            })
+        })
+    })
+}
+
+fn unit(resource: &str) -> &'static str {
+    if resource == "cpu" { "thousandths of a core" } else { "bytes" }
+}
+
+/// Rounded up to what people write.
+fn rounded(resource: &str, amount: i64) -> i64 {
+    let step = if resource == "cpu" { 10 } else { MIB };
+    amount.saturating_add(step - 1) / step * step
+}
+
+pub(super) fn too_much(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (workload, advice, container, recommended) in advised(view) {
+        for resource in ["cpu", "memory"] {
+            let Some(asked) = container.requests.get(resource).copied() else { continue };
+            let Some(upper) = recommended.upper.get(resource).copied() else { continue };
+            let is_round = match resource {
+                "cpu" => ROUND_CPU.contains(&asked),
+                _ => ROUND_MEMORY_GIB.contains(&(asked / GIB)) && asked % GIB == 0,
+            };
+            if !is_round || upper <= 0 || asked <= upper.saturating_mul(GENEROUS) {
+                continue;
+            }
+            // A fifth more than is needed nearly always.
+            let target = recommended.target.get(resource).copied().unwrap_or(upper);
+            let request = rounded(resource, target.saturating_add(target / 5));
+            let change = Change::Amount {
+                container: container.name.clone(),
+                resource,
+                request,
+                limit: Limit::Stays,
+            };
+            let finding = Finding::new(check, &workload.owner)
+                .with("container", &container.name)
+                .with("resource", format!("{resource} in {}", unit(resource)))
+                .with("request", asked)
+                .with("needed at most", upper)
+                .with("by VerticalPodAutoscaler", &advice.by.name)
+                .mended_in(workload, [change]);
+            found.push(finding.affecting(pods_of(workload)));
+        }
+    }
+}
+
+pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (workload, advice, container, recommended) in advised(view) {
+        let limit = container.limits.get("cpu").copied();
+        let target = recommended.target.get("cpu").copied();
+        let (Some(limit), Some(target)) = (limit, target) else { continue };
+        let Some(percent) = active_percent(workload) else { continue };
+        if target <= limit || percent >= STARVED_PERCENT {
+            continue;
+        }
+        let change = Change::Amount {
+            container: container.name.clone(),
+            resource: "cpu",
+            request: rounded("cpu", target),
+            limit: Limit::Goes,
+        };
+        let finding = Finding::new(check, &workload.owner)
+            .with("container", &container.name)
+            .with("limit in thousandths of a core", limit)
+            .with("needed", target)
+            .with("by VerticalPodAutoscaler", &advice.by.name)
+            .with("GPU active", format!("{percent} % of the time"))
+            .mended_in(workload, [change]);
+        found.push(finding.affecting(pods_of(workload)));
+    }
+}
+
+/// How much of the time that is known the GPUs of a workload computed; `None` where nobody measured, or where
+/// they never did.
+fn active_percent(workload: &Workload) -> Option<u64> {
+    let uses = || workload.pods.iter().flat_map(|pod| &pod.uses);
+    let known_ms: u64 = uses().map(GpuUse::known_ms).sum();
+    let active_ms: u64 = uses().map(|used| used.active_ms).sum();
+    (active_ms > 0).then(|| active_ms.saturating_mul(100) / known_ms)
+}

@@ -1,0 +1,141 @@
+//! What would mend what a check found, where a change of one object does.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operator};
+
+use super::View;
+use super::scheduling::{keeping_away, tolerates};
+use crate::facts::{Container, ContainerKind, Node, Workload};
+use crate::patch::{Change, Limit};
+
+/// Labels that tell GPU nodes from others, the plainest first.
+const GPU_LABELS: [&str; 4] = [
+    "nvidia.com/gpu.present",
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "karpenter.sh/nodepool",
+];
+
+const MIB: i64 = 1 << 20;
+const GIB: i64 = 1 << 30;
+
+/// The one container that holds a resource while the pod runs; several would share what is changed in a way that
+/// nobody knows.
+fn holder<'w>(workload: &'w Workload, resource: &str) -> Option<&'w Container> {
+    let holds = |container: &&Container| container.gpu_limits().any(|(name, _)| name == resource);
+    let mut holders = workload.template.containers.iter().filter(holds);
+    let first = holders.next()?;
+    (holders.next().is_none() && first.kind != ContainerKind::Init).then_some(first)
+}
+
+/// So many of a resource for the one container that holds it.
+pub(super) fn gpus(workload: &Workload, resource: &str, count: i64) -> Option<Change> {
+    let container = holder(workload, resource)?.name.clone();
+    Some(Change::Gpus { container, resource: resource.to_owned(), count })
+}
+
+/// Another resource for the one container that holds GPUs, if a node that the pods may use offers it.
+pub(super) fn other_gpus(
+    view: &View<'_>,
+    workload: &Workload,
+    from: &str,
+    to: &str,
+) -> Vec<Change> {
+    let Some(holder) = holder(workload, from) else { return Vec::new() };
+    let is_open =
+        |node: &Node| keeping_away(node).all(|taint| taint.key == to || tolerates(workload, taint));
+    if !view.nodes_meant_for(workload, to).any(is_open) {
+        return Vec::new();
+    }
+    let of = |resource: &str, count| Change::Gpus {
+        container: holder.name.clone(),
+        resource: resource.to_owned(),
+        count,
+    };
+    vec![of(from, 0), of(to, 1)]
+}
+
+/// So much less CPU or memory for the largest container that the pods keep to their share.
+pub(super) fn no_more_than(
+    workload: &Workload,
+    resource: &'static str,
+    share: i64,
+) -> Option<Change> {
+    let asked = |container: &Container| {
+        let of = container.requests.get(resource).or(container.limits.get(resource));
+        of.copied().unwrap_or(0)
+    };
+    let works = || workload.template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
+    let all: i64 = works().map(asked).fold(0, i64::saturating_add);
+    let largest = works().max_by_key(|container| asked(container))?;
+    let left = share.saturating_sub(all - asked(largest));
+    let step = if resource == "cpu" { 10 } else { MIB };
+    let request = left.div_euclid(step) * step;
+    let container = largest.name.clone();
+    (request > 0).then_some(Change::Amount { container, resource, request, limit: Limit::Stays })
+}
+
+/// A tenth more memory for the only container, as request and limit.
+pub(super) fn more_memory(workload: &Workload) -> Option<Change> {
+    let mut works = workload.template.containers.iter();
+    let (only, None) = (works.next()?, works.next()) else { return None };
+    let has = only.limits.get("memory").or(only.requests.get("memory")).copied()?;
+    let more = (has.checked_add(has / 10)?.checked_add(MIB - 1)?) / MIB * MIB;
+    let limit = Limit::Is(more);
+    let container = only.name.clone();
+    Some(Change::Amount { container, resource: "memory", request: more, limit })
+}
+
+/// Memory at `/dev/shm` of each container with GPUs: 16 GiB, and no more than half of what the container may use.
+pub(super) fn shared_memory(workload: &Workload) -> Vec<Change> {
+    let works = workload.template.containers.iter();
+    let works = works.filter(|c| c.kind == ContainerKind::Main && c.gpu_limits().next().is_some());
+    let change = |container: &Container| {
+        let half = container.limits.get("memory").map_or(i64::MAX, |memory| memory / 2);
+        let bytes = (16 * GIB).min(half) / MIB * MIB;
+        Change::SharedMemory { container: container.name.clone(), bytes }
+    };
+    works.map(change).collect()
+}
+
+/// Tolerations of what keeps pods away from the kind of node that asks for the fewest.
+pub(super) fn tolerate(view: &View<'_>, workload: &Workload, resource: &str) -> Option<Change> {
+    let missing = |node: &Node| -> Vec<Taint> {
+        let taints = keeping_away(node).filter(|taint| !tolerates(workload, taint));
+        taints.cloned().collect()
+    };
+    let nodes = view.nodes_meant_for(workload, resource).map(missing);
+    let taints = nodes.min_by_key(|taints| (taints.len(), taints.clone()))?;
+    Some(Change::Tolerate { taints })
+}
+
+/// A label by which pods without GPUs stay off GPU nodes: all of these have it, and nobody else.
+pub(super) fn stay_off(view: &View<'_>) -> Option<Change> {
+    let tells = |label: &&&str| {
+        view.facts.nodes.iter().all(|node| node.has_gpus() == node.node.label(label).is_some())
+    };
+    let key = GPU_LABELS.iter().find(tells)?;
+    let term = SelectorTerm {
+        key: (*key).to_owned(),
+        operator: Operator::DoesNotExist,
+        values: Vec::new(),
+    };
+    Some(Change::AskOfNodes { term })
+}
+
+/// The model that all its pods are on now, by the label that names it.
+pub(super) fn keep_model(view: &View<'_>, workload: &Workload, resource: &str) -> Option<Change> {
+    let mut labels = BTreeSet::new();
+    for (_, node) in view.placed(workload) {
+        let model = node.gpus.get(resource)?.model.as_deref()?;
+        labels.insert(label_of(&node.node, model)?);
+    }
+    let [(label, value)] = labels.into_iter().collect::<Vec<_>>()[..] else { return None };
+    Some(Change::SelectNodes { label: label.to_owned(), value: value.to_owned() })
+}
+
+fn label_of<'n>(node: &'n ModelNode, model: &str) -> Option<(&'n str, &'n str)> {
+    let names = |(key, value): &(&'n str, &'n str)| *value == model && key.contains('/');
+    node.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).find(names)
+}

@@ -1,0 +1,60 @@
+//! What recommenders and exporters have seen, or not.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::signal::Signal;
+
+use super::{Case, EXPORTER, HOUR_MS, SERVE, main_of, map, offered_as, used};
+use crate::facts::{Advice, Facts, ObjectRef, Recommended};
+
+/// A recommender that has seen what the servers need of a resource: nearly always, and at most.
+pub(super) fn advised(facts: &mut Facts, resource: &str, target: i64, upper: i64) {
+    let recommended =
+        Recommended { target: map(&[(resource, target)]), upper: map(&[(resource, upper)]) };
+    let by = ObjectRef::new("VerticalPodAutoscaler", "prod", "serve");
+    let advice = Advice { by, containers: map(&[("main", recommended)]) };
+    facts.advice = Some(BTreeMap::from([(facts.workloads[SERVE].owner.clone(), advice)]));
+}
+
+/// Servers that compute so long of each day and may use so much CPU, of which they need six cores.
+pub(super) fn throttled(facts: &mut Facts, active_ms: u64, limit_milli: i64) {
+    used(facts, SERVE, &[active_ms]);
+    main_of(facts, SERVE).limits.insert("cpu".into(), limit_milli);
+    advised(facts, "cpu", 6_000, 8_000);
+}
+
+/// Servers that are busy, measured by a signal, and whose signals contradict each other for so long.
+fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
+    used(facts, SERVE, &[23 * HOUR_MS]);
+    for pod in &mut facts.workloads[SERVE].pods {
+        (pod.uses[0].signal, pod.uses[0].contradicted_ms) = (Some(signal), contradicted_ms);
+    }
+}
+
+pub(super) const VISIBILITY: [Case; 4] = [
+    (
+        "VIS-01",
+        |f| f.workloads[EXPORTER].pods.clear(),
+        // Others have no exporter that anybody knows.
+        |f| {
+            f.workloads[EXPORTER].pods.clear();
+            offered_as(f, "aws.amazon.com/neuron");
+        },
+    ),
+    (
+        "VIS-02",
+        |f| seen_by(f, Signal::SmActive, 600_001),
+        |f| seen_by(f, Signal::SmActive, 600_000),
+    ),
+    (
+        "VIS-03",
+        |f| seen_by(f, Signal::GrEngineActive, 0),
+        |f| seen_by(f, Signal::AmdGfxActivity, 0),
+    ),
+    (
+        "VIS-04",
+        |f| f.advice = Some(BTreeMap::new()),
+        // Nobody could read what recommenders say.
+        |f| f.advice = None,
+    ),
+];

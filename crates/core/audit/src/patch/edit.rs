@@ -1,0 +1,228 @@
+//! Single changes of an object, and the one patch that they come to.
+
+use std::collections::BTreeMap;
+
+use super::json::Json;
+use super::source::{Source, Step, at};
+use super::{Form, Operation};
+
+/// Changes of one object, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edits {
+    edits: Vec<Edit>,
+    /// A list was written whole: nobody else may have changed it since.
+    pub(super) is_guarded: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edit {
+    path: Vec<Step>,
+    /// `None` removes it.
+    value: Option<Json>,
+}
+
+impl Edits {
+    /// Writes a value, with whatever must be there to hold it.
+    pub(super) fn set(&mut self, path: Vec<Step>, value: Json) {
+        self.push(Edit { path, value: Some(value) });
+    }
+
+    /// Removes a field.
+    pub(super) fn remove(&mut self, path: Vec<Step>) {
+        self.push(Edit { path, value: None });
+    }
+
+    /// Writes a list that the server does not merge: all of it.
+    pub(super) fn set_whole(&mut self, path: Vec<Step>, items: Vec<Json>) {
+        self.is_guarded = true;
+        self.set(path, Json::List(items));
+    }
+
+    /// The last word on a place counts.
+    fn push(&mut self, edit: Edit) {
+        self.edits.retain(|earlier| earlier.path != edit.path);
+        self.edits.push(edit);
+    }
+
+    /// The content of the object with all of them.
+    pub(super) fn applied(&self, source: &Source) -> Json {
+        let mut content = source.content.clone();
+        for edit in &self.edits {
+            match &edit.value {
+                Some(value) => write(&mut content, &edit.path, value.clone()),
+                None => erase(&mut content, &edit.path),
+            }
+        }
+        content
+    }
+
+    /// The part of the object's source that changes; `null` removes.
+    pub(super) fn fragment(&self) -> Json {
+        let mut fragment = Json::Object(BTreeMap::new());
+        for edit in &self.edits {
+            write(&mut fragment, &edit.path, edit.value.clone().unwrap_or_default());
+        }
+        fragment
+    }
+
+    /// The patch for the server.
+    pub(super) fn form(&self, source: &Source) -> Form {
+        let by_item = |step: &Step| !matches!(step, Step::Field(_));
+        let has_items = self.edits.iter().any(|edit| edit.path.iter().any(by_item));
+        if has_items && !source.merges_by_name() {
+            return Form::Operations(self.operations(source));
+        }
+        let mut patch = self.fragment();
+        if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
+            let path = [Step::Field("metadata".into()), Step::Field("resourceVersion".into())];
+            write(&mut patch, &path, version.as_str().into());
+        }
+        if has_items { Form::Strategic(patch) } else { Form::Merge(patch) }
+    }
+
+    /// As RFC 6902: items of lists by place, each after a test that it is still the one that is meant.
+    fn operations(&self, source: &Source) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
+            let path = "/metadata/resourceVersion".to_owned();
+            operations.push(Operation::Test { path, value: version.as_str().into() });
+        }
+        let mut content = source.content.clone();
+        for edit in &self.edits {
+            operations_of(&mut content, edit, &mut operations);
+        }
+        operations
+    }
+}
+
+/// The operations of one edit on the content as it is then; the content changes with them.
+fn operations_of(content: &mut Json, edit: &Edit, operations: &mut Vec<Operation>) {
+    let mut pointer = String::new();
+    let mut here = &*content;
+    for (depth, step) in edit.path.iter().enumerate() {
+        let rest = &edit.path[depth + 1..];
+        let found = at(here, std::slice::from_ref(step));
+        match step {
+            Step::Field(field) => {
+                pointer.push('/');
+                pointer += &field.replace('~', "~0").replace('/', "~1");
+            }
+            Step::Place(place) => pointer += &format!("/{place}"),
+            Step::Item { key, value } => match here
+                .items()
+                .iter()
+                .position(|item| item.get(key).and_then(Json::text) == Some(value))
+            {
+                Some(place) => {
+                    pointer += &format!("/{place}");
+                    let path = format!("{pointer}/{key}");
+                    let test = Operation::Test { path, value: value.as_str().into() };
+                    if !operations.contains(&test) {
+                        operations.push(test);
+                    }
+                }
+                None => pointer += "/-",
+            },
+        }
+        match (found, rest.is_empty(), &edit.value) {
+            (Some(next), false, _) => here = next,
+            (None, _, None) => return,
+            (Some(_), true, None) => {
+                operations.push(Operation::Remove { path: pointer });
+                break;
+            }
+            (None, ..) | (Some(_), true, Some(_)) => {
+                // From here on nothing is there: the value comes with all that holds it.
+                let mut value = Json::Null;
+                let whole = std::slice::from_ref(step).iter().chain(rest);
+                let steps: Vec<Step> = whole.cloned().collect();
+                write(&mut value, &steps, edit.value.clone().unwrap_or_default());
+                let value = match (step, value) {
+                    (Step::Field(field), Json::Object(mut fields)) => {
+                        fields.remove(field).unwrap_or_default()
+                    }
+                    (_, Json::List(mut items)) => items.pop().unwrap_or_default(),
+                    (_, value) => value,
+                };
+                if !rest.is_empty() && matches!(step, Step::Field(_)) {
+                    // Kubernetes takes this for "not there": what others put there since is not overwritten.
+                    operations.push(Operation::Test { path: pointer.clone(), value: Json::Null });
+                }
+                operations.push(Operation::Add { path: pointer, value });
+                break;
+            }
+        }
+    }
+    match &edit.value {
+        Some(value) => write(content, &edit.path, value.clone()),
+        None => erase(content, &edit.path),
+    }
+}
+
+/// Writes a value into a tree, with the objects and lists on the way to it.
+fn write(tree: &mut Json, path: &[Step], value: Json) {
+    let Some((step, rest)) = path.split_first() else {
+        *tree = value;
+        return;
+    };
+    match step {
+        Step::Field(field) => {
+            if !matches!(tree, Json::Object(_)) {
+                *tree = Json::Object(BTreeMap::new());
+            }
+            if let Json::Object(fields) = tree {
+                write(fields.entry(field.clone()).or_default(), rest, value);
+            }
+        }
+        Step::Item { key, value: name } => {
+            let items = list(tree);
+            let is_it = |item: &Json| item.get(key).and_then(Json::text) == Some(name);
+            let place = items.iter().position(is_it).unwrap_or_else(|| {
+                items.push(Json::object([(key, name.as_str().into())]));
+                items.len() - 1
+            });
+            match rest.is_empty() {
+                // An item that is written whole keeps its name.
+                true => items[place] = value,
+                false => write(&mut items[place], rest, value),
+            }
+        }
+        Step::Place(place) => {
+            let items = list(tree);
+            while items.len() <= *place {
+                items.push(Json::Object(BTreeMap::new()));
+            }
+            write(&mut items[*place], rest, value);
+        }
+    }
+}
+
+fn list(tree: &mut Json) -> &mut Vec<Json> {
+    if !matches!(tree, Json::List(_)) {
+        *tree = Json::List(Vec::new());
+    }
+    match tree {
+        Json::List(items) => items,
+        _ => unreachable!("it was made a list"),
+    }
+}
+
+/// Takes a field out of a tree, if it is there.
+fn erase(tree: &mut Json, path: &[Step]) {
+    let Some((step, rest)) = path.split_first() else { return };
+    let next = match (step, tree) {
+        (Step::Field(field), Json::Object(fields)) if rest.is_empty() => {
+            fields.remove(field);
+            return;
+        }
+        (Step::Field(field), Json::Object(fields)) => fields.get_mut(field),
+        (Step::Item { key, value }, Json::List(items)) => {
+            items.iter_mut().find(|item| item.get(key).and_then(Json::text) == Some(value))
+        }
+        (Step::Place(place), Json::List(items)) => items.get_mut(*place),
+        _ => None,
+    };
+    if let Some(next) = next {
+        erase(next, rest);
+    }
+}

@@ -1,0 +1,225 @@
+//! Changes of an object beside its pod template, and objects that are made new.
+
+use super::change::Change;
+use super::edit::Edits;
+use super::json::Json;
+use super::source::{Source, Step, at};
+use crate::facts::ObjectRef;
+
+/// Tries of a Job before it gives up, and how long it then stays.
+const TRIES: i64 = 3;
+const KEPT_S: i64 = 600;
+
+fn path(fields: &[&str]) -> Vec<Step> {
+    fields.iter().map(|name| Step::Field((*name).to_owned())).collect()
+}
+
+/// Makes a change of the object; `false` if objects of its kind have no place for it.
+pub(super) fn change(source: &Source, change: &Change, now_s: u64, edits: &mut Edits) -> bool {
+    match change {
+        Change::Stop => stop(source, now_s, edits),
+        Change::LimitRetries => limit_retries(source, edits),
+        Change::RollInPlace if source.object.kind == "Deployment" => {
+            let strategy = path(&["spec", "strategy"]);
+            edits.set([&strategy[..], &path(&["type"])].concat(), "RollingUpdate".into());
+            for (name, pods) in [("maxSurge", 0), ("maxUnavailable", 1)] {
+                let place = [&strategy[..], &path(&["rollingUpdate", name])].concat();
+                edits.set(place, Json::Integer(pods));
+            }
+            true
+        }
+        Change::LetOneGo => {
+            edits.set(path(&["spec", "maxUnavailable"]), Json::Integer(1));
+            if source.content.at(&["spec", "minAvailable"]).is_some() {
+                edits.remove(path(&["spec", "minAvailable"]));
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Where objects of a kind say that they want no pods.
+fn stop(source: &Source, now_s: u64, edits: &mut Edits) -> bool {
+    match source.object.kind.as_str() {
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "Rollout" => {
+            edits.set(path(&["spec", "replicas"]), Json::Integer(0));
+        }
+        "Job" | "JobSet" | "RayJob" | "RayCluster" => {
+            edits.set(path(&["spec", "suspend"]), Json::Bool(true));
+        }
+        "PyTorchJob" | "MPIJob" | "TFJob" | "XGBoostJob" | "PaddleJob" | "JAXJob" => {
+            edits.set(path(&["spec", "runPolicy", "suspend"]), Json::Bool(true));
+        }
+        // Kubeflow's notebook controller wants the time at which it was stopped.
+        "Notebook" => {
+            let place = path(&["metadata", "annotations", "kubeflow-resource-stopped"]);
+            edits.set(place, utc(now_s).into());
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn limit_retries(source: &Source, edits: &mut Edits) -> bool {
+    let spec = match source.object.kind.as_str() {
+        "Job" => path(&["spec"]),
+        "CronJob" => path(&["spec", "jobTemplate", "spec"]),
+        _ => return false,
+    };
+    let now = |name: &str| match at(&source.content, &[&spec[..], &path(&[name])].concat()) {
+        Some(Json::Integer(number)) => Some(*number),
+        _ => None,
+    };
+    // Kubernetes' own default is six.
+    if now("backoffLimit").is_none_or(|tries| tries > TRIES) {
+        edits.set([&spec[..], &path(&["backoffLimit"])].concat(), Json::Integer(TRIES));
+    }
+    if now("ttlSecondsAfterFinished").is_none() {
+        edits.set([&spec[..], &path(&["ttlSecondsAfterFinished"])].concat(), Json::Integer(KEPT_S));
+    }
+    true
+}
+
+/// Seconds since 1970 as RFC 3339, by the proleptic Gregorian calendar (H. Hinnant, "chrono-compatible low-level
+/// date algorithms", `civil_from_days`).
+fn utc(now_s: u64) -> String {
+    let (days, second) = (now_s / 86_400, now_s % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second % 3_600 / 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
+}
+
+/// New objects that changes of one finding ask for.
+pub(super) fn created(
+    object: &ObjectRef,
+    changes: &[&Change],
+) -> Vec<(ObjectRef, &'static str, Json)> {
+    let mut made = Vec::new();
+    let quota: Vec<(&str, i64)> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Quota { resource, units } => Some((resource.as_str(), *units)),
+            _ => None,
+        })
+        .collect();
+    if !quota.is_empty() {
+        let hard = quota.iter().map(|(resource, units)| {
+            (format!("requests.{resource}"), Json::from(units.to_string()))
+        });
+        let hard = Json::Object(hard.collect());
+        let named = ObjectRef::new("ResourceQuota", &object.name, "gpus");
+        let spec = Json::object([("hard", hard)]);
+        made.push((named, "v1", spec));
+    }
+    let large: Vec<(&str, i64)> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::WarnOfLargePods { resource, most } => Some((resource.as_str(), *most)),
+            _ => None,
+        })
+        .collect();
+    if !large.is_empty() {
+        made.extend(policy(&large));
+    }
+    for change in changes {
+        if let Change::Prioritise { class, value } = change {
+            let named = ObjectRef::new("PriorityClass", "", class);
+            let fields = Json::object([
+                ("value", Json::Integer(*value)),
+                ("description", "Answers that people wait for, on GPUs".into()),
+            ]);
+            made.push((named, "scheduling.k8s.io/v1", fields));
+        }
+    }
+    made
+}
+
+/// A policy that warns of pods with more GPUs than any node has, and where it counts: everywhere.
+fn policy(large: &[(&str, i64)]) -> [(ObjectRef, &'static str, Json); 2] {
+    const VERSION: &str = "admissionregistration.k8s.io/v1";
+    const NAME: &str = "gpu-requests";
+    let list = |item: &str| Json::List(vec![item.into()]);
+    let rule = |(resource, most): &(&str, i64)| {
+        let each = |field: &str, is_there: &str| {
+            format!(
+                "{is_there}{field}.all(c, !has(c.resources) || !has(c.resources.limits) || !('{resource}' in \
+                 c.resources.limits) || quantity(string(c.resources.limits['{resource}'])).compareTo(quantity('{most}')) \
+                 <= 0)"
+            )
+        };
+        let main = each("object.spec.containers", "");
+        let init = each("object.spec.initContainers", "!has(object.spec.initContainers) || ");
+        Json::object([
+            ("expression", format!("{main} && ({init})").into()),
+            ("message", format!("no node has more than {most} of {resource}").into()),
+        ])
+    };
+    let rules = Json::object([
+        ("apiGroups", list("")),
+        ("apiVersions", list("v1")),
+        ("operations", list("CREATE")),
+        ("resources", list("pods")),
+    ]);
+    let spec = Json::object([
+        ("failurePolicy", "Ignore".into()),
+        ("matchConstraints", Json::object([("resourceRules", Json::List(vec![rules]))])),
+        ("validations", Json::List(large.iter().map(rule).collect())),
+    ]);
+    let actions = Json::List(vec!["Warn".into(), "Audit".into()]);
+    let binding = Json::object([("policyName", NAME.into()), ("validationActions", actions)]);
+    [
+        (ObjectRef::new("ValidatingAdmissionPolicy", "", NAME), VERSION, spec),
+        (ObjectRef::new("ValidatingAdmissionPolicyBinding", "", NAME), VERSION, binding),
+    ]
+}
+
+/// A new object in full.
+pub(super) fn manifest(object: &ObjectRef, api_version: &str, fields: Json) -> Json {
+    let mut metadata = vec![("name", Json::from(object.name.as_str()))];
+    if !object.namespace.is_empty() {
+        metadata.push(("namespace", object.namespace.as_str().into()));
+    }
+    let metadata = metadata.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let head = [
+        ("apiVersion", Json::from(api_version)),
+        ("kind", object.kind.as_str().into()),
+        ("metadata", Json::Object(metadata.collect())),
+    ];
+    let mut whole: std::collections::BTreeMap<String, Json> =
+        head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    match fields {
+        Json::Object(own) if object.kind == "PriorityClass" => whole.extend(own),
+        spec => {
+            whole.insert("spec".to_owned(), spec);
+        }
+    }
+    Json::Object(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        // `date -u -d @N +%FT%TZ`
+        for (second, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_795_176_000, "2026-11-20T12:00:00Z"),
+        ] {
+            assert_eq!(utc(second), text);
+        }
+    }
+}

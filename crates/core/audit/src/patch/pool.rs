@@ -1,0 +1,259 @@
+//! Changes of node pools: a manifest where the pool is an object of the cluster, else a command of who runs it.
+
+use dovetail_model::{Taint, TaintEffect};
+
+use super::change::Change;
+use super::command::{Told, is_name};
+use super::edit::Edits;
+use super::json::Json;
+use super::source::{Source, Step};
+use super::template::{effect_words, toleration};
+use crate::facts::{Facts, Node, ObjectRef};
+
+/// Nodes that one command names.
+const MOST_NODES: usize = 50;
+
+/// The one that nobody but the reader knows.
+const CLUSTER: &str = "CLUSTER";
+
+fn path(fields: &[&str]) -> Vec<Step> {
+    fields.iter().map(|name| Step::Field((*name).to_owned())).collect()
+}
+
+/// Makes a change of a NodePool of Karpenter; `false` if it has nothing to change.
+pub(super) fn change(source: &Source, change: &Change, edits: &mut Edits) -> bool {
+    let now = edits.applied(source);
+    match change {
+        Change::TaintNodes { taint } => {
+            let mut taints = now.at(&TAINTS).map(|list| list.items().to_vec()).unwrap_or_default();
+            if taints.iter().any(|item| is_taint(item, taint)) {
+                return false;
+            }
+            taints.push(written(taint));
+            edits.set_whole(path(&TAINTS), taints);
+            true
+        }
+        Change::RenameTaint { taint, key } => {
+            let mut taints = now.at(&TAINTS).map(|list| list.items().to_vec()).unwrap_or_default();
+            let Some(old) = taints.iter_mut().find(|item| is_taint(item, taint)) else {
+                return false;
+            };
+            *old = written(&Taint { key: key.clone(), ..taint.clone() });
+            edits.set_whole(path(&TAINTS), taints);
+            true
+        }
+        Change::RemoveEmptyNodes => {
+            let text = |field: &str| now.at(&["spec", "disruption", field]).and_then(Json::text);
+            let removes = ["WhenEmpty", "WhenEmptyOrUnderutilized", "WhenUnderutilized"];
+            let is_on = text("consolidationPolicy").is_some_and(|policy| removes.contains(&policy));
+            if is_on && text("consolidateAfter").is_some_and(|after| after != "Never") {
+                return false;
+            }
+            let place = |field: &str| path(&["spec", "disruption", field]);
+            if !is_on {
+                edits.set(place("consolidationPolicy"), "WhenEmpty".into());
+            }
+            edits.set(place("consolidateAfter"), "5m".into());
+            true
+        }
+        Change::LetNodesGo { annotation } => {
+            let place = ["spec", "template", "metadata", "annotations", annotation];
+            if now.at(&place).is_none() {
+                return false;
+            }
+            edits.remove(path(&place));
+            true
+        }
+        _ => false,
+    }
+}
+
+const TAINTS: [&str; 4] = ["spec", "template", "spec", "taints"];
+
+fn is_taint(item: &Json, taint: &Taint) -> bool {
+    let known = toleration(item);
+    let text = |field: &str| item.get(field).and_then(Json::text).unwrap_or_default();
+    text("key") == taint.key && text("value") == taint.value && known.effect == Some(taint.effect)
+}
+
+fn written(taint: &Taint) -> Json {
+    let mut fields = vec![
+        ("key".to_owned(), Json::from(taint.key.as_str())),
+        ("effect".to_owned(), effect_words(taint.effect).into()),
+    ];
+    if !taint.value.is_empty() {
+        fields.push(("value".to_owned(), taint.value.as_str().into()));
+    }
+    Json::Object(fields.into_iter().collect())
+}
+
+/// A change as a command on the pool's nodes, or of whoever runs the pool.
+pub(super) fn command(
+    facts: &Facts,
+    pool: &ObjectRef,
+    affected: &[ObjectRef],
+    change: &Change,
+) -> Option<Told> {
+    let nodes: Vec<&str> = affected
+        .iter()
+        .filter(|object| object.kind == "Node" && is_name(object))
+        .map(|node| node.name.as_str())
+        .collect();
+    let (named, more) = nodes.split_at(nodes.len().min(MOST_NODES));
+    let mut warnings = Vec::new();
+    if !more.is_empty() {
+        warnings.push(format!("{} more nodes are affected", more.len()));
+    }
+    let kubectl = |verb: &[&str], behind: &[&str]| -> Option<Vec<String>> {
+        let words = ["kubectl"].iter().chain(verb).chain(named).chain(behind);
+        (!named.is_empty()).then(|| words.map(|word| (*word).to_owned()).collect())
+    };
+    let told =
+        |words: Vec<String>, effect| Some(Told { words, effect, warnings: warnings.clone() });
+    match change {
+        Change::Uncordon => {
+            told(kubectl(&["uncordon"], &[])?, "nothing; the nodes take new pods again")
+        }
+        Change::Drain => told(
+            kubectl(&["drain"], &["--ignore-daemonsets"])?,
+            "every pod of the nodes but those of DaemonSets is evicted, within disruption budgets",
+        ),
+        Change::LetNodesGo { annotation } => {
+            let key = format!("{annotation}-");
+            told(
+                kubectl(&["annotate", "nodes"], &[&key])?,
+                "nothing at once; the autoscaler may remove the nodes when nobody needs them",
+            )
+        }
+        Change::TaintNodes { taint } if pool.kind == "Node" => {
+            let taint = taint_text(taint);
+            let mut told = told(
+                kubectl(&["taint", "nodes"], &[&taint])?,
+                "nothing; pods that are there stay",
+            )?;
+            told.warnings.push(
+                "a node that registers again has the taints of its kubelet (registerWithTaints): set it there too"
+                    .to_owned(),
+            );
+            Some(told)
+        }
+        Change::TaintNodes { taint } => managed_taints(facts, pool, taint).and_then(|words| {
+            told(words, "nothing at once on EKS and GKE; AKS may make the pool's nodes anew")
+        }),
+        Change::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
+            told(words, "nothing at once; the autoscaler may remove nodes down to none")
+        }),
+        _ => None,
+    }
+}
+
+fn taint_text(taint: &Taint) -> String {
+    let equals = if taint.value.is_empty() { "" } else { "=" };
+    format!("{}{equals}{}:{}", taint.key, taint.value, effect_words(taint.effect))
+}
+
+/// Taints that a provider gives the nodes of a pool: where the command replaces them, with those that are there.
+fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<String>> {
+    let name = pool.name.as_str();
+    let of_pool = |node: &&Node| node.pool == *pool;
+    let is_own = |old: &&Taint| {
+        !old.key.contains("kubernetes.io/") && !old.key.contains("cloud.google.com/")
+    };
+    let taints = facts.nodes.iter().filter(of_pool).flat_map(|node| &node.node.taints);
+    let old: std::collections::BTreeSet<&Taint> = taints.filter(is_own).collect();
+    let all = || {
+        // Providers want a value.
+        let text = |taint: &Taint| {
+            let value = if taint.value.is_empty() { "true" } else { &taint.value };
+            format!("{}={value}:{}", taint.key, effect_words(taint.effect))
+        };
+        let texts: Vec<String> = old.iter().copied().chain([taint]).map(text).collect();
+        texts.join(",")
+    };
+    let words: Vec<String> = match pool.kind.as_str() {
+        "EKSNodegroup" => {
+            let effect = match taint.effect {
+                TaintEffect::NoSchedule => "NO_SCHEDULE",
+                TaintEffect::NoExecute => "NO_EXECUTE",
+                TaintEffect::PreferNoSchedule => "PREFER_NO_SCHEDULE",
+            };
+            let value = if taint.value.is_empty() { "true" } else { &taint.value };
+            let taints =
+                format!("addOrUpdateTaints=[{{key={},value={value},effect={effect}}}]", taint.key);
+            let head = ["aws", "eks", "update-nodegroup-config", "--cluster-name", CLUSTER];
+            let behind = ["--nodegroup-name", name, "--taints", &taints];
+            head.iter().chain(&behind).map(|word| (*word).to_owned()).collect()
+        }
+        "GKENodePool" => {
+            let taints = format!("--node-taints={}", all());
+            let words = [
+                "gcloud",
+                "container",
+                "node-pools",
+                "update",
+                name,
+                "--cluster",
+                CLUSTER,
+                &taints,
+            ];
+            words.map(str::to_owned).to_vec()
+        }
+        "AKSNodePool" => {
+            let head = ["az", "aks", "nodepool", "update", "--resource-group", "GROUP"];
+            let taints = all();
+            let behind = ["--cluster-name", CLUSTER, "--name", name, "--node-taints", &taints];
+            head.iter().chain(&behind).map(|word| (*word).to_owned()).collect()
+        }
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// The command that lets a managed pool shrink to nothing.
+fn managed_minimum(pool: &ObjectRef) -> Option<Vec<String>> {
+    let name = pool.name.as_str();
+    let words: Vec<&str> = match pool.kind.as_str() {
+        "EKSNodegroup" => vec![
+            "aws",
+            "eks",
+            "update-nodegroup-config",
+            "--cluster-name",
+            CLUSTER,
+            "--nodegroup-name",
+            name,
+            "--scaling-config",
+            "minSize=0",
+        ],
+        "GKENodePool" => vec![
+            "gcloud",
+            "container",
+            "clusters",
+            "update",
+            CLUSTER,
+            "--node-pool",
+            name,
+            "--enable-autoscaling",
+            "--min-nodes=0",
+            "--max-nodes=MAX",
+        ],
+        "AKSNodePool" => vec![
+            "az",
+            "aks",
+            "nodepool",
+            "update",
+            "--resource-group",
+            "GROUP",
+            "--cluster-name",
+            CLUSTER,
+            "--name",
+            name,
+            "--update-cluster-autoscaler",
+            "--min-count",
+            "0",
+            "--max-count",
+            "MAX",
+        ],
+        _ => return None,
+    };
+    Some(words.into_iter().map(str::to_owned).collect())
+}

@@ -1,0 +1,379 @@
+//! Changes of a pod template.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
+
+use super::change::{Change, Limit};
+use super::edit::Edits;
+use super::json::Json;
+use super::source::{Source, Step, at};
+
+const HOST_NAME: &str = "kubernetes.io/hostname";
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Name of a volume in memory, where a template has none.
+const SHARED_MEMORY_VOLUME: &str = "shared-memory";
+
+/// A template in an object, as it is after earlier edits.
+pub(super) struct Template<'e> {
+    now: Json,
+    path: Vec<Step>,
+    edits: &'e mut Edits,
+}
+
+fn field(name: &str) -> Step {
+    Step::Field(name.to_owned())
+}
+
+fn named(value: &str) -> Step {
+    Step::Item { key: "name", value: value.to_owned() }
+}
+
+impl<'e> Template<'e> {
+    /// The template at a path of an object to which edits were made.
+    pub(super) fn new(source: &Source, path: &[Step], edits: &'e mut Edits) -> Self {
+        let now = at(&edits.applied(source), path).cloned().unwrap_or_default();
+        Self { now, path: path.to_vec(), edits }
+    }
+
+    fn at(&self, steps: &[Step]) -> Option<&Json> {
+        at(&self.now, steps)
+    }
+
+    fn path(&self, steps: &[Step]) -> Vec<Step> {
+        self.path.iter().chain(steps).cloned().collect()
+    }
+
+    fn set(&mut self, steps: &[Step], value: Json) {
+        let path = self.path(steps);
+        self.edits.set(path, value);
+    }
+
+    fn set_whole(&mut self, steps: &[Step], items: Vec<Json>) {
+        let path = self.path(steps);
+        self.edits.set_whole(path, items);
+    }
+
+    fn remove(&mut self, steps: &[Step]) {
+        if self.at(steps).is_some() {
+            let path = self.path(steps);
+            self.edits.remove(path);
+        }
+    }
+
+    /// Steps to a container by its name.
+    fn container(&self, name: &str) -> Option<[Step; 3]> {
+        ["containers", "initContainers"].into_iter().find_map(|list| {
+            let steps = [field("spec"), field(list), named(name)];
+            self.at(&steps).is_some().then_some(steps)
+        })
+    }
+
+    /// Makes a change of pods; `false` if it is none, or the template has no place for it.
+    pub(super) fn change(&mut self, change: &Change) -> bool {
+        match change {
+            Change::Gpus { container, resource, count } => self.gpus(container, resource, *count),
+            Change::Amount { container, resource, request, limit } => {
+                self.amount(container, resource, *request, *limit)
+            }
+            Change::HideGpus { container } => self.hide_gpus(container),
+            Change::SharedMemory { container, bytes } => self.shared_memory(container, *bytes),
+            Change::Tolerate { taints } => self.tolerate(taints),
+            Change::Respect { taint } => self.respect(taint),
+            Change::AskOfNodes { term } => self.ask_of_nodes(term),
+            Change::SelectNodes { label, value } => {
+                let steps = [field("spec"), field("nodeSelector"), field(label)];
+                self.set(&steps, value.as_str().into());
+                true
+            }
+            Change::Gang { name, members } => {
+                let steps = |part: &str, key: &str| [field("metadata"), field(part), field(key)];
+                self.set(&steps("labels", "dovetail.dev/gang"), name.as_str().into());
+                let members = members.to_string().into();
+                self.set(&steps("annotations", "dovetail.dev/min-members"), members);
+                true
+            }
+            Change::DropAnnotation { key } => {
+                let steps = [field("metadata"), field("annotations"), field(key)];
+                let is_there = self.at(&steps).is_some();
+                self.remove(&steps);
+                is_there
+            }
+            Change::Prioritise { class, .. } => {
+                self.set(&[field("spec"), field("priorityClassName")], (*class).into());
+                true
+            }
+            Change::ShareNodes => self.share_nodes(),
+            _ => false,
+        }
+    }
+
+    fn gpus(&mut self, container: &str, resource: &str, count: i64) -> bool {
+        let Some([spec, list, name]) = self.container(container) else { return false };
+        let resources = [spec, list, name, field("resources")];
+        for part in ["limits", "requests"] {
+            let steps: Vec<Step> =
+                resources.iter().cloned().chain([field(part), field(resource)]).collect();
+            match (count, part) {
+                (0, _) => self.remove(&steps),
+                (_, "requests") if self.at(&steps).is_none() => {}
+                _ => self.set(&steps, count.to_string().into()),
+            }
+        }
+        true
+    }
+
+    fn amount(&mut self, container: &str, resource: &str, request: i64, limit: Limit) -> bool {
+        let Some([spec, list, name]) = self.container(container) else { return false };
+        let steps = |part: &str| {
+            let [spec, list, name] = [&spec, &list, &name].map(Clone::clone);
+            [spec, list, name, field("resources"), field(part), field(resource)]
+        };
+        self.set(&steps("requests"), amount_text(resource, request).into());
+        match limit {
+            Limit::Stays => {}
+            Limit::Is(limit) => self.set(&steps("limits"), amount_text(resource, limit).into()),
+            Limit::Goes => self.remove(&steps("limits")),
+        }
+        true
+    }
+
+    /// What NVIDIA's runtime takes for no GPU at all; without the variable an image's own would count.
+    fn hide_gpus(&mut self, container: &str) -> bool {
+        let Some([spec, list, name]) = self.container(container) else { return false };
+        let steps =
+            [spec, list, name, field("env"), named("NVIDIA_VISIBLE_DEVICES"), field("value")];
+        self.set(&steps, "void".into());
+        true
+    }
+
+    fn shared_memory(&mut self, container: &str, bytes: i64) -> bool {
+        let Some([spec, list, name]) = self.container(container) else { return false };
+        let size = Json::from(amount_text("memory", bytes));
+        let mounts = [spec.clone(), list, name, field("volumeMounts")];
+        let is_it = |mount: &&Json| {
+            let path = mount.get("mountPath").and_then(Json::text);
+            path.is_some_and(|path| path.trim_end_matches('/') == SHARED_MEMORY)
+        };
+        let mount = self.at(&mounts).into_iter().flat_map(Json::items).find(is_it);
+        if let Some(volume) = mount.and_then(|mount| mount.get("name")).and_then(Json::text) {
+            let volume = [spec, field("volumes"), named(volume), field("emptyDir")];
+            if self.at(&volume).is_none() {
+                return false;
+            }
+            let steps: Vec<Step> = volume.into_iter().chain([field("sizeLimit")]).collect();
+            self.set(&steps, size);
+            return true;
+        }
+        let volume = [spec, field("volumes"), named(SHARED_MEMORY_VOLUME)];
+        let memory = Json::object([("medium", "Memory".into()), ("sizeLimit", size)]);
+        let value = Json::object([("name", SHARED_MEMORY_VOLUME.into()), ("emptyDir", memory)]);
+        self.set(&volume, value);
+        let [spec, list, name, mounts] = mounts;
+        let mount = Step::Item { key: "mountPath", value: SHARED_MEMORY.to_owned() };
+        let value = Json::object([
+            ("mountPath", SHARED_MEMORY.into()),
+            ("name", SHARED_MEMORY_VOLUME.into()),
+        ]);
+        self.set(&[spec, list, name, mounts, mount], value);
+        true
+    }
+
+    fn tolerations(&self) -> (Vec<Step>, Vec<Json>) {
+        let steps = vec![field("spec"), field("tolerations")];
+        let items = self.at(&steps).map(|items| items.items().to_vec()).unwrap_or_default();
+        (steps, items)
+    }
+
+    fn tolerate(&mut self, taints: &[Taint]) -> bool {
+        let (steps, mut items) = self.tolerations();
+        let before = items.len();
+        for taint in taints {
+            if !items.iter().any(|item| toleration(item).accepts(taint)) {
+                items.push(accepting(taint));
+            }
+        }
+        if items.len() > before {
+            self.set_whole(&steps, items);
+            return true;
+        }
+        false
+    }
+
+    fn respect(&mut self, taint: &Taint) -> bool {
+        let (steps, mut items) = self.tolerations();
+        let before = items.len();
+        items.retain(|item| !toleration(item).accepts(taint));
+        if items.len() < before {
+            self.set_whole(&steps, items);
+            return true;
+        }
+        false
+    }
+
+    /// Alternatives of required node affinity are each enough: every one gets the term.
+    fn ask_of_nodes(&mut self, term: &SelectorTerm) -> bool {
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let steps = ["spec", "affinity", "nodeAffinity", required, "nodeSelectorTerms"].map(field);
+        let mut terms = self.at(&steps).map(|terms| terms.items().to_vec()).unwrap_or_default();
+        if terms.is_empty() {
+            terms.push(Json::Object(BTreeMap::new()));
+        }
+        let added = expression(term);
+        for term in &mut terms {
+            let Json::Object(fields) = term else { return false };
+            let expressions = fields
+                .entry("matchExpressions".to_owned())
+                .or_insert_with(|| Json::List(Vec::new()));
+            let Json::List(expressions) = expressions else { return false };
+            if !expressions.contains(&added) {
+                expressions.push(added.clone());
+            }
+        }
+        self.set_whole(&steps, terms);
+        true
+    }
+
+    /// What keeps pods of one kind on nodes of their own becomes a wish.
+    fn share_nodes(&mut self) -> bool {
+        let labels = self.at(&[field("metadata"), field("labels")]).cloned().unwrap_or_default();
+        let mut changed = false;
+        let steps = [field("spec"), field("topologySpreadConstraints")];
+        let mut spreads = self.at(&steps).map(|list| list.items().to_vec()).unwrap_or_default();
+        for spread in &mut spreads {
+            let is_hard =
+                spread.get("whenUnsatisfiable").and_then(Json::text) == Some("DoNotSchedule");
+            let is_of_its_own = spread.get("maxSkew") == Some(&Json::Integer(1));
+            let is_meant = is_hard && is_of_its_own && is_about_its_like(spread, &labels);
+            if let (true, Json::Object(fields)) = (is_meant, spread) {
+                fields.insert("whenUnsatisfiable".to_owned(), "ScheduleAnyway".into());
+                changed = true;
+            }
+        }
+        if changed {
+            self.set_whole(&steps, spreads);
+        }
+        let apart = ["spec", "affinity", "podAntiAffinity"].map(field);
+        let list =
+            |name: &str| -> Vec<Step> { apart.iter().cloned().chain([field(name)]).collect() };
+        let required = list("requiredDuringSchedulingIgnoredDuringExecution");
+        let preferred = list("preferredDuringSchedulingIgnoredDuringExecution");
+        let terms = |steps: &[Step]| -> Vec<Json> {
+            self.at(steps).map(|terms| terms.items().to_vec()).unwrap_or_default()
+        };
+        let (moved, kept): (Vec<Json>, Vec<Json>) =
+            terms(&required).into_iter().partition(|term| is_about_its_like(term, &labels));
+        if !moved.is_empty() {
+            let wish =
+                |term| Json::object([("weight", Json::Integer(100)), ("podAffinityTerm", term)]);
+            let wishes = terms(&preferred).into_iter().chain(moved.into_iter().map(wish)).collect();
+            self.set_whole(&required, kept);
+            self.set_whole(&preferred, wishes);
+            changed = true;
+        }
+        changed
+    }
+}
+
+/// Whether a rule between pods is over nodes and counts the pods that have it.
+fn is_about_its_like(rule: &Json, labels: &Json) -> bool {
+    let selector = rule.get("labelSelector");
+    let wanted = selector.and_then(|selector| selector.get("matchLabels"));
+    let all = wanted
+        .into_iter()
+        .flat_map(Json::fields)
+        .all(|(key, value)| labels.get(key) == Some(value));
+    let expressions = selector.and_then(|selector| selector.get("matchExpressions"));
+    let each = expressions.into_iter().flat_map(Json::items).all(|expression| {
+        let label = expression.get("key").and_then(Json::text).and_then(|key| labels.get(key));
+        let listed = expression
+            .get("values")
+            .is_some_and(|values| label.is_some_and(|label| values.items().contains(label)));
+        match expression.get("operator").and_then(Json::text) {
+            Some("In") => listed,
+            Some("NotIn") => !listed,
+            Some("Exists") => label.is_some(),
+            Some("DoesNotExist") => label.is_none(),
+            _ => false,
+        }
+    });
+    rule.get("topologyKey").and_then(Json::text) == Some(HOST_NAME)
+        && selector.is_some()
+        && all
+        && each
+}
+
+/// A toleration as it is written. One with an unknown effect accepts nothing.
+pub(super) fn toleration(item: &Json) -> Toleration {
+    let text = |name: &str| item.get(name).and_then(Json::text).unwrap_or_default();
+    let effect = match text("effect") {
+        "" => Some(None),
+        "NoSchedule" => Some(Some(TaintEffect::NoSchedule)),
+        "NoExecute" => Some(Some(TaintEffect::NoExecute)),
+        "PreferNoSchedule" => Some(Some(TaintEffect::PreferNoSchedule)),
+        _ => None,
+    };
+    let Some(effect) = effect else { return Toleration::default() };
+    Toleration {
+        key: text("key").to_owned(),
+        any_value: text("operator") == "Exists",
+        value: text("value").to_owned(),
+        effect,
+    }
+}
+
+/// The narrowest toleration of a taint.
+fn accepting(taint: &Taint) -> Json {
+    let effect = Json::from(effect_words(taint.effect));
+    let key = Json::from(taint.key.as_str());
+    match taint.value.is_empty() {
+        true => Json::object([("key", key), ("operator", "Exists".into()), ("effect", effect)]),
+        false => Json::object([
+            ("key", key),
+            ("operator", "Equal".into()),
+            ("value", taint.value.as_str().into()),
+            ("effect", effect),
+        ]),
+    }
+}
+
+pub(super) fn effect_words(effect: TaintEffect) -> &'static str {
+    match effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    }
+}
+
+fn expression(term: &SelectorTerm) -> Json {
+    let operator = match term.operator {
+        Operator::In => "In",
+        Operator::NotIn => "NotIn",
+        Operator::Exists => "Exists",
+        Operator::DoesNotExist => "DoesNotExist",
+        Operator::Gt => "Gt",
+        Operator::Lt => "Lt",
+    };
+    let mut fields = BTreeMap::from([
+        ("key".to_owned(), Json::from(term.key.as_str())),
+        ("operator".to_owned(), operator.into()),
+    ]);
+    if !term.values.is_empty() {
+        let values = term.values.iter().map(|value| value.as_str().into()).collect();
+        fields.insert("values".to_owned(), Json::List(values));
+    }
+    Json::Object(fields)
+}
+
+/// CPU in thousandths or memory in bytes, as people write it.
+pub(super) fn amount_text(resource: &str, amount: i64) -> String {
+    const MIB: i64 = 1 << 20;
+    const GIB: i64 = 1 << 30;
+    match resource {
+        "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
+        "cpu" => format!("{amount}m"),
+        _ if amount % GIB == 0 => format!("{}Gi", amount / GIB),
+        _ if amount % MIB == 0 => format!("{}Mi", amount / MIB),
+        _ => amount.to_string(),
+    }
+}

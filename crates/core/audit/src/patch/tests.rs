@@ -1,0 +1,230 @@
+//! Patches of sources by hand, applied by a second reading of the standards.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{SelectorTerm, Taint, TaintEffect, requirement::Operator};
+
+use super::*;
+use crate::catalogue::check;
+use crate::facts::{Container, Workload};
+
+const GPU: &str = "nvidia.com/gpu";
+
+fn text(text: &str) -> Json {
+    text.into()
+}
+
+fn list<const N: usize>(items: [Json; N]) -> Json {
+    Json::List(items.into())
+}
+
+/// A container that asks for four GPUs.
+fn container(name: &str) -> Json {
+    let limits = Json::object([(GPU, text("4"))]);
+    Json::object([("name", text(name)), ("resources", Json::object([("limits", limits)]))])
+}
+
+fn template(containers: Json) -> Json {
+    let labels = Json::object([("app", text("a"))]);
+    let spec = Json::object([("containers", containers)]);
+    Json::object([("metadata", Json::object([("labels", labels)])), ("spec", spec)])
+}
+
+fn source(kind: &str, api_version: &str, spec: Json) -> Source {
+    Source {
+        object: ObjectRef::new(kind, "prod", "serve"),
+        api_version: api_version.to_owned(),
+        resource_version: Some("41".to_owned()),
+        manager: None,
+        content: Json::object([("spec", spec)]),
+    }
+}
+
+fn deployment(template: Json) -> Source {
+    source("Deployment", "apps/v1", Json::object([("template", template)]))
+}
+
+/// Pods whose container `main` holds four GPUs, beside one that was added when they were let in.
+fn workload() -> Workload {
+    let limits = BTreeMap::from([(GPU.to_owned(), 4)]);
+    let main = Container { name: "main".into(), limits, ..Container::default() };
+    let added = Container { name: "proxy".into(), ..Container::default() };
+    let mut workload = Workload::default();
+    workload.template.containers = vec![main, added];
+    workload
+}
+
+fn finding(changes: Vec<Change>) -> Finding {
+    let object = ObjectRef::new("Deployment", "prod", "serve");
+    let check = check("REQ-04").expect("a check");
+    Finding::new(check, &object)
+        .affecting([ObjectRef::new("Pod", "prod", "serve-0")])
+        .mended_in(&workload(), changes)
+}
+
+fn patched(source: &Source, changes: Vec<Change>) -> Patch {
+    let mut finding = finding(changes);
+    finding.object = source.object.clone();
+    let of = |_: &ObjectRef| Some(source.clone());
+    let mut all = patches(&Facts::default(), &finding, &of);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    all.remove(0)
+}
+
+fn two_gpus() -> Change {
+    Change::Gpus { container: "main".into(), resource: GPU.into(), count: 2 }
+}
+
+#[test]
+fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not() {
+    let of_deployment = patched(&deployment(template(list([container("main")]))), vec![two_gpus()]);
+    assert_eq!(
+        of_deployment.command(None).as_deref(),
+        Some(
+            r#"kubectl patch Deployment.v1.apps serve -n prod --type=strategic -p '{"spec":{"template":{"spec":{"containers":[{"name":"main","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}}}'"#
+        )
+    );
+    assert_eq!(of_deployment.effect, "its pods (1), step by step");
+    // A custom kind, in which the template stands in a list; one of other pods stays as it is.
+    let mut other = container("main");
+    other = match other {
+        Json::Object(mut fields) => {
+            fields.remove("resources");
+            Json::Object(fields)
+        }
+        other => other,
+    };
+    let helper = Json::object([("name", text("proxy"))]);
+    let worker = template(list([helper, container("main")]));
+    let group =
+        |name: &str, template: Json| Json::object([("name", text(name)), ("template", template)]);
+    let spec = Json::object([(
+        "groups",
+        list([group("head", template(list([other]))), group("workers", worker)]),
+    )]);
+    let custom = source("Fleet", "example.com/v1", spec);
+    let patch = patched(&custom, vec![two_gpus()]);
+    assert_eq!(
+        patch.body().expect("a body").to_line(),
+        [
+            r#"[{"op":"test","path":"/spec/groups/1/name","value":"workers"},"#,
+            r#"{"op":"test","path":"/spec/groups/1/template/spec/containers/1/name","value":"main"},"#,
+            r#"{"op":"add","path":"/spec/groups/1/template/spec/containers/1/resources/limits/nvidia.com~1gpu","value":"2"}]"#,
+        ]
+        .concat()
+    );
+    assert!(
+        patch
+            .command(Some("a b.json"))
+            .is_some_and(|command| command.ends_with("--type=json --patch-file 'a b.json'"))
+    );
+    assert_eq!(
+        patch.fragment.expect("a fragment").to_yaml(),
+        "spec:\n  groups:\n  - name: workers\n    template:\n      spec:\n        containers:\n        - name: main\n          \
+         resources:\n            limits:\n              nvidia.com/gpu: \"2\"\n"
+    );
+}
+
+#[test]
+fn a_list_that_is_written_whole_keeps_what_was_in_it_and_needs_the_version_that_was_read() {
+    let spot = Json::object([("key", text("spot")), ("operator", text("Exists"))]);
+    let mut made = template(list([container("main")]));
+    if let Json::Object(fields) = &mut made
+        && let Some(Json::Object(spec)) = fields.get_mut("spec")
+    {
+        spec.insert("tolerations".into(), list([spot]));
+    }
+    let mut source = deployment(made);
+    let taint = |key: &str, value: &str| Taint {
+        key: key.into(),
+        value: value.into(),
+        effect: TaintEffect::NoSchedule,
+    };
+    // What is accepted already is not added.
+    let change = Change::Tolerate { taints: vec![taint("team", "it's"), taint("spot", "yes")] };
+    let patch = patched(&source, vec![change.clone()]);
+    assert_eq!(
+        patch.command(None).expect("a command"),
+        [
+            r#"kubectl patch Deployment.v1.apps serve -n prod --type=merge -p '{"metadata":{"resourceVersion":"41"},"spec":{"template":{"spec":"#,
+            r#"{"tolerations":[{"key":"spot","operator":"Exists"},{"effect":"NoSchedule","key":"team","operator":"Equal","value":"it'\''s"}]}}}}'"#,
+        ]
+        .concat()
+    );
+    // Two changes of one list are both in it.
+    let respect = Change::Respect { taint: taint("spot", "") };
+    let patch = patched(&source, vec![change.clone(), respect]);
+    let line = patch.body().expect("a body").to_line();
+    assert!(line.contains("team") && !line.contains("spot"), "{line}");
+    // Without the version nobody can tell whether somebody changed it since.
+    source.resource_version = None;
+    let patch = patched(&source, vec![change]);
+    assert_eq!((patch.form_name(), patch.command(None)), ("source", None));
+    assert!(patch.warnings[0].contains("does not tell the version"), "{:?}", patch.warnings);
+    assert!(patch.fragment.is_some());
+}
+
+#[test]
+fn every_alternative_of_node_affinity_gets_the_term() {
+    let key = |key: &str| Json::object([("key", text(key)), ("operator", text("Exists"))]);
+    let terms = list([
+        Json::object([("matchExpressions", list([key("a")]))]),
+        Json::object([("matchFields", list([key("b")]))]),
+    ]);
+    let required = Json::object([("nodeSelectorTerms", terms)]);
+    let affinity = Json::object([(
+        "nodeAffinity",
+        Json::object([("requiredDuringSchedulingIgnoredDuringExecution", required)]),
+    )]);
+    let mut made = template(list([container("main")]));
+    if let Json::Object(fields) = &mut made
+        && let Some(Json::Object(spec)) = fields.get_mut("spec")
+    {
+        spec.insert("affinity".into(), affinity);
+    }
+    let term =
+        SelectorTerm { key: "gpu".into(), operator: Operator::DoesNotExist, values: Vec::new() };
+    let patch = patched(&deployment(made), vec![Change::AskOfNodes { term }]);
+    let line = patch.body().expect("a body").to_line();
+    let added = r#"{"key":"gpu","operator":"DoesNotExist"}"#;
+    let a = format!(r#"[{{"key":"a","operator":"Exists"}},{added}]"#);
+    let b = format!(r#"{{"matchExpressions":[{added}],"matchFields":[{{"key":"b""#);
+    assert!(line.contains(&a) && line.contains(&b), "{line}");
+}
+
+#[test]
+fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
+    let mut job = source(
+        "Job",
+        "batch/v1",
+        Json::object([("template", template(list([container("main")])))]),
+    );
+    job.manager = Some(Manager { tool: Tool::Helm, name: Some("llm".into()) });
+    let patch = patched(&job, vec![two_gpus()]);
+    assert_eq!((patch.form_name(), patch.command(None), patch.body()), ("source", None, None));
+    assert!(patch.effect.contains("delete it and create it with the change"), "{}", patch.effect);
+    assert!(
+        patch.warnings[0].starts_with("Helm release llm writes this object"),
+        "{:?}",
+        patch.warnings
+    );
+    // Stopping it needs no template.
+    let patch = patched(&job, vec![Change::Stop]);
+    assert_eq!(patch.body().expect("a body").to_line(), r#"{"spec":{"suspend":true}}"#);
+}
+
+#[test]
+fn names_that_no_server_takes_get_no_patch() {
+    let source = deployment(template(list([container("main")])));
+    for name in ["--all", "a b", "a'; rm -rf ~; '", "$(id)", "", "a\nb", "é"] {
+        let mut finding = finding(vec![two_gpus(), Change::Uncordon]);
+        finding.object.name = name.to_owned();
+        let of = |_: &ObjectRef| Some(source.clone());
+        assert_eq!(patches(&Facts::default(), &finding, &of), [], "{name:?}");
+    }
+    let mut nodes = finding(Vec::new()).mended_by(Change::Uncordon);
+    nodes.object = ObjectRef::new("NodePool", "", "gpus");
+    nodes.affected = ["g1", "$(id)", "-all"].map(|name| ObjectRef::new("Node", "", name)).into();
+    let found = patches(&Facts::default(), &nodes, &|_| None);
+    assert_eq!(found[0].command(None).as_deref(), Some("kubectl uncordon g1"));
+}

@@ -1,0 +1,206 @@
+//! Whether those may be stopped who are, whether that helps, and whether what they free goes to nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Action, DeviceAmount, JobId, NodeName, Place, PodId, Resources};
+
+use crate::node_books::{Held, Holder, NodeBooks, axes};
+use crate::placing::Placing;
+use crate::violation::{VictimProblem, Violation};
+use crate::world::{BookedJob, World};
+
+impl World {
+    /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its business.
+    pub(crate) fn preempt(&mut self, action: &Action, found: &mut Vec<Violation>) {
+        let Action::Preempt { job, victims, places, cost, until_ms } = action else { return };
+        let job = *job;
+        let Some(booked) = self.jobs.get(&job) else {
+            return found.push(Violation::UnknownJob { job });
+        };
+        if booked.runs() || booked.job.preemption.never_preempts {
+            found.push(Violation::MustNotPreempt { job });
+        }
+        let priority = booked.job.priority;
+        let set: BTreeSet<PodId> = victims.iter().copied().collect();
+        if cost.pods != set.len() as u64 {
+            found.push(Violation::InVain { job, problem: format!("{} pods are said", cost.pods) });
+        }
+        let victims = set.iter();
+        found.extend(victims.filter_map(|pod| {
+            let problem = self.victim_problem(*pod, priority, &set)?;
+            Some(Violation::Victim { job, pod: *pod, problem })
+        }));
+        self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
+        self.judge_places(job, places, found);
+        self.judge_limits_later(job, found);
+        self.claims.insert(job, places.clone());
+    }
+
+    fn victim_problem(
+        &self,
+        pod: PodId,
+        priority: i32,
+        victims: &BTreeSet<PodId>,
+    ) -> Option<VictimProblem> {
+        let booked = self.jobs.get(&pod.job);
+        let Some(booked) = booked.filter(|b| b.pods.contains_key(&(pod.pod_set, pod.ordinal)))
+        else {
+            return Some(VictimProblem::HoldsNothing);
+        };
+        if booked.job.priority >= priority {
+            return Some(VictimProblem::Priority);
+        }
+        if booked.job.preemption.is_protected {
+            return Some(VictimProblem::Protected);
+        }
+        if self.ending.contains_key(&Holder::Pod(pod)) {
+            return Some(VictimProblem::EndsAnyway);
+        }
+        self.is_broken_by(booked, victims).then_some(VictimProblem::PartOfGang)
+    }
+
+    /// Whether a job would go on below its smallest size.
+    fn is_broken_by(&self, booked: &BookedJob, victims: &BTreeSet<PodId>) -> bool {
+        let job = booked.job.id;
+        let stays = |(pod_set, ordinal): &&(u16, u32)| {
+            let pod = PodId { job, pod_set: *pod_set, ordinal: *ordinal };
+            !victims.contains(&pod) && !self.ending.contains_key(&Holder::Pod(pod))
+        };
+        let left: Vec<&(u16, u32)> = booked.pods.keys().filter(stays).collect();
+        let of_set =
+            |index: usize| left.iter().filter(|(set, _)| usize::from(*set) == index).count();
+        let loses = |index: usize| {
+            victims.iter().any(|pod| pod.job == job && usize::from(pod.pod_set) == index)
+        };
+        // What others made of the other sets is not its business.
+        let mut sets = booked.job.pod_sets.iter().enumerate().filter(|(index, _)| loses(*index));
+        !left.is_empty() && sets.any(|(index, set)| of_set(index) < set.min as usize)
+    }
+
+    /// The job must fit at its places when all that ends has gone, unless it is late with that, beside what is kept for others of the same
+    /// priority or a higher one.
+    fn judge_places(&self, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
+        let mut later = self.clone();
+        for (node, holder) in self.holders_that_end() {
+            later.release(&node, &holder);
+        }
+        let priority = self.jobs[&job].job.priority;
+        for (other, kept) in self.claims.iter().filter(|(other, _)| **other != job) {
+            if self.jobs.get(other).is_some_and(|booked| booked.job.priority >= priority) {
+                kept.iter().for_each(|place| later.keep(place));
+            }
+        }
+        let sets = &self.jobs[&job].job.pod_sets;
+        for (index, set) in sets.iter().enumerate() {
+            let planned = places.iter().filter(|p| usize::from(p.pod.pod_set) == index).count();
+            if planned < set.min as usize {
+                let problem = format!("{planned} of {} pods of set {index} have a place", set.min);
+                found.push(Violation::InVain { job, problem });
+            }
+        }
+        for place in places {
+            let (Some(books), Some(set)) =
+                (later.nodes.get(&place.node), sets.get(usize::from(place.pod.pod_set)))
+            else {
+                let problem = format!("{place:?} is nowhere");
+                return found.push(Violation::InVain { job, problem });
+            };
+            let requirement = &*set.requirement;
+            let (name, devices) = (&place.node, &place.devices);
+            let placing =
+                Placing { world: &later, pod: place.pod, requirement, name, books, devices };
+            found.extend(
+                placing
+                    .violations()
+                    .into_iter()
+                    .map(|problem| Violation::InVain { job, problem: problem.to_string() }),
+            );
+            let held = Held {
+                resources: requirement.resources.clone(),
+                devices: devices.clone(),
+                counts_into: requirement.counts_into.clone(),
+                attachments: requirement.attachments.clone(),
+            };
+            later.hold(name, Holder::Pod(place.pod), held);
+        }
+    }
+
+    fn holders_that_end(&self) -> Vec<(NodeName, Holder)> {
+        let mut all = Vec::new();
+        let is_late = |end_ms: &Option<u64>| end_ms.is_some_and(|end_ms| end_ms <= self.now_ms);
+        for (name, books) in &self.nodes {
+            let ends = books
+                .held
+                .keys()
+                .filter(|holder| self.ending.get(holder).is_some_and(|end_ms| !is_late(end_ms)));
+            all.extend(ends.map(|holder| (name.clone(), holder.clone())));
+        }
+        all
+    }
+
+    /// Holds amounts and devices of a place and counts nobody.
+    fn keep(&mut self, place: &Place) {
+        let Some(resources) = self.asked_at(place) else { return };
+        if self.nodes.contains_key(&place.node) {
+            let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
+            self.hold(&place.node, Holder::Pod(place.pod), held);
+        }
+    }
+
+    fn asked_at(&self, place: &Place) -> Option<Resources> {
+        let sets = &self.jobs.get(&place.pod.job)?.job.pod_sets;
+        Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
+    }
+
+    /// What a bind took of what is kept on its node for others of the same priority or a higher one; it is in
+    /// the books already.
+    pub(crate) fn judge_kept(&self, pod: PodId, node: &NodeName, found: &mut Vec<Violation>) {
+        let Some(booked) = self.jobs.get(&pod.job) else { return };
+        if !self.claims.is_empty() {
+            self.judge_kept_quota(pod.job, found);
+        }
+        let of_others = self.claims.iter().filter(|(job, _)| {
+            let other = self.jobs.get(job);
+            **job != pod.job && other.is_some_and(|o| o.job.priority >= booked.job.priority)
+        });
+        let here = of_others.flat_map(|(_, places)| places).filter(|place| place.node == *node);
+        let here: Vec<&Place> = here.collect();
+        let Some(books) = self.nodes.get(node).filter(|_| !here.is_empty()) else { return };
+        let asked = &booked.job.pod_sets[usize::from(pod.pod_set)].requirement.resources;
+        let mut kept: BTreeMap<String, i64> = BTreeMap::new();
+        for resources in here.iter().filter_map(|place| self.asked_at(place)) {
+            for (axis, amount) in axes(&resources) {
+                *kept.entry(axis.to_owned()).or_default() += amount;
+            }
+        }
+        for (axis, amount) in axes(asked).filter(|(_, amount)| *amount > 0) {
+            let kept = kept.get(axis).copied().unwrap_or(0);
+            let later = self.free_later(books, axis);
+            if kept > 0 && later < kept && later + amount >= kept {
+                let (node, axis) = (node.clone(), axis.to_owned());
+                found.push(Violation::TakesWhatIsKept { pod, node, axis });
+            }
+        }
+        // Parts of a device are kept once they are free.
+        let is_whole = |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
+        let kept = |index: u16| {
+            let devices = here.iter().flat_map(|place| &place.devices);
+            devices.into_iter().any(|(kept, amount)| *kept == index && is_whole(amount))
+        };
+        let taken = books.held.get(&Holder::Pod(pod)).map(|held| &held.devices);
+        let takes = taken.into_iter().flatten().any(|(index, _)| kept(*index));
+        if !books.devices.pooled && takes {
+            let (node, axis) = (node.clone(), "devices".to_owned());
+            found.push(Violation::TakesWhatIsKept { pod, node, axis });
+        }
+    }
+
+    /// What of an axis is free when all that ends has gone.
+    fn free_later(&self, books: &NodeBooks, axis: &str) -> i64 {
+        let of =
+            |resources: &Resources| axes(resources).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
+        let ends = books.held.iter().filter(|(holder, _)| self.ending.contains_key(holder));
+        of(&books.free) + ends.map(|(_, held)| of(&held.resources)).sum::<i64>()
+    }
+}

@@ -1,0 +1,81 @@
+//! Preemption: who may be stopped for whom, and what is kept for whoever is to start instead.
+
+use serde::{Deserialize, Serialize};
+
+use crate::holding::{HeldDevices, Owner};
+use crate::ids::{JobId, NodeName, PodId, ReservationId};
+
+/// What a job may do to others when there is no room for it, and others to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PreemptionRules {
+    /// It waits instead of stopping others.
+    pub never_preempts: bool,
+    /// It is stopped for nobody.
+    pub is_protected: bool,
+    /// Its pods are gone so long after they were told to stop, at the latest; `None` is unknown.
+    pub grace_ms: Option<u64>,
+}
+
+/// How many of the pods that a selector counts may be stopped now.
+///
+/// A pod is counted if the name is among its holding's selectors
+/// ([`crate::Holding::counts_into`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Name of the selector.
+    pub name: String,
+    /// How many may be stopped; each more is a violation.
+    pub disruptions_allowed: i64,
+}
+
+/// Where a pod is to go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The pod.
+    pub pod: PodId,
+    /// Its node.
+    pub node: NodeName,
+    /// Its devices; on a node with counted devices the kubelet chooses which.
+    pub devices: HeldDevices,
+}
+
+/// What is kept for a job until those have left who were stopped for it.
+///
+/// Of each node it has a place on, it keeps what it needs there beyond what those still hold, and as
+/// they leave it keeps what they held: others get only what is left over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The job.
+    pub job: JobId,
+    /// Under which its holdings are kept.
+    pub reservation: ReservationId,
+    /// Where the job could start; it may start elsewhere.
+    pub places: Vec<Place>,
+    /// Who must leave first.
+    pub awaited: Vec<Owner>,
+    /// It is given back if they have not left by then.
+    pub until_ms: u64,
+}
+
+/// What a preemption costs; the smallest is chosen, compared field by field from the first to the last.
+///
+/// Up to the number of pods this is the order of kube-scheduler (`pickOneNodeForPreemption`); in a
+/// tie it asks next for the latest start, which is what `work_lost_gpu_milli_ms` is for pods of equal size.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct PreemptionCost {
+    /// Pods stopped beyond what budgets allow, summed over the budgets.
+    pub budget_violations: u64,
+    /// Highest priority of a stopped pod.
+    pub highest_priority: i64,
+    /// Sum of their priorities, each with 2^31 added so that none is negative.
+    pub priorities: u64,
+    /// How many pods are stopped.
+    pub pods: u64,
+    /// GPU-time since their last checkpoints, or since they started where none is known.
+    pub work_lost_gpu_milli_ms: u64,
+    /// Time since the first of those of the highest priority started.
+    pub longest_run_ms: u64,
+}

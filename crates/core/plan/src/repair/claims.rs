@@ -1,0 +1,293 @@
+//! What is kept for jobs until those have left who were stopped for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{
+    Action, Claim, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase, Plan,
+    ReservationId,
+};
+use smallvec::SmallVec;
+
+use crate::cause::Help;
+use crate::device::cell::Cell;
+use crate::device::choice::LOST;
+use crate::engine::Engine;
+use crate::state::State;
+use crate::state::holdings::{Amounts, HoldingRecord};
+
+/// Claims have reservations from here on; whoever else reserves uses smaller ones.
+const FIRST: u32 = 1 << 31;
+
+/// All claims, by job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Claims(BTreeMap<JobId, Claim>);
+
+impl Claims {
+    pub(crate) fn get(&self, job: JobId) -> Option<&Claim> {
+        self.0.get(&job)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Claim> {
+        self.0.values()
+    }
+
+    pub(crate) fn insert(&mut self, claim: Claim) {
+        self.0.insert(claim.job, claim);
+    }
+
+    pub(crate) fn remove(&mut self, job: JobId) -> Option<Claim> {
+        self.0.remove(&job)
+    }
+
+    /// The lowest number that no claim has.
+    pub(super) fn unused(&self) -> ReservationId {
+        let used: BTreeSet<ReservationId> = self.iter().map(|claim| claim.reservation).collect();
+        let free = (FIRST..).map(ReservationId).find(|number| !used.contains(number));
+        free.expect("there are fewer claims than numbers")
+    }
+}
+
+impl Engine {
+    /// What is kept for a waiting job until others have left.
+    pub fn claim_of(&self, job: JobId) -> Option<&Claim> {
+        self.claims.get(job)
+    }
+
+    /// When a [`dovetail_model::Event::Tick`] changes something even if nothing else happens.
+    pub fn due_ms(&self) -> Option<u64> {
+        let claims_ms = self.claims.iter().map(|claim| claim.until_ms).min();
+        if self.is_search_postponed { Some(self.now_ms) } else { claims_ms }
+    }
+
+    /// Gives back what was kept in vain, and keeps what has been freed since.
+    pub(crate) fn settle_claims(&mut self, plan: &mut Plan) {
+        let late = |claim: &&Claim| claim.until_ms <= self.now_ms;
+        let late: Vec<JobId> = self.claims.iter().filter(late).map(|claim| claim.job).collect();
+        for job in late {
+            self.give_back(job, plan);
+        }
+        if self.state.helped == Help::NONE {
+            return;
+        }
+        let jobs: Vec<JobId> = self.claims.iter().map(|claim| claim.job).collect();
+        for job in jobs {
+            self.keep(job);
+        }
+    }
+
+    /// Keeps for a job what it needs beyond what those still hold who are to leave.
+    pub(super) fn keep(&mut self, job: JobId) {
+        let Some(mut claim) = self.claims.remove(job) else { return };
+        let mut awaited: Vec<HoldingId> = Vec::new();
+        claim.awaited.retain(|owner| {
+            let held = self.held_by_owner(owner);
+            awaited.extend(held);
+            held.is_some()
+        });
+        let wanted = self.wanted_by_claim(&claim, &awaited);
+        let kept = self.state.holdings.kept_by(claim.reservation);
+        let known: BTreeMap<NodeId, (Amounts, usize)> = kept
+            .iter()
+            .map(|id| self.state.holdings.get(*id))
+            .map(|record| (record.node, (record.amounts.clone(), record.devices.len())))
+            .collect();
+        let is_same = wanted.len() == known.len()
+            && wanted.iter().all(|(node, (amounts, devices))| {
+                known.get(node) == Some(&(amounts.clone(), devices.len()))
+            });
+        if !is_same {
+            kept.into_iter().for_each(|id| drop(self.state.remove_holding(id)));
+            for (node, (amounts, devices)) in wanted {
+                self.state.keep_on(node, claim.reservation, amounts, devices);
+            }
+        }
+        self.claims.insert(claim);
+    }
+
+    pub(super) fn held_by_owner(&self, owner: &Owner) -> Option<HoldingId> {
+        match owner {
+            Owner::Pod(pod) => {
+                let record = self.jobs.get(&pod.job)?;
+                let owned = |id: &&HoldingId| self.state.holdings.get(**id).owner == *owner;
+                record.holdings.iter().find(owned).copied()
+            }
+            Owner::Foreign(name) => self.foreign.get(name).copied(),
+            Owner::Reservation => None,
+        }
+    }
+
+    /// Per node what is to be kept while `awaited` are still there.
+    fn wanted_by_claim(
+        &self,
+        claim: &Claim,
+        awaited: &[HoldingId],
+    ) -> BTreeMap<NodeId, (Amounts, HeldDevices)> {
+        let mut wanted: BTreeMap<NodeId, (Amounts, HeldDevices)> = BTreeMap::new();
+        let Some(record) = self.jobs.get(&claim.job) else { return wanted };
+        for place in &claim.places {
+            let Some(node) = self.state.nodes.find(&place.node) else { continue };
+            let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+            let (amounts, devices) = wanted.entry(node).or_default();
+            amounts.add(&self.state.shapes.get(set.shape).demand.amounts);
+            devices.extend(place.devices.iter().cloned());
+        }
+        for (node, (amounts, devices)) in &mut wanted {
+            let here = awaited.iter().map(|id| self.state.holdings.get(*id));
+            let mut occupied: Vec<u16> = Vec::new();
+            for record in here.filter(|record| record.node == *node) {
+                amounts.take_away(&record.amounts);
+                occupied.extend(record.devices.iter().map(|(index, _)| *index));
+            }
+            amounts.drop_negative();
+            // What those hold who are to leave nobody else can take.
+            devices.sort_by_key(|(index, _)| (occupied.contains(index), *index));
+            let free = match self.state.nodes.cold(*node).node.knowledge {
+                Knowledge::Assigned => devices.partition_point(|(i, _)| !occupied.contains(i)),
+                Knowledge::Counted => devices.len().saturating_sub(occupied.len()),
+            };
+            devices.truncate(free);
+            devices.sort_by_key(|(index, _)| *index);
+        }
+        wanted
+            .retain(|_, (amounts, devices)| *amounts != Amounts::default() || !devices.is_empty());
+        wanted
+    }
+
+    /// Inside a transaction: as if everything were kept that claims are for.
+    pub(crate) fn fill_all(&mut self) {
+        let claims = self.claims.iter().map(|claim| (claim.job, claim.reservation));
+        for (job, reservation) in claims.collect::<Vec<_>>() {
+            for id in self.state.holdings.kept_by(reservation) {
+                self.state.release(id);
+            }
+            self.fill(job);
+        }
+    }
+
+    /// Inside a transaction: as if all were there that a claim is for.
+    pub(super) fn fill(&mut self, job: JobId) {
+        let (Some(claim), Some(record)) = (self.claims.get(job), self.jobs.get(&job)) else {
+            return;
+        };
+        for place in &claim.places {
+            let Some(node) = self.state.nodes.find(&place.node) else { continue };
+            let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+            let demand = self.state.shapes.get(set.shape).demand.clone();
+            let devices = self.state.givable(node, place.devices.clone());
+            self.state.hold(kept(node, claim.reservation, demand.amounts, devices));
+        }
+    }
+
+    /// What is kept for a job is free again, and the job is one among others.
+    pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
+        let Some(claim) = self.claims.remove(job) else { return };
+        self.survey.clear();
+        for id in self.state.holdings.kept_by(claim.reservation) {
+            self.state.remove_holding(id);
+        }
+        plan.actions.push(Action::GivenBack { job });
+        self.change_class(job, plan);
+    }
+
+    /// Puts a waiting job into the class that it belongs to now.
+    pub(super) fn change_class(&mut self, job: JobId, plan: &mut Plan) {
+        let Some(record) = self.jobs.get(&job) else { return };
+        let Some((place, class)) = record.place else { return };
+        let key = self.class_key(&record.job, &record.gang);
+        self.leave(place, class, plan);
+        let record = self.jobs.get_mut(&job).expect("looked up above");
+        let (place, class) = self.pending.push(&record.job, key);
+        record.place = Some((place, class));
+        self.say_if_asleep(job, class, plan);
+    }
+}
+
+impl State {
+    /// Those of the devices that can be held now. Where devices are counted any others do as well.
+    fn givable(&self, node: NodeId, devices: HeldDevices) -> HeldDevices {
+        let cold = self.nodes.cold(node);
+        let cell = |number: &u32| (*number != LOST).then(|| self.devices.cell(*number).clone());
+        let mut cells: Vec<Option<Cell>> = cold.cells.iter().map(cell).collect();
+        let mut given = HeldDevices::new();
+        for (index, amount) in devices {
+            let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
+            let place = match cold.node.knowledge {
+                Knowledge::Assigned => Some(usize::from(index)),
+                Knowledge::Counted => cells.iter().position(can),
+            };
+            let Some(place) = place.filter(|place| cells.get(*place).is_some_and(can)) else {
+                continue;
+            };
+            cells[place] = cells[place].as_ref().map(|cell| cell.hold(&amount));
+            given.push((place as u16, amount));
+        }
+        given.sort_by_key(|(index, _)| *index);
+        given
+    }
+
+    /// Keeps amounts of a node for a claim.
+    fn keep_on(
+        &mut self,
+        node: NodeId,
+        reservation: ReservationId,
+        amounts: Amounts,
+        devices: HeldDevices,
+    ) {
+        let devices = self.givable(node, devices);
+        self.hold(kept(node, reservation, amounts, devices));
+        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
+            self.rebuild_devices(node);
+        }
+    }
+}
+
+fn kept(
+    node: NodeId,
+    reservation: ReservationId,
+    amounts: Amounts,
+    devices: HeldDevices,
+) -> HoldingRecord {
+    HoldingRecord {
+        node,
+        owner: Owner::Reservation,
+        phase: Phase::Held { expected_end_ms: None },
+        reservation: Some(reservation),
+        amounts,
+        devices,
+        counts_into: SmallVec::new(),
+        attachments: SmallVec::new(),
+    }
+}
+
+impl Amounts {
+    fn add(&mut self, other: &Self) {
+        self.add_times(other, 1);
+    }
+
+    fn take_away(&mut self, other: &Self) {
+        self.add_times(other, -1);
+    }
+
+    fn add_times(&mut self, other: &Self, times: i64) {
+        self.cpu_milli += times * other.cpu_milli;
+        self.memory_bytes += times * other.memory_bytes;
+        self.ephemeral_bytes += times * other.ephemeral_bytes;
+        self.pod_slots += times * other.pod_slots;
+        for (name, amount) in &other.extended {
+            match self.extended.iter_mut().find(|(have, _)| have == name) {
+                Some((_, sum)) => *sum += times * amount,
+                None => self.extended.push((*name, times * amount)),
+            }
+        }
+        self.extended.sort_unstable();
+    }
+
+    /// Nothing is less than nothing.
+    fn drop_negative(&mut self) {
+        self.cpu_milli = self.cpu_milli.max(0);
+        self.memory_bytes = self.memory_bytes.max(0);
+        self.ephemeral_bytes = self.ephemeral_bytes.max(0);
+        self.pod_slots = self.pod_slots.max(0);
+        self.extended.retain(|(_, amount)| *amount > 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! What a set of victims costs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use dovetail_model::PreemptionCost;
+
+use super::units::Unit;
+
+/// How many pods each budget has lost so far, and what it allows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// By number of the selector.
+    allowed: Rc<BTreeMap<u32, i64>>,
+    taken: BTreeMap<u32, i64>,
+}
+
+impl Tally {
+    pub(super) fn new(allowed: BTreeMap<u32, i64>) -> Self {
+        Self { allowed: Rc::new(allowed), taken: BTreeMap::new() }
+    }
+
+    /// Whether a pod that these selectors count is in any budget.
+    pub(super) fn counts(&self, selector: u32) -> bool {
+        self.allowed.contains_key(&selector)
+    }
+
+    /// Whether the unit can never be stopped without a violation.
+    pub(super) fn is_exhausted_for(&self, unit: &Unit) -> bool {
+        unit.budgets.iter().any(|selector| self.is_exhausted(*selector))
+    }
+
+    /// Whether a budget allows nothing.
+    pub(super) fn is_exhausted(&self, selector: u32) -> bool {
+        self.allowed.get(&selector).is_some_and(|allowed| *allowed <= 0)
+    }
+
+    /// Counts the pods of a unit; how many of them are beyond what a budget allows.
+    pub(super) fn take(&mut self, unit: &Unit) -> u64 {
+        let mut violations = 0;
+        for selector in &unit.budgets {
+            let taken = self.taken.entry(*selector).or_default();
+            *taken += 1;
+            let allowed = self.allowed.get(selector).copied().unwrap_or(i64::MAX);
+            violations += u64::from(*taken > allowed.max(0));
+        }
+        violations
+    }
+}
+
+/// What these victims cost together, with what was taken before them.
+pub(super) fn of<'u>(
+    units: impl Iterator<Item = &'u Unit>,
+    tally: &Tally,
+    now_ms: u64,
+) -> PreemptionCost {
+    let mut tally = tally.clone();
+    let mut cost =
+        PreemptionCost { highest_priority: i64::from(i32::MIN), ..PreemptionCost::default() };
+    for unit in units {
+        let (priority, pods) = (i64::from(unit.priority), unit.pods.len() as u64);
+        cost.budget_violations += tally.take(unit);
+        let run_ms = now_ms.saturating_sub(unit.start_ms);
+        if priority > cost.highest_priority {
+            (cost.highest_priority, cost.longest_run_ms) = (priority, run_ms);
+        } else if priority == cost.highest_priority {
+            cost.longest_run_ms = cost.longest_run_ms.max(run_ms);
+        }
+        cost.priorities += (priority - i64::from(i32::MIN)).unsigned_abs() * pods;
+        cost.pods += pods;
+        cost.work_lost_gpu_milli_ms =
+            cost.work_lost_gpu_milli_ms.saturating_add(unit.work_lost_gpu_milli_ms);
+    }
+    cost
+}

@@ -1,0 +1,69 @@
+//! Repair: who is stopped so that a job of higher priority starts, and what is kept for it meanwhile.
+//!
+//! The rules are kube-scheduler's: victims have a strictly lower priority, whoever is protected or already
+//! ending is none, a job that never preempts waits, and nobody is stopped unless the job then starts: the
+//! last word has the placement that would be used. A gang is stopped as a whole, an elastic one also down to
+//! its smallest size. What is chosen is cheapest in the order of [`dovetail_model::PreemptionCost`], and none
+//! of the victims can be spared: what does not need to go is put back, the most important first.
+//!
+//! | file | what |
+//! |---|---|
+//! | `units` | what can be stopped on a node, and how important it is |
+//! | `node_plan` | the cheapest way to make one pod fit on one node |
+//! | `survey` | what is known of each node for one more pod |
+//! | `stepwise` | pods of a gang one after the other, each where that costs least |
+//! | `shortage` | what queues must get back before a job may start, and what is kept of that |
+//! | `search` | the whole gang as it would be placed, and who can be spared |
+//! | `claims` | what is kept for a job until its victims have left |
+//! | `decide` | how the cycle uses all that |
+//!
+//! A job that its queue's bounds keep from starting stops others of the queues at their bounds: what those give back
+//! is counted beside the room that they leave.
+//!
+//! The searches of a cycle count their operations and end at a limit, never after a time.
+
+mod claims;
+mod cost;
+mod decide;
+mod node_plan;
+mod search;
+mod shortage;
+mod stepwise;
+mod survey;
+mod units;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use claims::Claims;
+pub(crate) use decide::Repair;
+pub use decide::SearchEffort;
+pub(crate) use survey::Survey;
+
+/// Whether and how jobs stop others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PreemptionConfig {
+    /// Whether any job may stop others.
+    pub enabled: bool,
+    /// Nobody is stopped beyond what budgets allow; else that is the last resort.
+    pub respect_budgets: bool,
+    /// Holds, releases and looks that the searches of one cycle may take together. Who is not searched for by then
+    /// is in the next cycle; a search that needs more than all of it finds nothing.
+    pub max_operations: u64,
+    /// Time that a pod takes to leave where its job does not say; Kubernetes' default is 30 s.
+    pub default_grace_ms: u64,
+    /// Victims are waited for so much longer than the longest of them may take.
+    pub slack_ms: u64,
+}
+
+impl Default for PreemptionConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            respect_budgets: false,
+            max_operations: 1_000_000,
+            default_grace_ms: 30_000,
+            slack_ms: 60_000,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The cheapest way to make one pod fit on one node, as kube-scheduler finds it: everything that may go is
+//! gone; what the pod leaves room for is put back, the most important first.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{JobId, NodeId, PreemptionCost};
+
+use super::cost::{self, Tally};
+use super::search::Search;
+use super::survey::Outlook;
+use super::units::Unit;
+use crate::cause::Cause;
+use crate::state::holdings::HoldingRecord;
+use crate::state::shapes::{Demand, ShapeId};
+
+/// Who goes from a node, and what that costs beyond what was decided before.
+#[derive(Clone, Debug)]
+pub(super) struct NodePlan {
+    pub(super) cost: PreemptionCost,
+    pub(super) units: Vec<Unit>,
+}
+
+impl Search<'_> {
+    /// The cheapest way to make a pod fit on a node; `None` if there is none.
+    pub(super) fn node_plan(
+        &mut self,
+        shape: ShapeId,
+        node: NodeId,
+        tally: &Tally,
+    ) -> Option<NodePlan> {
+        let demand = self.state.shapes.get(shape).demand.clone();
+        let mut units = self.units_on(&demand, node, tally);
+        if units.is_empty() {
+            return None;
+        }
+        let mark = self.state.begin();
+        let mut records: Vec<Vec<HoldingRecord>> = Vec::with_capacity(units.len());
+        for unit in &units {
+            records.push(self.release_on(&demand, node, unit));
+        }
+        let fits = self.fits(shape, node);
+        let stays =
+            if fits { self.put_back(shape, node, &units, records, tally) } else { Vec::new() };
+        self.state.rollback(mark);
+        if !fits {
+            return None;
+        }
+        let mut stays = stays.into_iter();
+        units.retain(|_| !stays.next().unwrap_or(false));
+        let cost = cost::of(units.iter(), tally, self.prey.now_ms);
+        let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
+        (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
+    }
+
+    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs something.
+    pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &Tally) -> Outlook {
+        let demand = self.state.shapes.get(shape).demand.clone();
+        let units = self.units_on(&demand, node, tally);
+        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.now_ms);
+        units.iter().map(alone).min().map_or(Outlook::Hopeless, Outlook::AtLeast)
+    }
+
+    /// Who may go from a node; nobody if that would not help.
+    fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &Tally) -> Vec<Unit> {
+        let mut units = self.prey.on_node(self.state, tally, node);
+        if self.respect_budgets {
+            units.retain(|unit| !tally.is_exhausted_for(unit));
+        }
+        if !self.might_fit(demand, node, &units) {
+            units.clear();
+        }
+        units
+    }
+
+    /// A quick look: whether the amounts that may go and what is free suffice.
+    fn might_fit(&mut self, demand: &Demand, node: NodeId, units: &[Unit]) -> bool {
+        let obstacle = self.state.obstacle_aside_rules(demand, node);
+        let lasting = matches!(
+            obstacle,
+            Cause::NotReady
+                | Cause::Starting
+                | Cause::Cordoned
+                | Cause::NodeName
+                | Cause::Unschedulable
+                | Cause::Taint
+                | Cause::NodeAffinity
+                | Cause::Model
+        );
+        self.operations_left = self.operations_left.saturating_sub(1);
+        if lasting {
+            return false;
+        }
+        let hot = self.state.nodes.hot(node);
+        let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
+        for id in units.iter().flat_map(|unit| &unit.holdings) {
+            let record = self.state.holdings.get(*id);
+            if record.node == node {
+                cpu_milli += record.amounts.cpu_milli;
+                memory_bytes += record.amounts.memory_bytes;
+            }
+        }
+        let enough = |left: i64, asked: i64| asked <= 0 || asked <= left;
+        enough(cpu_milli, demand.amounts.cpu_milli)
+            && enough(memory_bytes, demand.amounts.memory_bytes)
+    }
+
+    /// Takes a unit away, as far as the pod notices it: without rules that is what it holds on the node.
+    fn release_on(&mut self, demand: &Demand, node: NodeId, unit: &Unit) -> Vec<HoldingRecord> {
+        let mut records = Vec::new();
+        for id in &unit.holdings {
+            if !demand.rules.is_empty() || self.state.holdings.get(*id).node == node {
+                records.push(self.state.release(*id));
+                self.operations_left = self.operations_left.saturating_sub(1);
+            }
+        }
+        records
+    }
+
+    /// Puts back what need not go; true for each unit that stays. Of a job that goes nothing stays.
+    fn put_back(
+        &mut self,
+        shape: ShapeId,
+        node: NodeId,
+        units: &[Unit],
+        records: Vec<Vec<HoldingRecord>>,
+        tally: &Tally,
+    ) -> Vec<bool> {
+        let mut stays = vec![false; units.len()];
+        for at in put_back_order(units, tally) {
+            let unit = &units[at];
+            let rest_goes =
+                |(other, stays): (&Unit, &bool)| other.job == unit.job && other.is_rest && !*stays;
+            if !unit.is_rest && units.iter().zip(&stays).any(rest_goes) {
+                continue;
+            }
+            let held: Vec<_> =
+                records[at].iter().map(|record| self.state.hold(record.clone())).collect();
+            self.operations_left = self.operations_left.saturating_sub(2 * held.len() as u64);
+            stays[at] = self.fits(shape, node);
+            if !stays[at] {
+                for id in held.into_iter().rev() {
+                    self.state.release(id);
+                }
+            }
+        }
+        stays
+    }
+
+    fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
+        self.operations_left = self.operations_left.saturating_sub(1);
+        self.state.fits(shape, node)
+    }
+}
+
+/// Places of units in the order in which it is tried whether they can stay: those that would violate a budget
+/// first, then the most important; what cannot go without the others of its job before any of these.
+pub(super) fn put_back_order(units: &[Unit], tally: &Tally) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by(|a, b| units[*b].importance().cmp(&units[*a].importance()));
+    let mut tally = tally.clone();
+    let mut violates = vec![false; units.len()];
+    for at in &order {
+        violates[*at] = tally.take(&units[*at]) > 0;
+    }
+    order.sort_by_key(|at| !violates[*at]);
+    let mut ranks = vec![0; units.len()];
+    let mut first_of: BTreeMap<JobId, usize> = BTreeMap::new();
+    for (rank, at) in order.iter().enumerate() {
+        ranks[*at] = rank;
+        first_of.entry(units[*at].job).or_insert(rank);
+    }
+    order.sort_by_key(|at| match units[*at].is_rest {
+        true => (first_of[&units[*at].job], false),
+        false => (ranks[*at], true),
+    });
+    order
+}

@@ -1,0 +1,254 @@
+//! The search for victims: the pods of a gang are placed one after the other, each where that costs least;
+//! then the whole gang is placed as it would be, and whoever can be spared is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{JobId, NodeId, PreemptionCost};
+
+use super::cost::{self, Tally};
+use super::node_plan::put_back_order;
+use super::survey::Survey;
+use super::units::{Prey, Unit};
+use crate::finder::{Finder, Scope};
+use crate::gang::{Gang, GangSet, PlacedPod, Placer};
+use crate::policy::Policy;
+use crate::state::State;
+
+/// Who is stopped, and where the job then starts.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) cost: PreemptionCost,
+    pub(super) units: Vec<Unit>,
+    pub(super) places: Vec<PlacedPod>,
+}
+
+/// One search. Everything it does to the state is undone.
+pub(super) struct Search<'e> {
+    pub(super) state: &'e mut State,
+    pub(super) policy: &'e mut dyn Policy,
+    pub(super) finder: &'e mut dyn Finder,
+    pub(super) prey: Prey<'e>,
+    pub(super) job: JobId,
+    /// The gang at its smallest size.
+    pub(super) gang: &'e Gang,
+    pub(super) respect_budgets: bool,
+    /// Of each node when nobody has gone yet.
+    pub(super) survey: &'e mut Survey,
+    pub(super) operations_left: u64,
+}
+
+impl Search<'_> {
+    /// Where the gang would be placed without these units; nothing changes.
+    pub(super) fn places_without(&mut self, units: &[Unit]) -> Option<Vec<PlacedPod>> {
+        let mark = self.state.begin();
+        let holdings = units.iter().flat_map(|unit| &unit.holdings);
+        for id in holdings {
+            self.state.release(*id);
+            self.operations_left = self.operations_left.saturating_sub(1);
+        }
+        let pods: u32 = self.gang.sets.iter().map(|set| set.min).sum();
+        self.operations_left = self.operations_left.saturating_sub(u64::from(pods));
+        let placer = Placer::new(self.state, self.policy, self.finder, self.job);
+        let placed = placer.place(self.gang);
+        self.state.rollback(mark);
+        placed
+    }
+
+    /// Where the gang would be placed without these units, if its queues' bounds allow it to start then.
+    pub(super) fn suffices(&mut self, units: &[Unit]) -> Option<Vec<PlacedPod>> {
+        self.prey.shortage.is_repaid(units).then(|| self.places_without(units))?
+    }
+
+    /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too long.
+    pub(super) fn run(&mut self, tally: &Tally) -> Option<Found> {
+        let paying = self.paying(&[], tally)?;
+        let scopes = match self.gang.required {
+            None => vec![Scope::Everywhere],
+            Some(depth) => {
+                let mut domains = self.state.domains_in(Scope::Everywhere, depth);
+                domains.sort_by_cached_key(|domain| self.state.scope_name(*domain));
+                domains
+            }
+        };
+        let mut best: Option<Found> = None;
+        for scope in scopes {
+            for units in self.sufficient(scope, &paying, tally) {
+                let Some(found) = self.spare(units, tally) else { continue };
+                if best.as_ref().is_none_or(|best| found.cost < best.cost) {
+                    best = Some(found);
+                }
+            }
+        }
+        best.filter(|_| self.operations_left > 0)
+    }
+
+    /// Sets of units without which the gang may start and fits, maybe more than need go.
+    fn sufficient(&mut self, scope: Scope, paying: &[Unit], tally: &Tally) -> Vec<Vec<Unit>> {
+        if self.prey.shortage.is_empty() {
+            return self.candidates(scope, tally).into_iter().collect();
+        }
+        // Who pays may make room, and who makes room may pay: each in turn goes first.
+        let room = |search: &mut Self, tally: &Tally| match search.places_without(&[]) {
+            Some(_) => Some(Vec::new()),
+            None => search.candidates(scope, tally),
+        };
+        let mut found = Vec::new();
+        if let Some(more) = self.after(paying, tally, room) {
+            found.push(by_job(paying.iter().cloned().chain(more).collect()));
+        }
+        if let Some(near) = room(self, tally) {
+            let more = self.after(&near, tally, |search, tally| search.paying(&near, tally));
+            found.extend(more.map(|more| by_job(near.iter().cloned().chain(more).collect())));
+        }
+        found
+    }
+
+    /// Asks something as if these units had gone.
+    fn after<T>(
+        &mut self,
+        gone: &[Unit],
+        tally: &Tally,
+        ask: impl FnOnce(&mut Self, &Tally) -> T,
+    ) -> T {
+        let mut tally = tally.clone();
+        let survey = std::mem::take(self.survey);
+        let mark = self.state.begin();
+        for unit in gone {
+            tally.take(unit);
+            for id in &unit.holdings {
+                self.state.release(*id);
+                self.operations_left = self.operations_left.saturating_sub(1);
+            }
+        }
+        let answer = ask(self, &tally);
+        self.state.rollback(mark);
+        *self.survey = survey;
+        answer
+    }
+
+    /// The least important units that give back what is short when some have gone; `None` if all of them
+    /// do not.
+    fn paying(&mut self, gone: &[Unit], tally: &Tally) -> Option<Vec<Unit>> {
+        let mut open = self.prey.shortage.left(gone);
+        let is_open = |open: &[i64]| open.iter().any(|amount| *amount > 0);
+        if !is_open(&open) {
+            return Some(Vec::new());
+        }
+        let mut units = self.prey.that_repay(self.state, tally);
+        if self.respect_budgets {
+            units.retain(|unit| !tally.is_exhausted_for(unit));
+        }
+        self.operations_left = self.operations_left.saturating_sub(units.len() as u64);
+        let mut chosen = vec![false; units.len()];
+        for at in put_back_order(&units, tally).into_iter().rev() {
+            let repays = |(open, repaid): (&i64, &i64)| *open > 0 && *repaid > 0;
+            if chosen[at] || !open.iter().zip(&units[at].repays).any(repays) {
+                continue;
+            }
+            // Of a job that goes nothing stays.
+            let goes = |other: &Unit| units[at].is_rest && other.job == units[at].job;
+            for (place, unit) in units.iter().enumerate() {
+                if (place == at || goes(unit)) && !std::mem::replace(&mut chosen[place], true) {
+                    open.iter_mut().zip(&unit.repays).for_each(|(open, repaid)| *open -= repaid);
+                }
+            }
+            if !is_open(&open) {
+                let mut chosen = chosen.into_iter();
+                units.retain(|_| chosen.next().unwrap_or(false));
+                return Some(by_job(units));
+            }
+        }
+        None
+    }
+
+    /// Units without which the gang fits, maybe more than need go.
+    fn candidates(&mut self, scope: Scope, tally: &Tally) -> Option<Vec<Unit>> {
+        if let Some(units) = self.one_after_the_other(scope, tally) {
+            let units = by_job(units);
+            if self.places_without(&units).is_some() {
+                return Some(units);
+            }
+        }
+        // Equal pods that look at amounts alone go where there is room for them one by one, or nowhere.
+        let mut wanted = self.gang.sets.iter().filter(|set| set.min > 0);
+        let only = wanted.next().filter(|_| wanted.next().is_none());
+        let is_plain = |set: &GangSet| {
+            !set.has_topology() && self.state.shapes.get(set.shape).demand.is_plain()
+        };
+        if only.is_some_and(is_plain) {
+            return None;
+        }
+        let nodes: Vec<NodeId> = self.nodes_of(scope);
+        let mut units = self.prey.on_nodes(self.state, tally, &nodes);
+        if self.respect_budgets {
+            units.retain(|unit| !tally.is_exhausted_for(unit));
+        }
+        let places = self.places_without(&units)?;
+        let used: BTreeSet<NodeId> = places.iter().map(|placed| placed.node).collect();
+        let there = |unit: &Unit| {
+            unit.holdings.iter().any(|id| used.contains(&self.state.holdings.get(*id).node))
+        };
+        let near: Vec<Unit> = units.iter().filter(|unit| there(unit)).cloned().collect();
+        let suffices = self.places_without(&near).is_some();
+        Some(if suffices { near } else { units })
+    }
+
+    /// Nodes of a scope, by their rank.
+    pub(super) fn nodes_of(&self, scope: Scope) -> Vec<NodeId> {
+        let depth = self.state.topology.levels.len();
+        let nodes = self.state.domains_in(scope, depth).into_iter();
+        let mut nodes: Vec<NodeId> = nodes
+            .filter_map(|node| match node {
+                Scope::Node(node) => Some(node),
+                _ => None,
+            })
+            .collect();
+        nodes.sort_by_key(|node| self.state.nodes.hot(*node).rank);
+        nodes
+    }
+
+    /// Spares whoever can be spared, in stretches that grow while all of one can, the most important first.
+    fn spare(&mut self, units: Vec<Unit>, tally: &Tally) -> Option<Found> {
+        let order = put_back_order(&units, tally);
+        let mut units: Vec<Unit> = order.into_iter().map(|at| units[at].clone()).collect();
+        let mut places = self.suffices(&units)?;
+        let (mut from, mut stretch) = (0, units.len().div_ceil(2));
+        while from < units.len() {
+            if self.operations_left == 0 {
+                return None;
+            }
+            stretch = stretch.clamp(1, units.len() - from);
+            let mut without = units.clone();
+            without.drain(from..from + stretch);
+            match self.suffices(&without) {
+                Some(found) => {
+                    (units, places) = (without, found);
+                    stretch *= 2;
+                }
+                None if stretch == 1 => from += 1,
+                None => stretch /= 2,
+            }
+        }
+        let cost = cost::of(units.iter(), tally, self.prey.now_ms);
+        let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
+        is_allowed.then_some(Found { cost, units, places })
+    }
+}
+
+/// Units of jobs that end become one per job; pods that their jobs can do without stay single.
+fn by_job(units: Vec<Unit>) -> Vec<Unit> {
+    let ends: BTreeSet<JobId> = units.iter().filter(|u| u.is_rest).map(|u| u.job).collect();
+    let mut whole: BTreeMap<JobId, Unit> = BTreeMap::new();
+    let mut all = Vec::new();
+    for unit in units {
+        match whole.get_mut(&unit.job) {
+            _ if !ends.contains(&unit.job) => all.push(unit),
+            Some(known) => known.absorb(unit),
+            None => {
+                whole.insert(unit.job, unit);
+            }
+        }
+    }
+    all.extend(whole.into_values());
+    all
+}

@@ -1,0 +1,175 @@
+//! What the bounds of its queues have to do with a job that stops others: what they must get back before it
+//! may start, and what is kept of them until it does.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, QueueName};
+use smallvec::SmallVec;
+
+use super::units::Unit;
+use crate::engine::{Engine, JobRecord};
+use crate::gang::Gang;
+use crate::queue::quota::{Beside, Quota};
+
+/// By how much a job would bring each of its queues beyond a bound.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shortage(Vec<(QueueName, Axis, i64)>);
+
+/// What is given back of each part of a shortage.
+pub(super) type Repays = SmallVec<[i64; 2]>;
+
+impl Shortage {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether jobs of a queue can give back anything of it.
+    pub(super) fn is_of(&self, quota: &Quota, queue: &str) -> bool {
+        quota.way_up(queue).any(|up| self.0.iter().any(|(short, ..)| *short == up.name))
+    }
+
+    /// What is given back by pods of a queue that count so much.
+    pub(super) fn repaid_by<'c>(
+        &self,
+        quota: &Quota,
+        queue: &str,
+        charges: impl Iterator<Item = &'c Charge> + Clone,
+    ) -> Repays {
+        let repaid = |(short, axis, _): &(QueueName, Axis, i64)| {
+            let is_counted = quota.way_up(queue).any(|up| up.name == *short);
+            let amounts = charges.clone().map(|charge| charge.get(axis));
+            if is_counted { amounts.fold(0, i64::saturating_add) } else { 0 }
+        };
+        self.0.iter().map(repaid).collect()
+    }
+
+    /// What is still short when some have gone; nothing or less is enough.
+    pub(super) fn left(&self, gone: &[Unit]) -> Repays {
+        let mut left: Repays = self.0.iter().map(|(.., amount)| *amount).collect();
+        for unit in gone {
+            for (left, repaid) in left.iter_mut().zip(&unit.repays) {
+                *left = left.saturating_sub(*repaid);
+            }
+        }
+        left
+    }
+
+    /// Whether nothing is short any more when these have gone.
+    pub(super) fn is_repaid(&self, gone: &[Unit]) -> bool {
+        self.left(gone).iter().all(|left| *left <= 0)
+    }
+}
+
+impl Engine {
+    /// How much a job may have beyond its smallest size; `None` if its queues may not even hold that.
+    pub(crate) fn growth_limit(&self, job: JobId, gang: &Gang) -> Option<Bounds> {
+        let queue = &self.jobs[&job].job.queue;
+        if !self.quota.bounds(queue) {
+            return Some(Bounds::default());
+        }
+        let (asked, kept) = (gang.smallest(&self.state), self.quota_kept(job));
+        if self.quota.blocked_by(queue, &asked, &kept).is_some() {
+            return None;
+        }
+        let headroom = self.quota.headroom(queue, &kept);
+        let mut limit = Bounds::default();
+        for (axis, left) in headroom.iter() {
+            limit.set(&axis, left.saturating_sub(asked.get(&axis)));
+        }
+        Some(limit)
+    }
+
+    /// What is kept of queues for jobs that room is kept for, as important as this one or more, beyond what
+    /// those still hold who are to leave.
+    pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
+        let mut kept = Beside::default();
+        let mut awaited: BTreeSet<PodId> = BTreeSet::new();
+        for (record, owners) in self.before(job) {
+            self.count(&mut kept, record, &record.gang.smallest(&self.state), 1);
+            awaited.extend(owners.iter().filter_map(pod_of));
+        }
+        for pod in awaited {
+            let is_there = self.held_by_owner(&Owner::Pod(pod)).is_some();
+            let Some((record, charge)) = self.charge_of(pod).filter(|_| is_there) else { continue };
+            for up in self.quota.way_up(&record.job.queue) {
+                if let Some(kept) = kept.get_mut(&up.name) {
+                    kept.add_times(charge, -1);
+                }
+            }
+        }
+        kept.values_mut().for_each(drop_negative);
+        kept
+    }
+
+    /// By how much a job would bring its queues beyond their bounds once `leaving` have left and those have
+    /// started that room is kept for, as important as it or more.
+    pub(super) fn shortage(&self, job: JobId, leaving: &[HoldingId]) -> Shortage {
+        let record = &self.jobs[&job];
+        if !self.quota.bounds(&record.job.queue) {
+            return Shortage::default();
+        }
+        let mut beside = Beside::default();
+        for (other, _) in self.before(job) {
+            self.count(&mut beside, other, &other.gang.smallest(&self.state), 1);
+        }
+        let leaving = leaving.iter().map(|id| &self.state.holdings.get(*id).owner);
+        for (other, charge) in leaving.filter_map(pod_of).filter_map(|pod| self.charge_of(pod)) {
+            self.count(&mut beside, other, charge, -1);
+        }
+        let asked = record.gang.smallest(&self.state);
+        let blocks = self.quota.blocks(&record.job.queue, &asked, &beside);
+        let missing = blocks.map(|block| {
+            let after = block.used.saturating_add(block.kept).saturating_add(block.asked);
+            (block.queue, block.axis, after.saturating_sub(block.most))
+        });
+        Shortage(missing.collect())
+    }
+
+    /// Whether what somebody holds counts for a bound that a job is held to, too.
+    pub(super) fn shares_bounds(&self, job: JobId, owner: &Owner) -> bool {
+        let other = pod_of(owner).and_then(|pod| self.jobs.get(&pod.job));
+        let Some(other) = other else { return false };
+        let is_bounded = |name: &str| {
+            let mut ours = self.quota.way_up(&self.jobs[&job].job.queue);
+            ours.any(|up| up.name == name && up.bounded().next().is_some())
+        };
+        self.quota.way_up(&other.job.queue).any(|up| is_bounded(&up.name))
+    }
+
+    /// Jobs that room is kept for and that go before this one, each with those who must leave first.
+    fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &[Owner])> {
+        let priority = self.jobs.get(&job).map_or(i32::MIN, |record| record.job.priority);
+        let others = self.claims.iter().filter(move |claim| claim.job != job);
+        others.filter_map(move |claim| {
+            let record = self.jobs.get(&claim.job)?;
+            (record.job.priority >= priority).then_some((record, claim.awaited.as_slice()))
+        })
+    }
+
+    fn count(&self, beside: &mut Beside, record: &JobRecord, charge: &Charge, times: i64) {
+        for up in self.quota.way_up(&record.job.queue) {
+            beside.entry(up.name.clone()).or_default().add_times(charge, times);
+        }
+    }
+
+    fn charge_of(&self, pod: PodId) -> Option<(&JobRecord, &Charge)> {
+        let record = self.jobs.get(&pod.job)?;
+        let set = record.gang.sets.get(usize::from(pod.pod_set))?;
+        Some((record, &self.state.shapes.get(set.shape).charge))
+    }
+}
+
+fn pod_of(owner: &Owner) -> Option<PodId> {
+    match owner {
+        Owner::Pod(pod) => Some(*pod),
+        Owner::Foreign(_) | Owner::Reservation => None,
+    }
+}
+
+/// Who gives back more than is needed makes no room for others.
+fn drop_negative(charge: &mut Charge) {
+    charge.gpu_milli = charge.gpu_milli.max(0);
+    charge.cpu_milli = charge.cpu_milli.max(0);
+    charge.memory_bytes = charge.memory_bytes.max(0);
+    charge.extended.retain(|_, amount| *amount > 0);
+}

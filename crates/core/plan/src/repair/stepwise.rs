@@ -1,0 +1,170 @@
+//! Pods one after the other, each where nobody must go, else where that costs least.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{NodeId, Owner, Phase, PodId, PreemptionCost};
+
+use super::cost::Tally;
+use super::node_plan::NodePlan;
+use super::search::Search;
+use super::survey::{Outlook, Survey};
+use super::units::Unit;
+use crate::finder::Scope;
+use crate::gang::GangSet;
+use crate::state::holdings::HoldingRecord;
+use crate::state::shapes::ShapeId;
+
+/// The books of one pass over the pods of a gang.
+struct Pass {
+    scope: Scope,
+    /// By rank.
+    nodes: Vec<NodeId>,
+    /// What is known of nodes that this pass has changed, of all of them if `is_apart`; of the others the survey
+    /// knows it.
+    own: BTreeMap<NodeId, Outlook>,
+    changed: BTreeSet<NodeId>,
+    is_apart: bool,
+    tally: Tally,
+    chosen: Vec<Unit>,
+}
+
+impl Pass {
+    /// What was known of a node is out of date.
+    fn change(&mut self, node: NodeId) {
+        self.changed.insert(node);
+        self.own.remove(&node);
+    }
+
+    /// What was known of any node is out of date.
+    fn part(&mut self) {
+        self.is_apart = true;
+        self.own.clear();
+    }
+
+    fn outlooks<'p>(&'p mut self, survey: &'p mut Survey, node: NodeId) -> &'p mut Outlooks {
+        match self.is_apart || self.changed.contains(&node) {
+            true => &mut self.own,
+            false => &mut survey.nodes,
+        }
+    }
+}
+
+type Outlooks = BTreeMap<NodeId, Outlook>;
+
+impl Search<'_> {
+    /// Places pod after pod, in the order of the placement itself; who must go for that.
+    pub(super) fn one_after_the_other(&mut self, scope: Scope, tally: &Tally) -> Option<Vec<Unit>> {
+        let mut sets: Vec<GangSet> =
+            self.gang.sets.iter().filter(|set| set.min > 0).cloned().collect();
+        sets.sort_by_key(|set| std::cmp::Reverse(set.weight));
+        let mut pass = Pass {
+            scope,
+            nodes: self.nodes_of(scope),
+            own: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            is_apart: false,
+            tally: tally.clone(),
+            chosen: Vec::new(),
+        };
+        let mark = self.state.begin();
+        let placed = sets.iter().enumerate().all(|(at, set)| {
+            if at == 0 && self.state.shapes.get(set.shape).demand.rules.is_empty() {
+                self.survey.turn_to(set.shape, self.prey.priority);
+            } else {
+                pass.part();
+            }
+            (0..set.min).all(|ordinal| {
+                let pod = PodId { job: self.job, pod_set: set.pod_set, ordinal };
+                self.place_one(pod, set.shape, &mut pass)
+            })
+        });
+        self.state.rollback(mark);
+        placed.then_some(pass.chosen)
+    }
+
+    fn place_one(&mut self, pod: PodId, shape: ShapeId, pass: &mut Pass) -> bool {
+        self.operations_left = self.operations_left.saturating_sub(1);
+        let free = self.finder.best(self.state, self.policy, shape, pass.scope);
+        let Some(node) = free.or_else(|| self.make_room(shape, pass)) else { return false };
+        let devices = self.policy.devices(self.state, shape, node);
+        let shape = self.state.shapes.get(shape);
+        let record = HoldingRecord {
+            node,
+            owner: Owner::Pod(pod),
+            phase: Phase::Assumed,
+            reservation: None,
+            amounts: shape.demand.amounts.clone(),
+            devices,
+            counts_into: shape.counts_into.clone(),
+            attachments: shape.demand.attachments.clone(),
+        };
+        pass.change(node);
+        if !shape.demand.rules.is_empty() {
+            pass.part();
+        }
+        self.state.hold(record);
+        self.operations_left > 0
+    }
+
+    /// Takes away who must go from the node on which that costs least.
+    fn make_room(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<NodeId> {
+        let (node, plan) = self.cheapest(shape, pass)?;
+        let mut moves_all = !self.state.shapes.get(shape).demand.rules.is_empty();
+        for unit in plan.units {
+            moves_all |= !unit.budgets.is_empty();
+            pass.tally.take(&unit);
+            // What is left of its job is another unit on every node.
+            for node in self.prey.nodes_of(self.state, unit.job) {
+                pass.change(node);
+            }
+            for id in &unit.holdings {
+                self.state.release(*id);
+            }
+            pass.chosen.push(unit);
+        }
+        if moves_all {
+            pass.part();
+        }
+        Some(node)
+    }
+
+    /// The node on which room for one more pod costs least, and how.
+    fn cheapest(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<(NodeId, NodePlan)> {
+        let mut best: Option<(PreemptionCost, NodeId)> = None;
+        for at in 0..pass.nodes.len() {
+            let node = pass.nodes[at];
+            let known = pass.outlooks(self.survey, node).get(&node);
+            let glanced = match known {
+                Some(_) => None,
+                None => Some(self.glance(shape, node, &pass.tally)),
+            };
+            if let Some(glanced) = glanced {
+                pass.outlooks(self.survey, node).insert(node, glanced);
+            }
+            // Nodes come by rank: of equals the first stays.
+            let is_better = |cost: &PreemptionCost| best.is_none_or(|(least, _)| *cost < least);
+            let mut cost = match pass.outlooks(self.survey, node).get(&node) {
+                Some(Outlook::Way(plan)) => Some(plan.cost),
+                Some(Outlook::AtLeast(cost)) if is_better(cost) => None,
+                _ => continue,
+            };
+            if cost.is_none() {
+                let plan = self.node_plan(shape, node, &pass.tally);
+                cost = plan.as_ref().map(|plan| plan.cost);
+                let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
+                pass.outlooks(self.survey, node).insert(node, outlook);
+            }
+            if self.operations_left == 0 {
+                return None;
+            }
+            if let Some(cost) = cost.filter(is_better) {
+                best = Some((cost, node));
+            }
+        }
+        let (_, node) = best?;
+        match pass.outlooks(self.survey, node).get(&node) {
+            Some(Outlook::Way(plan)) => Some((node, plan.clone())),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What was found out about nodes for one more pod of a kind. Jobs that ask for the same come one after the
+//! other in a cycle, and each stops others on few nodes: of the rest everything is known already.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{NodeId, PreemptionCost};
+
+use super::node_plan::NodePlan;
+use crate::state::shapes::ShapeId;
+
+/// What is known of a node for one more pod.
+#[derive(Clone, Debug)]
+pub(super) enum Outlook {
+    /// There is no room, whoever goes.
+    Hopeless,
+    /// If there is room at all, it costs no less.
+    AtLeast(PreemptionCost),
+    /// The cheapest way.
+    Way(NodePlan),
+}
+
+/// Outlooks for pods of one shape and priority.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    about: Option<(ShapeId, i32)>,
+    pub(super) nodes: BTreeMap<NodeId, Outlook>,
+}
+
+impl Survey {
+    /// Everything may be different.
+    pub(crate) fn clear(&mut self) {
+        (self.about, self.nodes) = (None, BTreeMap::new());
+    }
+
+    /// Something is different on a node.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.nodes.remove(&node);
+    }
+
+    /// Starts anew, unless it is about the same pods.
+    pub(super) fn turn_to(&mut self, shape: ShapeId, priority: i32) {
+        if self.about != Some((shape, priority)) {
+            (self.about, self.nodes) = (Some((shape, priority)), BTreeMap::new());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What can be stopped: whole jobs, or single pods of elastic ones beyond their smallest size.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::cost::Tally;
+use super::shortage::{Repays, Shortage};
+use crate::engine::JobRecord;
+use crate::queue::quota::Quota;
+use crate::state::State;
+
+/// Pods that are stopped together.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    pub(super) job: JobId,
+    /// Nothing of the job is left without it; false is one pod that its job can do without.
+    pub(super) is_rest: bool,
+    pub(super) pods: Vec<PodId>,
+    pub(super) holdings: Vec<HoldingId>,
+    pub(super) priority: i32,
+    pub(super) start_ms: u64,
+    pub(super) work_lost_gpu_milli_ms: u64,
+    /// Selectors of the budgets that its pods are in, one for each pod.
+    pub(super) budgets: SmallVec<[u32; 2]>,
+    /// What its going gives back of each part of the shortage.
+    pub(super) repays: Repays,
+}
+
+impl Unit {
+    /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier start, and of pods of
+    /// one job the first.
+    pub(super) fn importance(&self) -> impl Ord + use<> {
+        let age = (Reverse(self.start_ms), Reverse(self.job), self.is_rest);
+        (self.priority, self.work_lost_gpu_milli_ms, age, self.pods.first().copied().map(Reverse))
+    }
+
+    /// Adds the pods of another unit of the same job.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.is_rest |= other.is_rest;
+        self.pods.extend(other.pods);
+        self.holdings.extend(other.holdings);
+        self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
+        self.budgets.extend(other.budgets);
+        for (sum, more) in self.repays.iter_mut().zip(other.repays) {
+            *sum += more;
+        }
+        let mut both: Vec<(PodId, HoldingId)> =
+            self.pods.drain(..).zip(self.holdings.drain(..)).collect();
+        both.sort_unstable();
+        (self.pods, self.holdings) = both.into_iter().unzip();
+    }
+}
+
+/// Whom a job may stop.
+#[derive(Clone, Copy)]
+pub(super) struct Prey<'e> {
+    pub(super) jobs: &'e FxHashMap<JobId, JobRecord>,
+    /// Of whom is asked: everybody below.
+    pub(super) priority: i32,
+    pub(super) now_ms: u64,
+    /// Jobs that run and may be stopped, by priority.
+    pub(super) running: &'e BTreeSet<(i32, JobId)>,
+    pub(super) quota: &'e Quota,
+    /// What its queues must get back.
+    pub(super) shortage: &'e Shortage,
+}
+
+impl Prey<'_> {
+    fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
+        let record = self.jobs.get(&job)?;
+        let rules = record.job.preemption;
+        let may = record.place.is_none() && !rules.is_protected;
+        (may && record.job.priority < self.priority).then_some(record)
+    }
+
+    /// Nodes on which a job holds something.
+    pub(super) fn nodes_of(&self, state: &State, job: JobId) -> Vec<NodeId> {
+        let record = self.jobs.get(&job);
+        let held = record.map(|record| held(state, record)).unwrap_or_default();
+        held.into_iter().map(|(_, id)| state.holdings.get(id).node).collect()
+    }
+
+    /// What can be stopped that holds something on a node, in the order of jobs and pods.
+    pub(super) fn on_node(&self, state: &State, tally: &Tally, node: NodeId) -> Vec<Unit> {
+        let mut here: BTreeMap<JobId, Vec<PodId>> = BTreeMap::new();
+        for id in &state.nodes.cold(node).holdings {
+            let Owner::Pod(pod) = &state.holdings.get(*id).owner else { continue };
+            here.entry(pod.job).or_default().push(*pod);
+        }
+        let mut units = Vec::new();
+        for (job, mut pods) in here {
+            let Some(record) = self.may_stop(job) else { continue };
+            pods.sort_unstable();
+            self.of_job(state, tally, record, &pods, &mut units);
+        }
+        units
+    }
+
+    /// Everything that can be stopped on some nodes, each job as a whole.
+    pub(super) fn on_nodes(&self, state: &State, tally: &Tally, nodes: &[NodeId]) -> Vec<Unit> {
+        let mut jobs: BTreeSet<JobId> = BTreeSet::new();
+        for node in nodes {
+            for id in &state.nodes.cold(*node).holdings {
+                if let Owner::Pod(pod) = &state.holdings.get(*id).owner {
+                    jobs.insert(pod.job);
+                }
+            }
+        }
+        let records = jobs.iter().filter_map(|job| self.may_stop(*job));
+        records
+            .filter_map(|record| self.unit(state, tally, record, held(state, record), true))
+            .collect()
+    }
+
+    /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and pods.
+    pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
+        let mut units = Vec::new();
+        let below = self.running.range(..(self.priority, JobId(0)));
+        for record in below.filter_map(|(_, job)| self.may_stop(*job)) {
+            if self.shortage.is_of(self.quota, &record.job.queue) {
+                let pods: Vec<PodId> =
+                    held(state, record).into_iter().map(|(pod, _)| pod).collect();
+                self.of_job(state, tally, record, &pods, &mut units);
+            }
+        }
+        units
+    }
+
+    /// The units of one job of which `here` are the pods on the node in question.
+    fn of_job(
+        &self,
+        state: &State,
+        tally: &Tally,
+        record: &JobRecord,
+        here: &[PodId],
+        units: &mut Vec<Unit>,
+    ) {
+        let mut rest = held(state, record);
+        let mut spare = Vec::new();
+        for (index, set) in record.job.pod_sets.iter().enumerate() {
+            let of_set = |pod: &PodId| usize::from(pod.pod_set) == index;
+            let present = rest.iter().filter(|(pod, _)| of_set(pod)).count();
+            let beyond = present.saturating_sub(set.min as usize);
+            let mut can_go: Vec<PodId> = here.iter().copied().filter(of_set).collect();
+            can_go.sort_by_key(|pod| (self.is_frozen(state, tally, &rest, *pod), Reverse(*pod)));
+            spare.extend(can_go.into_iter().take(beyond));
+        }
+        for pod in spare {
+            let Some(at) = rest.iter().position(|(held, _)| *held == pod) else { continue };
+            let one = vec![rest.remove(at)];
+            units.extend(self.unit(state, tally, record, one, false));
+        }
+        units.extend(self.unit(state, tally, record, rest, true));
+    }
+
+    /// Whether a pod can never be stopped without exceeding a budget.
+    fn is_frozen(
+        &self,
+        state: &State,
+        tally: &Tally,
+        held: &[(PodId, HoldingId)],
+        pod: PodId,
+    ) -> bool {
+        let holding = held.iter().find(|(other, _)| *other == pod);
+        let counts = holding.map(|(_, id)| &state.holdings.get(*id).counts_into);
+        counts.into_iter().flatten().any(|selector| tally.is_exhausted(*selector))
+    }
+
+    /// The pods as a unit; `None` if one of them is ending anyway, or there are none.
+    fn unit(
+        &self,
+        state: &State,
+        tally: &Tally,
+        record: &JobRecord,
+        held: Vec<(PodId, HoldingId)>,
+        is_rest: bool,
+    ) -> Option<Unit> {
+        let ends = |id: HoldingId| matches!(state.holdings.get(id).phase, Phase::Releasing { .. });
+        if held.is_empty() || held.iter().any(|(_, id)| ends(*id)) {
+            return None;
+        }
+        let job = &record.job;
+        let start_ms = job.start_ms.unwrap_or(self.now_ms);
+        let saved_ms = job.interruption.last_checkpoint_ms.unwrap_or(start_ms).max(start_ms);
+        let lost_ms = self.now_ms.saturating_sub(saved_ms);
+        let shapes = held
+            .iter()
+            .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));
+        let gpu_milli: i64 = shapes.clone().map(|shape| shape.gpu_milli).sum();
+        let charges = shapes.map(|shape| &shape.charge);
+        let budgets = held.iter().flat_map(|(_, id)| &state.holdings.get(*id).counts_into);
+        Some(Unit {
+            job: job.id,
+            is_rest,
+            priority: job.priority,
+            start_ms,
+            work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
+            repays: self.shortage.repaid_by(self.quota, &job.queue, charges),
+            budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
+            pods: held.iter().map(|(pod, _)| *pod).collect(),
+            holdings: held.iter().map(|(_, id)| *id).collect(),
+        })
+    }
+}
+
+/// What a job holds at this moment, by pod. Inside a transaction that is less than its record says.
+fn held(state: &State, record: &JobRecord) -> Vec<(PodId, HoldingId)> {
+    let of_this = |id: &HoldingId| {
+        let known = state.holdings.contains(*id).then(|| &state.holdings.get(*id).owner);
+        match known {
+            Some(Owner::Pod(pod)) if pod.job == record.job.id => Some((*pod, *id)),
+            _ => None,
+        }
+    };
+    let mut held: Vec<_> = record.holdings.iter().filter_map(of_this).collect();
+    held.sort_unstable();
+    held
+}

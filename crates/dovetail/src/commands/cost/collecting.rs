@@ -1,0 +1,356 @@
+//! What a cluster and its Prometheus say, put into a ledger again and again, and what of it is shown as metrics.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::{ArgAction, Args};
+use dovetail_kube::facts::{Gathered, Inventory};
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
+use dovetail_serve::TeamOf;
+use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
+use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
+
+use super::dimension::{Dimension, UNKNOWN};
+use super::flags::{list_prices, parts};
+use super::from_prometheus::Sources;
+use super::from_store::Ledger;
+use super::statement::Statement;
+use super::teams::Teams;
+use super::{from_objects, names, now_ms};
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::input::duration::DurationFlag;
+use crate::input::kubeconfig::ConnectionFlags;
+use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
+use crate::input::objects::lists_of;
+use crate::input::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
+use crate::output::plain::plain;
+
+/// More distinct notes are not told.
+const MOST_NOTES: usize = 1_000;
+
+/// Flags as written: what is read, and what it costs.
+#[derive(Debug, Args)]
+pub(crate) struct CollectFlags {
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one in the
+    /// cluster
+    #[arg(long, value_name = "URL", default_value = "auto")]
+    prometheus: ServerChoice,
+    #[command(flatten)]
+    way: WayFlags,
+    /// How far back the ledger is filled where it has nothing: when it is new, and where it was not filled
+    /// for a while
+    #[arg(long, value_name = "DURATION", default_value = "14d")]
+    back: DurationFlag,
+    /// Distance of two looks; each is the mean over it
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    step: DurationFlag,
+    /// Name of the cluster [default: the identity of its namespace kube-system]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// How a node's price is split over CPU, memory and GPUs, in everything that is answered: all-in,
+    /// residual, aws-split, opencost, datadog [default: residual where CPU and memory have list prices, else
+    /// all-in]
+    #[arg(long, value_name = "NAME")]
+    method: Option<SplitMethod>,
+    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// [default: team, cost-center, owner, ...]
+    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    team_label: Vec<String>,
+    #[command(flatten)]
+    prices: NodePriceFlags,
+    /// List price of a vCPU-hour, such as 0.04
+    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
+    vcpu_price: Option<String>,
+    /// List price of a GiB-hour of memory, such as 0.005
+    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
+    gib_price: Option<String>,
+}
+
+/// Fills one ledger with one cluster.
+pub(crate) struct Collector {
+    app: App,
+    flags: CollectFlags,
+    /// Where objects are read; without it the series are all there is.
+    connection: Option<ConnectionFlags>,
+    list_prices: Option<ListPrices>,
+    teams: Teams,
+    ledger: Ledger,
+    asker: Option<Asker>,
+    metrics: Arc<Metrics>,
+    /// The cluster, once it is known.
+    cluster: String,
+    told: BTreeSet<String>,
+}
+
+/// How a round ended that did not fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// Parts of the period that were read.
+    pub(crate) parts: u64,
+    /// What of the period was never read, in ms.
+    pub(crate) missing_ms: u64,
+}
+
+impl CollectFlags {
+    /// The team of a party, by flags and settings.
+    pub(crate) fn team_of(&self, app: &App) -> TeamOf {
+        let teams = Teams::new(&app.settings.cost, &self.team_label);
+        Box::new(move |party: &Party| team(&teams, party))
+    }
+
+    /// The method asked for, or that of the settings.
+    pub(crate) fn method(&self, app: &App) -> Option<SplitMethod> {
+        let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
+        self.method.or_else(set)
+    }
+
+    /// Refuses what could not be collected with, before anything is read.
+    fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
+        let refused = match (&self.prometheus, connection) {
+            (ServerChoice::None, _) => Some(
+                "--prometheus none: a ledger is filled with what GPUs did: name a server, or auto",
+            ),
+            (ServerChoice::Auto, None) => Some(
+                "--prometheus auto looks for one in a cluster: name the cluster with --kubeconfig or --in-cluster, \
+                 or the server's address",
+            ),
+            _ if !(1_000..=HOUR_MS).contains(&self.step.ms) => Some(
+                "--step: from 1s to 1h: exporters are not read more often, and the ledger keeps hours",
+            ),
+            _ if self.back.ms < HOUR_MS => Some("--back: at least 1h: the ledger keeps hours"),
+            _ if connection.is_none() && self.named(app).is_none() => Some(
+                "a ledger keeps several clusters apart: name this one with --cluster NAME, or read its objects with \
+                 --kubeconfig or --in-cluster",
+            ),
+            _ => None,
+        };
+        if let Some(text) = refused {
+            return Err(UsageError(text.to_owned()).into());
+        }
+        // Prices that cannot be read are told now, not in the log.
+        self.prices.of(&[], &app.settings.cost)?;
+        Ok(())
+    }
+
+    fn named(&self, app: &App) -> Option<String> {
+        self.cluster.clone().or_else(|| app.settings.cost.cluster.clone())
+    }
+}
+
+fn team(teams: &Teams, party: &Party) -> Option<String> {
+    teams.team(&party.namespace, &party.namespace_labels, &party.labels)
+}
+
+impl Collector {
+    /// Opens the ledger, and makes it where there is none. Nothing is read yet.
+    ///
+    /// # Errors
+    /// A ledger that cannot be opened, and flags that cannot be.
+    pub(crate) fn new(
+        app: App,
+        flags: CollectFlags,
+        address: &Address,
+        connection: Option<ConnectionFlags>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self> {
+        flags.check(&app, connection.as_ref())?;
+        let list_prices = list_prices(&app, &flags.vcpu_price, &flags.gib_price)?;
+        let teams = Teams::new(&app.settings.cost, &flags.team_label);
+        let ledger = Ledger::open(address)?;
+        Ok(Self {
+            cluster: flags.named(&app).unwrap_or_else(|| UNKNOWN.to_owned()),
+            app,
+            flags,
+            connection,
+            list_prices,
+            teams,
+            ledger,
+            asker: None,
+            metrics,
+            told: BTreeSet::new(),
+        })
+    }
+
+    /// Reads what is not in the ledger, keeps it, and shows how things are. `goes_on` is asked between two parts.
+    ///
+    /// # Errors
+    /// A cluster, a server or a ledger that does not answer. What was kept before is kept, and the next round goes on
+    /// from there.
+    pub(crate) fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
+        let begin_ms = now_ms();
+        let round = self.read_and_show(goes_on);
+        let took_ms = now_ms().saturating_sub(begin_ms);
+        self.metrics.collected(&self.cluster, round.is_ok(), took_ms);
+        round
+    }
+
+    fn read_and_show(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
+        let gathered = self.gathered()?;
+        let by_objects = gathered.as_ref().map(|objects| objects.cluster_uid.clone());
+        let cluster = self.flags.named(&self.app).or(by_objects).filter(|name| !name.is_empty());
+        let Some(cluster) = cluster else {
+            bail!(
+                "the cluster does not say who it is (its namespace kube-system): name it with --cluster"
+            );
+        };
+        self.cluster.clone_from(&cluster);
+        if let Some(gathered) = &gathered
+            && let Err(error) = self.show_moment(&cluster, gathered)
+        {
+            self.tell(&format!("why GPUs are free is not shown: {error:#}"));
+        }
+        let period = self.period();
+        let read = self.read(&cluster, gathered.as_ref(), period, goes_on);
+        // How the ledger stands is shown whether or not more could be read.
+        let shown = self.show(&cluster, period);
+        Ok(Round { parts: read?, missing_ms: shown? })
+    }
+
+    /// Objects of this moment, if there is a cluster to read.
+    fn gathered(&mut self) -> Result<Option<Gathered>> {
+        let Some(connection) = &self.connection else { return Ok(None) };
+        let mut inventory = Inventory::new(now_ms());
+        let lists = self.ledger.runtime.block_on(lists_of(connection, &mut inventory))?;
+        lists.complete.iter().for_each(|kind| inventory.all_of(kind));
+        if !lists.refused.is_empty() {
+            let kinds = lists.refused.join(", ");
+            self.tell(&format!(
+                "the credentials may not list {kinds}: what that would show is not seen"
+            ));
+        }
+        let labels = names::wanted(&self.teams);
+        Ok(Some(inventory.facts_and_tenants(Default::default(), Some(&labels))))
+    }
+
+    fn read(
+        &mut self,
+        cluster: &str,
+        gathered: Option<&Gathered>,
+        period: Span,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<u64> {
+        let mut asker = self.asker()?;
+        asker.period = period;
+        let sources = Sources {
+            teams: &self.teams,
+            prices: &self.flags.prices,
+            list_prices: self.list_prices,
+            own: &self.app.settings.cost,
+            gathered,
+        };
+        let (mut parts, mut notes) = (0, Vec::new());
+        let filled = self.ledger.fill_span(&mut asker, &sources, cluster, period.from_ms, |told| {
+            parts += 1;
+            notes.extend(told.notes);
+            goes_on()
+        });
+        notes.extend(asker.client.notes().warnings.clone());
+        notes.iter().for_each(|note| self.tell(note));
+        filled?;
+        self.asker = Some(asker);
+        Ok(parts)
+    }
+
+    /// What should be in the ledger, in whole steps.
+    fn period(&self) -> Span {
+        let step_ms = self.flags.step.ms;
+        let to_ms = now_ms() / step_ms * step_ms;
+        let from_ms = to_ms.saturating_sub(self.flags.back.ms) / HOUR_MS * HOUR_MS;
+        Span { from_ms, to_ms }
+    }
+
+    /// The server of the last round, or one that is looked for.
+    fn asker(&mut self) -> Result<Asker> {
+        if let Some(asker) = self.asker.take() {
+            return Ok(asker);
+        }
+        let CollectFlags { way, prometheus, step, .. } = &self.flags;
+        let Chosen { asker, told } =
+            way.chosen(prometheus, self.connection.as_ref(), self.period(), step.ms)?;
+        let Some(asker) = asker else { bail!("{}", told.join("; ")) };
+        told.iter().for_each(|text| self.tell(text));
+        Ok(asker)
+    }
+
+    /// What the GPUs are at this moment, and why nobody has those that are free.
+    fn show_moment(&self, cluster: &str, gathered: &Gathered) -> Result<()> {
+        let prices =
+            self.flags.prices.of(&NodeToPrice::all_of(gathered), &self.app.settings.cost)?;
+        let from_ms = gathered.facts.now_ms;
+        let span = Span { from_ms, to_ms: from_ms + HOUR_MS };
+        let terms = (&self.teams, self.list_prices);
+        let account = from_objects::account(gathered, &parts(gathered)?, terms, prices, span);
+        let by = [Dimension::Team, Dimension::NodePool, Dimension::Cause];
+        let method = self.flags.method(&self.app);
+        let method = method.unwrap_or_else(|| SplitMethod::default_with(self.list_prices.as_ref()));
+        let statement = Statement::of(&account, method, Unused::Shown, &by)?;
+        let cell = |row: &super::statement::Row| {
+            let [team, pool, cause] = row.key.as_slice() else { return None };
+            let [cluster, team, pool, cause] =
+                [cluster, team.as_str(), pool.as_str(), cause.as_str()].map(plain);
+            let place = Place { cluster, team, pool, cause };
+            let gpu_milli_ms = row.sum.gpu_milli_ms;
+            // CPU and memory of nodes without GPUs are nobody's GPUs.
+            (gpu_milli_ms != 0).then(|| Cell { place, gpu_milli_ms, cost: row.sum.cost() })
+        };
+        self.metrics.show_moment(&fewer(statement.rows.iter().filter_map(cell)));
+        Ok(())
+    }
+
+    /// What the ledger says of the last day and of this month; answers with what is missing in it.
+    fn show(&mut self, cluster: &str, period: Span) -> Result<u64> {
+        let missing = self.ledger.run(|store| store.missing(cluster, None, period))?;
+        let missing_ms = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
+        let last = missing.last().filter(|span| span.to_ms == period.to_ms);
+        let read_until_ms = last.map_or(period.to_ms, |span| span.from_ms);
+        let read_until_ms = Some(read_until_ms).filter(|until| *until > period.from_ms);
+        self.metrics.stands(Standing { cluster, read_until_ms, missing_ms });
+        let hour = now_ms() / HOUR_MS;
+        let day = self.sums(cluster, hour.saturating_sub(24), hour)?;
+        let month = self.sums(cluster, month_hour(now_ms())?, hour + 1)?;
+        let method = self.flags.method(&self.app);
+        let team = |party: &Party| team(&self.teams, party);
+        let of = |rows: &[SumRow]| {
+            let method = method.unwrap_or_else(|| default_method(rows));
+            cells(rows, method, &team)
+        };
+        self.metrics.show_day(&of(&day));
+        self.metrics.show_month(&by_team(of(&month)));
+        Ok(missing_ms)
+    }
+
+    fn sums(&mut self, cluster: &str, from_hour: u64, to_hour: u64) -> Result<Vec<SumRow>> {
+        if !self.ledger.run(|store| store.clusters())?.iter().any(|name| name == cluster) {
+            return Ok(Vec::new());
+        }
+        let detail = Detail { group: true, ..Detail::default() };
+        let question = Question { cluster: Some(cluster.to_owned()), from_hour, to_hour, detail };
+        self.ledger.run(|store| store.sums(&question))
+    }
+
+    /// Tells something once.
+    fn tell(&mut self, note: &str) {
+        if self.told.len() < MOST_NOTES && self.told.insert(note.to_owned()) {
+            tracing::info!("{note}");
+        }
+    }
+
+    /// Waits, or returns at once when it is to stop.
+    pub(crate) fn wait(&self, stopped: impl Future<Output = ()>, ms: u64) {
+        let pause = std::time::Duration::from_millis(ms);
+        // Whether it was the time or the end, the caller looks.
+        _ = self.ledger.runtime.block_on(async { tokio::time::timeout(pause, stopped).await });
+    }
+}
+
+/// The hour in which the month began (UTC).
+fn month_hour(now_ms: u64) -> Result<u64> {
+    let now = jiff::Timestamp::from_millisecond(i64::try_from(now_ms)?)?;
+    let first = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
+    let begin = first.to_zoned(jiff::tz::TimeZone::UTC).context("a month has a first day")?;
+    Ok(u64::try_from(begin.timestamp().as_millisecond())? / HOUR_MS)
+}

@@ -1,0 +1,310 @@
+//! What a bill is made from, and how: the flags of every question about costs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use dovetail_audit::{MONTH_MS, node_parts};
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
+use dovetail_price::parse_usd_micros;
+
+use super::account::Account;
+use super::billed::{self, BillOut};
+use super::from_objects::{self, Parts};
+#[cfg(feature = "scheduler")]
+use super::from_prometheus::{self, Look, Sources};
+use super::names;
+use super::teams::Teams;
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
+use crate::input::objects::ObjectFlags;
+#[cfg(feature = "scheduler")]
+use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
+use crate::input::uses::{UsageFileFlags, Uses, apply};
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct AccountFlags {
+    #[command(flatten)]
+    pub(super) objects: ObjectFlags,
+    #[command(flatten)]
+    pub(super) measured: UsageFileFlags,
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `auto`
+    /// looks for one in the cluster of --kubeconfig, `none` looks at objects alone
+    #[cfg(feature = "scheduler")]
+    #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
+    pub(super) prometheus: ServerChoice,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    pub(super) server: ServerFlags,
+    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split, opencost,
+    /// datadog [default: residual where CPU and memory have list prices, else all-in]
+    #[arg(long, value_name = "NAME")]
+    pub(super) method: Option<SplitMethod>,
+    /// Who pays for what nobody has
+    #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
+    pub(super) unused: UnusedFlag,
+    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// [default: team, cost-center, owner, ...]
+    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    team_label: Vec<String>,
+    /// Name of the cluster [default: the identity of its namespace kube-system]
+    #[arg(long, value_name = "NAME")]
+    pub(super) cluster: Option<String>,
+    /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that are in it
+    /// cost what was billed instead of list prices
+    #[arg(long, value_name = "FILE", help_heading = "Prices")]
+    bill: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) prices: NodePriceFlags,
+    /// List price of a vCPU-hour, such as 0.04
+    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
+    pub(super) vcpu_price: Option<String>,
+    /// List price of a GiB-hour of memory, such as 0.005
+    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
+    gib_price: Option<String>,
+}
+
+/// Who pays for what nobody has.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum UnusedFlag {
+    /// Nobody: it has rows of its own
+    Shown,
+    /// The pods of the node, by what each has of the same resource
+    Distributed,
+}
+
+/// How a bill is made.
+pub(super) struct Terms {
+    pub(super) teams: Teams,
+    pub(super) list_prices: Option<ListPrices>,
+    pub(super) method: SplitMethod,
+    pub(super) unused: Unused,
+}
+
+/// What a bill is made from.
+pub(super) enum Source {
+    Moment(Box<AtMoment>),
+    #[cfg(feature = "scheduler")]
+    Server(Box<OverTime>),
+}
+
+/// Objects of one moment, with what GPUs did if somebody measured it.
+pub(super) struct AtMoment {
+    pub(super) gathered: Gathered,
+    pub(super) uses: Option<Uses>,
+    pub(super) sources: Vec<String>,
+    /// What looking for a server brought to light.
+    pub(super) told: Vec<String>,
+}
+
+/// A server that is asked about a period, with the objects that are read beside it.
+#[cfg(feature = "scheduler")]
+pub(super) struct OverTime {
+    pub(super) asker: Asker,
+    pub(super) objects: Option<AtMoment>,
+    pub(super) told: Vec<String>,
+}
+
+impl AccountFlags {
+    /// How the bill is made.
+    ///
+    /// # Errors
+    /// Prices that cannot be, or a method that needs others.
+    pub(super) fn terms(&self, app: &App) -> Result<Terms> {
+        let list_prices = self.list_prices(app)?;
+        let method = self.chosen_method(app);
+        let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
+        if method == SplitMethod::Residual && list_prices.is_none() {
+            let text = "the method residual needs list prices of CPU and memory: give --vcpu-price and \
+                        --gib-price, or use --method all-in";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        let unused = match self.unused {
+            UnusedFlag::Shown => Unused::Shown,
+            UnusedFlag::Distributed => Unused::Distributed,
+        };
+        Ok(Terms { teams: self.teams(app), list_prices, method, unused })
+    }
+
+    /// How teams are told.
+    pub(super) fn teams(&self, app: &App) -> Teams {
+        Teams::new(&app.settings.cost, &self.team_label)
+    }
+
+    /// The method asked for, or that of the settings.
+    pub(super) fn chosen_method(&self, app: &App) -> Option<SplitMethod> {
+        let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
+        self.method.or_else(set)
+    }
+
+    /// Where CPU and memory are sold alone.
+    ///
+    /// # Errors
+    /// Prices that cannot be.
+    pub(super) fn list_prices(&self, app: &App) -> Result<Option<ListPrices>> {
+        list_prices(app, &self.vcpu_price, &self.gib_price)
+    }
+
+    /// Where figures come from, with the objects read.
+    ///
+    /// # Errors
+    /// Nothing that is named, or something that cannot be read.
+    pub(super) fn source(&self, app: &App, teams: &Teams) -> Result<Source> {
+        #[cfg(feature = "scheduler")]
+        let told = {
+            let choice = self.measured.or_else(&self.prometheus);
+            let Chosen { asker, told } = self.server.chosen(choice, self.objects.server())?;
+            if let Some(asker) = asker {
+                let is_given = self.objects.is_given();
+                let objects = is_given.then(|| self.gathered(app, teams)).transpose()?;
+                return Ok(Source::Server(Box::new(OverTime { asker, objects, told })));
+            }
+            told
+        };
+        #[cfg(not(feature = "scheduler"))]
+        let told: Vec<String> = Vec::new();
+        let moment = AtMoment { told, ..self.gathered(app, teams)? };
+        Ok(Source::Moment(Box::new(moment)))
+    }
+
+    /// Objects, and where they were read.
+    pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
+        let read = self.objects.read(app, "split the cost of")?;
+        let labels = names::wanted(teams);
+        let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
+        let mut sources = read.sources;
+        let uses = self.measured.read(&gathered, self.objects.example)?;
+        if let Some(uses) = &uses {
+            apply(app, &mut gathered, uses);
+            sources.push(uses.source.clone());
+        }
+        Ok(AtMoment { gathered, uses, sources, told: Vec::new() })
+    }
+
+    /// The account of whatever there is; of a moment for a month, or for its hour.
+    ///
+    /// # Errors
+    /// A server that does not answer, prices that cannot be, a bill that cannot be read.
+    pub(super) fn account(
+        &self,
+        app: &App,
+        terms: &Terms,
+        is_hour: bool,
+    ) -> Result<(Account, Option<BillOut>)> {
+        match self.source(app, &terms.teams)? {
+            Source::Moment(moment) => {
+                let parts = parts(&moment.gathered)?;
+                self.of_moment(app, terms, &moment, &parts, is_hour)
+            }
+            #[cfg(feature = "scheduler")]
+            Source::Server(mut over) => {
+                let (account, bill, _) = self.over_time(app, terms, &mut over)?;
+                Ok((account, bill))
+            }
+        }
+    }
+
+    /// The account of a moment.
+    pub(super) fn of_moment(
+        &self,
+        app: &App,
+        terms: &Terms,
+        moment: &AtMoment,
+        parts: &Parts<'_>,
+        is_hour: bool,
+    ) -> Result<(Account, Option<BillOut>)> {
+        let gathered = &moment.gathered;
+        let prices = self.prices.of(&NodeToPrice::all_of(gathered), &app.settings.cost)?;
+        let from_ms = gathered.facts.now_ms;
+        let span = match is_hour {
+            // A charge period of FOCUS is an hour, not a month that has not been.
+            true => Span {
+                from_ms: from_ms / HOUR_MS * HOUR_MS,
+                to_ms: (from_ms / HOUR_MS + 1) * HOUR_MS,
+            },
+            false => Span { from_ms, to_ms: from_ms.saturating_add(MONTH_MS) },
+        };
+        let teams = (&terms.teams, terms.list_prices);
+        let mut account = from_objects::account(gathered, parts, teams, prices, span);
+        account.sources.clone_from(&moment.sources);
+        account.notes.extend(moment.told.iter().cloned());
+        let bill = self.finish(app, &mut account)?;
+        Ok((account, bill))
+    }
+
+    /// The account of a period, with all that it was made from.
+    #[cfg(feature = "scheduler")]
+    pub(super) fn over_time(
+        &self,
+        app: &App,
+        terms: &Terms,
+        over: &mut OverTime,
+    ) -> Result<(Account, Option<BillOut>, Look)> {
+        let OverTime { asker, objects, told } = over;
+        let sources = Sources {
+            teams: &terms.teams,
+            prices: &self.prices,
+            list_prices: terms.list_prices,
+            own: &app.settings.cost,
+            gathered: objects.as_ref().map(|objects| &objects.gathered),
+        };
+        let look = Look::of(asker, &sources)?;
+        let mut account = from_prometheus::account(asker, &look, &sources)?;
+        asker.tell_warnings(app);
+        let of_objects = objects.iter().flat_map(|objects| objects.sources.iter().cloned());
+        account.sources.extend(of_objects);
+        account.notes.splice(0..0, told.iter().cloned());
+        let bill = self.finish(app, &mut account)?;
+        Ok((account, bill, look))
+    }
+
+    /// Names the cluster, and puts a bill in place of list prices.
+    fn finish(&self, app: &App, account: &mut Account) -> Result<Option<BillOut>> {
+        if let Some(name) = self.cluster.as_ref().or(app.settings.cost.cluster.as_ref()) {
+            account.cluster.clone_from(name);
+        }
+        self.bill.as_deref().map(|path| billed::apply(account, path)).transpose()
+    }
+}
+
+/// What the GPUs of each node are.
+///
+/// # Errors
+/// An engine that cannot take the objects.
+pub(super) fn parts(gathered: &Gathered) -> Result<Parts<'_>> {
+    use anyhow::Context;
+    node_parts(&gathered.facts, &gathered.moment).context("cannot ask the engine why GPUs are free")
+}
+
+/// List prices of CPU and memory: those of flags, else those of the settings.
+///
+/// # Errors
+/// Prices that cannot be.
+pub(super) fn list_prices(
+    app: &App,
+    vcpu: &Option<String>,
+    gib: &Option<String>,
+) -> Result<Option<ListPrices>> {
+    let section = &app.settings.cost;
+    let pair = |vcpu: &Option<String>, gib: &Option<String>| vcpu.clone().zip(gib.clone());
+    let given =
+        pair(vcpu, gib).or_else(|| pair(&section.usd_per_vcpu_hour, &section.usd_per_gib_hour));
+    let Some((vcpu, gib)) = given else { return Ok(None) };
+    let micros = |flag: &str, text: &str| {
+        let micros = parse_usd_micros(text).map_err(|problem| format!("{flag}: {problem}"));
+        let small = micros.and_then(|micros| {
+            u32::try_from(micros)
+                .map_err(|_| format!("{flag} {text}: above 4294 USD an hour: check the unit"))
+        });
+        small.map_err(UsageError)
+    };
+    Ok(Some(ListPrices {
+        usd_micros_per_vcpu_hour: micros("--vcpu-price", &vcpu)?,
+        usd_micros_per_gib_hour: micros("--gib-price", &gib)?,
+    }))
+}

@@ -1,0 +1,180 @@
+//! What a server says of its period: devices, the nodes that they are in, and what those cost.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_audit::ObjectRef;
+use dovetail_kube::facts::{Gathered, POOL_LABELS};
+use dovetail_ledger::split::ListPrices;
+use dovetail_metrics::exporter::ObservedTime;
+use dovetail_metrics::kube_state::{KubeState, KubeTable, label, last_seen};
+use dovetail_price::place_labels;
+
+use crate::commands::cost::from_objects::words;
+use crate::commands::cost::teams::{Labels, Teams};
+use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
+use crate::input::prometheus::{Asker, Observed};
+use crate::output::table::counted;
+use crate::settings::cost::CostSection;
+
+/// What a bill is made with.
+pub(crate) struct Sources<'s> {
+    pub(crate) teams: &'s Teams,
+    pub(crate) prices: &'s NodePriceFlags,
+    pub(crate) list_prices: Option<ListPrices>,
+    /// Machines that were bought.
+    pub(crate) own: &'s CostSection,
+    /// Objects of one moment, if there are any.
+    pub(crate) gathered: Option<&'s Gathered>,
+}
+
+/// All that is known before anybody is charged.
+pub(crate) struct Look {
+    pub(crate) seen: Observed,
+    pub(crate) kube: KubeState,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) prices: Prices,
+    /// What could not be read.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Look {
+    /// Asks for everything.
+    ///
+    /// # Errors
+    /// A server that does not answer, or prices that cannot be.
+    pub(crate) fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
+        let seen = asker.observe()?;
+        let mut notes = Vec::new();
+        let kube = kube_state(asker, &mut notes);
+        let machines = machines(&seen.time, &kube, sources.gathered);
+        let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
+        let prices = sources.prices.of(&to_price, sources.own)?;
+        Ok(Self { seen, kube, machines, prices, notes })
+    }
+
+    /// What the figures leave out.
+    pub(crate) fn told(&self, sources: &Sources<'_>) -> Vec<String> {
+        let Self { seen: Observed { time, .. }, kube, machines, .. } = self;
+        let mut notes = Vec::new();
+        if time.devices.is_empty() {
+            notes.push(
+                "no GPU was seen: the server has no series of a GPU exporter in this period; that says nothing about \
+                 whether there are GPUs"
+                    .to_owned(),
+            );
+        }
+        if kube.is_empty() && sources.gathered.is_none() {
+            notes.push(
+                "neither objects nor series of kube-state-metrics: jobs are told by their pods' names, and labels \
+                 are unknown; objects of the cluster add both (--from, --kubeconfig)"
+                    .to_owned(),
+            );
+        }
+        let blind = machines.iter().filter(|machine| machine.cpu_milli == 0).count();
+        if blind > 0 {
+            notes.push(format!(
+                "CPU and memory of {}: unknown; the GPUs carry the whole price, whatever the method",
+                counted(blind, "node")
+            ));
+        }
+        if let Some(objects) = sources.gathered {
+            let seen = |name: &str| machines.iter().any(|machine| machine.name == name);
+            let unseen = objects.moment.nodes.iter().filter(|node| !seen(&node.node));
+            let gpus: Vec<i64> = unseen.map(|node| node.gpus).collect();
+            if !gpus.is_empty() {
+                notes.push(format!(
+                    "{} on {} without series of an exporter: not in it",
+                    counted(usize::try_from(gpus.iter().sum::<i64>()).unwrap_or(0), "GPU"),
+                    counted(gpus.len(), "node")
+                ));
+            }
+        }
+        if !time.devices.is_empty() {
+            notes.push(
+                "a GPU counts from its first sample to its last, nodes without GPUs do not; why free GPUs were free \
+                 needs a moment: --from without --prometheus"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+/// A node with GPUs that an exporter reported.
+#[derive(Debug, Default)]
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    pub(crate) model: Option<String>,
+    pub(super) gpus: i64,
+    labels: Labels,
+    pub(super) provider_id: String,
+    pub(crate) pool: String,
+    pub(crate) cpu_milli: u64,
+    pub(crate) memory_bytes: u64,
+}
+
+impl Machine {
+    fn to_price(&self) -> NodeToPrice<'_> {
+        NodeToPrice {
+            gpus: self.gpus,
+            model: self.model.as_deref(),
+            labels: &self.labels,
+            provider_id: &self.provider_id,
+        }
+    }
+}
+
+/// Everything that kube-state-metrics keeps; nothing, and a note, where it does not answer.
+fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
+    let mut state = KubeState::default();
+    let window_ms = asker.period.to_ms - asker.period.from_ms;
+    let at_ms = asker.period.to_ms.saturating_sub(1);
+    for table in KubeTable::ALL {
+        match asker.instant(&last_seen(table, window_ms), at_ms) {
+            Ok(series) => state.take(table, series),
+            Err(error) => {
+                notes.push(format!("{} could not be read: {error}", table.series()));
+                break;
+            }
+        }
+    }
+    state
+}
+
+/// Nodes by name, from devices, with what objects and series say of them.
+fn machines(time: &ObservedTime, kube: &KubeState, objects: Option<&Gathered>) -> Vec<Machine> {
+    let mut by_name: BTreeMap<&str, Machine> = BTreeMap::new();
+    for device in &time.devices {
+        let machine = by_name.entry(&device.node).or_default();
+        machine.name.clone_from(&device.node);
+        machine.gpus += 1;
+        machine.model = machine.model.take().or_else(|| device.model.clone());
+    }
+    for (name, machine) in &mut by_name {
+        if let Some(node) = kube.nodes.get(*name) {
+            let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key));
+            let known = keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?)));
+            machine.labels = known.collect();
+            machine.provider_id.clone_from(&node.provider_id);
+            (machine.cpu_milli, machine.memory_bytes) = (node.cpu_milli, node.memory_bytes);
+            let pool = POOL_LABELS.iter().find_map(|(key, kind)| {
+                machine.labels.get(*key).map(|name| words(&ObjectRef::new(kind, "", name)))
+            });
+            machine.pool = pool.unwrap_or_default();
+        }
+        let Some(objects) = objects else { continue };
+        let Some(node) = objects.facts.nodes.iter().find(|node| *node.node.name == **name) else {
+            continue;
+        };
+        machine.labels.clone_from(&node.node.labels);
+        machine.provider_id = objects.provider_ids.get(*name).cloned().unwrap_or_default();
+        let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+        machine.cpu_milli = amount(node.node.allocatable.cpu_milli);
+        machine.memory_bytes = amount(node.node.allocatable.memory_bytes);
+        if node.pool.kind != "Node" {
+            machine.pool = words(&node.pool);
+        }
+    }
+    by_name.into_values().collect()
+}

@@ -1,0 +1,141 @@
+//! The bill of a period, from the series of exporters: who held which GPU and what it did. Names come from
+//! objects where there are any, from kube-state-metrics for what is gone, and else from the pods' names.
+//!
+//! | module | what |
+//! |---|---|
+//! | `look` | what a server says of its period: devices, nodes, prices |
+//! | `pods` | holders with their owners and labels |
+//! | `kept` | what pods kept of CPU and memory |
+
+mod kept;
+mod look;
+mod pods;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_ledger::cost::NodeBill;
+use dovetail_ledger::device_time::{Span, device_intervals};
+use dovetail_ledger::rollup::DAY_MS;
+use dovetail_ledger::split::NodeParts;
+use dovetail_metrics::exporter::ObservedTime;
+use dovetail_model::Money;
+use dovetail_price::canonical_gpu_model;
+
+use super::account::{Account, Basis, CostNode, Stretch};
+use crate::input::node_prices::Prices;
+use crate::input::prometheus::Asker;
+pub(super) use kept::{add, ask_kept};
+pub(super) use look::{Look, Machine, Sources};
+pub(super) use pods::Pods;
+
+/// The account of the asker's period, day by day.
+pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> Result<Account> {
+    let (period, step_ms) = (asker.period, asker.step_ms);
+    let mut notes = look.notes.clone();
+    let mut pods = Pods::new(sources, &look.kube);
+    let mut stretches = Vec::new();
+    for span in days(period) {
+        let mut bills = bills(&look.seen.time, span, &look.machines, &mut pods)?;
+        if !look.kube.is_empty() {
+            kept_on(asker, span, &look.machines, &mut pods, &mut bills, &mut notes);
+        }
+        for (machine, bill) in &mut bills {
+            let price = look.prices.of_nodes[*machine].usd_micros_per_gpu_hour;
+            bill.list_prices = sources.list_prices;
+            bill.price = price.map(|price| Money::of_gpu_time(bill.gpus.values().sum(), price));
+        }
+        stretches.push(Stretch { span, bills, lists: BTreeMap::new() });
+    }
+    notes.extend(look.told(sources));
+    let Pods { list: pods, .. } = pods;
+    Ok(Account {
+        nodes: nodes(&look.machines, &look.prices),
+        pods,
+        stretches,
+        span: period,
+        basis: Basis::Sampled { step_ms },
+        cluster: sources.gathered.map(|objects| objects.cluster_uid.clone()).unwrap_or_default(),
+        sources: vec![asker.client.server().to_owned()],
+        prices: look.prices.told.clone(),
+        notes,
+    })
+}
+
+/// A period cut at the ends of days (UTC).
+fn days(period: Span) -> Vec<Span> {
+    let mut days = Vec::new();
+    let mut from_ms = period.from_ms;
+    while from_ms < period.to_ms {
+        let to_ms = ((from_ms / DAY_MS + 1) * DAY_MS).min(period.to_ms);
+        days.push(Span { from_ms, to_ms });
+        from_ms = to_ms;
+    }
+    days
+}
+
+fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {
+    let machines = machines.iter().zip(&prices.of_nodes).zip(&prices.places);
+    let node = machines.map(|((machine, price), place)| CostNode {
+        gpu_type: machine.model.as_deref().map(canonical_gpu_model).unwrap_or_default(),
+        name: machine.name.clone(),
+        pool: machine.pool.clone(),
+        provider_id: machine.provider_id.clone(),
+        gpus: machine.gpus,
+        price: *price,
+        place: place.clone(),
+    });
+    node.collect()
+}
+
+/// What the GPUs of each machine were on one day.
+fn bills(
+    time: &ObservedTime,
+    span: Span,
+    machines: &[Machine],
+    pods: &mut Pods<'_>,
+) -> Result<Vec<(usize, NodeBill)>> {
+    let places: BTreeMap<&str, usize> =
+        machines.iter().enumerate().map(|(place, m)| (m.name.as_str(), place)).collect();
+    let mut bills: BTreeMap<usize, NodeBill> = BTreeMap::new();
+    for device in &time.devices {
+        let Some(place) = places.get(device.node.as_str()) else { continue };
+        let machine = &machines[*place];
+        for interval in device_intervals(&device.history, span)? {
+            let bill = bills.entry(*place).or_insert_with(|| NodeBill {
+                offered: NodeParts {
+                    cpu_milli: machine.cpu_milli,
+                    memory_bytes: machine.memory_bytes,
+                    gpu_milli: u64::try_from(machine.gpus * 1000).unwrap_or(0),
+                },
+                ..NodeBill::default()
+            });
+            let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
+            let holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
+            *bill.gpus.entry((holder, interval.state)).or_default() += interval.gpu_milli_ms();
+        }
+    }
+    for bill in bills.values_mut() {
+        // On average over its GPUs: a node is billed while they are there.
+        let time: i128 = bill.gpus.values().sum();
+        let gpu_milli = i128::from(bill.offered.gpu_milli.max(1));
+        bill.billed_ms = u64::try_from(time / gpu_milli).unwrap_or(0);
+    }
+    Ok(bills.into_iter().collect())
+}
+
+/// Adds what was kept of CPU and memory on one day.
+fn kept_on(
+    asker: &mut Asker,
+    span: Span,
+    machines: &[Machine],
+    pods: &mut Pods<'_>,
+    bills: &mut [(usize, NodeBill)],
+    notes: &mut Vec<String>,
+) {
+    ask_kept(asker, span, notes, |kept, time| {
+        let bill = bills.iter_mut().find(|(place, _)| machines[*place].name == kept.node);
+        let Some((_, bill)) = bill else { return };
+        add(bill.cpu_memory.entry(pods.number(&kept.namespace, &kept.pod)).or_default(), time);
+    });
+}

@@ -1,0 +1,92 @@
+//! Holders of devices with their owners and labels.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::ObjectRef;
+use dovetail_kube::facts::Tenant;
+use dovetail_metrics::kube_state::{KubeState, label};
+
+use super::look::Sources;
+use crate::commands::cost::account::CostPod;
+use crate::commands::cost::from_objects::words;
+use crate::commands::cost::names::{model, queue, wanted};
+use crate::commands::cost::teams::Labels;
+use crate::commands::usage::gpus::grouping::owner_name;
+
+/// Pods by namespace and name, numbered as they are met.
+pub(crate) struct Pods<'p> {
+    sources: &'p Sources<'p>,
+    kube: &'p KubeState,
+    tenants: BTreeMap<(&'p str, &'p str), &'p Tenant>,
+    numbers: BTreeMap<(String, String), u32>,
+    pub(crate) list: Vec<CostPod>,
+    /// What may name the team of each: labels of its namespace, and its own.
+    pub(crate) labels: Vec<(Labels, Labels)>,
+}
+
+impl<'p> Pods<'p> {
+    pub(crate) fn new(sources: &'p Sources<'p>, kube: &'p KubeState) -> Self {
+        let tenants = sources.gathered.iter().flat_map(|objects| &objects.tenants);
+        let tenants = tenants.map(|tenant| ((&*tenant.namespace, &*tenant.pod), tenant));
+        let tenants = tenants.collect();
+        let (numbers, list, labels) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { sources, kube, tenants, numbers, list, labels }
+    }
+
+    pub(crate) fn number(&mut self, namespace: &str, pod: &str) -> u32 {
+        let key = (namespace.to_owned(), pod.to_owned());
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        let (pod_with_owner, labels) = self.pod(namespace, pod);
+        self.list.push(pod_with_owner);
+        self.labels.push(labels);
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// A pod with what objects say of it, else series, else its name.
+    fn pod(&self, namespace: &str, pod: &str) -> (CostPod, (Labels, Labels)) {
+        let teams = self.sources.teams;
+        let objects = self.sources.gathered;
+        let tenant = self.tenants.get(&(namespace, pod));
+        let seen = self.kube.pods.get(&(namespace.to_owned(), pod.to_owned()));
+        let by_name = |labels: &Labels| -> Labels {
+            let known = wanted(teams).into_iter();
+            known.filter_map(|key| Some((key.clone(), label(labels, &key)?))).collect()
+        };
+        let labels = match (tenant, seen) {
+            (Some(tenant), _) => tenant.labels.clone(),
+            (None, Some(seen)) => by_name(&seen.labels),
+            (None, None) => Labels::new(),
+        };
+        let space = objects.and_then(|objects| {
+            objects.facts.namespaces.iter().find(|space| space.name == namespace)
+        });
+        let space = match (space, self.kube.namespaces.get(namespace)) {
+            (Some(space), _) => space.labels.clone(),
+            (None, Some(labels)) => by_name(labels),
+            (None, None) => Labels::new(),
+        };
+        let owner = tenant
+            .and_then(|tenant| Some(objects?.facts.workloads.get(tenant.workload)?.owner.clone()));
+        let by_series = || {
+            let (kind, name) = self.kube.top_owner(namespace, pod)?;
+            Some(ObjectRef::new(&kind, namespace, &name))
+        };
+        let job = match owner.or_else(by_series) {
+            Some(owner) => words(&owner),
+            None => format!("{namespace}/{}", owner_name(pod)),
+        };
+        let pod = CostPod {
+            team: teams.team(namespace, &space, &labels),
+            queue: queue(&space, &labels),
+            model: model(&labels),
+            job,
+            namespace: namespace.to_owned(),
+            name: pod.to_owned(),
+        };
+        (pod, (space, labels))
+    }
+}

@@ -1,0 +1,227 @@
+//! Where a job's hours went, in the words of its JSON. Everything that was read is harmless text from here on.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use dovetail_ledger::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
+use dovetail_model::Money;
+use serde::Serialize;
+
+use super::held::{HeldMember, JobBill, JobTime, Samples};
+use crate::commands::cost::account::Basis;
+use crate::commands::cost::dimension::UNKNOWN;
+use crate::commands::cost::document::{hours, old_prices, share, time};
+use crate::commands::cost::flags::Terms;
+use crate::input::node_prices::PriceLine;
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// Name and version of the form.
+const SCHEMA: &str = "dovetail-cost-job/1";
+
+/// All that is said of a job.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    pub(super) schema: &'static str,
+    pub(super) job: String,
+    /// `run-rate` of one moment, or `sampled` over a period.
+    pub(super) basis: &'static str,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) days: f64,
+    pub(super) cluster: String,
+    pub(super) sources: Vec<String>,
+    /// How the price of a node is split.
+    pub(super) method: String,
+    /// How phases are told.
+    pub(super) phases_method: &'static str,
+    pub(super) sample_step_s: f64,
+    pub(super) sampled_hours: f64,
+    /// Signals that were read of it.
+    pub(super) signals: Vec<&'static str>,
+    pub(super) pods: usize,
+    /// Members that worked together at one time; null where each pod is for itself.
+    pub(super) ranks: Option<u32>,
+    pub(super) gpu_hours: f64,
+    /// All of it, as `cost --by job` has it.
+    pub(super) cost_usd_micros: Option<i64>,
+    pub(super) gpu_usd_micros: Option<i64>,
+    /// CPU and memory of its pods, and with `--unused distributed` its part of what nobody has.
+    pub(super) other_usd_micros: Option<i64>,
+    pub(super) is_partly_unpriced: bool,
+    pub(super) parts: Vec<PartOut>,
+    pub(super) prices: Vec<PriceLine>,
+    pub(super) notes: Vec<String>,
+}
+
+/// One phase; together they are all its time and the cost of its GPUs.
+#[derive(Debug, Serialize)]
+pub(super) struct PartOut {
+    pub(super) phase: Phase,
+    pub(super) gpu_hours: f64,
+    pub(super) share: f64,
+    pub(super) cost_usd_micros: Option<i64>,
+    /// What at least half of it is as sure as.
+    pub(super) confidence: Confidence,
+    pub(super) confidence_gpu_hours: SureHours,
+    /// Part of it that has a place in time; the rest is a share of other stretches.
+    pub(super) placed_share: f64,
+    pub(super) evidence: Evidence,
+    pub(super) remedy: Option<&'static str>,
+}
+
+/// Hours by how sure they are.
+#[derive(Debug, Serialize)]
+pub(super) struct SureHours {
+    pub(super) low: f64,
+    pub(super) medium: f64,
+    pub(super) high: f64,
+}
+
+impl Document {
+    /// Everything that is said; most time first.
+    pub(super) fn of(job: &JobTime, terms: &Terms, now_ms: u64) -> Result<Self> {
+        let JobBill { mut rows, total, rest } = job.bill(terms)?;
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.gpu_milli_ms), row.phase));
+        let account = &job.account;
+        let all: i128 = rows.iter().map(|row| row.gpu_milli_ms).sum();
+        let micros = |money: Option<Money>| money.map(|money| money.usd_micros);
+        let cost = total.cost();
+        let signals = signals(&rows);
+        let mut notes = account.notes.clone();
+        let prices = prices(job);
+        notes.extend(old_prices(&prices, now_ms));
+        notes.extend(never_worked(job));
+        notes.extend(blind_notes(&signals, account.basis, &job.samples));
+        if total.has_unpriced() {
+            notes.push("part of it has no price, and is in no amount".to_owned());
+        }
+        let Samples { step_ms, span_ms, ranks } = job.samples;
+        Ok(Self {
+            schema: SCHEMA,
+            job: plain(&job.job.name),
+            basis: match account.basis {
+                Basis::RunRate => "run-rate",
+                _ => "sampled",
+            },
+            from: time(account.span.from_ms),
+            to: time(account.span.to_ms),
+            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
+            cluster: match account.cluster.as_str() {
+                "" => UNKNOWN.to_owned(),
+                name => plain(name),
+            },
+            sources: account.sources.iter().map(|source| plain(source)).collect(),
+            method: terms.method.id(),
+            phases_method: METHOD,
+            sample_step_s: step_ms as f64 / 1e3,
+            sampled_hours: span_ms as f64 / 3.6e6,
+            signals,
+            pods: job.job.pods.len(),
+            ranks: (ranks > 0).then_some(ranks),
+            gpu_hours: hours(all),
+            cost_usd_micros: micros(cost),
+            gpu_usd_micros: micros(cost.zip(rest).map(|(cost, rest)| cost - rest)),
+            other_usd_micros: micros(rest),
+            is_partly_unpriced: total.has_unpriced(),
+            parts: rows.iter().map(|row| PartOut::of(row, all)).collect(),
+            prices,
+            notes,
+        })
+    }
+}
+
+impl PartOut {
+    fn of(row: &PhaseRow, all: i128) -> Self {
+        let [low, medium, high] = row.by_confidence.map(hours);
+        Self {
+            phase: row.phase,
+            gpu_hours: hours(row.gpu_milli_ms),
+            share: share(row.gpu_milli_ms, all),
+            cost_usd_micros: row.cost.map(|cost| cost.usd_micros),
+            confidence: row.confidence(),
+            confidence_gpu_hours: SureHours { low, medium, high },
+            placed_share: share(row.placed_gpu_milli_ms, row.gpu_milli_ms),
+            evidence: row.evidence,
+            remedy: row.phase.remedy(),
+        }
+    }
+}
+
+/// Prices of the kinds of GPUs that the job held.
+fn prices(job: &JobTime) -> Vec<PriceLine> {
+    let nodes = job.members.iter().map(|member| &job.account.nodes[member.node]);
+    let held: BTreeSet<&str> = nodes.map(|node| node.gpu_type.as_str()).collect();
+    let prices = job.account.prices.iter();
+    let is_held =
+        |line: &&PriceLine| line.model.as_deref().is_none_or(|model| held.contains(model));
+    prices.filter(is_held).cloned().collect()
+}
+
+/// Devices that were read and never did anything.
+fn never_worked(job: &JobTime) -> Option<String> {
+    const WORK: [Phase; 5] = [
+        Phase::Compute,
+        Phase::Synchronisation,
+        Phase::BusyNotSeparable,
+        Phase::Repeated,
+        Phase::Hang,
+    ];
+    let is_read = |member: &&HeldMember| {
+        member.phases.stretches.iter().any(|stretch| stretch.evidence.samples > 0)
+    };
+    let worked =
+        |member: &&HeldMember| member.phases.by_phase().keys().any(|phase| WORK.contains(phase));
+    let read: Vec<&HeldMember> = job.members.iter().filter(is_read).collect();
+    let idle = read.iter().filter(|member| !worked(member)).count();
+    (idle > 0).then(|| {
+        format!(
+            "{idle} of its {} never worked while they were read: ask for fewer",
+            counted(read.len(), "GPU holding")
+        )
+    })
+}
+
+/// Signals with any reading.
+fn signals(rows: &[PhaseRow]) -> Vec<&'static str> {
+    let any = |of: fn(&Evidence) -> Option<u64>| rows.iter().any(|row| of(&row.evidence).is_some());
+    let all = [
+        ("activity", any(|evidence| evidence.busy_micro_percent)),
+        ("sm", any(|evidence| evidence.sm_micro_percent)),
+        ("tensor", any(|evidence| evidence.tensor_micro_percent)),
+        ("dram", any(|evidence| evidence.dram_micro_percent)),
+        ("nvlink", any(|evidence| evidence.nvlink_bytes_per_s)),
+        ("power", any(|evidence| evidence.power_milliwatts)),
+        ("cpu", any(|evidence| evidence.cpu_milli)),
+        ("inwards", any(|evidence| evidence.in_bytes_per_s)),
+        ("outwards", any(|evidence| evidence.out_bytes_per_s)),
+    ];
+    all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+}
+
+/// What the signals do not tell.
+fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String> {
+    let has = |name: &str| signals.contains(&name);
+    let mut notes = Vec::new();
+    if basis == Basis::RunRate && samples.span_ms > 0 {
+        notes.push(format!(
+            "the hours are those of a month as this moment is; they are split as the {:.1} h of samples were",
+            samples.span_ms as f64 / 3.6e6
+        ));
+    }
+    if !["tensor", "dram", "sm", "power"].into_iter().any(has) {
+        notes.push(
+            "activity alone: working is not told from waiting for other members, which looks as busy; tensor cores, \
+             memory traffic or power would tell, over --prometheus"
+                .to_owned(),
+        );
+    }
+    if !["cpu", "inwards", "outwards"].into_iter().any(has) {
+        notes.push(
+            "nothing of its hosts: what an idle GPU waited for (data, a checkpoint, a person) is not known; cAdvisor's \
+             CPU, disk and network of pods would tell, over --prometheus"
+                .to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,81 @@
+//! `dovetail cost job`: where the hours of one job went, in money, with what would mend it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `name` | which job is meant |
+//! | `of_moment`, `of_series`, `of_example` | what the job held and did, by where figures come from |
+//! | `held` | its parts with their money |
+//! | `document`, `terminal` | the same in JSON, and for people |
+
+mod document;
+mod held;
+mod name;
+mod of_example;
+mod of_moment;
+#[cfg(feature = "scheduler")]
+mod of_series;
+mod terminal;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::flags::{AccountFlags, Source, Terms, parts};
+use super::now_ms;
+use crate::app::App;
+use crate::output::Output;
+use document::Document;
+use held::JobTime;
+use name::Wanted;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct JobFlags {
+    /// Name of the job, such as train, vision/train, Job/train, or one of its pods. With --example also one of
+    /// balanced, straggler, episodes, starved, epochs, failing, hanging, notebook, single, lingering: a generated
+    /// job of which every signal is known
+    #[arg(value_name = "JOB")]
+    name: String,
+    /// Namespace of the job
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    account: AccountFlags,
+}
+
+/// Reads, splits and prints.
+pub(super) fn run(app: &App, flags: &JobFlags) -> Result<()> {
+    let output = app.output("cost job", &[Output::Table, Output::Json])?;
+    let terms = flags.account.terms(app)?;
+    let time = flags.time(app, &terms)?;
+    let document = Document::of(&time, &terms, now_ms())?;
+    match output {
+        Output::Json => app.print_json(&document),
+        _ => app.print(&terminal::terminal(&document)),
+    }
+}
+
+impl JobFlags {
+    /// The job with its bill and what it did.
+    fn time(&self, app: &App, terms: &Terms) -> Result<JobTime> {
+        let wanted = Wanted { name: &self.name, namespace: self.namespace.as_deref() };
+        if self.account.objects.example
+            && let Some(kind) = of_example::kind(&wanted)
+        {
+            return of_example::time(app, &self.account, kind);
+        }
+        match self.account.source(app, &terms.teams)? {
+            Source::Moment(moment) => {
+                let parts = parts(&moment.gathered)?;
+                let (account, _) = self.account.of_moment(app, terms, &moment, &parts, false)?;
+                let job = wanted.find(&account)?;
+                of_moment::time(account, job, &moment, &parts)
+            }
+            #[cfg(feature = "scheduler")]
+            Source::Server(mut over) => {
+                let (account, _, look) = self.account.over_time(app, terms, &mut over)?;
+                let job = wanted.find(&account)?;
+                of_series::time(app, account, job, &look, &mut over)
+            }
+        }
+    }
+}

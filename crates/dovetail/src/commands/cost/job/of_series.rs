@@ -1,0 +1,167 @@
+//! What a job did over a period, by the series of its devices, of the hosts of its pods, and of their containers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use dovetail_ledger::device_time::{Span, device_intervals};
+use dovetail_ledger::job_phases::{PhaseRule, job_phases};
+use dovetail_metrics::exporter::ObservedDevice;
+use dovetail_metrics::job::{Grid, Holding, JobReadings, job_queries, records};
+
+use super::held::{HeldMember, JobTime, Samples, is_together};
+use super::name::Job;
+use crate::app::App;
+use crate::commands::cost::account::Account;
+use crate::commands::cost::flags::OverTime;
+use crate::commands::cost::from_objects::words;
+use crate::commands::cost::from_prometheus::Look;
+use crate::input::prometheus::{Asker, Observed};
+use crate::output::plain::plain;
+
+/// The job over the asker's period.
+pub(super) fn time(
+    app: &App,
+    mut account: Account,
+    job: Job,
+    look: &Look,
+    over: &mut OverTime,
+) -> Result<JobTime> {
+    let asker = &mut over.asker;
+    let (period, step_ms) = (asker.period, asker.step_ms);
+    let (readings, notes) = readings(asker, &account, &job, &look.seen);
+    asker.tell_warnings(app);
+    let workload = over.objects.iter().flat_map(|objects| &objects.gathered.facts.workloads);
+    let workload = workload.into_iter().find(|workload| words(&workload.owner) == job.name);
+    let together = is_together(&job, workload);
+    let held = held(&account, &job, &look.seen, period)?;
+    let holdings: Vec<Holding<'_>> = held.iter().map(|(_, holding)| *holding).collect();
+    let count = usize::try_from((period.to_ms - period.from_ms).div_ceil(step_ms)).unwrap_or(0);
+    let grid = Grid { from_ms: period.from_ms, step_ms, count };
+    let groups = records(&holdings, together, &readings, &look.seen.observation, grid);
+    let nodes: BTreeMap<&str, usize> =
+        account.nodes.iter().enumerate().map(|(place, node)| (&*node.name, place)).collect();
+    let mut members = Vec::with_capacity(holdings.len());
+    let mut ranks = 0;
+    for group in groups {
+        let split =
+            job_phases(&group.record, &PhaseRule::default()).with_context(|| plain(&job.name))?;
+        if together {
+            ranks = ranks.max(group.record.ranks);
+        }
+        for (place, phases) in group.holdings.into_iter().zip(split.members) {
+            let (pod, Holding { device, gpu_milli, held, .. }) = held[place];
+            let Some(node) = nodes.get(device.node.as_str()) else { continue };
+            members.push(HeldMember {
+                pod,
+                node: *node,
+                gpu_milli_ms: i128::from(gpu_milli) * i128::from(held.to_ms - held.from_ms),
+                phases,
+            });
+        }
+    }
+    account.notes.extend(notes);
+    let samples = Samples { step_ms, span_ms: period.to_ms - period.from_ms, ranks };
+    let time = JobTime { account, job, members, samples };
+    time.refuse_blind("the exporter of its nodes has no signal that says whether a GPU worked")
+}
+
+/// Everything else that a server knows of the job's pods, and what it did not answer.
+fn readings(
+    asker: &mut Asker,
+    account: &Account,
+    job: &Job,
+    seen: &Observed,
+) -> (JobReadings, Vec<String>) {
+    let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for number in &job.pods {
+        let pod = &account.pods[*number as usize];
+        names.entry(&pod.namespace).or_default().insert(&pod.name);
+    }
+    let (mut readings, mut notes) = (JobReadings::default(), Vec::new());
+    let window_ms = asker.period.to_ms - asker.period.from_ms;
+    for (namespace, names) in names {
+        let names: Vec<&str> = names.into_iter().collect();
+        for asked in job_queries(seen.pods, namespace, &names, asker.step_ms, window_ms) {
+            let answer = match asked.is_instant {
+                true => asker.instant(&asked.query, asker.period.to_ms.saturating_sub(1)),
+                false => asker.range(&asked.query),
+            };
+            match answer {
+                Ok(series) => readings.take(asked.series, seen.pods, series),
+                Err(error) => {
+                    notes.push(format!("{} could not be read: {error}", asked.series.name()))
+                }
+            }
+        }
+    }
+    (readings, notes)
+}
+
+/// The devices that pods of the job held, as the bill has them.
+fn held<'a>(
+    account: &'a Account,
+    job: &Job,
+    seen: &'a Observed,
+    period: Span,
+) -> Result<Vec<(u32, Holding<'a>)>> {
+    let numbers: BTreeMap<(&str, &str), u32> = job
+        .pods
+        .iter()
+        .map(|number| {
+            let pod = &account.pods[*number as usize];
+            ((&*pod.namespace, &*pod.name), *number)
+        })
+        .collect();
+    let mut held = Vec::new();
+    for device in &seen.time.devices {
+        // By pod: when how much more or less of the device was held.
+        let mut changes: BTreeMap<u32, BTreeMap<u64, i64>> = BTreeMap::new();
+        let mut containers: BTreeMap<u32, &str> = BTreeMap::new();
+        for interval in device_intervals(&device.history, period)? {
+            let holder = interval.holder.and_then(|holder| seen.time.holders.get(holder as usize));
+            let Some(holder) = holder else { continue };
+            let key = (&*holder.namespace, &*holder.pod);
+            let Some(number) = numbers.get(&key) else { continue };
+            let of_pod = changes.entry(*number).or_default();
+            *of_pod.entry(interval.span.from_ms).or_default() += interval.gpu_milli;
+            *of_pod.entry(interval.span.to_ms).or_default() -= interval.gpu_milli;
+            containers.insert(*number, &holder.container);
+        }
+        for (number, changes) in changes {
+            let container = containers.get(&number).copied().unwrap_or_default();
+            held.extend(pieces(&changes).into_iter().map(|(gpu_milli, span)| {
+                (number, holding(account, number, device, container, gpu_milli, span))
+            }));
+        }
+    }
+    Ok(held)
+}
+
+fn holding<'a>(
+    account: &'a Account,
+    number: u32,
+    device: &'a ObservedDevice,
+    container: &'a str,
+    gpu_milli: i64,
+    held: Span,
+) -> Holding<'a> {
+    let pod = &account.pods[number as usize];
+    Holding { device, namespace: &pod.namespace, pod: &pod.name, container, gpu_milli, held }
+}
+
+/// Spans in which the same was held.
+fn pieces(changes: &BTreeMap<u64, i64>) -> Vec<(i64, Span)> {
+    let mut pieces = Vec::new();
+    let (mut gpu_milli, mut from_ms) = (0, 0);
+    for (at_ms, change) in changes {
+        if *change == 0 {
+            continue;
+        }
+        if gpu_milli > 0 {
+            pieces.push((gpu_milli, Span { from_ms, to_ms: *at_ms }));
+        }
+        gpu_milli += change;
+        from_ms = *at_ms;
+    }
+    pieces
+}

@@ -1,0 +1,151 @@
+//! Where a job's hours went, for people, at most 100 columns wide.
+
+use dovetail_ledger::job_phases::{Confidence, Phase};
+
+use super::document::{Document, PartOut};
+use crate::commands::cost::document::{percent, usd};
+use crate::commands::cost::terminal::price_lines;
+use crate::output::table::{counted, duration, table, whole, wrapped};
+
+/// Remedies are named for parts of so much of the job.
+const WORTH_MENDING: f64 = 0.02;
+
+/// All of it.
+pub(super) fn terminal(document: &Document) -> String {
+    let mut text = wrapped(&first_line(document), 0);
+    text += &wrapped(&second_line(document), 0);
+    text.push('\n');
+    text += &parts(document);
+    text += &remedies(document);
+    if !document.notes.is_empty() {
+        text.push('\n');
+    }
+    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    text + &price_lines(&document.prices)
+}
+
+fn first_line(document: &Document) -> String {
+    let per = if document.basis == "run-rate" { " a month" } else { "" };
+    let other = match document.other_usd_micros {
+        Some(micros) if micros > 0 => {
+            format!(" (of it {} for CPU and memory)", usd(Some(micros)))
+        }
+        _ => String::new(),
+    };
+    let worked = document.parts.iter().find(|part| part.phase.name() == "compute");
+    let worked = worked.map_or(String::new(), |part| {
+        format!("; {} of the GPU-time computed for certain", percent(part.share))
+    });
+    format!(
+        "{}: {} GPU-hours{per}, {}{other}{worked}. Methods {} and {}.",
+        document.job,
+        amount(document.gpu_hours),
+        usd(document.cost_usd_micros),
+        document.phases_method,
+        document.method
+    )
+}
+
+fn second_line(document: &Document) -> String {
+    let ranks = document.ranks.map_or_else(
+        || "each for itself".to_owned(),
+        |ranks| format!("{} at a time, which wait for each other", counted(ranks as usize, "GPU")),
+    );
+    let step = duration(document.sample_step_s);
+    let sampled = match document.basis {
+        "run-rate" => {
+            format!("One snapshot of {}, as if it lasted {:.0} days", document.from, document.days)
+        }
+        _ => format!("From {} to {}", document.from, document.to),
+    };
+    format!(
+        "{sampled}; {}, {ranks}; read every {step}: {}.",
+        counted(document.pods, "pod"),
+        document.signals.join(", ")
+    )
+}
+
+fn amount(hours: f64) -> String {
+    if hours < 100.0 { format!("{hours:.2}") } else { whole(hours.round() as u64) }
+}
+
+fn parts(document: &Document) -> String {
+    let row = |part: &PartOut| {
+        vec![
+            part.phase.name().to_owned(),
+            amount(part.gpu_hours),
+            percent(part.share),
+            usd(part.cost_usd_micros),
+            confidence(part.confidence).to_owned(),
+            evidence(part),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = document.parts.iter().map(row).collect();
+    if document.other_usd_micros.is_some_and(|micros| micros > 0) {
+        let mut row = vec![String::new(); 6];
+        row[0] = "CPU and memory".to_owned();
+        row[3] = usd(document.other_usd_micros);
+        rows.push(row);
+    }
+    let cost = usd(document.cost_usd_micros);
+    let all = [amount(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
+    rows.push(["total".to_owned()].into_iter().chain(all).collect());
+    table(&["part", "GPU-hours", "share", "cost", "sure", "evidence (means)"], rows)
+}
+
+fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "little",
+        Confidence::Medium => "fairly",
+        Confidence::High => "very",
+    }
+}
+
+/// Means of what was read that tell this phase; of what has no place those of what it is a share of.
+fn evidence(part: &PartOut) -> String {
+    use Phase::{CheckpointRestore, CheckpointSave, DataLoading, LongPause, ShortGap, Tail};
+    let evidence = &part.evidence;
+    let share =
+        |name: &str, value: Option<u64>| Some(format!("{name} {:.0} %", value? as f64 / 1e6));
+    let rate = |name: &str, value: Option<u64>| {
+        Some(format!("{name} {} MB/s", number(value? as f64 / 1e6)))
+    };
+    let by_host = [CheckpointRestore, CheckpointSave, DataLoading, LongPause, ShortGap, Tail];
+    let busy = share("busy", evidence.busy_micro_percent);
+    let told = match by_host.contains(&part.phase) {
+        true => vec![
+            busy,
+            evidence.cpu_milli.map(|cpu| format!("CPU {:.1}", cpu as f64 / 1e3)),
+            rate("in", evidence.in_bytes_per_s),
+            rate("out", evidence.out_bytes_per_s),
+        ],
+        false => vec![
+            busy,
+            share("tensor", evidence.tensor_micro_percent),
+            share("DRAM", evidence.dram_micro_percent),
+            evidence.power_milliwatts.map(|power| format!("{:.0} W", power as f64 / 1e3)),
+        ],
+    };
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    match (told.is_empty(), part.phase) {
+        (true, Phase::Unknown) => "nothing was read".to_owned(),
+        (true, _) => "events".to_owned(),
+        (false, _) if part.placed_share == 0.0 => format!("amid {}", told.join(", ")),
+        (false, _) => told.join(", "),
+    }
+}
+
+fn number(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+fn remedies(document: &Document) -> String {
+    let mut text = String::new();
+    for part in &document.parts {
+        if let Some(remedy) = part.remedy.filter(|_| part.share >= WORTH_MENDING) {
+            text +=
+                &wrapped(&format!("{} ({}): {remedy}.", part.phase.name(), percent(part.share)), 0);
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}

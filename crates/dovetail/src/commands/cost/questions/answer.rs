@@ -1,0 +1,62 @@
+//! The form of an answer: rows of named cells, with what they mean.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::commands::cost::document::{percent, usd};
+use crate::output::table::whole;
+
+/// An answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    pub(super) name: String,
+    pub(super) question: String,
+    /// How it is answered.
+    pub(super) how: &'static str,
+    /// What it may be wrong by, or leaves out.
+    pub(super) uncertainty: String,
+    /// Why it is not answered; null where it is.
+    pub(super) unknown_because: Option<String>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// Cells by name, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Row(pub(super) Vec<(&'static str, Cell)>);
+
+/// One value with its unit; what nobody knows is `None`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Cell {
+    Text(String),
+    Hours(Option<f64>),
+    UsdMicros(Option<i64>),
+    /// 0 to 1.
+    Share(Option<f64>),
+    Count(u64),
+}
+
+impl Cell {
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Hours(None) => "-".to_owned(),
+            Self::Hours(Some(hours)) if *hours < 100.0 => format!("{hours:.1}"),
+            Self::Hours(Some(hours)) => whole(hours.round() as u64),
+            Self::UsdMicros(micros) => usd(*micros),
+            Self::Share(share) => share.map_or_else(|| "-".to_owned(), percent),
+            Self::Count(count) => whole(*count),
+        }
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, cell) in &self.0 {
+            map.serialize_entry(name, cell)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,203 @@
+//! What answers are made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use dovetail_audit::Class;
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::cost::Charge;
+use dovetail_ledger::device_time::Span;
+#[cfg(feature = "scheduler")]
+use dovetail_ledger::device_time::device_intervals;
+use dovetail_ledger::utilisation::Level;
+
+use crate::app::App;
+use crate::commands::cost::account::Account;
+use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
+use crate::commands::cost::from_objects::{Parts, words};
+#[cfg(feature = "scheduler")]
+use crate::commands::cost::from_prometheus::Look;
+use crate::commands::cost::statement::all_charges;
+use crate::input::uses::Uses;
+
+/// A bill with all that is known of its pods.
+pub(super) struct Asked {
+    pub(super) account: Account,
+    /// Charges with the places of their nodes.
+    pub(super) charges: Vec<(usize, Charge)>,
+    /// How busy each device was while a pod held it.
+    pub(super) held: Vec<HeldLevels>,
+    /// What levels were read of; `None` where nothing was.
+    pub(super) sampled: Option<Sampled>,
+    /// Owners that train, of those that are known; `None` where there are no objects.
+    pub(super) training: Option<BTreeSet<String>>,
+    /// Whether it is known which pods stand on which node without holding a GPU.
+    pub(super) knows_tenants: bool,
+}
+
+/// A device held by a pod.
+pub(super) struct HeldLevels {
+    /// Number of the pod.
+    pub(super) pod: u32,
+    pub(super) gpu_milli: i64,
+    /// Ascending; they do not overlap.
+    pub(super) levels: Vec<Level>,
+}
+
+/// Samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    pub(super) span: Span,
+    pub(super) step_ms: u64,
+}
+
+/// A sample holds so many steps at most.
+const MOST_STEPS: u64 = 3;
+
+impl Asked {
+    /// Reads everything.
+    pub(super) fn of(app: &App, flags: &AccountFlags, terms: &Terms) -> Result<Self> {
+        match flags.source(app, &terms.teams)? {
+            Source::Moment(moment) => {
+                let parts = parts(&moment.gathered)?;
+                let (account, _) = flags.of_moment(app, terms, &moment, &parts, false)?;
+                let held = levels_of_moment(&account, &moment, &parts);
+                let sampled = moment
+                    .uses
+                    .as_ref()
+                    .map(|uses| Sampled { span: uses.period.span, step_ms: uses.period.step_ms });
+                let training = Some(training(&moment.gathered));
+                Self::new(terms, account, held, sampled, training, true)
+            }
+            #[cfg(feature = "scheduler")]
+            Source::Server(mut over) => {
+                let (account, _, look) = flags.over_time(app, terms, &mut over)?;
+                let (span, step_ms) = (over.asker.period, over.asker.step_ms);
+                let held = levels_over_time(&account, &look, span)?;
+                let training = over.objects.as_ref().map(|objects| training(&objects.gathered));
+                let knows_tenants = !look.kube.is_empty();
+                let sampled = Some(Sampled { span, step_ms });
+                Self::new(terms, account, held, sampled, training, knows_tenants)
+            }
+        }
+    }
+
+    fn new(
+        terms: &Terms,
+        account: Account,
+        held: Vec<HeldLevels>,
+        sampled: Option<Sampled>,
+        training: Option<BTreeSet<String>>,
+        knows_tenants: bool,
+    ) -> Result<Self> {
+        let charges = all_charges(&account, terms.method, terms.unused)?;
+        let charges = charges.into_iter().map(|(node, _, charge)| (node, charge)).collect();
+        Ok(Self { account, charges, held, sampled, training, knows_tenants })
+    }
+}
+
+/// Owners whose pods train.
+fn training(gathered: &Gathered) -> BTreeSet<String> {
+    let workloads = gathered.facts.workloads.iter();
+    let trains = workloads
+        .filter(|workload| workload.is_gang || workload.class == Some(Class::Training))
+        .map(|workload| words(&workload.owner));
+    trains.collect()
+}
+
+/// Numbers of pods by namespace and name.
+fn numbers(account: &Account) -> BTreeMap<(&str, &str), u32> {
+    let pods = (0..).zip(&account.pods);
+    pods.map(|(number, pod)| ((&*pod.namespace, &*pod.name), number)).collect()
+}
+
+/// Levels from a file, of pods that hold GPUs now.
+fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> Vec<HeldLevels> {
+    let Some(uses) = &moment.uses else { return Vec::new() };
+    let numbers = numbers(account);
+    let series: BTreeMap<(&str, &str, &str), Vec<Level>> = uses
+        .series
+        .iter()
+        .map(|series| {
+            let namespace = series.namespace.as_deref().unwrap_or_default();
+            let samples = series.activity.iter();
+            let samples = samples.map(|sample| (sample.at_ms, sample.activity_micro_percent));
+            ((namespace, &*series.pod, &*series.gpu), levels(samples.collect(), uses))
+        })
+        .collect();
+    let mut held = Vec::new();
+    for part in parts.iter().flatten() {
+        let Some(of) = part.held.map(|held| &moment.gathered.moment.held[held]) else { continue };
+        let namespace = &*moment.gathered.facts.workloads[of.workload].owner.namespace;
+        let Some(pod) = numbers.get(&(namespace, &*of.pod)) else { continue };
+        let levels = part.used.and_then(|used| series.get(&(namespace, &*of.pod, &*used.gpu)));
+        let unknown = || vec![Level { span: uses.period.span, micro_percent: None }];
+        held.push(HeldLevels {
+            pod: *pod,
+            gpu_milli: part.gpu_milli,
+            levels: levels.cloned().unwrap_or_else(unknown),
+        });
+    }
+    held
+}
+
+/// Each sample holds until the next, for three steps at most; the rest to the end is unknown.
+fn levels(samples: Vec<(u64, u32)>, uses: &Uses) -> Vec<Level> {
+    let end_ms = uses.period.span.to_ms;
+    let step_ms = uses.period.step_ms;
+    let mut levels = Vec::with_capacity(samples.len());
+    for (place, (at_ms, micro_percent)) in samples.iter().enumerate() {
+        let next_ms = samples.get(place + 1).map_or(end_ms, |next| next.0);
+        let is_late = next_ms.saturating_sub(*at_ms) > MOST_STEPS * step_ms;
+        let known_ms = if is_late { at_ms + step_ms } else { next_ms };
+        let span = |from_ms, to_ms| Span { from_ms, to_ms };
+        levels.push(Level { span: span(*at_ms, known_ms), micro_percent: Some(*micro_percent) });
+        levels.push(Level { span: span(known_ms, next_ms), micro_percent: None });
+    }
+    levels.retain(|level| level.span.from_ms < level.span.to_ms);
+    levels
+}
+
+/// Levels from the series of exporters: what is held is what the bill has.
+#[cfg(feature = "scheduler")]
+fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<HeldLevels>> {
+    let numbers = numbers(account);
+    let mut held = Vec::new();
+    for device in &look.seen.time.devices {
+        let mut of_holding: BTreeMap<(u32, i64), Vec<Level>> = BTreeMap::new();
+        for interval in device_intervals(&device.history, period)? {
+            let Some(number) = interval.holder else { continue };
+            let Some(holder) = look.seen.time.holders.get(number as usize) else { continue };
+            let Some(pod) = numbers.get(&(&*holder.namespace, &*holder.pod)) else { continue };
+            let holdings = device.history.holdings.iter().filter(|other| other.holder == number);
+            let segments = holdings.flat_map(|holding| &holding.activity);
+            let levels = of_holding.entry((*pod, interval.gpu_milli)).or_default();
+            let mut at_ms = interval.span.from_ms;
+            for segment in segments {
+                let from_ms = segment.from_ms.max(at_ms);
+                let to_ms = segment.to_ms.min(interval.span.to_ms);
+                if from_ms >= to_ms {
+                    continue;
+                }
+                if from_ms > at_ms {
+                    let span = Span { from_ms: at_ms, to_ms: from_ms };
+                    levels.push(Level { span, micro_percent: None });
+                }
+                let micro_percent = segment.verdict.intensity_micro_percent;
+                levels.push(Level { span: Span { from_ms, to_ms }, micro_percent });
+                at_ms = to_ms;
+            }
+            if at_ms < interval.span.to_ms {
+                let span = Span { from_ms: at_ms, to_ms: interval.span.to_ms };
+                levels.push(Level { span, micro_percent: None });
+            }
+        }
+        let of_device = of_holding.into_iter();
+        held.extend(of_device.map(|((pod, gpu_milli), levels)| HeldLevels {
+            pod,
+            gpu_milli,
+            levels,
+        }));
+    }
+    Ok(held)
+}

@@ -1,0 +1,249 @@
+//! Answers from the bill.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_ledger::cost::{CostSum, Paid, add_up};
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::Money;
+use dovetail_price::Purchase;
+
+use super::Name;
+use super::answer::{Answer, Cell, Row};
+use super::asked::Asked;
+use crate::commands::cost::dimension::UNKNOWN;
+use crate::commands::cost::document::{hours, share};
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// So many workloads are named.
+const MOST_NAMED: usize = 10;
+/// Owners that train, where there are no objects to tell.
+const TRAINING_KINDS: [&str; 9] = [
+    "PyTorchJob",
+    "TFJob",
+    "MPIJob",
+    "JAXJob",
+    "XGBoostJob",
+    "PaddleJob",
+    "JobSet",
+    "TrainJob",
+    "RayJob",
+];
+
+pub(super) fn micros(money: Option<Money>) -> Cell {
+    Cell::UsdMicros(money.map(|money| money.usd_micros))
+}
+
+pub(super) fn gpu_hours(gpu_milli_ms: i128) -> Cell {
+    Cell::Hours(Some(hours(gpu_milli_ms)))
+}
+
+/// The workloads that waste most.
+pub(super) fn top(asked: &Asked) -> Answer {
+    let mut by_state: BTreeMap<&str, BTreeMap<DeviceState, i128>> = BTreeMap::new();
+    let mut teams: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    let held = asked.charges.iter().filter_map(|(_, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        if let Paid::Gpus(state) = charge.paid
+            && state.is_waste()
+        {
+            *by_state.entry(&pod.job).or_default().entry(state).or_default() += charge.gpu_milli_ms;
+        }
+        teams.insert(&pod.job, pod.team.as_deref());
+        Some((pod.job.as_str(), *charge))
+    });
+    let sums = add_up(held.collect::<Vec<_>>());
+    let all: i128 = sums.values().map(|sum| sum.waste_gpu_milli_ms).sum();
+    let blind: i128 = sums.values().map(|sum| sum.blind_gpu_milli_ms).sum();
+    let held: i128 = sums.values().map(|sum| sum.allocated_gpu_milli_ms).sum();
+    let mut wasters: Vec<(&str, CostSum)> =
+        sums.into_iter().filter(|(_, sum)| sum.waste_gpu_milli_ms > 0).collect();
+    // What has no price is behind what has one, by time.
+    wasters.sort_by_key(|(job, sum)| {
+        std::cmp::Reverse((sum.known(sum.waste), sum.waste_gpu_milli_ms, std::cmp::Reverse(*job)))
+    });
+    let row = |(job, sum): &(&str, CostSum)| {
+        let states = by_state.get(job).into_iter().flatten();
+        let most = states.max_by_key(|(state, time)| (**time, std::cmp::Reverse(**state)));
+        let team = teams.get(job).copied().flatten().unwrap_or(UNKNOWN);
+        Row(vec![
+            ("job", Cell::Text(plain(job))),
+            ("team", Cell::Text(plain(team))),
+            ("waste_gpu_hours", gpu_hours(sum.waste_gpu_milli_ms)),
+            ("waste_usd_micros", micros(sum.known(sum.waste))),
+            (
+                "waste_share",
+                Cell::Share(Some(share(sum.waste_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+            ),
+            ("mostly", Cell::Text(most.map(|(state, _)| state.name()).unwrap_or_default())),
+        ])
+    };
+    let named: i128 = wasters.iter().take(MOST_NAMED).map(|(_, sum)| sum.waste_gpu_milli_ms).sum();
+    Answer {
+        name: Name::Top.text(),
+        question: Name::Top.words(),
+        how: "GPU-time that a workload's pods held while idle, starting, waiting for their gang or repeating \
+              work, at the price of its node (docs/cost.md); dearest first",
+        uncertainty: format!(
+            "these are {:.0} % of what workloads waste; of {:.0} % of the held GPU-time nobody knows whether it is \
+             waste, and it is not counted",
+            100.0 * share(named, all),
+            100.0 * share(blind, held)
+        ),
+        unknown_because: (blind == held && held > 0).then(|| blind_reason(asked)),
+        rows: wasters.iter().take(MOST_NAMED).map(row).collect(),
+    }
+}
+
+/// Why nothing is known of what held GPUs did.
+pub(super) fn blind_reason(asked: &Asked) -> String {
+    match asked.sampled {
+        None => "nobody measured what GPUs did: --usage FILE or --prometheus would tell".to_owned(),
+        Some(_) => "no signal says what GPUs did".to_owned(),
+    }
+}
+
+/// Idle GPU-hours by team.
+pub(super) fn idle(asked: &Asked) -> Answer {
+    let held = asked.charges.iter().filter_map(|(_, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        Some((pod.team.as_deref().unwrap_or(UNKNOWN), *charge))
+    });
+    let sums = add_up(held);
+    let mut all = CostSum::default();
+    sums.values().for_each(|sum| all += sum);
+    let row = |team: &str, sum: &CostSum| {
+        Row(vec![
+            ("team", Cell::Text(plain(team))),
+            ("idle_gpu_hours", gpu_hours(sum.idle_gpu_milli_ms)),
+            ("idle_usd_micros", micros(sum.known(sum.idle))),
+            ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
+            (
+                "idle_share",
+                Cell::Share(Some(share(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+            ),
+            ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),
+        ])
+    };
+    let mut order: Vec<(&&str, &CostSum)> =
+        sums.iter().filter(|(_, sum)| sum.allocated_gpu_milli_ms > 0).collect();
+    order.sort_by_key(|(team, sum)| (std::cmp::Reverse(sum.idle_gpu_milli_ms), **team));
+    let mut rows: Vec<Row> = order.into_iter().map(|(team, sum)| row(team, sum)).collect();
+    rows.push(row("total", &all));
+    let is_blind = all.blind_gpu_milli_ms == all.allocated_gpu_milli_ms;
+    Answer {
+        name: Name::Idle.text(),
+        question: Name::Idle.words(),
+        how: "every second in which a held GPU did not work by the best signal there is, however short",
+        uncertainty: format!(
+            "between {} and, with all that is unknown, {} GPU-hours",
+            gpu_hours(all.idle_gpu_milli_ms).text(),
+            gpu_hours(all.idle_gpu_milli_ms + all.blind_gpu_milli_ms).text()
+        ),
+        unknown_because: (is_blind && all.allocated_gpu_milli_ms > 0).then(|| blind_reason(asked)),
+        rows,
+    }
+}
+
+/// Pods without GPUs on a node, and what their CPU and memory cost.
+type PodsBeside = (BTreeSet<u32>, Option<Money>);
+
+/// Nodes with GPUs and the pods on them that hold none.
+pub(super) fn beside(asked: &Asked) -> Answer {
+    let with_gpus: BTreeSet<u32> = asked
+        .charges
+        .iter()
+        .filter(|(_, charge)| matches!(charge.paid, Paid::Gpus(_)))
+        .filter_map(|(_, charge)| charge.holder)
+        .collect();
+    let mut by_node: BTreeMap<usize, PodsBeside> = BTreeMap::new();
+    for (node, charge) in &asked.charges {
+        let Some(pod) = charge.holder.filter(|pod| !with_gpus.contains(pod)) else { continue };
+        let job = &asked.account.pods[pod as usize].job;
+        // What runs on every node runs there for the node.
+        let is_of_node = job.starts_with("DaemonSet ") || job.starts_with("Node ");
+        if asked.account.nodes[*node].gpus == 0 || is_of_node || charge.paid != Paid::HeldCpuMemory
+        {
+            continue;
+        }
+        let (pods, cost) = by_node.entry(*node).or_insert((BTreeSet::new(), Some(Money::ZERO)));
+        pods.insert(pod);
+        *cost = cost.zip(charge.cost).map(|(sum, more)| sum + more);
+    }
+    let mut order: Vec<(usize, PodsBeside)> = by_node.into_iter().collect();
+    order.sort_by_key(|(node, (pods, _))| (std::cmp::Reverse(pods.len()), *node));
+    let row = |(node, (pods, cost)): &(usize, PodsBeside)| {
+        let node = &asked.account.nodes[*node];
+        let jobs: BTreeSet<&str> =
+            pods.iter().map(|pod| asked.account.pods[*pod as usize].job.as_str()).collect();
+        let named: Vec<String> = jobs.iter().take(3).map(|job| plain(job)).collect();
+        let more = jobs.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Row(vec![
+            ("node", Cell::Text(plain(&node.name))),
+            ("gpu_type", Cell::Text(plain(&node.gpu_type))),
+            ("gpus", Cell::Count(u64::try_from(node.gpus).unwrap_or(0))),
+            ("pods_without_gpus", Cell::Count(pods.len() as u64)),
+            ("cpu_memory_usd_micros", micros(*cost)),
+            ("of", Cell::Text(named.join(", ") + &more)),
+        ])
+    };
+    let nodes = asked.account.nodes.iter().filter(|node| node.gpus > 0).count();
+    Answer {
+        name: Name::Beside.text(),
+        question: Name::Beside.words(),
+        how: "pods on nodes with GPUs that hold none, without those of DaemonSets; the cost is of the CPU and \
+              memory they keep there, by the split method",
+        uncertainty: format!(
+            "{} of {} with GPUs; a pod that reserves neither CPU nor memory counts only where objects are read",
+            counted(order.len(), "node"),
+            counted(nodes, "node")
+        ),
+        unknown_because: (!asked.knows_tenants).then(|| {
+            "neither objects nor kube-state-metrics say which pods stand where: --from would tell".to_owned()
+        }),
+        rows: order.iter().map(row).collect(),
+    }
+}
+
+/// GPU-time of training by how its capacity is bought.
+pub(super) fn spot(asked: &Asked) -> Answer {
+    let trains = |job: &str| match &asked.training {
+        Some(known) => known.contains(job),
+        None => TRAINING_KINDS
+            .iter()
+            .any(|kind| job.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))),
+    };
+    let of_training = asked.charges.iter().filter_map(|(node, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        let Paid::Gpus(state) = charge.paid else { return None };
+        let purchase = asked.account.nodes[*node].place.purchase;
+        let place = Purchase::ALL.iter().position(|known| *known == purchase)?;
+        (state.is_allocated() && trains(&pod.job)).then_some((place, *charge))
+    });
+    let sums = add_up(of_training);
+    let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
+    let row = |(place, sum): (&usize, &CostSum)| {
+        Row(vec![
+            ("bought", Cell::Text(Purchase::ALL[*place].name().replace('_', " "))),
+            ("gpu_hours", gpu_hours(sum.gpu_milli_ms)),
+            ("share", Cell::Share(Some(share(sum.gpu_milli_ms, all)))),
+            ("cost_usd_micros", micros(sum.cost())),
+        ])
+    };
+    let by = match asked.training {
+        Some(_) => "training is told by its owner's kind, gang labels and images",
+        None => {
+            "training is told by its owner's kind alone, so that of plain Jobs is left out: --from adds objects"
+        }
+    };
+    Answer {
+        name: Name::Spot.text(),
+        question: Name::Spot.words(),
+        how: "GPU-time held by training, by the labels with which nodes say how they are bought; a node that says \
+              nothing counts as on demand",
+        uncertainty: by.to_owned(),
+        unknown_because: (all == 0).then(|| "no training held a GPU".to_owned()),
+        rows: sums.iter().map(row).collect(),
+    }
+}

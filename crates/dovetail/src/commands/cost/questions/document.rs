@@ -1,0 +1,78 @@
+//! Answers in the words of their JSON.
+
+use serde::Serialize;
+
+use super::Name;
+use super::answer::Answer;
+use super::asked::Asked;
+use super::{by_charge, by_level};
+use crate::commands::cost::account::Basis;
+use crate::commands::cost::dimension::UNKNOWN;
+use crate::commands::cost::document::{old_prices, time, unpriced};
+use crate::commands::cost::flags::Terms;
+use crate::input::node_prices::PriceLine;
+use crate::output::plain::plain;
+
+/// Name and version of the form.
+const SCHEMA: &str = "dovetail-cost-questions/1";
+
+/// All that was asked.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    pub(super) schema: &'static str,
+    /// `run-rate` of one moment, or `sampled` over a period.
+    pub(super) basis: &'static str,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) days: f64,
+    /// What the samples are of; null where there are none.
+    pub(super) sampled_hours: Option<f64>,
+    pub(super) sample_step_s: Option<f64>,
+    pub(super) cluster: String,
+    pub(super) sources: Vec<String>,
+    pub(super) method: String,
+    pub(super) answers: Vec<Answer>,
+    pub(super) prices: Vec<PriceLine>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Document {
+    /// Everything that is said.
+    pub(super) fn of(asked: &Asked, terms: &Terms, wanted: &[Name], now_ms: u64) -> Self {
+        let account = &asked.account;
+        let mut notes = account.notes.clone();
+        notes.extend(old_prices(&account.prices, now_ms));
+        notes.extend(unpriced(account));
+        let answer = |name: &Name| match name {
+            Name::Top => by_charge::top(asked),
+            Name::Teams => by_level::teams(asked),
+            Name::Idle => by_charge::idle(asked),
+            Name::Low => by_level::low(asked),
+            Name::Beside => by_charge::beside(asked),
+            Name::Spot => by_charge::spot(asked),
+        };
+        Self {
+            schema: SCHEMA,
+            basis: match account.basis {
+                Basis::RunRate => "run-rate",
+                _ => "sampled",
+            },
+            from: time(account.span.from_ms),
+            to: time(account.span.to_ms),
+            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
+            sampled_hours: asked
+                .sampled
+                .map(|sampled| (sampled.span.to_ms - sampled.span.from_ms) as f64 / 3.6e6),
+            sample_step_s: asked.sampled.map(|sampled| sampled.step_ms as f64 / 1e3),
+            cluster: match account.cluster.as_str() {
+                "" => UNKNOWN.to_owned(),
+                name => plain(name),
+            },
+            sources: account.sources.iter().map(|source| plain(source)).collect(),
+            method: terms.method.id(),
+            answers: wanted.iter().map(answer).collect(),
+            prices: account.prices.clone(),
+            notes,
+        }
+    }
+}

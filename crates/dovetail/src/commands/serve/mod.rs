@@ -1,0 +1,242 @@
+//! `dovetail serve`: fills the ledger continuously, and answers out of it.
+
+mod reviews;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use dovetail_serve::connections::{Limits, serve};
+use dovetail_serve::metrics::Metrics;
+use dovetail_serve::{Books, Guard, Place, Reviewer, Site, TlsFiles};
+use dovetail_store::Address;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+use self::reviews::ClusterReviews;
+use crate::app::App;
+use crate::commands::cost::collecting::{CollectFlags, Collector};
+use crate::commands::scheduler::stop_signal;
+use crate::exit::UsageError;
+use crate::input::duration::DurationFlag;
+use crate::input::kubeconfig::ConnectionFlags;
+use crate::output::log;
+use crate::settings::scheduler::LogLevel;
+
+/// After a failure the next try comes this much later; each further failure doubles it, up to `--every`.
+const FIRST_PAUSE_MS: u64 = 5_000;
+
+/// What is read, and who is answered.
+#[derive(Debug, Args)]
+pub(crate) struct ServeFlags {
+    /// The ledger: a file, or postgres://USER@HOST/DATABASE; it is made where it is not there
+    #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
+    store: String,
+    /// Read the objects of the cluster that this file leads to
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Read the objects of the cluster that this runs in, by the account of its pod
+    #[arg(long, conflicts_with = "kubeconfig")]
+    in_cluster: bool,
+    /// How often the cluster is read
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    every: DurationFlag,
+    /// What is logged: errors alone, or more [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<LogLevel>,
+    /// One JSON object per line instead of text
+    #[arg(long)]
+    log_json: bool,
+    #[command(flatten)]
+    collect: CollectFlags,
+    /// Where questions are answered; other addresses than this machine's own take a certificate or tokens
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9003",
+        help_heading = "Answers"
+    )]
+    listen: String,
+    /// Certificate (PEM) to show, with those that vouch for it
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Answers")]
+    tls_certificate: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Answers")]
+    tls_key: Option<PathBuf>,
+    /// Answer who sends the bearer token in this file
+    #[arg(long, value_name = "FILE", help_heading = "Answers")]
+    accept_token_file: Option<PathBuf>,
+    /// Answer who sends a bearer token of the cluster (TokenReview) whose owner may `get` the path
+    /// (SubjectAccessReview)
+    #[arg(long, help_heading = "Answers")]
+    accept_cluster_tokens: bool,
+}
+
+/// Serves until a signal asks to stop.
+pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
+    if !(10_000..=86_400_000).contains(&flags.every.ms) {
+        return Err(UsageError("--every: from 10s to 1d".to_owned()).into());
+    }
+    let address: Address =
+        flags.store.parse().map_err(|error| UsageError(format!("--store: {error}")))?;
+    log::start(flags.log_level.unwrap_or_default(), flags.log_json);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.context("cannot start the threads of the server")?;
+    let connection = connection(&flags);
+    let (guard, place) = runtime.block_on(entrance(&flags, connection.as_ref()))?;
+    let metrics = Arc::<Metrics>::default();
+    let budgets = app.settings.cost.budgets_usd_micros();
+    metrics.show_budgets(budgets.iter().map(|(team, budget)| (team, *budget)));
+    let (team, method) = (flags.collect.team_of(&app), flags.collect.method(&app));
+    let collector = Collector::new(app, flags.collect, &address, connection, Arc::clone(&metrics))?;
+    let books = Books::open(&address, method, team)?;
+    let listener = runtime.block_on(TcpListener::bind(place.address));
+    let listener = listener
+        .with_context(|| format!("cannot listen on {}: name another --listen", place.address))?;
+    let routes = Site::new(books, metrics, guard).routes();
+    let scheme = if place.tls.is_some() { "https" } else { "http" };
+    tracing::info!("answers at {scheme}://{}", listener.local_addr()?);
+    let (stop, stopped) = watch::channel(false);
+    let collecting = collecting(collector, flags.every.ms, stop.clone());
+    runtime.block_on(async {
+        end_with(stop, stop_signal()?);
+        let served = serve(listener, &place, routes, Limits::default(), stopped).await;
+        served.context("cannot answer any more")?;
+        collecting.await
+    })
+}
+
+fn connection(flags: &ServeFlags) -> Option<ConnectionFlags> {
+    match (&flags.kubeconfig, flags.in_cluster) {
+        (Some(path), _) => Some(ConnectionFlags::of_file(path.clone())),
+        (None, true) => Some(ConnectionFlags::of_pod()),
+        (None, false) => None,
+    }
+}
+
+/// Who is answered, and where.
+async fn entrance(
+    flags: &ServeFlags,
+    connection: Option<&ConnectionFlags>,
+) -> Result<(Guard, Place)> {
+    // A connection that cannot be made is told now, not in the log; nothing is sent yet.
+    let config = match connection {
+        Some(connection) => Some((connection, connection.connect().await?)),
+        None => None,
+    };
+    let reviewer: Option<Arc<dyn Reviewer>> = match (flags.accept_cluster_tokens, config) {
+        (false, _) => None,
+        (true, Some((connection, config))) => {
+            let reviews = ClusterReviews::new(config).with_context(|| connection.name())?;
+            Some(Arc::new(reviews))
+        }
+        (true, None) => {
+            let text =
+                "--accept-cluster-tokens: name the cluster with --in-cluster or --kubeconfig";
+            return Err(UsageError(text.to_owned()).into());
+        }
+    };
+    let guard = Guard::new(flags.accept_token_file.as_deref(), reviewer);
+    let guard = guard.map_err(|error| UsageError(format!("--accept-token-file: {error}")))?;
+    let files = flags.tls_certificate.clone().zip(flags.tls_key.clone());
+    let files = files.map(|(certificate, key)| TlsFiles { certificate, key });
+    let place = Place::new(&flags.listen, files.as_ref(), guard.is_closed());
+    let place = place.map_err(|error| UsageError(format!("--listen: {error}")))?;
+    Ok((guard, place))
+}
+
+/// Makes `stop` true when another becomes it.
+fn end_with(stop: watch::Sender<bool>, mut signal: watch::Receiver<bool>) {
+    tokio::spawn(async move {
+        _ = signal.wait_for(|stop| *stop).await;
+        stop.send_replace(true);
+    });
+}
+
+/// Ends everything when it is dropped: also where the collector panics.
+struct EndsAll(watch::Sender<bool>);
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// Collects on a thread of its own until it is to stop. What is returned is ready when the thread has ended, or a while
+/// after it should have: what it has not committed by then it reads again next time.
+fn collecting(
+    collector: Collector,
+    every_ms: u64,
+    stop: watch::Sender<bool>,
+) -> impl Future<Output = Result<()>> {
+    const GRACE: Duration = Duration::from_secs(10);
+    let (ended, end) = oneshot::channel();
+    std::thread::spawn(move || {
+        let ends_all = EndsAll(stop);
+        rounds(collector, every_ms, &ends_all.0.subscribe());
+        // Who does not wait any more need not hear it.
+        _ = ended.send(());
+    });
+    async move {
+        match tokio::time::timeout(GRACE, end).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => bail!("the collector broke: this is a bug, report it"),
+            Err(_) => {
+                tracing::warn!(
+                    "a server does not answer: what it was asked is read again next time"
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
+fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<bool>) {
+    let mut failures = 0_u32;
+    while !*stopped.borrow() {
+        let pause_ms = match collector.round(&|| !*stopped.borrow()) {
+            Ok(round) => {
+                failures = 0;
+                tracing::info!(
+                    parts = round.parts,
+                    missing_s = round.missing_ms / 1000,
+                    "read the cluster into the ledger"
+                );
+                every_ms
+            }
+            Err(error) => {
+                let pause_ms = pause_ms(failures, every_ms);
+                failures = failures.saturating_add(1);
+                let causes = format!("{error:#}");
+                tracing::warn!(again_in_s = pause_ms / 1000, "cannot read the cluster: {causes}");
+                pause_ms
+            }
+        };
+        let mut stopped = stopped.clone();
+        let is_stopped = async move {
+            _ = stopped.wait_for(|stop| *stop).await;
+        };
+        collector.wait(is_stopped, pause_ms);
+    }
+}
+
+/// The pause after a failure that followed on so many others.
+fn pause_ms(failures: u32, every_ms: u64) -> u64 {
+    FIRST_PAUSE_MS.saturating_mul(1 << failures.min(20)).min(every_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_after_failures_grow_up_to_the_usual_one() {
+        let pauses: Vec<u64> = (0..5).map(|failures| pause_ms(failures, 30_000)).collect();
+        assert_eq!(pauses, [5_000, 10_000, 20_000, 30_000, 30_000]);
+        assert_eq!(pause_ms(u32::MAX, 30_000), 30_000);
+    }
+}

@@ -1,0 +1,174 @@
+//! `dovetail serve` under the rights that its manifests give it, on a real server that notes every request.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use dovetail_testkit::binaries::Program;
+use dovetail_testkit::{ControlPlane, cluster};
+use serde_json::{Value, json};
+
+use crate::fake_prometheus::FakePrometheus;
+use crate::program::Folder;
+use crate::serve::{READ, Served, series};
+
+const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-serve";
+
+/// Groups of kinds that the server of this test does not have.
+const ABSENT: [&str; 8] = [
+    "kyverno.io",
+    "jobset.x-k8s.io",
+    "leaderworkerset.x-k8s.io",
+    "kubeflow.org",
+    "trainer.kubeflow.org",
+    "ray.io",
+    "argoproj.io",
+    "serving.kserve.io",
+];
+
+/// API group, resource, verb.
+type Right = (String, String, String);
+
+fn start(folder: &Folder) -> ControlPlane {
+    let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}]});
+    folder.write("policy.json", &policy.to_string());
+    let account = cluster::User {
+        name: ACCOUNT.to_owned(),
+        groups: vec!["system:serviceaccounts".to_owned()],
+    };
+    let options = cluster::Options {
+        users: vec![account, cluster::User::named("reader"), cluster::User::named("stranger")],
+        api_server_arguments: vec![
+            format!("--audit-policy-file={}", folder.path("policy.json").display()),
+            format!("--audit-log-path={}", folder.path("audit.log").display()),
+            "--audit-log-mode=blocking".to_owned(),
+        ],
+        ..cluster::Options::default()
+    };
+    ControlPlane::start(options).expect("a control plane")
+}
+
+fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> String {
+    let program = control_plane.cluster().program(Program::Kubectl).expect("kubectl").to_owned();
+    let output = Command::new(program)
+        .args(arguments)
+        .env("KUBECONFIG", control_plane.kubeconfig())
+        .output()
+        .expect("kubectl");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "kubectl {arguments:?}: {told}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The token in a user's kubeconfig.
+fn token(control_plane: &ControlPlane, user: &str) -> String {
+    let path = control_plane.cluster().kubeconfig_of(user);
+    let text = std::fs::read_to_string(path).expect("a kubeconfig");
+    let config: Value = serde_json::from_str(&text).expect("JSON");
+    config["users"][0]["user"]["token"].as_str().expect("a token").to_owned()
+}
+
+/// What the account asked for, and was refused.
+fn asked(log: &str) -> (BTreeSet<Right>, Vec<String>) {
+    let (mut rights, mut refused) = (BTreeSet::new(), Vec::new());
+    for line in log.lines() {
+        let event: Value = serde_json::from_str(line).expect("an audit event");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if event["responseStatus"]["code"] == 403 {
+            refused.push(format!("{} {}", text(&event["verb"]), text(&event["requestURI"])));
+        }
+        let object = &event["objectRef"];
+        let Some(resource) = object["resource"].as_str() else { continue };
+        rights.insert((text(&object["apiGroup"]), resource.to_owned(), text(&event["verb"])));
+    }
+    (rights, refused)
+}
+
+fn granted(role: &Value) -> BTreeSet<Right> {
+    let texts = |value: &Value| -> Vec<String> {
+        let list = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        list.map(str::to_owned).collect()
+    };
+    let mut rights = BTreeSet::new();
+    for rule in role["rules"].as_array().expect("rules") {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                let verbs = texts(&rule["verbs"]).into_iter();
+                rights.extend(verbs.map(|verb| (group.clone(), resource.clone(), verb)));
+            }
+        }
+    }
+    rights
+}
+
+#[test]
+fn it_reads_with_every_right_of_its_manifest_and_no_other_and_writes_nothing() {
+    let folder = Folder::new();
+    let control_plane = start(&folder);
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
+    let deploy = deploy.display().to_string();
+    kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy]);
+    let role = "--clusterrole=dovetail-serve-reader";
+    kubectl(&control_plane, &["create", "clusterrolebinding", "reads", role, "--user=reader"]);
+    let server = FakePrometheus::start(series);
+    let kubeconfig = control_plane.cluster().kubeconfig_of(ACCOUNT).display().to_string();
+    let served = Served::start(
+        &folder,
+        &format!(
+            "--kubeconfig {kubeconfig} --prometheus {} --store ledger.db --back 2h --every 1d \
+             --accept-cluster-tokens",
+            server.url
+        ),
+    );
+    served.waits_for(READ);
+    for (user, path, expected) in [
+        ("reader", "/metrics", 200),
+        ("reader", "/allocation?window=1d", 200),
+        ("stranger", "/metrics", 403),
+        ("stranger", "/healthz", 200),
+    ] {
+        let header = format!("Authorization: Bearer {}\r\n", token(&control_plane, user));
+        let (status, text) = served.ask(path, &header);
+        assert_eq!(status, expected, "{user} {path}: {text}");
+    }
+    assert_eq!(served.ask("/metrics", "").0, 401);
+    assert_eq!(served.ask("/metrics", "Authorization: Bearer nobody-knows-it\r\n").0, 401);
+    assert_eq!(served.end(), Some(0));
+
+    let (used, refused) = asked(&folder.read("audit.log"));
+    assert!(refused.is_empty(), "{refused:?}");
+    let text = kubectl(&control_plane, &["get", "clusterrole", "dovetail-serve", "-o", "json"]);
+    let mut granted = granted(&serde_json::from_str(&text).expect("JSON"));
+    granted.retain(|(group, _, _)| !ABSENT.contains(&group.as_str()));
+    let used: BTreeSet<Right> =
+        used.into_iter().filter(|(group, _, _)| !ABSENT.contains(&group.as_str())).collect();
+    assert_eq!(used, granted);
+    // Reviews are questions: the server keeps none of them.
+    let writes = used.iter().filter(|(_, _, verb)| verb != "list" && verb != "get");
+    let writes: Vec<&str> = writes.map(|(_, resource, _)| resource.as_str()).collect();
+    assert_eq!(writes, ["tokenreviews", "subjectaccessreviews"]);
+}
+
+#[test]
+fn the_command_line_of_the_manifests_is_read() {
+    let manifest = include_str!("../../../../deploy/serve/deployment.yaml");
+    let (_, rest) = manifest.split_once("args:\n").expect("arguments");
+    let words: Vec<&str> = rest.lines().map_while(|line| line.trim().strip_prefix("- ")).collect();
+    assert_eq!(words.first(), Some(&"serve"));
+    let folder = Folder::new();
+    folder.write("dovetail.toml", &settings());
+    let words = words.join(" ").replace("/etc/dovetail/dovetail.toml", "dovetail.toml");
+    // It is understood as far as it can be where there is no pod.
+    let done = folder.call(&words);
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.err.contains("this runs in no pod"), "{}", done.err);
+}
+
+/// The settings of the manifests, with what is commented out.
+fn settings() -> String {
+    let manifest = include_str!("../../../../deploy/serve/config.yaml");
+    let (_, text) = manifest.split_once("dovetail.toml: |\n").expect("settings");
+    text.lines().map(|line| line.trim().trim_start_matches("# ").to_owned() + "\n").collect()
+}

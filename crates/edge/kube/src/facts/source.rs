@@ -1,0 +1,102 @@
+//! Objects that a person edits, kept as they were read until somebody asks for one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dovetail_audit::{Json, Manager, ObjectRef, Source, Tool};
+use serde_json::Value;
+
+use crate::dump::{Keeper, RawObject};
+
+/// Kinds without a pod template that findings are mended in.
+const OTHERS: [&str; 2] = ["NodePool", "PodDisruptionBudget"];
+
+/// Objects by what they are called.
+#[derive(Default)]
+pub struct Sources {
+    texts: BTreeMap<ObjectRef, (Box<str>, Box<str>)>,
+}
+
+// The texts hold what must not be shown: environment, arguments.
+impl fmt::Debug for Sources {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} objects", self.texts.len())
+    }
+}
+
+impl Sources {
+    /// Takes an object, if it could be one that is edited: pods are made from it, or it is of a kind that stands
+    /// for itself.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) {
+        if OTHERS.contains(&raw.kind) || raw.json.contains("\"containers\"") {
+            let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
+            self.texts.insert(object, (raw.api_version.into(), raw.json.into()));
+        }
+    }
+
+    /// An object with the fields that a collection would keep of it; `None` if it was not read.
+    pub fn source(&self, object: &ObjectRef) -> Option<Source> {
+        let (api_version, text) = self.texts.get(object)?;
+        let value: Value = serde_json::from_str(text).ok()?;
+        let kept = Keeper::default().keep(&object.kind, api_version, &value)?;
+        let version = value["metadata"]["resourceVersion"].as_str();
+        Some(Source {
+            object: object.clone(),
+            api_version: api_version.to_string(),
+            resource_version: version.map(str::to_owned),
+            manager: manager(&value["metadata"]),
+            content: json(&kept)?,
+        })
+    }
+}
+
+/// As a tree of whole numbers and texts; `None` if something else is in it, which no field of interest is.
+fn json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Number(number) => Json::Integer(number.as_i64()?),
+        Value::String(text) => Json::Text(text.clone()),
+        Value::Array(items) => Json::List(items.iter().map(json).collect::<Option<_>>()?),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| Some((name.clone(), json(value)?));
+            Json::Object(fields.iter().map(field).collect::<Option<_>>()?)
+        }
+    })
+}
+
+/// Who writes the object: what it says of itself first, then who was seen to write it.
+///
+/// Labels and annotations are those of the tools' own documentation: Helm (`meta.helm.sh/release-name`), Argo CD
+/// (resource tracking), Flux (kustomize-controller and helm-controller, `<name>.toolkit.fluxcd.io/name`).
+fn manager(metadata: &Value) -> Option<Manager> {
+    let label = |key: &str| metadata["labels"][key].as_str();
+    let annotation = |key: &str| metadata["annotations"][key].as_str();
+    let found = |tool, name: &str| Some(Manager { tool, name: Some(name.to_owned()) });
+    let flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
+    if let Some(name) = flux.into_iter().find_map(label) {
+        return found(Tool::Flux, name);
+    }
+    let tracked = annotation("argocd.argoproj.io/tracking-id")
+        .map(|id| id.split_once(':').map_or(id, |(application, _)| application));
+    if let Some(name) = tracked.or_else(|| label("argocd.argoproj.io/instance")) {
+        return found(Tool::ArgoCd, name);
+    }
+    if let Some(name) = annotation("meta.helm.sh/release-name") {
+        return found(Tool::Helm, name);
+    }
+    if label("app.kubernetes.io/managed-by") == Some("Helm") {
+        return Some(Manager { tool: Tool::Helm, name: None });
+    }
+    let writers = metadata["managedFields"].as_array().into_iter().flatten();
+    let mut writers = writers.filter_map(|field| field["manager"].as_str());
+    writers.find_map(|writer| {
+        let tool = match writer {
+            "kustomize-controller" | "helm-controller" => Tool::Flux,
+            "argocd-controller" | "argocd-application-controller" => Tool::ArgoCd,
+            "helm" | "Helm" => Tool::Helm,
+            _ => return None,
+        };
+        Some(Manager { tool, name: None })
+    })
+}

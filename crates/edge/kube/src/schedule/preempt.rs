@@ -1,0 +1,119 @@
+//! What follows from the engine's order to stop pods: a node named for each pod that is to start, then the
+//! stops, in this order, so that whoever takes over finds for whom they are.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
+
+use super::news::{News, PodName, Preempts};
+use super::scheduler::Scheduler;
+use crate::bind::{Order, Stop};
+use crate::world::PodKey;
+
+/// What is under way for a job that room is made for.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Its pods, each of which names a node.
+    nominated: Vec<PodKey>,
+    victims: Vec<PodId>,
+}
+
+impl Scheduler {
+    /// Writes nothing: whoever would be stopped counts as gone.
+    pub fn only_pretend(&mut self) {
+        self.is_dry_run = true;
+    }
+
+    /// The next order to carry out. It is either carried out or put back.
+    pub fn next_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// The order was not carried out.
+    pub fn put_back_order(&mut self, order: Order) {
+        self.orders.push_front(order);
+    }
+
+    /// Searches for pods to stop, since the last call.
+    pub fn searches(&mut self) -> u64 {
+        self.engine_mut().map_or(0, |engine| engine.take_search_effort().searches)
+    }
+
+    pub(super) fn preempt(
+        &mut self,
+        job: JobId,
+        victims: &[PodId],
+        places: &[Place],
+        cost: PreemptionCost,
+    ) {
+        let nodes: BTreeMap<PodId, &str> = places.iter().map(|p| (p.pod, &*p.node)).collect();
+        let named = |pod: &PodId| {
+            let pod = self.world.pod_of(*pod)?;
+            Some((PodKey::of(pod), pod.node.to_string()))
+        };
+        let under_way = self.rooms.values().flat_map(|room| &room.victims);
+        let gone: Vec<PodId> = victims.iter().chain(under_way).copied().collect();
+        let companions = self.world.companions(&gone);
+        let victims: Vec<PodId> = victims.iter().chain(&companions).copied().collect();
+        let stopped: Vec<(PodKey, String)> = victims.iter().filter_map(named).collect();
+        let waiting: Vec<(PodKey, String)> = nodes
+            .iter()
+            .filter_map(|(pod, node)| Some((PodKey::of(self.world.pod_of(*pod)?), (*node).into())))
+            .collect();
+        if let Some(first) = nodes.keys().next().and_then(|pod| self.world.pod_of(*pod)) {
+            let mut nodes: Vec<String> = nodes.values().map(|node| (*node).to_owned()).collect();
+            nodes.sort();
+            nodes.dedup();
+            self.news.push(News::Preempts(Box::new(Preempts {
+                preemptor: PodName::of(first),
+                uid: first.meta.uid.to_string(),
+                victims: stopped.clone(),
+                nodes,
+                cost,
+                is_dry_run: self.is_dry_run,
+            })));
+        }
+        if self.is_dry_run {
+            let events = self.world.leave_out(&victims);
+            return self.tell(events);
+        }
+        let nominated = waiting.iter().map(|(pod, _)| pod.clone()).collect();
+        self.rooms.insert(job, Room { nominated, victims });
+        let nominate = |(pod, node)| Order::Nominate { pod, node };
+        self.orders.extend(waiting.into_iter().map(nominate));
+        let stop = |(pod, _)| Order::Stop { pod, why: Stop::Preempted };
+        self.orders.extend(stopped.into_iter().map(stop));
+    }
+
+    /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name one. Victims
+    /// that have not begun to stop may be stopped again.
+    pub(super) fn unnominate(&mut self, job: JobId) {
+        let Some(Room { nominated, victims }) = self.rooms.remove(&job) else { return };
+        let waiting = nominated.into_iter().filter(|pod| self.world.has(pod));
+        let node = String::new;
+        self.orders.extend(waiting.map(|pod| Order::Nominate { pod, node: node() }));
+        let events = self.world.not_stopped(&victims);
+        self.tell(events);
+    }
+
+    /// Goes on where an earlier scheduler ended: stops that were begun are finished, and pods that name a node
+    /// which nobody frees for them name none.
+    pub(super) fn take_up_stops(&mut self, claims: &[Claim]) {
+        if self.is_dry_run {
+            return;
+        }
+        let stop = |pod| Order::Stop { pod, why: Stop::Preempted };
+        self.orders.extend(self.world.unfinished_stops().into_iter().map(stop));
+        for claim in claims {
+            let pods = claim.places.iter().filter_map(|place| self.world.pod_of(place.pod));
+            let victims = claim.awaited.iter().filter_map(|owner| match owner {
+                Owner::Pod(pod) => Some(*pod),
+                Owner::Foreign(_) | Owner::Reservation => None,
+            });
+            let nominated = pods.map(PodKey::of).collect();
+            self.rooms.insert(claim.job, Room { nominated, victims: victims.collect() });
+        }
+        let clear = |pod| Order::Nominate { pod, node: String::new() };
+        self.orders.extend(self.world.stale_nominations(claims).into_iter().map(clear));
+    }
+}

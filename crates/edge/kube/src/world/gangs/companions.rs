@@ -1,0 +1,47 @@
+//! Members that run by themselves and cannot go on when others of their gang are stopped.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{JobId, PodId};
+
+use crate::translate::gang::{Described, GangName, terms};
+use crate::world::World;
+use crate::world::pods::Slot;
+use crate::world::tell::LAST_AHEAD;
+
+impl World {
+    /// Pods of the same gangs as those that are stopped, where too few would be left to go on. The engine knows
+    /// nothing of the gangs of members that were placed by themselves.
+    pub fn companions(&self, stopped: &[PodId]) -> Vec<PodId> {
+        let stopped: BTreeSet<Slot> =
+            stopped.iter().filter_map(|pod| self.ids.get(pod)).copied().collect();
+        let gangs: BTreeSet<&Arc<GangName>> =
+            stopped.iter().filter_map(|slot| self.pods.get(*slot).gang.as_ref()).collect();
+        let left = gangs.into_iter().flat_map(|name| self.left_without(name, &stopped));
+        left.filter_map(|slot| self.pods.get(slot).id).collect()
+    }
+
+    /// Who would be left of a gang, if that is too few.
+    fn left_without(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
+        let Some(gang) = self.gangs.get(name) else { return Vec::new() };
+        let (group, workload) = (self.gangs.groups.get(&**name), self.gangs.workload_of(name));
+        let members = self.live_members(gang);
+        let described = Described { group, workload };
+        let Ok(terms) = terms(name, described, &members, self.network.known()) else {
+            return Vec::new();
+        };
+        let mut roll = self.roll(gang);
+        roll.placed.retain(|slot| !stopped.contains(slot));
+        let may_go = |slot: &Slot| !self.pods.get(*slot).pod.preemption.is_protected;
+        match self.lack(name, &terms, roll.settled()).is_none() {
+            true => Vec::new(),
+            false => roll.placed.into_iter().filter(may_go).collect(),
+        }
+    }
+
+    /// Whether a pod replaces one that its gang has lost: it is not stopped by itself.
+    pub(in crate::world) fn replaces_another(&self, slot: Slot, job: JobId) -> bool {
+        self.pods.get(slot).gang.is_some() && job.0 <= LAST_AHEAD
+    }
+}

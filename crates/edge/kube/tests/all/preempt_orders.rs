@@ -1,0 +1,90 @@
+//! What is ordered when pods of higher priority stop others: the loop of the scheduler without its wires.
+
+use dovetail_kube::bind::Order;
+use dovetail_kube::object::Kind;
+use dovetail_plan::PreemptionConfig;
+use dovetail_plan::engine::EngineConfig;
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, member, names, node, pod};
+use crate::server::Server;
+
+fn cluster(nodes: usize) -> Cluster {
+    let mut server = Server::default();
+    (0..nodes).for_each(|at| node(&mut server, at));
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    Cluster::with(server, EngineConfig { preemption, ..EngineConfig::default() })
+}
+
+fn high(gpus: usize) -> Value {
+    let mut pod = pod(gpus);
+    pod["spec"]["priority"] = json!(5);
+    pod
+}
+
+/// Decides and binds; what is ordered besides, in order.
+fn orders(cluster: &mut Cluster) -> Vec<String> {
+    cluster.run();
+    let told = std::iter::from_fn(|| cluster.scheduler.next_order());
+    let said = told.map(|order| match order {
+        Order::Stop { pod, .. } => format!("stop {}", pod.name),
+        Order::Nominate { pod, node } => format!("{} to {node}", pod.name),
+    });
+    said.collect()
+}
+
+#[test]
+fn who_has_not_begun_to_stop_in_time_is_stopped_again() {
+    let mut cluster = cluster(1);
+    cluster.create("low", pod(8));
+    assert_eq!(cluster.run(), names(&["low"]));
+    cluster.create("high", high(8));
+    assert_eq!(orders(&mut cluster), ["high to n0", "stop low"]);
+    // The delete never reached the server. Its own 30 s, and a minute more:
+    cluster.pass(89_999);
+    assert_eq!(orders(&mut cluster), [""; 0]);
+    cluster.pass(1);
+    assert_eq!(orders(&mut cluster), ["high to ", "high to n0", "stop low"]);
+    cluster.delete(Kind::Pod, "blue", "low");
+    assert_eq!(cluster.run(), names(&["high"]));
+    // Who runs has no room kept.
+    cluster.delete(Kind::Pod, "blue", "high");
+    assert_eq!(orders(&mut cluster), [""; 0]);
+}
+
+#[test]
+fn who_does_not_wait_any_more_gives_back_what_was_freed() {
+    let mut cluster = cluster(1);
+    cluster.create("low", pod(8));
+    cluster.run();
+    cluster.create("high", high(8));
+    orders(&mut cluster);
+    cluster.delete(Kind::Pod, "blue", "high");
+    assert_eq!(orders(&mut cluster), [""; 0]);
+    cluster.create("higher", high(4));
+    assert_eq!(orders(&mut cluster), ["higher to n0", "stop low"], "it may be stopped again");
+}
+
+#[test]
+fn a_gang_goes_with_the_pods_that_replaced_lost_ones() {
+    let mut cluster = cluster(3);
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 3)));
+    cluster.watch();
+    cluster.pass(2_000);
+    assert_eq!(cluster.run().len(), 2);
+    cluster.delete(Kind::Pod, "blue", "p1");
+    cluster.create("p9", member(8, 2, 3));
+    assert_eq!(cluster.run(), names(&["p9"]));
+    cluster.pass(1_000);
+    cluster.create("extra", member(8, 2, 3));
+    assert_eq!(cluster.run(), names(&["extra"]));
+    cluster.pass(1_000);
+    // The one that the gang can do without goes first, then all of it, however few the room is for.
+    cluster.create("high", high(1));
+    let ordered = orders(&mut cluster);
+    assert_eq!(&ordered[1..], ["stop extra"], "{ordered:?}");
+    cluster.create("higher", high(8));
+    let mut ordered = orders(&mut cluster).split_off(1);
+    ordered.sort();
+    assert_eq!(ordered, ["stop p0", "stop p9"]);
+}

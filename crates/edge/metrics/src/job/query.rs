@@ -1,0 +1,206 @@
+//! What is asked of a server about the pods of one job.
+
+use crate::exporter::{PodLabels, mean_over_steps};
+
+/// What an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobSeries {
+    /// Time in which tensor cores worked: 0 to 1.
+    Tensor,
+    /// The same in percent.
+    TensorPercent,
+    /// Bytes per second over NVLink, one way.
+    Nvlink,
+    /// Memory in use, in MiB.
+    MemoryMebibytes,
+    /// Memory in use, in bytes.
+    MemoryBytes,
+    /// CPUs busy.
+    Cpu,
+    /// Bytes per second read from disks.
+    Read,
+    /// Bytes per second written to disks.
+    Written,
+    /// Bytes per second from the network.
+    Received,
+    /// Bytes per second to the network.
+    Sent,
+    /// When the container started, in seconds since 1970.
+    Started,
+    /// 1 while the container ran.
+    Running,
+    /// A label `phase` with how the pod ended, at one moment.
+    Ended,
+    /// A label `reason` with why the container ended before it started again, at one moment.
+    EndedBefore,
+}
+
+impl JobSeries {
+    /// What it is, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tensor | Self::TensorPercent => "work of tensor cores",
+            Self::Nvlink => "traffic over NVLink",
+            Self::MemoryMebibytes | Self::MemoryBytes => "memory of GPUs",
+            Self::Cpu => "CPUs of pods",
+            Self::Read | Self::Written => "disks of pods",
+            Self::Received | Self::Sent => "network of pods",
+            Self::Started | Self::Running => "runs of containers",
+            Self::Ended | Self::EndedBefore => "ends of containers",
+        }
+    }
+}
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobQuery {
+    /// What the answer is.
+    pub series: JobSeries,
+    /// PromQL.
+    pub query: String,
+    /// Asked at the end of the period alone, and not for each step.
+    pub is_instant: bool,
+}
+
+/// Series of devices: name and meaning.
+const DEVICE: [(&str, JobSeries); 7] = [
+    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", JobSeries::Tensor),
+    ("gpu_prof_tensor_active_percent", JobSeries::TensorPercent),
+    ("DCGM_FI_PROF_NVLINK_TX_BYTES", JobSeries::Nvlink),
+    ("DCGM_FI_PROF_NVLINK_RX_BYTES", JobSeries::Nvlink),
+    ("DCGM_FI_DEV_FB_USED", JobSeries::MemoryMebibytes),
+    ("gpu_used_vram", JobSeries::MemoryMebibytes),
+    ("xpum_memory_used_bytes", JobSeries::MemoryBytes),
+];
+
+/// Counters of cAdvisor: name, what else is asked of its labels, and meaning. Pods have rows of their own beside
+/// those of their containers, but for the network, which they share.
+const HOST: [(&str, &str, JobSeries); 5] = [
+    ("container_cpu_usage_seconds_total", OF_CONTAINERS, JobSeries::Cpu),
+    ("container_fs_reads_bytes_total", OF_CONTAINERS, JobSeries::Read),
+    ("container_fs_writes_bytes_total", OF_CONTAINERS, JobSeries::Written),
+    ("container_network_receive_bytes_total", NO_LOOPBACK, JobSeries::Received),
+    ("container_network_transmit_bytes_total", NO_LOOPBACK, JobSeries::Sent),
+];
+const OF_CONTAINERS: &str = r#",container!="",container!="POD""#;
+const NO_LOOPBACK: &str = r#",interface!="lo""#;
+
+/// Names of pods in one question, in bytes: between here and a server stand proxies that refuse long lines.
+const MOST_NAMES_BYTES: usize = 600;
+
+/// Where no two samples lie within a step, the last two of so many ms make the rate.
+const FEWEST_SAMPLES_MS: u64 = 150_000;
+
+/// Everything that is asked about pods of a namespace, for steps of so many ms over a window of so many. `pods`
+/// says which labels of devices name their holder.
+pub fn job_queries(
+    pods: PodLabels,
+    namespace: &str,
+    names: &[&str],
+    step_ms: u64,
+    window_ms: u64,
+) -> Vec<JobQuery> {
+    let mut queries = Vec::new();
+    for names in chunks(names) {
+        let names = names.join("|");
+        let of = |labels: [&str; 2]| {
+            let [space, pod] = labels;
+            format!("{space}=~\"{}\",{pod}=~\"{names}\"", pattern(namespace))
+        };
+        let [space, pod, _] = pods.names();
+        for (name, series) in DEVICE {
+            let query = mean_over_steps(&format!("{name}{{{}}}", of([space, pod])), step_ms);
+            queries.push(JobQuery { series, query, is_instant: false });
+        }
+        // A server that does not honour labels has renamed them.
+        let both = [of(["namespace", "pod"]), of(["exported_namespace", "exported_pod"])];
+        queries.extend(HOST.map(|(name, more, series)| {
+            let query = rate(name, &both, more, step_ms);
+            JobQuery { series, query, is_instant: false }
+        }));
+        let events = [
+            ("kube_pod_container_state_started", JobSeries::Started, ""),
+            ("kube_pod_container_status_running", JobSeries::Running, ""),
+            ("kube_pod_status_phase", JobSeries::Ended, r#",phase=~"Succeeded|Failed""#),
+            ("kube_pod_container_status_last_terminated_reason", JobSeries::EndedBefore, ""),
+        ];
+        queries.extend(events.map(|(name, series, more)| {
+            let is_instant = matches!(series, JobSeries::Ended | JobSeries::EndedBefore);
+            let window_ms = if is_instant { window_ms } else { step_ms };
+            let over = |selector: &String| {
+                format!("max_over_time({name}{{{selector}{more}}}[{}ms])", before(window_ms))
+            };
+            let query = both.each_ref().map(over).join(" or ");
+            JobQuery { series, query, is_instant }
+        }));
+    }
+    queries
+}
+
+/// A window that is open at its begin; see [`mean_over_steps`].
+fn before(window_ms: u64) -> u64 {
+    window_ms.saturating_sub(1).max(1)
+}
+
+/// The sum of a counter's rates by pod.
+fn rate(name: &str, selectors: &[String; 2], more: &str, step_ms: u64) -> String {
+    let longer_ms = FEWEST_SAMPLES_MS.max(2 * step_ms);
+    let ways = [("rate", step_ms), ("irate", longer_ms)];
+    let all = ways.iter().flat_map(|(function, window_ms)| {
+        selectors
+            .iter()
+            .map(move |selector| format!("{function}({name}{{{selector}{more}}}[{window_ms}ms])"))
+    });
+    let all: Vec<String> = all.collect();
+    format!("sum by (namespace, pod, exported_namespace, exported_pod) ({})", all.join(" or "))
+}
+
+/// Names as patterns, in groups of which each is short enough.
+fn chunks(names: &[&str]) -> Vec<Vec<String>> {
+    let mut chunks: Vec<Vec<String>> = Vec::new();
+    let mut length = usize::MAX;
+    for name in names {
+        let name = pattern(name);
+        if length.saturating_add(name.len()) > MOST_NAMES_BYTES {
+            chunks.push(Vec::new());
+            length = 0;
+        }
+        length += name.len() + 1;
+        chunks.last_mut().expect("one was pushed").push(name);
+    }
+    chunks
+}
+
+/// A name as a pattern. What is no letter of an object's name becomes any one letter: the answers are compared
+/// with the whole name.
+fn pattern(name: &str) -> String {
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '.' };
+    name.chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_never_leave_their_quotes_and_questions_stay_short() {
+        let hostile = "a\"} or up{x=\"";
+        let names: Vec<String> = (0..500).map(|number| format!("train-worker-{number}")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.push(hostile);
+        let queries = job_queries(PodLabels::Exported, "ml\\", &names, 60_000, 3_600_000);
+        for JobQuery { query, .. } in &queries {
+            assert!(query.len() < 6_000, "{}", query.len());
+            assert!(!query.contains("up{"), "{query}");
+            // Quotes come in pairs around patterns alone.
+            for quoted in query.split('"').skip(1).step_by(2) {
+                let is_plain =
+                    |letter: char| letter.is_ascii_alphanumeric() || "-.|".contains(letter);
+                assert!(quoted.chars().all(is_plain), "{quoted}");
+            }
+        }
+        let asked = |name: &str| queries.iter().any(|query| query.query.contains(name));
+        assert!(names[..500].iter().all(|name| asked(name)));
+    }
+}

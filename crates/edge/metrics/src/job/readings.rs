@@ -1,0 +1,175 @@
+//! Samples of a job's devices and of the hosts of its pods.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::job_phases::Sample;
+use dovetail_ledger::signal::{Scale, Signal, micro_percent};
+
+use super::events::PodEvents;
+use super::query::JobSeries;
+use crate::exporter::{Measure, Observation, ObservedDevice, Origin, PodLabels};
+use crate::prometheus::{Labels, Series};
+
+/// The moments of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// The first.
+    pub from_ms: u64,
+    /// Their distance.
+    pub step_ms: u64,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Grid {
+    /// The place of a moment.
+    pub(super) fn place(&self, at_ms: i64) -> Option<usize> {
+        let after_ms = u64::try_from(at_ms).ok()?.checked_sub(self.from_ms)?;
+        let place = usize::try_from(after_ms / self.step_ms.max(1)).ok()?;
+        (place < self.count).then_some(place)
+    }
+}
+
+/// Namespace and name.
+type PodName = (String, String);
+/// Node, device, namespace and pod.
+type DeviceOfPod = (String, String, String, String);
+
+/// Everything that was answered about a job.
+#[derive(Debug, Default)]
+pub struct JobReadings {
+    devices: BTreeMap<DeviceOfPod, BTreeMap<(JobSeries, i64), f64>>,
+    hosts: BTreeMap<PodName, BTreeMap<(JobSeries, i64), f64>>,
+    pub(super) events: BTreeMap<PodName, PodEvents>,
+}
+
+impl JobReadings {
+    /// Takes an answer; series that name no pod are left out, and numbers that are none.
+    pub fn take(&mut self, kind: JobSeries, pods: PodLabels, series: Vec<Series>) {
+        for Series { labels, samples } in series {
+            let readings = match kind {
+                JobSeries::Tensor
+                | JobSeries::TensorPercent
+                | JobSeries::Nvlink
+                | JobSeries::MemoryMebibytes
+                | JobSeries::MemoryBytes => {
+                    let Some(origin) = Origin::of(&labels, pods) else { continue };
+                    let Some(holder) = origin.holder else { continue };
+                    let key = (origin.node, origin.device, holder.namespace, holder.pod);
+                    self.devices.entry(key).or_default()
+                }
+                JobSeries::Cpu
+                | JobSeries::Read
+                | JobSeries::Written
+                | JobSeries::Received
+                | JobSeries::Sent => {
+                    let Some(pod) = pod_of(&labels) else { continue };
+                    self.hosts.entry(pod).or_default()
+                }
+                _ => {
+                    let Some(pod) = pod_of(&labels) else { continue };
+                    self.events.entry(pod).or_default().take(kind, &labels, &samples);
+                    continue;
+                }
+            };
+            let is_sum = kind == JobSeries::Nvlink;
+            for sample in samples.iter().filter(|sample| is_reading(sample.value)) {
+                let value = readings.entry((kind, sample.at_ms)).or_insert(0.0);
+                // Both ways of a link; else slices of a device, or two servers that read one exporter.
+                *value = if is_sum { *value + sample.value } else { value.max(sample.value) };
+            }
+        }
+    }
+
+    /// What a pod did with a device, with its part of the host: of what is read of a pod as a whole each of its
+    /// `devices` gets the same.
+    pub(super) fn samples(
+        &self,
+        observation: &Observation,
+        device: &ObservedDevice,
+        (namespace, pod): (&str, &str),
+        devices: u64,
+        grid: Grid,
+    ) -> Vec<Sample> {
+        let mut samples = vec![Sample::default(); grid.count];
+        observation.each_reading(
+            &device.node,
+            &device.device,
+            (namespace, pod),
+            |measure, at_ms, value| {
+                let Some(sample) = grid.place(at_ms).map(|place| &mut samples[place]) else {
+                    return;
+                };
+                let field = match measure {
+                    Measure::Busy(Signal::SmActive | Signal::AmdSmActive) => {
+                        &mut sample.sm_micro_percent
+                    }
+                    Measure::Busy(Signal::GpuUtil) => &mut sample.util_micro_percent,
+                    Measure::Busy(_) => &mut sample.engine_micro_percent,
+                    Measure::DramActive => &mut sample.dram_micro_percent,
+                    Measure::Power => &mut sample.power_milliwatts,
+                };
+                *field = (*field).max(Some(value));
+            },
+        );
+        let key =
+            (device.node.clone(), device.device.clone(), namespace.to_owned(), pod.to_owned());
+        for ((kind, at_ms), value) in self.devices.get(&key).into_iter().flatten() {
+            if let Some(place) = grid.place(*at_ms) {
+                set_device(&mut samples[place], *kind, *value);
+            }
+        }
+        let host = self.hosts.get(&(namespace.to_owned(), pod.to_owned()));
+        for ((kind, at_ms), value) in host.into_iter().flatten() {
+            if let Some(place) = grid.place(*at_ms) {
+                set_host(&mut samples[place], *kind, value / devices.max(1) as f64);
+            }
+        }
+        samples
+    }
+}
+
+fn set_device(sample: &mut Sample, kind: JobSeries, value: f64) {
+    const MEBIBYTE: f64 = 1_048_576.0;
+    match kind {
+        JobSeries::Tensor => {
+            sample.tensor_micro_percent = micro_percent(value, Scale::Ratio).ok();
+        }
+        JobSeries::TensorPercent => {
+            sample.tensor_micro_percent = micro_percent(value, Scale::Percent).ok();
+        }
+        JobSeries::Nvlink => sample.nvlink_bytes_per_s = whole(value),
+        JobSeries::MemoryMebibytes => sample.memory_bytes = whole(value * MEBIBYTE),
+        _ => sample.memory_bytes = whole(value),
+    }
+}
+
+fn set_host(sample: &mut Sample, kind: JobSeries, value: f64) {
+    let (field, scale) = match kind {
+        JobSeries::Cpu => (&mut sample.cpu_milli, 1000.0),
+        JobSeries::Read => (&mut sample.read_bytes_per_s, 1.0),
+        JobSeries::Written => (&mut sample.written_bytes_per_s, 1.0),
+        JobSeries::Received => (&mut sample.received_bytes_per_s, 1.0),
+        _ => (&mut sample.sent_bytes_per_s, 1.0),
+    };
+    *field = whole(value * scale);
+}
+
+/// What can be a number of bytes or CPUs; a driver's blank is none.
+fn is_reading(value: f64) -> bool {
+    const BLANK: f64 = 1e14;
+    value.is_finite() && (0.0..BLANK).contains(&value)
+}
+
+fn whole(value: f64) -> Option<u64> {
+    is_reading(value).then_some(value as u64)
+}
+
+/// The pod of a series, its own labels before what a server put over them.
+fn pod_of(labels: &Labels) -> Option<PodName> {
+    let text = |name: &str| {
+        let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
+        found.filter(|value| !value.is_empty()).cloned()
+    };
+    text("namespace").zip(text("pod"))
+}

@@ -1,0 +1,147 @@
+//! A job's holdings with what was read of them, as records of its phases.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
+
+use super::events::PodEvents;
+use super::readings::{Grid, JobReadings};
+use crate::exporter::{Observation, ObservedDevice};
+
+/// A device that a pod of the job held for some time, as a bill has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Holding<'a> {
+    /// The device.
+    pub device: &'a ObservedDevice,
+    /// Namespace of the pod.
+    pub namespace: &'a str,
+    /// The pod.
+    pub pod: &'a str,
+    /// The container that held it; empty where nobody says.
+    pub container: &'a str,
+    /// How much of the device.
+    pub gpu_milli: i64,
+    /// When.
+    pub held: Span,
+}
+
+/// Holdings that belong together.
+#[derive(Clone, Debug, Default)]
+pub struct JobGroup {
+    /// The record of them.
+    pub record: JobRecord,
+    /// The holding of each of its members: a place in the list.
+    pub holdings: Vec<usize>,
+}
+
+/// The records of a job. Pods that work together make one; pods that do not (replicas of a server) one each.
+pub fn records(
+    holdings: &[Holding<'_>],
+    is_together: bool,
+    readings: &JobReadings,
+    observation: &Observation,
+    grid: Grid,
+) -> Vec<JobGroup> {
+    let mut groups: BTreeMap<Option<(&str, &str)>, Vec<usize>> = BTreeMap::new();
+    let mut devices_of: BTreeMap<(&str, &str), std::collections::BTreeSet<(&str, &str)>> =
+        BTreeMap::new();
+    for (place, holding) in holdings.iter().enumerate() {
+        let pod = (holding.namespace, holding.pod);
+        groups.entry((!is_together).then_some(pod)).or_default().push(place);
+        let device = (holding.device.node.as_str(), holding.device.device.as_str());
+        devices_of.entry(pod).or_default().insert(device);
+    }
+    let group = |places: Vec<usize>| {
+        let names: Vec<String> = places.iter().map(|place| name(&holdings[*place])).collect();
+        let spans: Vec<(&str, Span)> = names
+            .iter()
+            .zip(&places)
+            .map(|(name, place)| (&**name, holdings[*place].held))
+            .collect();
+        let ranks = ranks(&spans);
+        let member = |(place, rank): (&usize, &u32)| {
+            let holding = &holdings[*place];
+            let pod = (holding.namespace, holding.pod);
+            let devices = devices_of[&pod].len() as u64;
+            let last =
+                holding.held.to_ms.saturating_sub(grid.from_ms).div_ceil(grid.step_ms.max(1));
+            let grid = Grid { count: grid.count.min(last as usize), ..grid };
+            Member {
+                name: name(holding),
+                rank: *rank,
+                gpu_milli: holding.gpu_milli,
+                held: holding.held,
+                runs: runs(readings, holding, grid.step_ms),
+                ran_before: ran_before(readings, holding, grid),
+                samples: readings.samples(observation, holding.device, pod, devices, grid),
+            }
+        };
+        let mut members: Vec<Member> = places.iter().zip(&ranks.of).map(member).collect();
+        lose_replaced(&mut members, &places, holdings, readings);
+        let record = JobRecord {
+            from_ms: grid.from_ms,
+            step_ms: grid.step_ms,
+            ranks: ranks.count,
+            members,
+            checkpoints_ms: Vec::new(),
+        };
+        JobGroup { record, holdings: places }
+    };
+    groups.into_values().map(group).collect()
+}
+
+fn name(holding: &Holding<'_>) -> String {
+    format!("{}/{} gpu {}", holding.namespace, holding.pod, holding.device.device)
+}
+
+fn runs(readings: &JobReadings, holding: &Holding<'_>, step_ms: u64) -> Vec<Run> {
+    let nothing = PodEvents::default();
+    let key = (holding.namespace.to_owned(), holding.pod.to_owned());
+    let events = readings.events.get(&key).unwrap_or(&nothing);
+    events.runs(holding.container, holding.held, step_ms)
+}
+
+/// Whether its container started before the device was seen to be held: where nobody says when it started, those
+/// that were held when the period began.
+fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool {
+    let key = (holding.namespace.to_owned(), holding.pod.to_owned());
+    let events = readings.events.get(&key);
+    match events.and_then(|events| events.first_start_ms(holding.container)) {
+        Some(start_ms) => start_ms.saturating_add(grid.step_ms) < holding.held.from_ms,
+        None => holding.held.from_ms < grid.from_ms.saturating_add(2 * grid.step_ms),
+    }
+}
+
+/// How a holding ended after which another one followed in its rank. A pod of another name took over: unless
+/// somebody says how the first one ended, it was lost (evicted, preempted, gone with its node). One of the same
+/// name is a new pod if its container started since, and the same one, which nobody saw for a while, if not.
+fn lose_replaced(
+    members: &mut [Member],
+    places: &[usize],
+    holdings: &[Holding<'_>],
+    readings: &JobReadings,
+) {
+    let mut last: BTreeMap<u32, (u64, &str)> = BTreeMap::new();
+    for (member, place) in members.iter().zip(places) {
+        let begin = (member.held.from_ms, holdings[*place].pod);
+        let known = last.entry(member.rank).or_insert(begin);
+        *known = (*known).max(begin);
+    }
+    let nothing = PodEvents::default();
+    for (member, place) in members.iter_mut().zip(places) {
+        let holding = &holdings[*place];
+        let (from_ms, pod) = last[&member.rank];
+        let Some(run) = member.runs.last_mut().filter(|_| from_ms > member.held.from_ms) else {
+            continue;
+        };
+        let key = (holding.namespace.to_owned(), holding.pod.to_owned());
+        let events = readings.events.get(&key).unwrap_or(&nothing);
+        run.end = match pod == holding.pod {
+            true if events.started_after(member.held.to_ms) => RunEnd::Lost,
+            true => RunEnd::Open,
+            false if events.has_end() => run.end,
+            false => RunEnd::Lost,
+        };
+    }
+}

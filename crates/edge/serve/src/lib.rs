@@ -1,0 +1,31 @@
+//! What is answered over HTTP, out of a ledger: probes, metrics, and allocations in OpenCost's form.
+//!
+//! A [`Site`] answers requests; [`connections::serve`] brings them to it, from anybody on this machine, and from
+//! elsewhere only over TLS or with a token ([`Place`]). Nothing here writes: neither to the cluster nor to the ledger.
+//!
+//! | module | what |
+//! |---|---|
+//! | `place` | where requests may come from, and what that takes |
+//! | [`connections`] | connections with bounds: how many, how long, how large |
+//! | `guard` | who may ask: a token of a file, or one that the cluster knows |
+//! | `rate` | how often one address may ask |
+//! | `site` | paths and what they answer |
+//! | `books` | questions to the ledger |
+//! | [`allocation`] | OpenCost's questions and answers |
+//! | [`metrics`] | what is counted, for Prometheus |
+//! | [`monitoring`] | rules, alerts and a dashboard over these metrics |
+
+pub mod allocation;
+mod books;
+pub mod connections;
+mod guard;
+pub mod metrics;
+pub mod monitoring;
+mod place;
+mod rate;
+mod site;
+
+pub use books::{Books, BooksError, TeamOf};
+pub use guard::{Guard, GuardError, Review, Reviewer};
+pub use place::{Place, PlaceError, TlsFiles};
+pub use site::Site;

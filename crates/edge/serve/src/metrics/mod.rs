@@ -1,0 +1,296 @@
+//! What is counted, for Prometheus.
+//!
+//! Amounts of the ledger are gauges over times that are named, not counters: an hour that is read again restates
+//! them, and a counter must not go back. What nobody knows is absent, never 0.
+
+mod cells;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use dovetail_model::Money;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Metric, Registry};
+
+pub use cells::{Cell, OTHERS, Place, cells, fewer, teams};
+
+type Real = Gauge<f64, AtomicU64>;
+
+/// All metrics of one process.
+#[derive(Debug)]
+pub struct Metrics {
+    /// Held while something is replaced, and while all is written: nobody sees the half of it.
+    whole: Mutex<()>,
+    registry: Registry,
+    described: Vec<Described>,
+    gpus: Family<OfPlace, Real>,
+    gpus_usd_per_hour: Family<OfPlace, Real>,
+    day_gpu_seconds: Family<OfPlace, Real>,
+    day_usd: Family<OfPlace, Real>,
+    month_usd: Family<OfTeam, Real>,
+    budget_usd: Family<Budget, Real>,
+    collections: Family<Outcome, Counter>,
+    collection_s: Family<OfCluster, Real>,
+    lag_s: Family<OfCluster, Real>,
+    missing_s: Family<OfCluster, Real>,
+    requests: Family<Asked, Counter>,
+    /// Cluster, and the moment until which it was read, in ms since 1970.
+    read: Mutex<Option<(String, u64)>>,
+}
+
+/// A metric as people read about it.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Name as it is queried.
+    pub name: String,
+    /// `counter` or `gauge`.
+    pub kind: &'static str,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it is.
+    pub help: &'static str,
+}
+
+/// How the ledger stands after something was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing<'n> {
+    /// The cluster.
+    pub cluster: &'n str,
+    /// Until when it was read, in ms since 1970; `None` where it never was.
+    pub read_until_ms: Option<u64>,
+    /// What of the time that should be there was never read.
+    pub missing_ms: u64,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfPlace {
+    cluster: String,
+    team: String,
+    pool: String,
+    cause: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfTeam {
+    cluster: String,
+    team: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Budget {
+    team: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfCluster {
+    cluster: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Asked {
+    path: &'static str,
+    code: u16,
+}
+
+const PLACE: &[&str] = &["cluster", "team", "pool", "cause"];
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            whole: Mutex::default(),
+            registry: Registry::default(),
+            described: Vec::new(),
+            gpus: Family::default(),
+            gpus_usd_per_hour: Family::default(),
+            day_gpu_seconds: Family::default(),
+            day_usd: Family::default(),
+            month_usd: Family::default(),
+            budget_usd: Family::default(),
+            collections: Family::default(),
+            collection_s: Family::default(),
+            lag_s: Family::default(),
+            missing_s: Family::default(),
+            requests: Family::default(),
+            read: Mutex::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let help = "GPUs when the objects were last read, in full-GPU equivalents, by what they were (`cause`: free by \
+                    cause, or held)";
+        self.add("dovetail_gpus", PLACE, help, self.gpus.clone());
+        let help = "What these GPUs cost an hour; absent without a price";
+        self.add("dovetail_gpus_usd_per_hour", PLACE, help, self.gpus_usd_per_hour.clone());
+        let help = "GPU-seconds of the last 24 whole hours out of the ledger, in full-GPU equivalents, by what \
+                    they were (`cause`)";
+        self.add("dovetail_day_gpu_seconds", PLACE, help, self.day_gpu_seconds.clone());
+        let help = "What these 24 hours cost, CPU and memory included; absent without a price";
+        self.add("dovetail_day_usd", PLACE, help, self.day_usd.clone());
+        let help = "What a team cost since the month (UTC) began, out of the ledger; absent without a price";
+        self.add("dovetail_month_usd", &["cluster", "team"], help, self.month_usd.clone());
+        let help = "What a team may cost in a month, by the settings";
+        self.add("dovetail_budget_usd", &["team"], help, self.budget_usd.clone());
+        self.register_collection();
+    }
+
+    fn register_collection(&mut self) {
+        let help = "Times that the cluster was read into the ledger, by `outcome`: done, failed";
+        self.add("dovetail_collections", &["outcome"], help, self.collections.clone());
+        let help = "How long it took the last time";
+        self.add("dovetail_collection_seconds", &["cluster"], help, self.collection_s.clone());
+        let help = "How long ago the moment is until which the ledger is filled";
+        self.add("dovetail_collection_lag_seconds", &["cluster"], help, self.lag_s.clone());
+        let help = "What of the time that is looked back at was never read: it is in no amount";
+        self.add("dovetail_ledger_missing_seconds", &["cluster"], help, self.missing_s.clone());
+        let help = "Questions by `path` and `code` of the answer";
+        self.add("dovetail_http_requests", &["path", "code"], help, self.requests.clone());
+    }
+
+    fn add(
+        &mut self,
+        name: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+        metric: impl Metric,
+    ) {
+        let (kind, ending) = match metric.metric_type() {
+            MetricType::Counter => ("counter", "_total"),
+            _ => ("gauge", ""),
+        };
+        self.described.push(Described { name: format!("{name}{ending}"), kind, labels, help });
+        self.registry.register(name, help, metric);
+    }
+
+    /// All metrics as people read about them.
+    pub fn described(&self) -> &[Described] {
+        &self.described
+    }
+
+    /// The same as a table of Markdown.
+    pub fn reference(&self) -> String {
+        let mut text = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
+        for Described { name, kind, labels, help } in &self.described {
+            // Writing to a string does not fail.
+            _ = writeln!(text, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+        }
+        text
+    }
+
+    /// Everything, in the text format of OpenMetrics; `now_ms` is the present.
+    pub fn text(&self, now_ms: u64) -> String {
+        let _whole = lock(&self.whole);
+        if let Some((cluster, until_ms)) = &*lock(&self.read) {
+            let of = OfCluster { cluster: cluster.clone() };
+            self.lag_s.get_or_create(&of).set(seconds(now_ms.saturating_sub(*until_ms)));
+        }
+        let mut text = String::new();
+        _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// GPUs as objects have them; amounts are of one hour.
+    pub fn show_moment(&self, cells: &[Cell]) {
+        let _whole = lock(&self.whole);
+        let hour = 3_600_000.0;
+        fill(&self.gpus, &self.gpus_usd_per_hour, cells, |time| time as f64 / 1000.0 / hour);
+    }
+
+    /// The last 24 whole hours.
+    pub fn show_day(&self, cells: &[Cell]) {
+        let _whole = lock(&self.whole);
+        fill(&self.day_gpu_seconds, &self.day_usd, cells, |time| time as f64 / 1e6);
+    }
+
+    /// The month until now, by team.
+    pub fn show_month(&self, cells: &[Cell]) {
+        let _whole = lock(&self.whole);
+        self.month_usd.clear();
+        for Cell { place, cost, .. } in cells {
+            let of = OfTeam { cluster: place.cluster.clone(), team: place.team.clone() };
+            if let Some(cost) = cost {
+                self.month_usd.get_or_create(&of).set(usd(*cost));
+            }
+        }
+    }
+
+    /// What teams may cost in a month.
+    pub fn show_budgets<'b>(&self, budgets: impl Iterator<Item = (&'b String, Money)>) {
+        let _whole = lock(&self.whole);
+        self.budget_usd.clear();
+        for (team, budget) in budgets {
+            self.budget_usd.get_or_create(&Budget { team: team.clone() }).set(usd(budget));
+        }
+    }
+
+    /// A cluster was read, or was to be.
+    pub fn collected(&self, cluster: &str, is_done: bool, took_ms: u64) {
+        let outcome = if is_done { "done" } else { "failed" };
+        self.collections.get_or_create(&Outcome { outcome }).inc();
+        let of = OfCluster { cluster: cluster.to_owned() };
+        self.collection_s.get_or_create(&of).set(seconds(took_ms));
+    }
+
+    /// How the ledger stands.
+    pub fn stands(&self, standing: Standing<'_>) {
+        let of = OfCluster { cluster: standing.cluster.to_owned() };
+        self.missing_s.get_or_create(&of).set(seconds(standing.missing_ms));
+        if let Some(until_ms) = standing.read_until_ms {
+            *lock(&self.read) = Some((standing.cluster.to_owned(), until_ms));
+        }
+    }
+
+    /// A question was answered.
+    pub(crate) fn asked(&self, path: &'static str, code: u16) {
+        self.requests.get_or_create(&Asked { path, code }).inc();
+    }
+}
+
+/// Replaces all values. What has no time is not shown as one.
+fn fill(
+    times: &Family<OfPlace, Real>,
+    costs: &Family<OfPlace, Real>,
+    cells: &[Cell],
+    unit: impl Fn(i128) -> f64,
+) {
+    times.clear();
+    costs.clear();
+    for Cell { place, gpu_milli_ms, cost } in cells {
+        let Place { cluster, team, pool, cause } = place.clone();
+        let of = OfPlace { cluster, team, pool, cause };
+        if *gpu_milli_ms != 0 {
+            times.get_or_create(&of).set(unit(*gpu_milli_ms));
+        }
+        if let Some(cost) = cost {
+            costs.get_or_create(&of).set(usd(*cost));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1e3
+}
+
+fn usd(money: Money) -> f64 {
+    money.usd_micros as f64 / 1e6
+}

@@ -1,0 +1,6 @@
+//! Answers over real connections, out of a real ledger.
+
+mod allocation;
+mod http;
+mod promtool;
+mod world;

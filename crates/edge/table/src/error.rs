@@ -1,0 +1,74 @@
+//! What can be wrong with a table.
+
+use thiserror::Error;
+
+/// A table that cannot be read. Every message names the place.
+#[derive(Debug, Error)]
+pub enum TableError {
+    /// The header has not what is needed.
+    #[error("{file}:1: {problem}")]
+    Header {
+        /// Name of the file as the user gave it.
+        file: String,
+        /// What is wrong, and what to write.
+        problem: String,
+    },
+    /// A cell.
+    #[error("{file}:{line}: column `{column}`: {problem}")]
+    Cell {
+        /// Name of the file.
+        file: String,
+        /// Line on which the record begins, from 1.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// What is wrong, and what to write.
+        problem: String,
+    },
+    /// More bytes without the end of a record than any table has.
+    #[error(
+        "{file}:{line}: a row of more than {} KiB: a quote that is never closed, or no table of text",
+        crate::MAX_RECORD_BYTES >> 10
+    )]
+    LongRecord {
+        /// Name of the file.
+        file: String,
+        /// Line on which the record begins, from 1.
+        line: u64,
+    },
+    /// A record that is not as wide as the header.
+    #[error(
+        "{file}:{line}: {found} cells where the header has {expected}: put quotes around a cell with a comma in it"
+    )]
+    Width {
+        /// Name of the file.
+        file: String,
+        /// Line on which the record begins, from 1.
+        line: u64,
+        /// Its cells.
+        found: usize,
+        /// Those of the header.
+        expected: usize,
+    },
+    /// Bytes that are no text.
+    #[error("{file}:{line}: cell {cell} is not UTF-8: write the file again as UTF-8 text")]
+    NoText {
+        /// Name of the file.
+        file: String,
+        /// Line on which the record begins, from 1.
+        line: u64,
+        /// The cell, from 1.
+        cell: usize,
+    },
+    /// Input that broke off.
+    #[error("{file}:{line}: cannot read on")]
+    Unreadable {
+        /// Name of the file.
+        file: String,
+        /// Line after the last record, from 1.
+        line: u64,
+        /// Why.
+        #[source]
+        source: csv::Error,
+    },
+}
