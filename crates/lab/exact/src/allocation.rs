@@ -33,8 +33,9 @@ const SEARCH_LIMIT: u64 = 20_000;
 ///
 /// A pod lies on one node, holds its CPU and memory there and its share of `gpu_count` different devices, and
 /// a device gives out at most 1000 milli. Solved as a mixed-integer program; the packing found is checked
-/// again in integers. Meant as an oracle in tests: worlds of 6 nodes and 10 pods are solved within a second,
-/// mostly within a few hundredths; a few pods more can already end in [`BoundError::Solver`].
+/// again in integers. Meant as an oracle in tests: nearly all worlds of 6 nodes and 10 pods are solved within
+/// a second, mostly within a few hundredths; a rare one, and more often a few pods more, ends in
+/// [`BoundError::Solver`].
 ///
 /// # Errors
 /// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::TooLarge`] for a world
