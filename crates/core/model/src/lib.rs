@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`snapshot`] | the whole world at one moment, as plain data |
 //! | [`event`], [`action`] | what happens to the engine, what it answers |
-//! | [`node`], [`device`], [`topology`] | the supply |
+//! | [`node`], [`device`], [`images`], [`topology`] | the supply |
 //! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
 //! | [`holding`], [`preemption`] | who holds what, in which phase; who may be stopped for whom |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
@@ -19,6 +19,7 @@ pub mod device;
 pub mod event;
 pub mod holding;
 pub mod ids;
+pub mod images;
 pub mod job;
 pub mod money;
 pub mod node;
@@ -37,6 +38,7 @@ pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use event::Event;
 pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
+pub use images::{ImageName, Images};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};

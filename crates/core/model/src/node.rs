@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
 use crate::ids::NodeName;
+use crate::images::Images;
 use crate::resources::Resources;
 
 /// The label key that stands for a node's name (`matchFields` of a node affinity).
@@ -40,6 +41,9 @@ pub struct Node {
     /// Taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
+    /// Images that are there.
+    #[serde(default, skip_serializing_if = "Images::is_empty")]
+    pub images: Images,
     /// Marked unschedulable: for pods that do not tolerate [`UNSCHEDULABLE`], whatever its taints are. No
     /// [`crate::CounterScope`] leaves it out for this mark.
     #[serde(default)]
@@ -80,6 +84,7 @@ impl Node {
             attach_limits: BTreeMap::new(),
             labels: BTreeMap::new(),
             taints: Vec::new(),
+            images: Images::default(),
             unschedulable: false,
             condition: Condition::Ready,
             price_usd_micros_per_hour: None,
@@ -92,6 +97,14 @@ impl Node {
     pub fn mark() -> Taint {
         let effect = TaintEffect::NoSchedule;
         Taint { key: UNSCHEDULABLE.to_owned(), value: String::new(), effect }
+    }
+
+    /// Whether two descriptions of a node differ in its images and in nothing else.
+    pub fn differs_only_in_images(&self, other: &Self) -> bool {
+        if self.images.is_same_list(&other.images) || self.images == other.images {
+            return false;
+        }
+        *self == Self { images: self.images.clone(), ..other.clone() }
     }
 
     /// The value of a label, also of [`NAME_LABEL`] and [`CLUSTER_LABEL`], which no node carries as such.

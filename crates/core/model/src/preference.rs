@@ -36,4 +36,18 @@ pub enum Preferred {
         #[serde(default)]
         scope: CounterScope,
     },
+    /// Nodes that have images, by name, one for each container or volume of the pod that is made from one. A node
+    /// gets that part of the points by which its sum lies between [`LEAST_IMAGE_BYTES`] and
+    /// [`MOST_IMAGE_BYTES`] for each name listed, rounded toward zero. The sum is over the images it has, each
+    /// with its size × the share of all nodes that have it, rounded down: who waits for an image that few nodes
+    /// have is not drawn to these few.
+    ///
+    /// Source: kube-scheduler's plugin `ImageLocality`.
+    Images(Vec<String>),
 }
+
+/// Up to here a sum of image sizes gets nothing ([`Preferred::Images`]).
+pub const LEAST_IMAGE_BYTES: i64 = 23 << 20;
+
+/// From so much for each name listed on a sum gets all points ([`Preferred::Images`]).
+pub const MOST_IMAGE_BYTES: i64 = 1000 << 20;

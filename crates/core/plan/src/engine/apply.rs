@@ -199,11 +199,19 @@ impl Engine {
         Ok(())
     }
 
-    /// The class of a waiting job.
+    /// The class of a waiting job. Which images it names makes no difference where every place is tried.
     pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
+        let mut gang = Arc::clone(gang);
+        if let [set] = gang.sets.as_slice() {
+            let shape = self.state.shapes.get(set.shape);
+            if shape.images.is_some() && shape.demand.rules.is_empty() {
+                let imageless = shape.imageless;
+                Arc::make_mut(&mut gang).sets[0].shape = imageless;
+            }
+        }
         ClassKey {
             queue: job.queue.clone(),
-            gang: Arc::clone(gang),
+            gang,
             preempts: !job.preemption.never_preempts,
             claim: self.claims.get(job.id).map(|claim| claim.reservation),
         }

@@ -48,8 +48,9 @@ impl Engine {
         let slots = (0..self.state.nodes.slots() as u32).map(NodeId);
         let fitting: Vec<NodeId> = slots.filter(|n| self.state.fits(set.shape, *n)).collect();
         let demand = self.state.shapes.get(set.shape).demand.clone();
+        let images = self.state.shapes.get(set.shape).images;
         let best = fitting.into_iter().max_by_key(|node| {
-            let points = self.state.points(&demand, *node);
+            let points = self.state.points(&demand, images, *node);
             let policy = &mut *self.policy;
             let score = whole_score(policy, &mut self.state, set.shape, points, *node);
             (score, Reverse(self.state.nodes.hot(*node).rank))

@@ -58,10 +58,16 @@ impl Engine {
     fn alternative(&mut self, shape: crate::ShapeId, node: NodeId) -> Alternative {
         let mut terms = self.policy.terms(&mut self.state, shape, node);
         let demand = self.state.shapes.get(shape).demand.clone();
-        let points = self.state.points(&demand, node);
+        let images = self.state.shapes.get(shape).images;
+        let points = self.state.points(&demand, images, node);
+        let besides = self.state.points(&demand, None, node);
         let score = whole_score(&mut *self.policy, &mut self.state, shape, points, node);
         if !demand.liking.is_none() {
-            terms.push(Term { name: "preferences", points: points * self.policy.point() });
+            terms.push(Term { name: "preferences", points: besides * self.policy.point() });
+        }
+        if images.is_some() {
+            let points = (points - besides) * self.policy.point();
+            terms.push(Term { name: "images", points });
         }
         Alternative { node: self.state.nodes.cold(node).node.name.clone(), score, terms }
     }

@@ -28,13 +28,16 @@ pub const DEFAULT_MAX_BYTES: usize = 512 << 20;
 /// All trees. The bound is checked when a tree is built; at least one tree is always kept.
 #[derive(Debug)]
 pub struct Index {
-    trees: FxHashMap<(u32, Option<DomainId>), Entry>,
+    trees: FxHashMap<TreeKey, Entry>,
     rooms: BTreeMap<u32, DomainRoom>,
     uses: u64,
     bytes: usize,
     max_bytes: usize,
     random: RandomSequence,
 }
+
+/// Demand, the images that make a difference, and the domain.
+type TreeKey = (u32, Option<u32>, Option<DomainId>);
 
 #[derive(Debug)]
 struct Entry {
@@ -90,9 +93,10 @@ impl Index {
         domain: Option<DomainId>,
     ) -> &mut ScoreIndex {
         self.uses += 1;
-        let key = (state.shapes.get(shape).demand_id, domain);
+        let images = state.images_in_force(shape);
+        let key = (state.shapes.get(shape).demand_id, images, domain);
         if !self.trees.contains_key(&key) {
-            let mut tree = ScoreIndex::new(state, shape, domain);
+            let mut tree = ScoreIndex::new(state, shape, images, domain);
             tree.refresh(state, policy);
             let bytes = tree.bytes();
             self.make_room(bytes);
@@ -165,7 +169,7 @@ impl Finder for Index {
     }
 
     fn prepare(&mut self, state: &mut State, policy: &mut dyn Policy, shape: ShapeId) {
-        let key = (state.shapes.get(shape).demand_id, None);
+        let key = (state.shapes.get(shape).demand_id, state.images_in_force(shape), None);
         let current = self.trees.get(&key).is_some_and(|entry| entry.tree.is_of(policy.version()));
         if !current {
             self.tree(state, policy, shape, None);

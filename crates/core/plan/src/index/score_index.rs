@@ -17,6 +17,9 @@ use crate::state::shapes::{Demand, ShapeId};
 pub(crate) struct ScoreIndex {
     shape: ShapeId,
     demand: Demand,
+    /// Images that make a difference.
+    images: Option<u32>,
+    images_version: u64,
     domain: Option<DomainId>,
     tree: WideTree,
     /// First obstacle per leaf, as [`Cause`].
@@ -44,10 +47,17 @@ const STALE: u8 = u8::MAX - 1;
 const MANY: usize = 128;
 
 impl ScoreIndex {
-    pub(crate) fn new(state: &State, shape: ShapeId, domain: Option<DomainId>) -> Self {
+    pub(crate) fn new(
+        state: &State,
+        shape: ShapeId,
+        images: Option<u32>,
+        domain: Option<DomainId>,
+    ) -> Self {
         Self {
             shape,
             demand: state.shapes.get(shape).demand.clone(),
+            images,
+            images_version: 0,
             domain,
             tree: WideTree::default(),
             causes: Vec::new(),
@@ -74,7 +84,7 @@ impl ScoreIndex {
             return self.rebuild(state, policy);
         }
         let new_version = self.policy_version != policy.version();
-        if self.cursor == end && !new_version {
+        if self.cursor == end && !new_version && !self.images_moved(state) {
             return;
         }
         self.touched.clear();
@@ -94,6 +104,7 @@ impl ScoreIndex {
         if !self.demand.liking.counted.is_empty() && !self.touch_counted(state) {
             return self.rebuild(state, policy);
         }
+        self.touch_images(state);
         self.static_versions = state.nodes.static_versions();
         let since = std::mem::replace(&mut self.cursor, end);
         self.rescore_touched(state, policy, since);
@@ -109,7 +120,7 @@ impl ScoreIndex {
         tree.rebuild((0..self.causes.len()).map(|leaf| match self.causes[leaf] {
             FITS => {
                 let node = self.node(leaf);
-                let points = state.points(&self.demand, node);
+                let points = state.points(&self.demand, self.images, node);
                 let score = whole_score(policy, state, self.shape, points, node);
                 key(score, state.nodes.hot(node).rank)
             }
@@ -184,6 +195,7 @@ impl ScoreIndex {
             self.members = state.domains.nodes(domain).to_vec();
             self.leaf_of = self.members.iter().enumerate().map(|(l, node)| (*node, l)).collect();
         }
+        self.images_version = self.images.map_or(0, |list| state.images.version(list));
         if !self.demand.rules.is_empty() {
             self.verdicts.refresh(&self.demand.rules, &state.counters, None, |_, _| {});
         }
@@ -232,6 +244,21 @@ impl ScoreIndex {
             }
         }
         true
+    }
+
+    /// Whether images are on another share of the nodes than when they were last looked at.
+    #[inline]
+    fn images_moved(&self, state: &State) -> bool {
+        self.images.is_some_and(|list| state.images.version(list) != self.images_version)
+    }
+
+    /// Adds the nodes that have images whose share is another than before. Nodes that no longer have one are in
+    /// the change log.
+    fn touch_images(&mut self, state: &State) {
+        let Some(list) = self.images.filter(|_| self.images_moved(state)) else { return };
+        self.images_version = state.images.version(list);
+        let mut seen: rustc_hash::FxHashSet<NodeId> = self.touched.iter().copied().collect();
+        self.touched.extend(state.images.nodes_of(list).filter(|node| seen.insert(*node)));
     }
 
     /// Looks again at the touched nodes. Many are taken in the order of their leaves, which the caches of
@@ -304,7 +331,7 @@ impl ScoreIndex {
         }
         match state.obstacle(&self.demand, node) {
             Cause::None => {
-                let points = state.points(&self.demand, node);
+                let points = state.points(&self.demand, self.images, node);
                 let score = whole_score(policy, state, self.shape, points, node);
                 (key(score, state.nodes.hot(node).rank), Cause::None as u8)
             }

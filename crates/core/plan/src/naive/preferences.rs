@@ -1,6 +1,6 @@
 //! Points of what a pod prefers, preference by preference and pod by pod.
 
-use dovetail_model::{NodeId, Preferred, Requirement, TaintEffect};
+use dovetail_model::{Node, NodeId, Preferred, Requirement, TaintEffect};
 
 use crate::naive::{label, rules};
 use crate::state::State;
@@ -31,8 +31,32 @@ pub(super) fn points(state: &State, requirement: &Requirement, slot: NodeId) -> 
                 Some(value) => rules::pods_in(state, requirement, (selector, key, *scope), value),
                 None => 0,
             },
+            Preferred::Images(names) => {
+                sum += by_images(state, preference.points.clamp(-10_000, 10_000), names, slot);
+                0
+            }
         };
         sum += preference.points.clamp(-10_000, 10_000) * times.min(10_000);
     }
     sum.clamp(-10_000, 10_000)
+}
+
+/// Points by images, each looked for on every node.
+fn by_images(state: &State, points: i64, names: &[String], slot: NodeId) -> i64 {
+    let here = &state.nodes.cold(slot).node.images;
+    let nodes = state.nodes.present().count() as i128;
+    let mut sum_bytes = 0;
+    for name in names {
+        let having = |node: &&Node| node.images.iter().any(|(have, _)| **have == **name);
+        let with_it = state.nodes.present().map(|(_, node)| node).filter(having).count() as i128;
+        let size_bytes =
+            here.iter().find(|(have, _)| ***have == **name).map_or(0, |(_, size)| size);
+        sum_bytes += i128::from(size_bytes) * with_it / nodes;
+    }
+    let (least, most) = (23 * 1024 * 1024, 1000 * 1024 * 1024 * names.len() as i128);
+    if names.is_empty() {
+        return 0;
+    }
+    let within = sum_bytes.max(least).min(most) - least;
+    (i128::from(points) * within / (most - least)) as i64
 }

@@ -17,10 +17,19 @@ use crate::state::{Names, State};
 impl State {
     /// Takes over a node, new or changed. What it holds stays, also what no longer fits.
     pub(crate) fn upsert_node(&mut self, node: Arc<Node>) -> NodeId {
-        let slot = match self.nodes.find(&node.name) {
-            Some(slot) => slot,
-            None => self.nodes.add(Arc::clone(&node)),
-        };
+        let known = self.nodes.find(&node.name);
+        let before = known.map(|slot| Arc::clone(&self.nodes.cold(slot).node));
+        let slot = known.unwrap_or_else(|| self.nodes.add(Arc::clone(&node)));
+        let other_images = self.take_images(slot, before.as_deref(), Some(&node));
+        if before.is_some_and(|before| before.differs_only_in_images(&node)) {
+            self.nodes.cold_mut(slot).node = node;
+            if other_images {
+                self.log.touch(slot);
+                // Scores changed: a search that does not try everything may choose otherwise and succeed.
+                self.helped |= Help::HELD;
+            }
+            return slot;
+        }
         self.recount(slot, -1);
         let old_path = std::mem::take(&mut self.nodes.cold_mut(slot).path);
         self.domains.leave(slot, &old_path);
@@ -68,6 +77,8 @@ impl State {
         let path = std::mem::take(&mut self.nodes.cold_mut(slot).path);
         self.domains.leave(slot, &path);
         self.counters.relabel(slot, None);
+        let node = Arc::clone(&self.nodes.cold(slot).node);
+        self.take_images(slot, Some(&node), None);
         self.nodes.remove(slot);
         self.log.touch(slot);
         self.helped |= Help::ALL;

@@ -10,6 +10,7 @@ pub(crate) mod attachments;
 pub(crate) mod counters;
 pub(crate) mod domains;
 pub(crate) mod holdings;
+pub(crate) mod images;
 pub(crate) mod intern;
 pub(crate) mod load;
 pub(crate) mod log;
@@ -24,6 +25,7 @@ use dovetail_model::{Attachment, HoldingId, NodeId, Topology};
 use self::counters::Counters;
 use self::domains::Domains;
 use self::holdings::{HoldingRecord, Holdings};
+use self::images::Images;
 use self::intern::Interner;
 use self::log::ChangeLog;
 use self::masks::Masks;
@@ -53,6 +55,7 @@ pub struct State {
     pub(crate) shapes: Shapes,
     pub(crate) masks: Masks,
     pub(crate) preferences: Preferences,
+    pub(crate) images: Images,
     pub(crate) nodes: Nodes,
     pub(crate) domains: Domains,
     pub(crate) counters: Counters,

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::state::State;
 use crate::state::intern::Interner;
 use crate::state::scopes::Scope;
-use crate::state::shapes::Demand;
+use crate::state::shapes::{Demand, ShapeId};
 
 /// What a demand prefers. Nothing, mostly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -59,6 +59,7 @@ impl State {
                     let counter = self.intern_counter(selector, label, scope.as_ref(), false);
                     counted.push((counter, points));
                 }
+                Preferred::Images(_) => {}
             }
         }
         if of_node.soft_taints != 0 {
@@ -74,19 +75,29 @@ impl State {
         Liking { node, counted }
     }
 
-    /// Points of a node for a demand, within [`MOST_POINTS`].
+    /// Points of a node for a demand and a list of images, within [`MOST_POINTS`].
     #[inline]
-    pub(crate) fn points(&mut self, demand: &Demand, node: NodeId) -> i64 {
-        if demand.liking.is_none() { 0 } else { self.judge_points(&demand.liking, node) }
+    pub(crate) fn points(&mut self, demand: &Demand, images: Option<u32>, node: NodeId) -> i64 {
+        match demand.liking.is_none() && images.is_none() {
+            true => 0,
+            false => self.judge_points(&demand.liking, images, node),
+        }
     }
 
-    fn judge_points(&mut self, liking: &Liking, node: NodeId) -> i64 {
+    /// The list of images that make a difference for a shape at this moment.
+    #[inline]
+    pub(crate) fn images_in_force(&self, shape: ShapeId) -> Option<u32> {
+        self.shapes.get(shape).images.filter(|list| !self.images.is_idle(*list))
+    }
+
+    fn judge_points(&mut self, liking: &Liking, images: Option<u32>, node: NodeId) -> i64 {
         let mut points = liking.node.map_or(0, |list| self.node_points(list, node));
         for (counter, each) in &liking.counted {
             let value = self.counters.key_of(*counter).value(node);
             let pods = value.map_or(0, |value| self.counters.get(*counter).count(value));
             points += each * pods.min(MOST_POINTS);
         }
+        points += images.map_or(0, |list| self.images.points(list, node));
         points.clamp(-MOST_POINTS, MOST_POINTS)
     }
 

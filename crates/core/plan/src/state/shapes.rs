@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Charge, CounterRule, DeviceRequest, Requirement, RuleCause, RuleKind};
+use dovetail_model::{
+    Charge, CounterRule, DeviceRequest, Preferred, Requirement, RuleCause, RuleKind,
+};
 use smallvec::SmallVec;
 
 use crate::cause::Cause;
@@ -31,13 +33,18 @@ pub(crate) struct Shape {
     pub(crate) demand: Demand,
     /// Number of the demand.
     pub(crate) demand_id: u32,
+    /// Number of the images it prefers to find; `None` if it names none.
+    pub(crate) images: Option<u32>,
+    /// The same requirement without a wish for images; its own number if it has none.
+    pub(crate) imageless: ShapeId,
     pub(crate) gpu_milli: i64,
     /// What one such pod counts for its queue.
     pub(crate) charge: Charge,
     pub(crate) counts_into: SmallVec<[u32; 2]>,
 }
 
-/// What decides on which nodes a pod fits, and how well.
+/// What decides on which nodes a pod fits, and how well, images apart: who differs only in the images it names
+/// shares everything as long as no node that has them is preferred for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Demand {
     pub(crate) amounts: Amounts,
@@ -92,17 +99,22 @@ impl State {
         }
         let demand = self.demand_of(requirement);
         let (demand_id, _) = self.shapes.demands.intern(&demand);
+        let images = self.image_list_of(requirement);
+        let imageless = images.map(|_| self.intern_shape(&Arc::new(without_images(requirement))));
         let counts_into =
             requirement.counts_into.iter().map(|name| self.counters.selector(name)).collect();
+        let number = ShapeId(self.shapes.numbers.intern(requirement).0);
         self.shapes.shapes.push(Shape {
             requirement: Arc::clone(requirement),
             gpu_milli: self.devices.need(demand.need).gpu_milli(),
             charge: Charge::of(requirement),
             demand,
             demand_id,
+            images,
+            imageless: imageless.unwrap_or(number),
             counts_into,
         });
-        ShapeId(self.shapes.numbers.intern(requirement).0)
+        number
     }
 
     fn demand_of(&mut self, requirement: &Requirement) -> Demand {
@@ -159,6 +171,13 @@ impl State {
             if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
         DeviceNeed { request, models, min_memory_bytes }
     }
+}
+
+fn without_images(requirement: &Requirement) -> Requirement {
+    let mut requirement = requirement.clone();
+    let names_images = |to: &Preferred| matches!(to, Preferred::Images(names) if !names.is_empty());
+    requirement.preferences.retain(|preference| !names_images(&preference.to));
+    requirement
 }
 
 /// The cause a broken rule is known by. What a rule asks goes before what it comes from, because that

@@ -73,6 +73,11 @@ impl World {
         self.step(Event::Submitted(Box::new(job)))
     }
 
+    /// Number of the newest job.
+    pub(crate) fn last_job(&self) -> u64 {
+        self.next_job - 1
+    }
+
     /// Submits a job of one pod; its devices, or `None` if it waits.
     fn start(&mut self, device: DeviceRequest) -> Option<HeldDevices> {
         let placed = placed(&self.submit(|_| {}, asks(device)));

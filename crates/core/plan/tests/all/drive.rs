@@ -291,7 +291,10 @@ impl History {
                     4 => node.taints = anew.taints,
                     5 => node.drain_window = anew.drain_window,
                     6 => node.devices.truncate(node.devices.len() / 2),
-                    7 => node.attach_limits = anew.attach_limits,
+                    7 => {
+                        node.attach_limits = anew.attach_limits;
+                        node.images = anew.images;
+                    }
                     _ => node = self.first.get(&name).cloned().unwrap_or(node),
                 }
                 node

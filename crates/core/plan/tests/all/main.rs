@@ -11,6 +11,7 @@ mod determinism;
 mod differential;
 mod drive;
 mod explain;
+mod images;
 mod many_shapes;
 mod preemption;
 mod preemption_by_hand;

@@ -9,9 +9,9 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Attachment, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
-    DeviceRequest, Estimate, Job, JobId, Knowledge, MigProfile, MigTable, Node, NodeCondition,
-    PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources, RuleCause,
-    RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
+    DeviceRequest, Estimate, Images, Job, JobId, Knowledge, MigProfile, MigTable, Node,
+    NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources,
+    RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
 };
 use dovetail_plan::PreemptionConfig;
 use proptest::prelude::*;
@@ -207,6 +207,7 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         &[("csi", 2)],
         &[("csi", 0), ("other", 1)],
     ]);
+    let images = images(choose);
     Node {
         name: format!("n{index}").into(),
         allocatable,
@@ -215,12 +216,25 @@ pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
         knowledge: if counted { Knowledge::Counted } else { Knowledge::Assigned },
         labels,
         taints,
+        images,
         unschedulable,
         condition,
         price_usd_micros_per_hour: Some(1000),
         interruption_ppm_per_hour: None,
         drain_window,
     }
+}
+
+/// Images of a node. One is below what counts by itself, one has other sizes on other nodes.
+fn images(choose: &mut Choices<'_>) -> Images {
+    let had = choose.among::<&[(&str, i64)]>(&[
+        &[],
+        &[("web:1", 700)],
+        &[("web:1", 700), ("tiny:1", 20)],
+        &[("web:1", 300), ("train:1", 4_000)],
+        &[("train:1", 4_000), ("tiny:1", 20), ("other:1", 900)],
+    ]);
+    Images::new(had.iter().map(|(name, megabytes)| ((*name).into(), megabytes << 20)))
 }
 
 fn dedicated(choose: &mut Choices<'_>) -> Option<Taint> {
@@ -426,7 +440,11 @@ fn preference(choose: &mut Choices<'_>) -> Preference {
         values: vec![value.to_owned()],
     };
     let points = choose.among(&[100, -100, 7, 9_000, -20_000]);
-    let to = match choose.below(5) {
+    let images = |names: &[&str]| Preferred::Images(names.iter().map(|n| (*n).into()).collect());
+    let to = match choose.below(10) {
+        5 => images(&["web:1"]),
+        6 => images(&["web:1", "train:1", "web:1"]),
+        7 => images(choose.among::<&[&str]>(&[&["tiny:1"], &["nowhere:1", "train:1"], &[]])),
         0 => Preferred::Nodes(vec![term("pool", "5")]),
         1 => Preferred::Nodes(vec![term("zone-label", "z0"), term("metadata.name", "n1")]),
         2 => Preferred::SoftTaints,

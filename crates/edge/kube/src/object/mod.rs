@@ -12,6 +12,7 @@ mod csi;
 mod device_class;
 mod disruption_budget;
 mod hyper_node;
+mod images;
 mod in_tree;
 pub(crate) mod json;
 mod kueue_topology;

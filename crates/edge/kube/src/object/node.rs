@@ -1,9 +1,10 @@
 //! Nodes.
 
-use dovetail_model::{Resources, Taint};
+use dovetail_model::{Images, Resources, Taint};
 use serde::{Deserialize, Deserializer};
 
 use super::affinity::effect_of;
+use super::images::{ImageJson, on_node};
 use super::json::nullable;
 use super::meta::Meta;
 use super::requests::Amounts;
@@ -21,6 +22,8 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub unschedulable: bool,
+    /// Images that it has, as far as it tells.
+    pub images: Images,
     /// Features that it declares, ascending.
     pub declared_features: Box<[Box<str>]>,
 }
@@ -63,6 +66,8 @@ struct StatusJson {
     #[serde(deserialize_with = "nullable")]
     capacity: Amounts,
     #[serde(deserialize_with = "nullable")]
+    images: Vec<ImageJson>,
+    #[serde(deserialize_with = "nullable")]
     declared_features: Vec<Box<str>>,
 }
 
@@ -83,6 +88,7 @@ impl<'de> Deserialize<'de> for Node {
             capacity: status.capacity.resources(),
             taints: spec.taints.into_iter().filter_map(taint).collect(),
             unschedulable: spec.unschedulable,
+            images: on_node(status.images),
             declared_features: declared_features.into(),
         })
     }

@@ -50,6 +50,9 @@ pub struct Pod {
     pub soft_spread: Box<[SpreadConstraint]>,
     /// Terms of its preferred node affinity; none once it has a node.
     pub preferred_nodes: Box<[PreferredNode]>,
+    /// Images that its containers, init containers and image volumes are made from, with tag or digest, ascending; one
+    /// name for each of them. None once it has a node.
+    pub images: Box<[Box<str>]>,
     /// Ports it takes on its node.
     pub ports: Box<[HostPort]>,
     /// Volumes that matter for placing it.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
+use super::images::full_name;
 use super::json::{nullable, time_ms};
 use super::labels::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
@@ -80,6 +81,8 @@ struct SchedulingGroupJson {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ContainerJson {
+    #[serde(deserialize_with = "nullable")]
+    image: Box<str>,
     #[serde(deserialize_with = "nullable")]
     pub(super) name: Box<str>,
     #[serde(deserialize_with = "nullable")]
@@ -190,8 +193,9 @@ impl PodJson {
         let (ports, features) = (self.spec.host_ports(), self.spec.features());
         let node_affinity = self.spec.affinity.node_terms().map(Vec::into_boxed_slice);
         let mut preferred_nodes = self.spec.affinity.preferred_nodes();
+        let mut images = self.spec.images();
         if !self.spec.node_name.is_empty() {
-            preferred_nodes = Box::default();
+            (preferred_nodes, images) = Default::default();
         }
         let between_pods = self.spec.affinity.between_pods(&self.metadata.namespace);
         let has_terms = !between_pods.affinity.is_empty() || !between_pods.anti_affinity.is_empty();
@@ -225,6 +229,7 @@ impl PodJson {
             spread,
             soft_spread,
             preferred_nodes,
+            images,
             ports,
             volumes,
             features,
@@ -298,6 +303,16 @@ impl SpecJson {
         taken.sort();
         taken.dedup();
         taken.into()
+    }
+
+    /// Images by full name, for each container and volume that is made from one.
+    fn images(&self) -> Box<[Box<str>]> {
+        let containers = self.init_containers.iter().chain(&self.containers);
+        let volumes = self.volumes.iter().map(PodVolumeJson::image);
+        let named = containers.map(|container| &*container.image).chain(volumes);
+        let mut images: Vec<_> = named.filter(|image| !image.is_empty()).map(full_name).collect();
+        images.sort();
+        images.into()
     }
 
     /// What `k8s.io/component-helpers/nodedeclaredfeatures` 1.37 infers for scheduling.

@@ -36,6 +36,8 @@ pub(super) struct PodVolumeJson {
     name: Box<str>,
     persistent_volume_claim: Option<ClaimJson>,
     ephemeral: Option<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "nullable")]
+    image: ImageVolumeJson,
     aws_elastic_block_store: Option<DiskJson>,
     azure_disk: Option<DiskJson>,
     cinder: Option<DiskJson>,
@@ -43,6 +45,13 @@ pub(super) struct PodVolumeJson {
     portworx_volume: Option<DiskJson>,
     iscsi: Option<IscsiJson>,
     rbd: Option<RbdJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ImageVolumeJson {
+    #[serde(deserialize_with = "nullable")]
+    reference: Box<str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -75,6 +84,11 @@ struct RbdJson {
 }
 
 impl PodVolumeJson {
+    /// The image that it is made from; empty if from none.
+    pub(super) fn image(&self) -> &str {
+        &self.image.reference
+    }
+
     /// The volume of a pod of this name, if it matters.
     pub(super) fn read(self, pod: &str) -> Option<PodVolume> {
         if let Some(claim) = self.persistent_volume_claim {

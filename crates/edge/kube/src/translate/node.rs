@@ -48,6 +48,7 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
         attach_limits,
         labels,
         taints: node.taints.clone(),
+        images: node.images.clone(),
         unschedulable: node.unschedulable,
         condition: if unusable { Condition::Cordoned } else { Condition::Ready },
         price_usd_micros_per_hour: None,

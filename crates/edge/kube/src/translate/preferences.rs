@@ -1,7 +1,7 @@
 //! What pods prefer: preferred node affinity, soft taints (`PreferNoSchedule`), soft spread constraints
-//! (`ScheduleAnyway`).
+//! (`ScheduleAnyway`), images that are there.
 //!
-//! The points keep the proportions of kube-scheduler's plugin weights (2, 3 and 2 times a percent). It scales
+//! The points keep the proportions of kube-scheduler's plugin weights (2, 3, 2 and 1 times a percent). It scales
 //! each plugin's points by the best node that fits; an engine that keeps scores cannot read other nodes, so
 //! here the points of a node are its own.
 
@@ -16,6 +16,8 @@ const AFFINITY_POINTS: i64 = 200;
 const SOFT_TAINT_POINTS: i64 = -150;
 /// Points of each pod that a soft constraint counts in the node's domain.
 const SOFT_SPREAD_POINTS: i64 = -20;
+/// Points of a node that has all images, if all nodes have them and they are large: see [`Preferred::Images`].
+const IMAGE_POINTS: i64 = 100;
 
 /// What a pod prefers.
 pub(super) fn preferences(pod: &Pod) -> Vec<Preference> {
@@ -38,5 +40,9 @@ pub(super) fn preferences(pod: &Pod) -> Vec<Preference> {
         },
     });
     let taints = Preference { points: SOFT_TAINT_POINTS, to: Preferred::SoftTaints };
-    affinity.chain([taints]).chain(spread).collect()
+    let images = (!pod.images.is_empty()).then(|| {
+        let names = pod.images.iter().map(|name| name.to_string()).collect();
+        Preference { points: IMAGE_POINTS, to: Preferred::Images(names) }
+    });
+    affinity.chain([taints]).chain(spread).chain(images).collect()
 }

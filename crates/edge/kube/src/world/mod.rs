@@ -13,6 +13,7 @@ mod budgets;
 mod facts;
 mod gangs;
 mod hyper_nodes;
+mod image_names;
 mod key;
 mod listing;
 mod network;

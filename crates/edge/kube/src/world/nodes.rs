@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Node as ModelNode};
 
 use super::World;
+use super::image_names::ImageNames;
 use super::network::NodePlace;
 use super::pods::Slot;
 use super::report::Report;
@@ -22,6 +23,7 @@ pub(super) struct Nodes {
     slices: BTreeMap<Box<str>, ResourceSlice>,
     /// Names of slices by the node whose devices they offer.
     slices_of: BTreeMap<Box<str>, BTreeSet<Box<str>>>,
+    image_names: ImageNames,
 }
 
 #[derive(Debug, Default)]
@@ -128,7 +130,12 @@ impl Nodes {
 }
 
 impl World {
-    pub(super) fn put_node(&mut self, name: &str, object: Option<Box<Node>>) {
+    pub(super) fn put_node(&mut self, name: &str, mut object: Option<Box<Node>>) {
+        let before = self.nodes.entries.get(name).and_then(|entry| entry.object.as_ref());
+        if let Some(node) = &mut object {
+            let before = before.map(|before| &before.images);
+            node.images = self.nodes.image_names.share(&node.images, before);
+        }
         let offered = object.iter().flat_map(|node| &node.allocatable.extended);
         let offered = offered.filter(|(_, amount)| **amount > 0);
         let offers: Vec<Box<str>> = offered.map(|(name, _)| name.as_str().into()).collect();

@@ -135,9 +135,12 @@ fn node(server: &mut Server, choose: &mut Choices) {
     let unschedulable = choose.once_in(6);
     let features = *choose.of(&["[]", r#"["UserNamespacesHostNetworkSupport"]"#]);
     let features: Value = serde_json::from_str(features).unwrap();
+    let large = json!({"names": ["web:1", "web@sha256:1"], "sizeBytes": 900_000_000});
+    let images = [json!([]), json!([large]), json!(null)];
+    let images = choose.of(&images);
     let body = json!({"metadata": {"labels": labels},
         "spec": {"taints": taints, "unschedulable": unschedulable},
-        "status": {"allocatable": allocatable, "capacity": allocatable,
+        "status": {"allocatable": allocatable, "capacity": allocatable, "images": images,
             "declaredFeatures": features}});
     server.apply(Kind::Node, "", name, body);
 }
@@ -182,7 +185,7 @@ fn create_pod(server: &mut Server, choose: &mut Choices) {
     let mut spec = json!({
         "schedulerName": choose.of(&["dovetail", "dovetail", "dovetail", "other"]),
         "priority": choose.below(2),
-        "containers": [{"name": "c", "resources": {"requests": requests}, "ports": ports}],
+        "containers": [{"name": "c", "image": "web:1", "resources": {"requests": requests}, "ports": ports}],
     });
     constrain(&mut spec, choose);
     if choose.once_in(6) {

@@ -121,6 +121,11 @@ fn a_relist_takes_little_more_than_what_is_there() {
     alone("memory::count_a_relist");
 }
 
+#[test]
+fn fifty_images_of_a_node_take_less_than_four_kilobytes() {
+    alone("memory::count_images_of_nodes");
+}
+
 fn texts() -> Vec<Vec<u8>> {
     (0..PODS).map(|number| serde_json::to_vec(&large_pod(number)).unwrap()).collect()
 }
@@ -173,4 +178,55 @@ fn count_a_relist() {
     let (most, after) = (list(&mut world), live_bytes());
     assert!(most * 10 <= before * 12, "{most} bytes during a relist, {before} before");
     assert!(after * 100 <= before * 101, "{after} bytes after a relist, {before} before");
+}
+
+/// A node with as many images as a kubelet reports, each by tag and by digest, two of them its own.
+fn node_with_images(number: usize) -> Value {
+    let image = |image: usize| {
+        let repository = format!("registry.example.com/research/languages/image-{image}");
+        let digest = format!("{repository}@sha256:{image:064}");
+        json!({"names": [digest, format!("{repository}:2026.10")], "sizeBytes": 1_000_000_000 - image})
+    };
+    let images: Vec<Value> =
+        (0..48).chain([2 * number + 100, 2 * number + 101]).map(image).collect();
+    json!({"metadata": {"name": format!("n{number}"), "uid": format!("u{number}"),
+        "resourceVersion": "1"}, "status": {"images": images}})
+}
+
+#[test]
+#[ignore = "run by a test above, alone in its process"]
+fn count_images_of_nodes() {
+    const NODES: usize = 100;
+    let texts = |images: bool, version: usize| -> Vec<Vec<u8>> {
+        let node = |number: usize| {
+            let mut node = node_with_images(number + if images { version } else { 0 });
+            node["metadata"]["name"] = json!(format!("n{number}"));
+            node["metadata"]["resourceVersion"] = json!(version.to_string());
+            if !images {
+                node["status"] = json!({});
+            }
+            serde_json::to_vec(&node).unwrap()
+        };
+        (0..NODES).map(node).collect()
+    };
+    let rounds: Vec<Vec<Vec<u8>>> =
+        (1..16).map(|version| texts(version > 1, version * NODES)).collect();
+    let _counting = dhat::Profiler::builder().testing().build();
+    let mut world = World::new(Settings::default());
+    for kind in Kind::ALL {
+        world.apply(Change::Listed(kind));
+    }
+    assert!(world.is_ready());
+    let mut bytes = Vec::new();
+    for round in &rounds {
+        for text in round {
+            drop(world.apply(Change::Applied(Object::read(Kind::Node, text))));
+        }
+        bytes.push(live_bytes());
+    }
+    let kept = (bytes[1] - bytes[0]) / NODES;
+    assert!(kept < 4_000, "{kept} bytes of images are kept of each node");
+    assert!(kept >= 2_000, "{kept} bytes are less than the list needs");
+    let last = (bytes[bytes.len() - 1] - bytes[0]) / NODES;
+    assert!(last < 6_000, "{last} bytes of each node after names came and went, {kept} at first");
 }

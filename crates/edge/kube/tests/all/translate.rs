@@ -301,6 +301,32 @@ fn wishes_become_points() {
 }
 
 #[test]
+fn images_of_containers_and_volumes_are_looked_for_by_full_name() {
+    let mut spec = json!({
+        "initContainers": [{"image": "registry:5000/fetch"}],
+        "containers": [{"image": "trainer:2"}, {"image": "trainer:2"}, {"name": "none"}],
+        "volumes": [{"name": "weights", "image": {"reference": "weights@sha256:9b0a"}},
+            {"name": "scratch", "emptyDir": {}}]});
+    let wish = |spec: &Value| {
+        let found = required(spec.clone(), &Facts::default()).unwrap().preferences;
+        found.into_iter().rev().find_map(|preference| match preference.to {
+            Preferred::Images(names) => Some((preference.points, names)),
+            _ => None,
+        })
+    };
+    let names = ["registry:5000/fetch:latest", "trainer:2", "trainer:2", "weights@sha256:9b0a"];
+    assert_eq!(wish(&spec), Some((100, names.map(str::to_owned).to_vec())));
+    spec["nodeName"] = json!("n");
+    assert_eq!(wish(&spec), None);
+    let value = json!({"metadata": {"name": "n"}, "status": {"images": [
+        {"names": ["trainer:2", "trainer@sha256:0a"], "sizeBytes": 9_000}, {"names": null}]}});
+    let object: Node = serde_json::from_value(value).unwrap();
+    let images = node(&object, &NodeSetting::default(), &Rules::default()).images;
+    let found: Vec<(&str, i64)> = images.iter().map(|(name, bytes)| (&**name, bytes)).collect();
+    assert_eq!(found, [("trainer:2", 9_000), ("trainer@sha256:0a", 9_000)]);
+}
+
+#[test]
 fn gpus_of_a_device_plugin_are_counted_devices() {
     let value = json!({"metadata": {"name": "n", "labels": {
             "nvidia.com/gpu.product": "H100", "nvidia.com/gpu.memory": "81559"}},
