@@ -32,6 +32,7 @@ mod queue;
 mod read;
 mod requests;
 mod storage_class;
+mod sub_group;
 mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
@@ -56,6 +57,7 @@ pub use priority_class::PriorityClass;
 pub use queue::Queue;
 pub use read::{Strange, read};
 pub use storage_class::StorageClass;
+pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 pub use workload::{Workload, WorkloadKind, WorkloadRole};
 
 /// A kind of object that is watched.

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::json::nullable;
 use super::meta::Meta;
+use super::sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 use crate::status::INITIALLY_SCHEDULED;
 
 /// Pods that start together.
@@ -26,8 +26,14 @@ pub struct PodGroup {
     pub network_topology: Option<NetworkTopology>,
     /// Higher goes first; `None` if it does not say.
     pub priority: Option<i32>,
-    /// Whether it is divided into groups with smallest sizes of their own.
-    pub is_divided: bool,
+    /// Where all pods must and should be (KAI's `topologyConstraint`).
+    pub topology_constraint: TopologyConstraint,
+    /// KAI's subgroups.
+    pub sub_groups: Box<[SubGroup]>,
+    /// How many of them are enough.
+    pub min_sub_groups: Option<u32>,
+    /// Volcano's subgroups.
+    pub sub_group_policies: Box<[SubGroupPolicy]>,
     /// Its condition `PodGroupInitiallyScheduled`; null if it has none.
     pub initially_scheduled: Value,
 }
@@ -39,6 +45,13 @@ pub struct NetworkTopology {
     pub is_hard: bool,
     /// The highest tier of HyperNodes that they may need to share.
     pub highest_tier: Option<u32>,
+}
+
+impl From<NetworkTopologyJson> for NetworkTopology {
+    /// As Volcano defaults it.
+    fn from(json: NetworkTopologyJson) -> Self {
+        Self { is_hard: &*json.mode != "soft", highest_tier: json.highest_tier_allowed }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -73,15 +86,20 @@ struct SpecJson {
     network_topology: Option<NetworkTopologyJson>,
     /// KAI's.
     #[serde(deserialize_with = "nullable")]
-    sub_groups: Vec<IgnoredAny>,
+    topology_constraint: TopologyConstraint,
+    /// KAI's.
+    #[serde(deserialize_with = "nullable")]
+    sub_groups: Vec<SubGroup>,
+    /// KAI's.
+    min_sub_group: Option<u32>,
     /// Volcano's.
     #[serde(deserialize_with = "nullable")]
-    sub_group_policy: Vec<IgnoredAny>,
+    sub_group_policy: Vec<SubGroupPolicy>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct NetworkTopologyJson {
+pub(super) struct NetworkTopologyJson {
     #[serde(deserialize_with = "nullable")]
     mode: Box<str>,
     highest_tier_allowed: Option<u32>,
@@ -117,11 +135,6 @@ struct TopologyJson {
 impl<'de> Deserialize<'de> for PodGroup {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let GroupJson { metadata, spec, status } = GroupJson::deserialize(input)?;
-        // As Volcano defaults it.
-        let network = |network: NetworkTopologyJson| NetworkTopology {
-            is_hard: &*network.mode != "soft",
-            highest_tier: network.highest_tier_allowed,
-        };
         let mut conditions = status.conditions.as_array().into_iter().flatten();
         let said = conditions.find(|one| one["type"] == INITIALLY_SCHEDULED);
         let levels = spec.scheduling_constraints.topology.into_iter();
@@ -129,9 +142,12 @@ impl<'de> Deserialize<'de> for PodGroup {
             meta: metadata,
             min_count: spec.scheduling_policy.gang.map(|gang| gang.min_count).or(spec.min_member),
             min_tasks: spec.min_task_member.into_iter().collect(),
-            is_divided: !spec.sub_groups.is_empty() || !spec.sub_group_policy.is_empty(),
+            topology_constraint: spec.topology_constraint,
+            sub_groups: spec.sub_groups.into(),
+            min_sub_groups: spec.min_sub_group,
+            sub_group_policies: spec.sub_group_policy.into(),
             topology_keys: levels.map(|level| level.key).collect(),
-            network_topology: spec.network_topology.map(network),
+            network_topology: spec.network_topology.map(NetworkTopology::from),
             priority: spec.priority,
             initially_scheduled: said.cloned().unwrap_or_default(),
         })

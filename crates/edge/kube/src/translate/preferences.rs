@@ -3,7 +3,7 @@
 //!
 //! The points keep the proportions of kube-scheduler's plugin weights (2, 3, 2 and 1 times a percent). It scales
 //! each plugin's points by the best node that fits; an engine that keeps scores cannot read other nodes, so
-//! here the points of a node are its own.
+//! here the points of a node are its own; only images go with the share of nodes that have them.
 
 use dovetail_model::{CounterScope, Preference, Preferred};
 

@@ -157,6 +157,81 @@ fn labels_of_a_kueue_topology_are_levels_and_each_set_of_pods_asks_for_its_own()
 }
 
 #[test]
+fn a_member_replaced_while_nobody_led_goes_to_the_domain_of_its_gang() {
+    let required = json!({"dovetail.dev/topology-required": "rack"});
+    let mut cluster = racks("topology.kubernetes.io/rack");
+    create_pair(&mut cluster, required);
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    let freed = nodes_of(&cluster, &["p1"]);
+    cluster.delete(Kind::Pod, "blue", "p1");
+    let mut replaced = member(8, 2, 2);
+    replaced["metadata"]["annotations"]["dovetail.dev/topology-required"] = json!("rack");
+    cluster.create("p9", replaced);
+    let mut again = Cluster::over(cluster.server);
+    assert_eq!(again.run(), names(&["p9"]));
+    assert_eq!(nodes_of(&again, &["p9"]), freed, "three nodes are free, one of them in its rack");
+}
+
+#[test]
+fn each_subgroup_is_in_one_domain_and_a_member_that_is_replaced_goes_to_that_of_its_own() {
+    let mut cluster = racks("topology.kubernetes.io/rack");
+    let rack = json!({"requiredTopologyLevel": "topology.kubernetes.io/rack"});
+    let part = |name: &str| json!({"name": name, "minMember": 2, "topologyConstraint": rack});
+    let group = json!({"spec": {"minMember": 4, "subGroups": [part("decode"), part("prefill")]}});
+    cluster.server.apply(Kind::KaiGroup, "blue", "train", group);
+    let of = |sub_group: &str| {
+        let mut pod = pod(8);
+        pod["metadata"] = json!({"annotations": {"pod-group-name": "train"},
+            "labels": {"kai.scheduler/subgroup-name": sub_group}});
+        pod
+    };
+    // In the order in which they come the first two would share a rack.
+    for (name, sub_group) in [("d0", "decode"), ("p0", "prefill"), ("d1", "decode")] {
+        cluster.create(name, of(sub_group));
+    }
+    cluster.pass(60_000);
+    assert_eq!(cluster.run(), names(&[]), "one prefill pod is missing");
+    cluster.create("p1", of("prefill"));
+    assert_eq!(cluster.run(), names(&["d0", "d1", "p0", "p1"]));
+    assert!(is_one_rack(&nodes_of(&cluster, &["d0", "d1"])));
+    assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
+    let freed = ["d1", "p1"].map(|name| nodes_of(&cluster, &[name]));
+    cluster.delete(Kind::Pod, "blue", "d1");
+    cluster.delete(Kind::Pod, "blue", "p1");
+    cluster.create("p9", of("prefill"));
+    cluster.create("d9", of("decode"));
+    assert_eq!(cluster.run(), names(&["d9", "p9"]));
+    assert_eq!(["d9", "p9"].map(|name| nodes_of(&cluster, &[name])), freed);
+}
+
+#[test]
+fn kai_asks_for_a_level_by_annotations_and_in_its_group() {
+    let required = "kai.scheduler/topology-required-placement";
+    let label = "topology.kubernetes.io/rack";
+    let of_pods = json!({required: label});
+    let of_group =
+        json!({"spec": {"minMember": 2, "topologyConstraint": {"requiredTopologyLevel": label}}});
+    for (annotations, group) in
+        [(of_pods, json!({"spec": {"minMember": 2}})), (json!({}), of_group)]
+    {
+        let mut cluster = racks(label);
+        let mut filler = pod(8);
+        filler["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n0"});
+        cluster.create("filler", filler);
+        assert_eq!(cluster.run(), names(&["filler"]));
+        cluster.server.apply(Kind::KaiGroup, "blue", "train", group);
+        for at in 0..2 {
+            let mut pod = pod(8);
+            pod["metadata"] = json!({"annotations": annotations});
+            pod["metadata"]["annotations"]["pod-group-name"] = json!("train");
+            cluster.create(&format!("p{at}"), pod);
+        }
+        assert_eq!(cluster.run(), names(&["p0", "p1"]));
+        assert_eq!(nodes_of(&cluster, &["p0", "p1"]), ["n1", "n3"].map(str::to_owned).into());
+    }
+}
+
+#[test]
 fn settings_that_ask_for_different_levels_are_both_named() {
     let mut cluster = racks("topology.kubernetes.io/rack");
     let topology = json!([{"key": "kubernetes.io/hostname"}]);

@@ -2,8 +2,6 @@
 //! start together. Kueue holds them by scheduling gates until it admits them; where they may go by its own topology
 //! it writes into them, so that nothing more is read.
 
-use dovetail_model::TopologyRequest;
-
 use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
 use crate::object::Pod;
 
@@ -29,8 +27,8 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         expected: total,
         max: None,
         roles: Vec::new(),
-        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, None, members)?,
+        ..Terms::default()
     })
 }
 

@@ -3,12 +3,9 @@
 //! A group of Volcano may say beside it how many pods of each task it needs (`minTaskMember`). As for Volcano that
 //! counts unless these are more together than `minMember`, which then is all that is asked for.
 //!
-//! Groups that are divided into groups with smallest sizes of their own are refused: what starts would not be what
-//! they ask for.
+//! What is asked of groups that are divided is in [`super::parts`].
 
-use dovetail_model::TopologyRequest;
-
-use super::{GangName, NotYet, RoleTerms, Terms, impossible, on_lost_member};
+use super::{GangName, NotYet, RoleTerms, Terms, on_lost_member};
 use crate::object::{Pod, PodGroup};
 
 /// Label and annotation of a pod: its task in a job of Volcano.
@@ -21,24 +18,18 @@ pub(super) fn task_of(pod: &Pod) -> &str {
 }
 
 pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
-    if group.is_divided {
-        let problem = "it is divided into subgroups, which dovetail does not place yet: use one \
-                       group for each"
-            .to_owned();
-        return Err(impossible(gang, problem));
-    }
     // Without it each pod starts by itself, as with those schedulers.
     let min = group.min_count.unwrap_or(0);
     let of_tasks = group.min_tasks.iter().fold(0_u32, |sum, (_, min)| sum.saturating_add(*min));
     let tasks = group.min_tasks.iter().filter(|_| of_tasks <= min);
-    let roles = tasks.map(|(name, min)| RoleTerms { name: name.clone(), min: *min });
+    let roles = tasks.map(|(name, min)| RoleTerms::anywhere(name, *min));
     Ok(Terms {
         min,
         expected: min,
         max: None,
         roles: roles.collect(),
-        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
+        ..Terms::default()
     })
 }
 
@@ -117,13 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn what_would_start_otherwise_than_asked_for_is_refused() {
+    fn a_group_that_does_not_exist_is_asked_for() {
         let refused = |group| read(group, &[marked(Source::Kai)]).unwrap_err();
-        let spec = json!({"minMember": 3, "subGroups": [{"name": "leader", "minMember": 1}]});
-        assert!(
-            refused(group("scheduling.run.ai/v2alpha2", spec))
-                .starts_with("podgroup.scheduling.run.ai blue/train: it is divided into subgroups")
-        );
         assert_eq!(
             refused(None),
             "podgroup.scheduling.run.ai blue/train does not exist: create it"

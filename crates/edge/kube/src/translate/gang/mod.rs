@@ -12,8 +12,10 @@ mod kueue;
 pub(crate) mod leader_worker_set;
 mod min_member;
 mod native;
+pub(crate) mod parts;
 mod plain;
 pub(crate) mod ray;
+mod slices;
 pub(crate) mod topology;
 mod workload;
 
@@ -23,6 +25,7 @@ use std::fmt;
 use dovetail_model::TopologyRequest;
 
 pub use decision::{decision, gang_decision, size_in};
+pub use parts::Parts;
 
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;
@@ -40,7 +43,7 @@ const VOLCANO_GROUP: [&str; 2] =
 const KAI_GROUP: &str = "pod-group-name";
 
 /// Annotations that are read, besides our own.
-pub const ANNOTATIONS: [&str; 11] = [
+pub const ANNOTATIONS: [&str; 19] = [
     VOLCANO_GROUP[0],
     VOLCANO_GROUP[1],
     min_member::VOLCANO_TASK,
@@ -52,6 +55,14 @@ pub const ANNOTATIONS: [&str; 11] = [
     leader_worker_set::EXCLUSIVE_TOPOLOGY,
     topology::KUEUE_REQUIRED,
     topology::KUEUE_PREFERRED,
+    topology::KAI_REQUIRED,
+    topology::KAI_PREFERRED,
+    slices::KUEUE_SLICE_REQUIRED,
+    slices::KUEUE_SLICE_SIZE,
+    slices::KUEUE_SLICE_CONSTRAINTS,
+    slices::KAI_SEGMENT_REQUIRED,
+    slices::KAI_SEGMENT_PREFERRED,
+    slices::KAI_SEGMENT_SIZE,
 ];
 
 /// Whose words say that pods belong together.
@@ -149,7 +160,7 @@ impl fmt::Display for GangName {
 }
 
 /// On what terms the pods of a gang start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Fewest pods that start together; 0: each starts by itself.
     pub min: u32,
@@ -159,6 +170,8 @@ pub struct Terms {
     pub max: Option<u32>,
     /// Fewest pods of some roles.
     pub roles: Vec<RoleTerms>,
+    /// What tells the roles.
+    pub parts: Parts,
     /// Where all of them must or should be.
     pub topology: TopologyRequest,
     /// What is done when it stays below its smallest size.
@@ -168,10 +181,19 @@ pub struct Terms {
 /// How many pods of one role a gang needs to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleTerms {
-    /// The role, as [`Source::role_of`] says it.
+    /// The role, as [`Parts::role_of`] says it.
     pub name: Box<str>,
     /// Fewest pods.
     pub min: u32,
+    /// Where all of them must or should be, by themselves.
+    pub topology: TopologyRequest,
+}
+
+impl RoleTerms {
+    /// A role whose pods may be anywhere.
+    fn anywhere(name: &str, min: u32) -> Self {
+        Self { name: name.into(), min, topology: TopologyRequest::default() }
+    }
 }
 
 /// What describes the gangs of a source: the objects of one gang, as far as they exist.
@@ -239,10 +261,13 @@ pub fn terms(
         Source::Plain => plain::terms(gang, members)?,
         Source::Kueue => kueue::terms(gang, members)?,
         Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
-            min_member::terms(gang, object()?, members)?
+            let group = object()?;
+            let terms = min_member::terms(gang, group, members)?;
+            parts::divide(gang, group, members, levels, terms)?
         }
         Source::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
     };
+    let terms = slices::divide(gang, members, levels, terms)?;
     let meta = group.map(|group| &group.meta);
     let meta = meta.or(described.workload.map(|workload| &workload.meta));
     let topology = topology::of_gang(gang, meta, group, members, levels)?;
@@ -361,7 +386,8 @@ mod tests {
     /// The terms, or what people read instead.
     pub(super) fn read(group: Option<Value>, pods: &[Pod]) -> Result<Terms, String> {
         let group: Option<PodGroup> = group.map(|group| serde_json::from_value(group).unwrap());
-        let rack = LevelLabels { name: "rack".into(), labels: vec!["example.com/rack".into()] };
+        let labels = ["example.com/rack", "hypernode:1"].map(str::to_owned).to_vec();
+        let rack = LevelLabels { name: "rack".into(), labels };
         let levels = Levels::new(vec![rack]).unwrap();
         let described = Described { group: group.as_ref(), workload: None };
         read_described(described, pods, &levels)

@@ -4,8 +4,6 @@
 //! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing about how
 //! many pods there will be: with `minCount` of them it starts.
 
-use dovetail_model::TopologyRequest;
-
 use super::{GangName, NotYet, Terms, impossible, on_lost_member};
 use crate::object::{Pod, PodGroup};
 
@@ -27,8 +25,8 @@ pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
         expected: min,
         max: None,
         roles: Vec::new(),
-        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
+        ..Terms::default()
     })
 }
 

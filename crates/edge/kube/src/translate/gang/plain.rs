@@ -1,8 +1,6 @@
 //! Pods without any group object: the label `dovetail.dev/gang` names their gang, and annotations that are the
 //! same on all of them say the rest.
 
-use dovetail_model::TopologyRequest;
-
 use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
 use crate::object::Pod;
 
@@ -35,8 +33,8 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         expected: max.unwrap_or(min),
         max,
         roles: Vec::new(),
-        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, None, members)?,
+        ..Terms::default()
     })
 }
 

@@ -1,10 +1,10 @@
 //! Where a gang must or should be: all of it by our own annotations, a native PodGroup or one of Volcano; the pods of
-//! each set by annotations of Kueue.
+//! each set by annotations of Kueue. KAI says it in a group or in annotations.
 
 use dovetail_model::TopologyRequest;
 
 use super::{GangName, NotYet, impossible, said};
-use crate::object::{Meta, NetworkTopology, Pod, PodGroup};
+use crate::object::{Meta, NetworkTopology, Pod, PodGroup, TopologyConstraint};
 use crate::translate::levels::KnownLevels;
 
 /// Annotation: the level in one of whose domains all pods must be.
@@ -15,6 +15,11 @@ pub(super) const PREFERRED: &str = "dovetail.dev/topology-preferred";
 pub(super) const KUEUE_REQUIRED: &str = "kueue.x-k8s.io/podset-required-topology";
 /// Kueue's: where they should be.
 pub(super) const KUEUE_PREFERRED: &str = "kueue.x-k8s.io/podset-preferred-topology";
+
+/// KAI's: the node label of the level in one of whose domains all pods must be.
+pub(super) const KAI_REQUIRED: &str = "kai.scheduler/topology-required-placement";
+/// KAI's: where they should be.
+pub(super) const KAI_PREFERRED: &str = "kai.scheduler/topology-preferred-placement";
 
 /// A level, and the setting that asks for it.
 struct Ask {
@@ -38,12 +43,26 @@ pub(super) fn of_gang(
         let level = levels.named(name).map_err(|problem| impossible(gang, problem))?;
         Ok(Some(Ask { setting: format!("annotation {annotation}"), level }))
     };
-    let (mut required, mut preferred) = (ours(REQUIRED)?, ours(PREFERRED)?);
+    let kai = |annotation: &str| {
+        let Some(label) = said(gang, object.unwrap_or(&none), members, annotation)? else {
+            return Ok(None);
+        };
+        let level = levels.labelled(label).map_err(|problem| impossible(gang, problem))?;
+        Ok(Some(Ask { setting: format!("annotation {annotation}"), level }))
+    };
+    let mut required = one(gang, ours(REQUIRED)?, kai(KAI_REQUIRED)?)?;
+    let mut preferred = one(gang, ours(PREFERRED)?, kai(KAI_PREFERRED)?)?;
     if let Some(group) = group {
         required = one(gang, required, native(gang, group, levels)?)?;
         let (must, should) = volcano(gang, group.network_topology.as_ref(), levels)?;
         required = one(gang, required, must)?;
         preferred = one(gang, preferred, should)?;
+        let constraint = constraint(&group.topology_constraint, levels);
+        let constraint = constraint.map_err(|problem| impossible(gang, problem))?;
+        let setting = || "spec.topologyConstraint".to_owned();
+        let ask = |level: Option<String>| level.map(|level| Ask { setting: setting(), level });
+        required = one(gang, required, ask(constraint.required))?;
+        preferred = one(gang, preferred, ask(constraint.preferred))?;
     }
     // Every member is to be told of a level that its set asks for and that there is not.
     for pod in members.iter().filter(|pod| pod.node.is_empty()) {
@@ -59,6 +78,19 @@ pub(crate) fn of_set(pod: &Pod, levels: KnownLevels<'_>) -> Result<TopologyReque
         pod.meta.annotations.get(annotation).map(|label| levels.labelled(label)).transpose()
     };
     Ok(TopologyRequest { required: level(KUEUE_REQUIRED)?, preferred: level(KUEUE_PREFERRED)? })
+}
+
+/// Where the pods of a group or a subgroup of KAI must and should be.
+pub(super) fn constraint(
+    constraint: &TopologyConstraint,
+    levels: KnownLevels<'_>,
+) -> Result<TopologyRequest, String> {
+    let level = |label: &str| match label.is_empty() {
+        true => Ok(None),
+        false => levels.labelled(label).map(Some),
+    };
+    let (required, preferred) = (level(&constraint.required)?, level(&constraint.preferred)?);
+    Ok(TopologyRequest { required, preferred })
 }
 
 /// The only level that is asked for, or that both ask for.
@@ -93,25 +125,31 @@ fn native(
     Ok(Some(Ask { setting: "spec.schedulingConstraints".to_owned(), level }))
 }
 
-/// What a group of Volcano requires and prefers: tier 1 if it can be, and with mode `hard` none above the highest.
+/// What a group of Volcano requires and prefers.
 fn volcano(
     gang: &GangName,
     topology: Option<&NetworkTopology>,
     levels: KnownLevels<'_>,
 ) -> Result<(Option<Ask>, Option<Ask>), NotYet> {
+    let found = of_network(topology, levels).map_err(|problem| impossible(gang, problem))?;
+    let ask = |level: String| Ask { setting: "spec.networkTopology".to_owned(), level };
+    Ok((found.0.map(ask), found.1.map(ask)))
+}
+
+/// The levels that Volcano's words require and prefer: tier 1 if it can be, and with mode `hard` none above the highest.
+pub(super) fn of_network(
+    topology: Option<&NetworkTopology>,
+    levels: KnownLevels<'_>,
+) -> Result<(Option<String>, Option<String>), String> {
     let Some(topology) = topology else { return Ok((None, None)) };
-    let ask = |tier: u32| {
-        let level = levels.labelled(&hyper_node_label(tier));
-        let level = level.map_err(|problem| impossible(gang, problem))?;
-        Ok(Ask { setting: "spec.networkTopology".to_owned(), level })
-    };
-    let preferred = Some(ask(1)?);
+    let level = |tier: u32| levels.labelled(&hyper_node_label(tier));
+    let preferred = Some(level(1)?);
     match (topology.is_hard, topology.highest_tier) {
         (false, _) => Ok((None, preferred)),
-        (true, Some(tier)) => Ok((Some(ask(tier)?), preferred)),
+        (true, Some(tier)) => Ok((Some(level(tier)?), preferred)),
         (true, None) => {
-            let problem = "spec.networkTopology has mode hard and no highestTierAllowed: write one";
-            Err(impossible(gang, problem.to_owned()))
+            Err("spec.networkTopology has mode hard and no highestTierAllowed: write one"
+                .to_owned())
         }
     }
 }

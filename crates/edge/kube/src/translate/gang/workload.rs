@@ -7,8 +7,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use dovetail_model::TopologyRequest;
-
 use super::plain::MIN_MEMBERS;
 use super::{
     GangName, NotYet, RoleTerms, Source, Terms, count, impossible, job, job_set, kubeflow,
@@ -82,7 +80,7 @@ pub(super) fn terms(
     let (min, roles) = match said_min(gang, workload, members, sum(all.iter().map(|r| r.pods)))? {
         Some(min) => (min.min(expected), Vec::new()),
         None => {
-            let terms = |role: &&WorkloadRole| RoleTerms { name: role.name.clone(), min: role.min };
+            let terms = |role: &&WorkloadRole| RoleTerms::anywhere(&role.name, role.min);
             (sum(counted.iter().map(|role| role.min)), counted.iter().map(terms).collect())
         }
     };
@@ -91,8 +89,8 @@ pub(super) fn terms(
         expected,
         max: None,
         roles,
-        topology: TopologyRequest::default(),
         on_lost_member: on_lost_member(gang, Some(&workload.meta), members)?,
+        ..Terms::default()
     })
 }
 

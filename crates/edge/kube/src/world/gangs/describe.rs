@@ -57,6 +57,7 @@ impl World {
             );
             return Err(NotYet::Gang { gang: name.to_string(), problem });
         }
+        one_place_for_each_part(name, terms, &seats)?;
         let counts: Vec<(Option<usize>, u32)> =
             seats.iter().map(|set| (set.role, set.slots.len() as u32)).collect();
         let smallest = smallest(&counts, lack);
@@ -90,7 +91,7 @@ impl World {
         for slot in roll.wishing.iter().copied() {
             let Some(wish) = self.pods.get(slot).wish.clone() else { continue };
             let role = self.role_in(name, terms, slot);
-            let own = self.own_topology(slot);
+            let own = self.own_topology(slot, role, terms);
             let kind = (Arc::as_ptr(&wish).addr(), role, own.clone());
             let set = match known.get(&kind) {
                 Some(set) => *set,
@@ -140,7 +141,8 @@ impl World {
         if let (Some(level), Some(placed)) = (&terms.topology.required, roll.placed.first()) {
             conditions.extend(self.in_domain_of(*placed, level));
         }
-        let own = self.own_topology(slot).required;
+        let role = self.role_in(name, terms, slot);
+        let own = self.own_topology(slot, role, terms).required;
         if let (Some(level), Some(placed)) = (own, self.placed_of_set(slot, name, terms, roll)) {
             conditions.extend(self.in_domain_of(placed, &level));
         }
@@ -153,7 +155,10 @@ impl World {
     }
 
     /// Where the pods of a member's set must and should be. Whether there are these levels was looked at before.
-    fn own_topology(&self, slot: Slot) -> TopologyRequest {
+    fn own_topology(&self, slot: Slot, role: Option<usize>, terms: &Terms) -> TopologyRequest {
+        if let Some(role) = role.filter(|_| terms.parts.have_places()) {
+            return terms.roles[role].topology.clone();
+        }
         of_set(&self.pods.get(slot).pod, self.network.known()).unwrap_or_default()
     }
 
@@ -165,11 +170,12 @@ impl World {
         terms: &Terms,
         roll: &Roll,
     ) -> Option<Slot> {
-        let own = self.own_topology(slot);
-        own.required.as_ref()?;
         let role = self.role_in(name, terms, slot);
+        let own = self.own_topology(slot, role, terms);
+        own.required.as_ref()?;
         let is_of_set = |other: &Slot| {
-            self.role_in(name, terms, *other) == role && self.own_topology(*other) == own
+            self.role_in(name, terms, *other) == role
+                && self.own_topology(*other, role, terms) == own
         };
         roll.placed.iter().copied().find(is_of_set)
     }
@@ -227,6 +233,22 @@ impl World {
         let queue = self.queues.counted_for(id).to_owned();
         Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }
     }
+}
+
+/// The pods of a part that must be in one place must ask for the same: the place is asked for pod set by pod set.
+fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Result<(), NotYet> {
+    let mut placed = BTreeSet::new();
+    for role in seats.iter().filter(|set| set.topology.required.is_some()).filter_map(|s| s.role) {
+        if terms.parts.have_places() && !placed.insert(role) {
+            let problem = format!(
+                "the pods of its part {} ask for different things and for one domain, which dovetail does not place \
+                 yet: give them equal specifications",
+                terms.roles[role].name
+            );
+            return Err(NotYet::Gang { gang: name.to_string(), problem });
+        }
+    }
+    Ok(())
 }
 
 /// The smallest size of each set, of which the role and the number of pods are given: the largest can do without

@@ -109,7 +109,7 @@ impl World {
         if terms.roles.is_empty() {
             return None;
         }
-        let role = name.source.role_of(&self.pods.get(slot).pod);
+        let role = terms.parts.role_of(name.source, &self.pods.get(slot).pod);
         terms.roles.iter().position(|known| *known.name == *role)
     }
 }
