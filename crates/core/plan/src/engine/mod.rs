@@ -3,6 +3,7 @@
 mod apply;
 mod ask;
 mod cycle;
+mod forget;
 mod pods;
 mod queues;
 mod snapshot;

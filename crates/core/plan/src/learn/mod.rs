@@ -41,6 +41,11 @@ pub struct Learnt {
 }
 
 impl Learnt {
+    /// The same for another engine: its node table has versions of its own.
+    pub(crate) fn for_another_engine(&self) -> Self {
+        Self { supply_read_at: None, ..self.clone() }
+    }
+
     /// Counts arriving pods of a shape.
     pub(crate) fn observe(&mut self, state: &State, shape: ShapeId, pods: u32) {
         let requirement = &state.shapes.get(shape).requirement;

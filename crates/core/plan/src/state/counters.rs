@@ -86,6 +86,10 @@ impl Counters {
         number
     }
 
+    pub(crate) fn selector_count(&self) -> usize {
+        self.selectors.len()
+    }
+
     pub(crate) fn selector_name(&self, number: u32) -> &str {
         self.selectors.get(number)
     }

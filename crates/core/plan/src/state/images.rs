@@ -41,6 +41,10 @@ struct OfName {
 }
 
 impl Images {
+    pub(crate) fn name_count(&self) -> usize {
+        self.names.len()
+    }
+
     /// Points of a node for a list.
     pub(crate) fn points(&self, list: u32, node: NodeId) -> i64 {
         self.sum(list, |image| image.on.get(&node).copied())

@@ -85,6 +85,11 @@ impl Demand {
 }
 
 impl Shapes {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.shapes.len()
+    }
+
     #[inline]
     pub(crate) fn get(&self, shape: ShapeId) -> &Shape {
         &self.shapes[shape.index()]

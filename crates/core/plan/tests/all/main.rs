@@ -11,6 +11,7 @@ mod determinism;
 mod differential;
 mod drive;
 mod explain;
+mod forgetting;
 mod images;
 mod many_shapes;
 mod preemption;

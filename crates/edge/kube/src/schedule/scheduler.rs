@@ -28,6 +28,9 @@ use crate::world::{Change, PodKey, Unwinding, World};
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then the
 /// pod itself is suspected.
 const RESENDS: u32 = 3;
+/// Names and requirements that the engine may know before those of what is gone are looked for: fewer take a few
+/// megabytes.
+const MANY_NAMES: usize = 1 << 16;
 /// Decisions change what pods count into, which may let others in: so often in one go that is looked at.
 const ROUNDS: u32 = 16;
 
@@ -51,6 +54,8 @@ pub struct Scheduler {
     pub(super) is_dry_run: bool,
     /// Whether anything was told since the last decision.
     is_told: bool,
+    /// Names that the engine knew when it last forgot some.
+    names_in_use: usize,
 }
 
 /// How many pods are where.
@@ -84,6 +89,7 @@ impl Scheduler {
             rooms: BTreeMap::new(),
             is_dry_run: false,
             is_told: false,
+            names_in_use: 0,
         }
     }
 
@@ -171,6 +177,19 @@ impl Scheduler {
             self.follow(plan);
         }
         self.tell_the_rest();
+        self.forget_what_is_gone(MANY_NAMES);
+    }
+
+    /// Keeps the engine from growing for ever, once it knows more names than `many` and than twice those in use.
+    /// Not while something is written down: who replays it would have to do the same.
+    fn forget_what_is_gone(&mut self, many: usize) {
+        let Some(engine) = self.engine.as_mut().filter(|_| self.recording.is_none()) else {
+            return;
+        };
+        if engine.known_names() > 2 * self.names_in_use.max(many / 2) {
+            engine.forget_what_is_gone();
+            self.names_in_use = engine.known_names();
+        }
     }
 
     /// The engine speaks of the first of those that ask for the same. The others come after it.
