@@ -47,6 +47,8 @@ pub struct TraceJob {
     pub deadline_ms: Option<u64>,
     /// How the job ended in the source.
     pub outcome: Outcome,
+    /// Where the source did not see all of it: then it ran for longer than `duration_ms`.
+    pub cut: Cut,
 }
 
 /// How a job ended in the cluster the trace was taken from.
@@ -72,6 +74,45 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Killed => "killed",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Which ends of a job its source did not see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// It was seen from start to end, or the source does not say.
+    #[default]
+    Nowhere,
+    /// It may have started earlier.
+    Begin,
+    /// It may have ended later.
+    End,
+    /// Both.
+    Both,
+}
+
+impl Cut {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Nowhere, Self::Begin, Self::End, Self::Both];
+
+    /// The name used in files; empty where nothing is cut.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nowhere => "",
+            Self::Begin => "begin",
+            Self::End => "end",
+            Self::Both => "both",
+        }
+    }
+
+    /// Cut where one or the other is.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nowhere, cut) | (cut, Self::Nowhere) => cut,
+            (one, other) if one == other => one,
+            _ => Self::Both,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | writing files | [`write_trace`], [`write_cluster`], [`write_job_table`] |
 //! | orders and typical pods of the FGD experiments | [`fgd`] |
 //! | what a person asks first, as figures and as text | [`stats`] |
+//! | jobs out of what was seen of GPUs | [`Seen`] |
 //! | seeded clusters and job streams | [`synth`] |
 //!
 //! `docs/trace-formats.md` describes the files. Nothing here touches a clock or draws randomness
@@ -19,6 +20,7 @@ mod job;
 pub mod limits;
 mod node;
 mod read;
+mod seen;
 pub mod stats;
 pub mod synth;
 mod trace;
@@ -26,8 +28,9 @@ mod write;
 
 pub use error::{RowError, SkippedRow, TraceError};
 pub use format::{FORMATS, Format, ReadOptions, SwfProcessors};
-pub use job::{Outcome, PodSplit, TraceJob};
+pub use job::{Cut, Outcome, PodSplit, TraceJob};
 pub use node::{Cluster, TraceNode};
 pub use read::{detect_format, read_cluster, read_cluster_from, read_trace, read_trace_from};
+pub use seen::{Seen, SeenPart, SeenPod};
 pub use trace::{Known, Trace};
 pub use write::{write_cluster, write_job_table, write_trace};

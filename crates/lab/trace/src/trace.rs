@@ -38,11 +38,13 @@ pub struct Known {
     pub memory: bool,
     /// `gpu_models` is known; where it is not, an empty list does not mean "any".
     pub gpu_models: bool,
+    /// `cut` is known; where it is not, jobs may have run for longer than they say.
+    pub cuts: bool,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { submit_times: true, cpu: true, memory: true, gpu_models: true }
+        Self { submit_times: true, cpu: true, memory: true, gpu_models: true, cuts: false }
     }
 }
 

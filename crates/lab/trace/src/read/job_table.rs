@@ -48,7 +48,13 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
         source: table.file().to_owned(),
         format: Some(table.format()),
         lines: rows.lines,
-        known: Known { submit_times: true, cpu: false, memory: false, gpu_models: false },
+        known: Known {
+            submit_times: true,
+            cpu: false,
+            memory: false,
+            gpu_models: false,
+            cuts: false,
+        },
         skipped: rows.skipped,
         notes: table.notes(),
     })

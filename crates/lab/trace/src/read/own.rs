@@ -4,12 +4,12 @@ use super::cell::RowProblem;
 use super::{Cell, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{Outcome, TraceJob};
+use crate::job::{Cut, Outcome, TraceJob};
 use crate::node::{Cluster, TraceNode};
 use crate::trace::{Known, Trace};
 
 /// Columns of the jobs file, in the order in which they are written.
-pub(crate) const JOB_COLUMNS: [&str; 18] = [
+pub(crate) const JOB_COLUMNS: [&str; 19] = [
     "job_id",
     "submit_ms",
     "duration_ms",
@@ -28,6 +28,7 @@ pub(crate) const JOB_COLUMNS: [&str; 18] = [
     "priority",
     "deadline_ms",
     "outcome",
+    "cut",
 ];
 
 /// Columns of the machines file, in the order in which they are written.
@@ -116,6 +117,7 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
             cpu: present.has("cpu_milli"),
             memory: present.has("memory_bytes"),
             gpu_models: present.has("gpu_models"),
+            cuts: present.has("cut"),
         },
         skipped: rows.skipped,
         notes: Vec::new(),
@@ -180,6 +182,7 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
         priority: row.maybe(present.column("priority")).map_or(Ok(0), Cell::signed)?,
         deadline_ms: present.whole(row, "deadline_ms", u64::MAX)?,
         outcome: row.maybe(present.column("outcome")).map_or(Ok(Outcome::Unknown), outcome)?,
+        cut: row.maybe(present.column("cut")).map_or(Ok(Cut::Nowhere), cut)?,
     };
     job.check()?;
     Ok(job)
@@ -190,4 +193,9 @@ fn outcome(cell: Cell<'_>) -> Result<Outcome, RowProblem> {
     let all = [Completed, Failed, Killed, Unknown];
     let known = all.into_iter().find(|outcome| outcome.name() == cell.text);
     known.ok_or_else(|| cell.bad("is not an outcome", all.map(Outcome::name).join(", ")))
+}
+
+fn cut(cell: Cell<'_>) -> Result<Cut, RowProblem> {
+    let known = Cut::ALL.into_iter().find(|cut| cut.name() == cell.text);
+    known.ok_or_else(|| cell.bad("is no end of a job", "nothing, begin, end or both"))
 }

@@ -69,6 +69,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
         cpu: options.swf_processors != SwfProcessors::AsGpus,
         memory: rows.values.iter().any(|job| job.memory_bytes > 0),
         gpu_models: false,
+        cuts: false,
     };
     let notes = (partial_runs > 0).then(|| {
         format!("{partial_runs} lines of partial runs are contained in the summary lines")

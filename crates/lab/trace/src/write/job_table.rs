@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Line, checked_text, unwritable, write_header};
 use crate::error::TraceError;
-use crate::job::{Outcome, TraceJob, Violation};
+use crate::job::{Cut, Outcome, TraceJob, Violation};
 use crate::trace::Trace;
 
 const COLUMNS: [&str; 12] = [
@@ -24,7 +24,7 @@ const COLUMNS: [&str; 12] = [
 
 /// Writes all jobs as a job table, and returns the names of the values that some job has and the
 /// table cannot hold (of `cpu_milli`, `memory_bytes`, `gpu_models`, `service_class`, `priority`,
-/// `start_ms`).
+/// `start_ms`, `cut`).
 ///
 /// # Errors
 /// [`TraceError::Unwritable`] for a job without run time or submit time, or with text that CSV
@@ -86,13 +86,14 @@ fn nodes(job: &TraceJob) -> String {
 
 fn lost(trace: &Trace) -> Vec<&'static str> {
     let any = |test: fn(&TraceJob) -> bool| trace.jobs.iter().any(test);
-    let checks: [(&'static str, bool); 6] = [
+    let checks: [(&'static str, bool); 7] = [
         ("cpu_milli", any(|job| job.cpu_milli != 0)),
         ("memory_bytes", any(|job| job.memory_bytes != 0)),
         ("gpu_models", any(|job| !job.gpu_models.is_empty())),
         ("service_class", any(|job| job.service_class.is_some())),
         ("priority", any(|job| job.priority != 0)),
         ("start_ms", any(|job| job.start_ms.is_some())),
+        ("cut", any(|job| job.cut != Cut::Nowhere)),
     ];
     checks.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| name).collect()
 }

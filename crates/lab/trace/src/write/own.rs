@@ -58,6 +58,7 @@ fn is_known(known: Known, column: &str) -> bool {
         "cpu_milli" => known.cpu,
         "memory_bytes" => known.memory,
         "gpu_models" => known.gpu_models,
+        "cut" => known.cuts,
         _ => true,
     }
 }
@@ -87,6 +88,7 @@ fn put_job_cell<W: Write>(
         "service_class" => line.put(text(&job.service_class)?),
         "priority" => line.put(&job.priority.to_string()),
         "deadline_ms" => line.put(&number(job.deadline_ms)),
+        "cut" => line.put(job.cut.name()),
         _ => line.put(job.outcome.name()),
     }
 }

@@ -1,7 +1,7 @@
 //! Writing and reading back gives the same; what cannot come back is refused when writing.
 
 use dovetail_trace::{
-    Cluster, Format, Known, Outcome, ReadOptions, Trace, TraceError, TraceJob, TraceNode,
+    Cluster, Cut, Format, Known, Outcome, ReadOptions, Trace, TraceError, TraceJob, TraceNode,
     write_cluster, write_job_table, write_trace,
 };
 use proptest::prelude::*;
@@ -43,6 +43,7 @@ prop_compose! {
         texts in (text(), text(), text(), text()),
         priority in any::<i32>(),
         outcome in proptest::sample::select(vec![Outcome::Completed, Outcome::Failed, Outcome::Killed, Outcome::Unknown]),
+        cut in proptest::sample::select(vec![Cut::Nowhere, Cut::Begin, Cut::End, Cut::Both]),
     ) -> TraceJob {
         let submit_ms = times.0.min(1_000_000_000_000_000 - 1000);
         TraceJob {
@@ -64,18 +65,20 @@ prop_compose! {
             priority,
             deadline_ms: times.3,
             outcome,
+            cut,
         }
     }
 }
 
 fn trace() -> impl Strategy<Value = Trace> {
-    (proptest::collection::vec((job(), text()), 1..8), any::<[bool; 4]>()).prop_map(
+    (proptest::collection::vec((job(), text()), 1..8), any::<[bool; 5]>()).prop_map(
         |(rows, known)| {
             let known = Known {
                 submit_times: known[0],
                 cpu: known[1],
                 memory: known[2],
                 gpu_models: known[3],
+                cuts: known[4],
             };
             let jobs = rows.into_iter().enumerate().map(|(index, (mut job, name))| {
                 job.id = format!("{}{index}", name.unwrap_or_default());
@@ -84,6 +87,9 @@ fn trace() -> impl Strategy<Value = Trace> {
                 }
                 if !known.gpu_models {
                     job.gpu_models.clear();
+                }
+                if !known.cuts {
+                    job.cut = Cut::Nowhere;
                 }
                 job.cpu_milli *= i64::from(known.cpu);
                 job.memory_bytes *= i64::from(known.memory);
@@ -157,6 +163,7 @@ proptest! {
                     "gpu_models" => job.gpu_models.clear(),
                     "service_class" => job.service_class = None,
                     "priority" => job.priority = 0,
+                    "cut" => job.cut = Cut::Nowhere,
                     _ => job.start_ms = None,
                 }
             }
