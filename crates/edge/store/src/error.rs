@@ -124,6 +124,17 @@ pub enum StoreError {
         /// First hour that is kept.
         floor: String,
     },
+    /// Devices so far back were forgotten.
+    #[error(
+        "cluster `{cluster}`: what each GPU was is kept from {floor} on: shorten --period so that it begins there \
+         or later"
+    )]
+    DevicesForgotten {
+        /// The cluster.
+        cluster: String,
+        /// First hour that is kept.
+        floor: String,
+    },
     /// Nobody wrote anything of it.
     #[error("ledger {address} has nothing of a cluster `{cluster}`; it has {known}")]
     UnknownCluster {

@@ -14,6 +14,7 @@ use crate::device_hour::{decode, encode};
 use crate::error::Failure;
 use crate::keep::Kept;
 use crate::names::{Names, Numbers, Owner};
+use crate::node_facts;
 use crate::reading::Reading;
 use crate::rows::{Cell, bytes, insert, number, placeholders, read, run};
 
@@ -81,6 +82,7 @@ pub(crate) async fn write(
     if touched.is_empty() {
         return Ok(Kept::default());
     }
+    node_facts::write(connection, place, reading, |node| touched.contains(&node)).await?;
     let before = charges_before(connection, place, &touched).await?;
     let after = added_up(connection, place, names, reading, &devices, &kept, &touched).await?;
     let charges = write_charges(connection, place, &before, &after).await?;

@@ -12,6 +12,7 @@ use crate::error::{Failure, StoreError};
 use crate::hour::{self, Place};
 use crate::names::{Names, Numbers};
 use crate::reading::{Reading, shortened};
+use crate::resolution;
 use crate::rows::{insert, read, run, unsigned};
 use crate::store::{Store, locked_cluster};
 
@@ -80,6 +81,7 @@ async fn keep_hour(
     };
     let place = Place { cluster: cluster.id, hour, cut, codes, numbers: &known };
     let kept = hour::write(&mut transaction, &place, names, reading).await?;
+    resolution::write(&mut transaction, cluster.id, cut, reading.step_ms).await?;
     cover(&mut transaction, cluster.id, &reading.source, cut).await?;
     transaction.commit().await?;
     names.committed();

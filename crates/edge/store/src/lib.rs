@@ -14,6 +14,11 @@
 //! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
 //! | `daily` | days, moved by what an hour changed |
 //! | `names` | names as numbers |
+//! | `node_facts` | what a node was on a day beside its GPUs |
+//! | `resolution` | how far apart the samples were that an hour rests on |
+//! | `node_bills` | what nodes were, as far as a bill is made from it again |
+//! | `notices` | what owners were told, and when |
+//! | `history` | what each device was, with the names of all who had it |
 //! | `device_hour` | what a device was in an hour, as bytes |
 //! | `codes` | states, signals and causes as numbers that never change |
 //! | `sums` | answers |
@@ -29,10 +34,15 @@ mod codes;
 mod daily;
 mod device_hour;
 mod error;
+mod history;
 mod hour;
 mod keep;
 mod names;
+mod node_bills;
+mod node_facts;
+mod notices;
 mod reading;
+mod resolution;
 mod retention;
 mod rows;
 mod schema;
@@ -41,9 +51,13 @@ mod sums;
 
 pub use address::Address;
 pub use error::StoreError;
+pub use history::{HistoryDevice, HistoryHour, HistoryPod};
 pub use keep::Kept;
 pub use names::{NodeGroup, Party, Workload};
+pub use node_bills::NodeTime;
+pub use node_facts::NodeFacts;
 pub use reading::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
+pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
 pub use sums::{Detail, Question, SumRow, default_method};

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
+use crate::node_facts::NodeFacts;
 use crate::reading::{ReadPod, Reading};
 use crate::rows::{Cell, insert, number, placeholders, read, text};
 
@@ -51,6 +52,7 @@ enum Kind {
     Party = 4,
     Workload = 5,
     Pod = 6,
+    NodeFacts = 7,
 }
 
 /// First half of the SHA-256 of kind, the parent's digest and body: the same in every ledger, whatever numbers are.
@@ -86,6 +88,8 @@ pub(crate) struct Numbers {
     pub(crate) nodes: Vec<u32>,
     /// By place of the node.
     pub(crate) groups: Vec<u32>,
+    /// By place of the node.
+    pub(crate) facts: Vec<u32>,
     pub(crate) devices: Vec<u32>,
     pub(crate) pods: Vec<u32>,
 }
@@ -136,6 +140,12 @@ impl Names {
         let mut nodes = self.number_all(connection, cluster, first).await?;
         let mut groups = nodes.split_off(reading.nodes.len());
         let parties = groups.split_off(reading.nodes.len());
+        let facts = reading.nodes.iter().zip(&nodes).map(|(node, number)| Name {
+            kind: Kind::NodeFacts,
+            parent: *number,
+            body: json(&NodeFacts::of(node)),
+        });
+        let facts = self.number_all(connection, cluster, facts.collect()).await?;
         let devices = reading.devices.iter().map(|device| Name {
             kind: Kind::Device,
             parent: nodes[device.node],
@@ -161,7 +171,8 @@ impl Names {
             self.owners.insert(pod.id, Owner { workload, party, digest: pod.digest });
         }
         let (nodes, groups) = (ids(&nodes), ids(&groups));
-        Ok(Numbers { nodes, groups, devices: ids(&devices), pods: ids(&pods) })
+        let (devices, facts) = (ids(&devices), ids(&facts));
+        Ok(Numbers { nodes, groups, facts, devices, pods: ids(&pods) })
     }
 
     /// What pods belong to.
@@ -263,7 +274,7 @@ impl Names {
 }
 
 /// Parents and digests of names by their numbers.
-async fn parents(
+pub(crate) async fn parents(
     connection: &mut AnyConnection,
     cluster: i64,
     ids: &[u32],

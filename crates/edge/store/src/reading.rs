@@ -18,6 +18,8 @@ pub struct Reading {
     pub source: String,
     /// The time that was asked for, whether or not anything was there.
     pub span: Span,
+    /// Distance of two samples, in ms; `None` where nobody knows.
+    pub step_ms: Option<u64>,
     /// Nodes of the devices, each once.
     pub nodes: Vec<ReadNode>,
     /// Holders, each once.
@@ -29,7 +31,7 @@ pub struct Reading {
     pub kept: Option<Vec<ReadKept>>,
 }
 
-/// A node.
+/// A node. What nobody knows is empty.
 #[derive(Clone, Debug, Default)]
 pub struct ReadNode {
     /// Its name.
@@ -38,6 +40,16 @@ pub struct ReadNode {
     pub gpu_type: String,
     /// Its pool or group; empty where nobody knows.
     pub pool: String,
+    /// How its provider knows it.
+    pub provider_id: String,
+    /// Its provider.
+    pub provider: String,
+    /// Its region.
+    pub region: String,
+    /// Its type.
+    pub instance_type: String,
+    /// How it is bought.
+    pub purchase: String,
     /// What it costs and offers.
     pub terms: NodeTerms,
 }
@@ -138,7 +150,10 @@ impl Reading {
             let plain = [&pod.namespace, &pod.name, &pod.job];
             plain.into_iter().chain(&pod.queue).chain(&pod.model).chain(labels)
         });
-        let nodes = self.nodes.iter().flat_map(|node| [&node.name, &node.gpu_type, &node.pool]);
+        let nodes = self.nodes.iter().flat_map(|node| {
+            let place = [&node.provider_id, &node.provider, &node.region, &node.instance_type];
+            [&node.name, &node.gpu_type, &node.pool, &node.purchase].into_iter().chain(place)
+        });
         let devices = self.devices.iter().map(|device| &device.name);
         [&self.cluster, &self.source].into_iter().chain(pods).chain(nodes).chain(devices)
     }

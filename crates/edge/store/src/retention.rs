@@ -74,6 +74,8 @@ impl Store {
             |table: &str| format!("DELETE FROM {table} WHERE cluster = $1 AND hour_number < $2");
         let device_hours = run(&mut transaction, &older("device_hour"), before(devices)).await?;
         run(&mut transaction, &older("kept"), before(devices)).await?;
+        let sql = "DELETE FROM node_day WHERE cluster = $1 AND day_number < $2";
+        run(&mut transaction, sql, before(devices / 24)).await?;
         let charges = run(&mut transaction, &older("hourly"), before(nodes)).await?;
         let sql = "UPDATE cluster SET devices_from_hour = $2, nodes_from_hour = $3 WHERE id = $1";
         let cells = [cluster.id, devices as i64, nodes as i64].map(Cell::Number);

@@ -53,6 +53,7 @@ pub(crate) fn reading() -> Reading {
             memory_bytes: 1 << 38,
             list_prices: Some(lists),
         },
+        ..ReadNode::default()
     };
     let device = |node: usize, name: &str, states| ReadDevice {
         node,
@@ -65,6 +66,7 @@ pub(crate) fn reading() -> Reading {
         cluster: "west".to_owned(),
         source: "http://prometheus.example".to_owned(),
         span: Span { from_ms: BEGIN_MS, to_ms: BEGIN_MS + 2 * HOUR_MS },
+        step_ms: Some(60_000),
         nodes: vec![node("a", Some(6_000_000)), node("b", None)],
         pods: vec![
             pod("prod", "serve-0", "Deployment prod/serve", &[("team", "eyes")]),

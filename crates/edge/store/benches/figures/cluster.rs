@@ -51,6 +51,7 @@ pub(crate) fn nodes() -> Vec<ReadNode> {
         gpu_type: if node.is_multiple_of(5) { "A100-80GB" } else { "H100" }.to_owned(),
         pool: format!("NodePool p{}", node % 20),
         terms,
+        ..ReadNode::default()
     };
     (0..NODES).map(node).collect()
 }

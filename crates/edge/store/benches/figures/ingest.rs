@@ -90,6 +90,7 @@ async fn keep(store: &mut Store, span: Span, answers: &[String], took: &mut Took
         cluster: "bench".to_owned(),
         source: "http://prometheus".to_owned(),
         span,
+        step_ms: Some(STEP_MS),
         devices: devices.collect(),
         pods: pods(hour),
         nodes: nodes.clone(),

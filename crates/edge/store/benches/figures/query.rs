@@ -104,6 +104,7 @@ fn reading(hour: u64) -> Reading {
         cluster: "bench".to_owned(),
         source: "http://prometheus".to_owned(),
         span,
+        step_ms: Some(60_000),
         devices: devices.map(device).collect(),
         pods: pods(hour),
         nodes: nodes(),

@@ -5,5 +5,6 @@ mod faults;
 mod killed;
 mod once;
 mod postgres;
+mod resolution;
 mod versions;
 mod world;

@@ -14,8 +14,19 @@ use crate::world::{World, everything};
 const LEDGERS: [(&str, &[&str]); 1] =
     [(include_str!("ledgers/1.sql"), &[include_str!("../../migrations/0001.sql")])];
 
-const TABLES: [&str; 8] =
-    ["dovetail_ledger", "cluster", "names", "covered", "device_hour", "kept", "hourly", "daily"];
+const TABLES: [&str; 11] = [
+    "dovetail_ledger",
+    "cluster",
+    "names",
+    "covered",
+    "device_hour",
+    "kept",
+    "hourly",
+    "daily",
+    "node_day",
+    "resolution",
+    "notice",
+];
 
 /// What is in the ledgers.
 fn world() -> World {

@@ -56,6 +56,7 @@ impl World {
             cluster: self.cluster.clone(),
             source: "http://prometheus.example".to_owned(),
             span,
+            step_ms: Some(STEP_MS),
             nodes: (0..3).map(node).collect(),
             pods: (0..PODS).map(pod).collect(),
             devices: devices.map(device).filter(|device| !device.intervals.is_empty()).collect(),
@@ -186,6 +187,8 @@ fn node(number: usize) -> ReadNode {
             memory_bytes: 488 << 30,
             list_prices: Some(list_prices),
         },
+        instance_type: format!("type-{number}"),
+        ..ReadNode::default()
     }
 }
 
