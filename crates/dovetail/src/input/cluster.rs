@@ -11,9 +11,9 @@ use crate::input::trace_file::{self, RowFlags};
 use crate::output::places::Named;
 
 /// CPU of a machine given by its GPUs alone: more than any job asks for.
-const AMPLE_CPU_MILLI: i64 = 100_000_000;
+pub(crate) const AMPLE_CPU_MILLI: i64 = 100_000_000;
 /// Memory of such a machine, 128 TiB.
-const AMPLE_MEMORY_BYTES: i64 = 1 << 47;
+pub(crate) const AMPLE_MEMORY_BYTES: i64 = 1 << 47;
 /// Most machines given by numbers.
 const MAX_NODES: u64 = 1_000_000;
 

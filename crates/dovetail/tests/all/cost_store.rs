@@ -82,9 +82,8 @@ fn a_ledger_that_cannot_answer_says_why() {
         ("cost --store none.db".to_owned(), 2, "no such file"),
         ("cost --store mysql://a:secret@b/c".to_owned(), 2, "mysql://a@b/c"),
         (format!("cost --store l.db --prometheus {url} --period 2h"), 2, "--cluster NAME"),
-        (format!("cost --store l.db --prometheus {url} --focus 1.4"), 2, "--focus"),
+        (format!("cost --store l.db --prometheus {url} --usage usage.csv"), 2, "--usage"),
         ("cost --store l.db --gpu-price H100=6".to_owned(), 2, "prices"),
-        ("cost --store l.db --unused distributed".to_owned(), 2, "--unused distributed"),
         ("cost --store l.db --cluster west".to_owned(), 1, "nothing of a cluster `west`"),
     ] {
         let done = folder.call(&call);

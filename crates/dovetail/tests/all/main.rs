@@ -14,6 +14,8 @@ mod cost_period;
 mod cost_questions;
 #[cfg(feature = "scheduler")]
 mod cost_store;
+#[cfg(feature = "scheduler")]
+mod cost_store_anew;
 mod duty_cycles;
 mod errors;
 mod example;
@@ -23,6 +25,14 @@ mod fake_prometheus;
 mod found_prometheus;
 mod garbage;
 mod help;
+#[cfg(feature = "scheduler")]
+#[allow(dead_code, reason = "the ledger's own tests use the rest")]
+#[path = "../../../edge/store/tests/all/postgres.rs"]
+mod ledger_postgres;
+#[cfg(feature = "scheduler")]
+#[allow(dead_code, reason = "the ledger's own tests use the rest")]
+#[path = "../../../edge/store/tests/all/world.rs"]
+mod ledger_world;
 #[cfg(feature = "scheduler")]
 mod live;
 mod patches;
@@ -34,4 +44,6 @@ mod results;
 mod serve;
 #[cfg(feature = "scheduler")]
 mod serve_rights;
+#[cfg(feature = "scheduler")]
+mod trace_from_ledger;
 mod usage;

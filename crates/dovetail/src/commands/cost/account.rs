@@ -26,8 +26,25 @@ pub(super) struct Account {
     pub(super) cluster: String,
     pub(super) sources: Vec<String>,
     pub(super) prices: Vec<PriceLine>,
+    /// What each day rests on, by cluster; empty for one moment.
+    pub(super) resolutions: Vec<DayOf>,
     /// What is known of the figures and what they leave out.
     pub(super) notes: Vec<String>,
+}
+
+/// What the samples of one day of a cluster are.
+#[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only servers have days"))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DayOf {
+    pub(super) cluster: String,
+    /// The day (UTC), counted since 1970.
+    pub(super) day: u64,
+    /// Hours of it of which something was read.
+    pub(super) hours_read: u32,
+    /// Those of them of which nobody knows how far apart their samples were.
+    pub(super) hours_unknown: u32,
+    /// Shortest and longest distance of two samples in the others.
+    pub(super) step_ms: Option<(u64, u64)>,
 }
 
 /// What the times of an account are.

@@ -160,7 +160,7 @@ impl Collector {
         flags.check(&app, connection.as_ref())?;
         let list_prices = list_prices(&app, &flags.vcpu_price, &flags.gib_price)?;
         let teams = Teams::new(&app.settings.cost, &flags.team_label);
-        let ledger = Ledger::open(address)?;
+        let ledger = Ledger::open("--store", address)?;
         Ok(Self {
             cluster: flags.named(&app).unwrap_or_else(|| UNKNOWN.to_owned()),
             app,

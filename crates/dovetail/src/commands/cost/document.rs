@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::account::{Account, Basis};
 use super::billed::BillOut;
 use super::dimension::{Dimension, UNKNOWN};
+use super::resolution::DayOut;
 use super::statement::{Row, Statement};
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
@@ -32,6 +33,8 @@ pub(super) struct Document {
     pub(super) days: f64,
     /// Distance of two samples; null for one moment and for a ledger.
     pub(super) resolution_s: Option<f64>,
+    /// What each day rests on; empty for one moment.
+    pub(super) resolution_by_day: Vec<DayOut>,
     pub(super) sources: Vec<String>,
     pub(super) cluster: String,
     pub(super) method: String,
@@ -114,6 +117,7 @@ impl Document {
                 Basis::RunRate | Basis::Ledger => None,
                 Basis::Sampled { step_ms } => Some(step_ms as f64 / 1e3),
             },
+            resolution_by_day: account.resolutions.iter().map(DayOut::of).collect(),
             sources,
             cluster: if account.cluster.is_empty() {
                 UNKNOWN.into()
@@ -178,9 +182,13 @@ impl Document {
             }
         };
         if self.basis == "ledger" {
+            let prices = match &self.bill {
+                None => "at the prices of the time it was read",
+                Some(_) => &prices,
+            };
             return format!(
-                "From {} to {} ({:.1} days), hour by hour out of a ledger, at the prices of the time it was \
-                 read. Blind is time of which nobody knows whether it is waste.",
+                "From {} to {} ({:.1} days), hour by hour out of a ledger, {prices}. Blind is time of which \
+                 nobody knows whether it is waste.",
                 self.from, self.to, self.days
             );
         }

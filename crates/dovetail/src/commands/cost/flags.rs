@@ -58,7 +58,7 @@ pub(crate) struct AccountFlags {
     /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that are in it
     /// cost what was billed instead of list prices
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
-    bill: Option<PathBuf>,
+    pub(super) bill: Option<PathBuf>,
     #[command(flatten)]
     pub(super) prices: NodePriceFlags,
     /// List price of a vCPU-hour, such as 0.04
@@ -124,11 +124,7 @@ impl AccountFlags {
                         --gib-price, or use --method all-in";
             return Err(UsageError(text.to_owned()).into());
         }
-        let unused = match self.unused {
-            UnusedFlag::Shown => Unused::Shown,
-            UnusedFlag::Distributed => Unused::Distributed,
-        };
-        Ok(Terms { teams: self.teams(app), list_prices, method, unused })
+        Ok(Terms { teams: self.teams(app), list_prices, method, unused: self.unused() })
     }
 
     /// How teams are told.
@@ -140,6 +136,14 @@ impl AccountFlags {
     pub(super) fn chosen_method(&self, app: &App) -> Option<SplitMethod> {
         let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
         self.method.or_else(set)
+    }
+
+    /// Who pays for what nobody has.
+    pub(super) fn unused(&self) -> Unused {
+        match self.unused {
+            UnusedFlag::Shown => Unused::Shown,
+            UnusedFlag::Distributed => Unused::Distributed,
+        }
     }
 
     /// Where CPU and memory are sold alone.

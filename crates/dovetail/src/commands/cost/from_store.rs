@@ -5,25 +5,26 @@ use std::future::Future;
 use anyhow::Result;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::split::ListPrices;
+use dovetail_ledger::split::{ListPrices, Unused};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
 };
 
-use super::account::{Account, Basis};
+use super::account::{Account, Basis, DayOf};
 use super::dimension::{Dimension, NOBODY, UNKNOWN};
 use super::document::Document;
-use super::flags::{AccountFlags, UnusedFlag};
+use super::flags::{AccountFlags, Terms};
 use super::from_prometheus::Sources;
 use super::reading::{self, Told};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
-use super::{CostFlags, now_ms};
+use super::{CostFlags, billed, from_ledger, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::{Asker, Chosen};
+use crate::output::plain::plain;
 
 /// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
 const CHUNK_MS: u64 = 6 * HOUR_MS;
@@ -32,23 +33,32 @@ const CHUNK_MS: u64 = 6 * HOUR_MS;
 const AGAIN_MS: u64 = 300_000;
 
 /// A ledger with a thread for its connection.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     pub(super) store: Store,
     pub(super) runtime: tokio::runtime::Runtime,
 }
 
+/// What a ledger answers with.
+pub(super) enum Answer {
+    /// A bill.
+    Document(Box<Document>),
+    /// What a FOCUS dataset is made from, and how.
+    Account(Box<Account>, Box<Terms>),
+}
+
 /// Keeps what is missing, where there is somebody to ask, and answers.
-pub(super) fn document(
+pub(super) fn answer(
     app: &App,
     flags: &CostFlags,
     ledger: &str,
     by: &[Dimension],
-) -> Result<Document> {
+) -> Result<Answer> {
+    let is_focus = flags.focus.is_some();
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
     let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
     refuse_what_does_nothing(flags, asker.is_some())?;
-    let address: Address = ledger.parse().map_err(bad_address)?;
+    let address: Address = ledger.parse().map_err(|error| bad_address("--store", error))?;
     if let Address::File(path) = &address
         && asker.is_none()
         && !path.exists()
@@ -57,7 +67,7 @@ pub(super) fn document(
         return Err(UsageError(text).into());
     }
     let period = flags.server.span()?;
-    let mut ledger = Ledger::open(&address)?;
+    let mut ledger = Ledger::open("--store", &address)?;
     let mut account = Account {
         span: whole_hours(period),
         basis: Basis::Ledger,
@@ -75,26 +85,69 @@ pub(super) fn document(
         to_hour: account.span.to_ms / HOUR_MS,
         detail: detail(by),
     };
-    let rows = ledger.run(|store| store.sums(&question))?;
     ledger.tell_gaps(&question, period, &mut account)?;
     if let Some(name) = &question.cluster {
         account.cluster.clone_from(name);
     }
+    if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
+        return anew(app, flags, &mut ledger, account, (by, is_focus));
+    }
+    let rows = ledger.run(|store| store.sums(&question))?;
     let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
     let method = flags.chosen_method(app).unwrap_or_else(|| default_method(&rows));
     let statement = Statement::of_kept(&kept, method, by)?;
-    Ok(Document::of(&account, &statement, None, now_ms()))
+    let document = Document::of(&account, &statement, None, now_ms());
+    Ok(Answer::Document(Box::new(document)))
+}
+
+/// The answer where nodes are billed anew: by what the provider asked, or with what is unused shared out.
+fn anew(
+    app: &App,
+    flags: &AccountFlags,
+    ledger: &mut Ledger,
+    mut account: Account,
+    (by, is_focus): (&[Dimension], bool),
+) -> Result<Answer> {
+    let known = ledger.run(Store::clusters)?;
+    let cluster = match (flags.cluster.as_ref(), known.as_slice()) {
+        (Some(name), _) if known.contains(name) => name.clone(),
+        (None, _) if !account.cluster.is_empty() => account.cluster.clone(),
+        (None, [only]) => only.clone(),
+        (_, known) => {
+            let text = format!(
+                "--focus, --bill and --unused distributed bill one cluster: name it with --cluster; the ledger \
+                 has {}",
+                if known.is_empty() { "none yet".to_owned() } else { known.join(", ") }
+            );
+            return Err(UsageError(plain(&text)).into());
+        }
+    };
+    account.cluster.clone_from(&cluster);
+    let teams = flags.teams(app);
+    from_ledger::fill(&mut account, ledger, &cluster, &teams)?;
+    let bill = flags.bill.as_deref().map(|path| billed::apply(&mut account, path)).transpose()?;
+    let method = flags.chosen_method(app);
+    let method = method.unwrap_or_else(|| from_ledger::default_method(&account));
+    let unused = flags.unused();
+    if is_focus {
+        let terms = Terms { teams, list_prices: None, method, unused };
+        return Ok(Answer::Account(Box::new(account), Box::new(terms)));
+    }
+    let statement = Statement::of(&account, method, unused, by)?;
+    let document = Document::of(&account, &statement, bill, now_ms());
+    Ok(Answer::Document(Box::new(document)))
 }
 
 impl Ledger {
-    /// Opens it, and makes it where there is none.
-    pub(super) fn open(address: &Address) -> Result<Self> {
+    /// Opens the ledger that a flag names, and makes it where there is none.
+    pub(crate) fn open(flag: &str, address: &Address) -> Result<Self> {
         let runtime = connection_runtime()?;
-        let store = runtime.block_on(Store::open(address)).map_err(bad_address)?;
+        let store = runtime.block_on(Store::open(address));
+        let store = store.map_err(|error| bad_address(flag, error))?;
         Ok(Self { store, runtime })
     }
 
-    pub(super) fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
+    pub(crate) fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
         &'s mut self,
         ask: impl FnOnce(&'s mut Store) -> F,
     ) -> Result<T> {
@@ -176,7 +229,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Says what of the period nobody read.
+    /// Says what of the period nobody read, and what each day of it rests on.
     fn tell_gaps(
         &mut self,
         question: &Question,
@@ -194,6 +247,14 @@ impl Ledger {
         let period = Span { from_ms: account.span.from_ms, ..period };
         for name in clusters {
             let missing = self.run(|store| store.missing(&name, None, period))?;
+            let days = self.run(|store| store.resolutions(&name, period))?;
+            account.resolutions.extend(days.into_iter().map(|day| DayOf {
+                cluster: name.clone(),
+                day: day.day,
+                hours_read: day.hours_read,
+                hours_unknown: day.hours_unknown,
+                step_ms: day.finest_ms.zip(day.coarsest_ms),
+            }));
             let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
             if ms > 0 {
                 let (hours, parts) = (ms as f64 / 3.6e6, missing.len());
@@ -210,28 +271,23 @@ impl Ledger {
 
 /// Flags that only count while something is read.
 fn refuse_what_does_nothing(flags: &AccountFlags, is_read: bool) -> Result<()> {
-    let refused = match flags.unused {
-        UnusedFlag::Distributed => {
-            Some("a ledger keeps what nobody has apart: leave out --unused distributed, or --store")
-        }
-        UnusedFlag::Shown if !is_read && flags.objects.is_given() => Some(
+    let refused = match () {
+        () if !is_read && flags.objects.is_given() => Some(
             "--store alone reads nothing else: leave out --from and --kubeconfig, or give --prometheus",
         ),
-        UnusedFlag::Shown
-            if !is_read && (flags.prices.is_given() || flags.vcpu_price.is_some()) =>
-        {
+        () if !is_read && (flags.prices.is_given() || flags.vcpu_price.is_some()) => {
             Some("--store alone answers with the prices of the time it was read: leave out prices")
         }
-        UnusedFlag::Shown => None,
+        () => None,
     };
     refused.map_or(Ok(()), |text| Err(UsageError(text.to_owned()).into()))
 }
 
 /// What is no address is wrong usage; what is one and does not answer is a failure.
-pub(super) fn bad_address(error: StoreError) -> anyhow::Error {
+pub(crate) fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
     match error {
         StoreError::Address { .. } | StoreError::Foreign { .. } => {
-            UsageError(format!("--store: {error}")).into()
+            UsageError(format!("{flag}: {error}")).into()
         }
         error => error.into(),
     }

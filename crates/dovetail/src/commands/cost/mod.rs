@@ -8,6 +8,8 @@ mod dimension;
 mod document;
 mod flags;
 mod focus;
+#[cfg(feature = "scheduler")]
+mod from_ledger;
 mod from_objects;
 #[cfg(feature = "scheduler")]
 mod from_prometheus;
@@ -18,6 +20,7 @@ mod names;
 mod questions;
 #[cfg(feature = "scheduler")]
 mod reading;
+mod resolution;
 mod rows_csv;
 mod statement;
 mod teams;
@@ -25,16 +28,21 @@ mod terminal;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use dovetail_bill::focus::Version;
 
 use crate::app::App;
 use crate::output::Output;
 use crate::output::table::counted;
+use account::Account;
 use dimension::Dimension;
 use document::Document;
-use flags::AccountFlags;
+use flags::{AccountFlags, Terms};
+#[cfg(feature = "scheduler")]
+use from_store::Answer;
+#[cfg(feature = "scheduler")]
+pub(crate) use from_store::{Ledger, bad_address};
 use statement::Statement;
 
 /// Flags as written.
@@ -49,7 +57,7 @@ pub(crate) struct CostFlags {
     /// it does not have of the period is read, and the answer comes out of it; without --prometheus nothing
     /// is read
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["focus", "bill", "usage", "example"])]
+    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example"])]
     store: Option<String>,
     /// One row for each of these; several, separated by commas, such as team,cause
     #[arg(
@@ -85,23 +93,34 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     let by = flags.dimensions()?;
     #[cfg(feature = "scheduler")]
     if let Some(ledger) = &flags.store {
-        let document = from_store::document(app, flags, ledger, &by)?;
-        return print(app, output, &document);
+        return match from_store::answer(app, flags, ledger, &by)? {
+            Answer::Document(document) => print(app, output, &document),
+            Answer::Account(account, terms) => print_focus(app, &account, &terms, flags.focus),
+        };
     }
     let terms = flags.account.terms(app)?;
     let (account, bill) = flags.account.account(app, &terms, flags.focus.is_some())?;
-    if let Some(version) = flags.focus {
-        let (dataset, without_price) =
-            focus::dataset(&account, terms.method, terms.unused, version)?;
-        if without_price > 0 {
-            let periods = counted(without_price, "node-period");
-            app.note(&format!("{periods} without a price: not in it"));
-        }
-        account.notes.iter().for_each(|note| app.note(note));
-        return app.print(&dataset);
+    if flags.focus.is_some() {
+        return print_focus(app, &account, &terms, flags.focus);
     }
     let statement = Statement::of(&account, terms.method, terms.unused, &by)?;
     print(app, output, &Document::of(&account, &statement, bill, now_ms()))
+}
+
+fn print_focus(
+    app: &App,
+    account: &Account,
+    terms: &Terms,
+    version: Option<Version>,
+) -> Result<()> {
+    let Some(version) = version else { bail!("the command line names a version") };
+    let (dataset, without_price) = focus::dataset(account, terms.method, terms.unused, version)?;
+    if without_price > 0 {
+        let periods = counted(without_price, "node-period");
+        app.note(&format!("{periods} without a price: not in it"));
+    }
+    account.notes.iter().for_each(|note| app.note(note));
+    app.print(&dataset)
 }
 
 fn print(app: &App, output: Output, document: &Document) -> Result<()> {
@@ -115,7 +134,7 @@ fn print(app: &App, output: Output, document: &Document) -> Result<()> {
     }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as u64
 }

@@ -31,7 +31,13 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         true => None,
         false => kept(asker, &look.machines, &mut pods, &mut notes),
     };
-    let nodes = look.machines.iter().zip(&look.prices.of_nodes).map(|(machine, price)| ReadNode {
+    let priced = look.machines.iter().zip(&look.prices.of_nodes).zip(&look.prices.places);
+    let nodes = priced.map(|((machine, price), place)| ReadNode {
+        provider_id: machine.provider_id.clone(),
+        provider: place.provider.unwrap_or_default().to_owned(),
+        region: place.region.clone().unwrap_or_default(),
+        instance_type: place.instance_type.clone().unwrap_or_default(),
+        purchase: place.purchase.name().to_owned(),
         name: machine.name.clone(),
         gpu_type: machine.model.as_deref().map(canonical_gpu_model).unwrap_or_default(),
         pool: machine.pool.clone(),
@@ -57,6 +63,7 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         cluster: cluster.to_owned(),
         source: asker.client.server().to_owned(),
         span: asker.period,
+        step_ms: Some(asker.step_ms),
         nodes,
         pods: pods.collect(),
         devices,

@@ -1,6 +1,7 @@
 //! A bill for people, at most 100 columns wide.
 
 use super::document::{Document, RowOut, percent, usd};
+use super::resolution::sentences;
 use crate::input::node_prices::PriceLine;
 use crate::output::table::{fits, table, whole, wrapped};
 
@@ -8,6 +9,9 @@ use crate::output::table::{fits, table, whole, wrapped};
 pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
+    sentences(&document.resolution_by_day).iter().for_each(|told| {
+        text += &wrapped(&format!("{told}."), 0);
+    });
     text.push('\n');
     text += &rows(document);
     if !document.notes.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use dovetail_trace::write_job_table;
 use serde::Serialize;
@@ -18,13 +18,18 @@ use crate::output::table::{facts, whole};
 #[derive(Debug, Args)]
 pub(crate) struct ExportFlags {
     /// File with jobs
+    #[cfg_attr(feature = "scheduler", arg(required_unless_present = "from_ledger"))]
+    #[cfg_attr(not(feature = "scheduler"), arg(required = true))]
     #[arg(value_name = "FILE")]
-    jobs: PathBuf,
+    jobs: Option<PathBuf>,
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     #[command(flatten)]
     rows: RowFlags,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    ledger: super::from_ledger::LedgerFlags,
 }
 
 /// The result, as JSON.
@@ -36,11 +41,16 @@ struct Report {
     written: String,
 }
 
-/// Writes a job table.
+/// Writes a job table, or what a ledger saw.
 pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
+    #[cfg(feature = "scheduler")]
+    if let Some(ledger) = &flags.ledger.from_ledger {
+        return super::from_ledger::run(app, &flags.ledger, ledger, &flags.to);
+    }
+    let Some(jobs) = &flags.jobs else { bail!("the command line asks for a file") };
     let output = app.output("trace export", &[Output::Table, Output::Json])?;
-    refuse_shared(&[("FILE", Some(&flags.jobs))], &[("--to", Some(&flags.to))])?;
-    let trace = trace_file::jobs_with_times(app, &flags.jobs, flags.rows, "a job table")?;
+    refuse_shared(&[("FILE", Some(jobs))], &[("--to", Some(&flags.to))])?;
+    let trace = trace_file::jobs_with_times(app, jobs, flags.rows, "a job table")?;
     let left_out_columns = write_whole(&flags.to, |file| write_job_table(&trace, file))?;
     let written = flags.to.display().to_string();
     let report = Report { jobs: trace.jobs.len(), left_out_columns, written };

@@ -1,6 +1,8 @@
 //! `dovetail trace`: files with jobs and machines.
 
 mod export;
+#[cfg(feature = "scheduler")]
+mod from_ledger;
 mod import;
 mod stats;
 mod synth;
@@ -20,7 +22,7 @@ pub(crate) enum Command {
     Synth(synth::SynthFlags),
     /// Print what a person asks first about a trace.
     Stats(stats::StatsFlags),
-    /// Write a trace as a job table, the smallest common form for other tools.
+    /// Write a trace as a job table, the smallest common form for other tools; or a ledger as a trace.
     Export(export::ExportFlags),
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct Machine {
     pub(crate) model: Option<String>,
     pub(super) gpus: i64,
     labels: Labels,
-    pub(super) provider_id: String,
+    pub(crate) provider_id: String,
     pub(crate) pool: String,
     pub(crate) cpu_milli: u64,
     pub(crate) memory_bytes: u64,

@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_ledger::cost::NodeBill;
 use dovetail_ledger::device_time::{Span, device_intervals};
-use dovetail_ledger::rollup::DAY_MS;
+use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
 use dovetail_ledger::split::NodeParts;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
 use dovetail_price::canonical_gpu_model;
 
-use super::account::{Account, Basis, CostNode, Stretch};
+use super::account::{Account, Basis, CostNode, DayOf, Stretch};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
 pub(super) use kept::{add, ask_kept};
@@ -49,13 +49,24 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
     }
     notes.extend(look.told(sources));
     let Pods { list: pods, .. } = pods;
+    let cluster = sources.gathered.map(|objects| objects.cluster_uid.clone());
+    let cluster = cluster.unwrap_or_default();
+    let day = |span: Span| DayOf {
+        cluster: cluster.clone(),
+        day: span.from_ms / DAY_MS,
+        hours_read: (span.to_ms - span.from_ms).div_ceil(HOUR_MS) as u32,
+        hours_unknown: 0,
+        step_ms: Some((step_ms, step_ms)),
+    };
+    let resolutions = days(period).into_iter().map(day).collect();
     Ok(Account {
+        resolutions,
         nodes: nodes(&look.machines, &look.prices),
         pods,
         stretches,
         span: period,
         basis: Basis::Sampled { step_ms },
-        cluster: sources.gathered.map(|objects| objects.cluster_uid.clone()).unwrap_or_default(),
+        cluster,
         sources: vec![asker.client.server().to_owned()],
         prices: look.prices.told.clone(),
         notes,

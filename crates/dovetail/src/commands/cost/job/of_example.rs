@@ -119,5 +119,6 @@ fn account(
              docs/benchmarks.md"
                 .to_owned(),
         ],
+        ..Account::default()
     })
 }

@@ -1,0 +1,310 @@
+//! `dovetail trace export --from-ledger`: what a ledger saw of a cluster, as jobs and machines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use dovetail_ledger::device_time::{DeviceInterval, Span};
+use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_store::{Address, HistoryPod, NodeFacts};
+use dovetail_trace::{
+    Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
+};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::commands::cost::{Ledger, bad_address, now_ms};
+use crate::exit::UsageError;
+use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
+use crate::input::duration::DurationFlag;
+use crate::output::Output;
+use crate::output::file::write_whole;
+use crate::output::places::refuse_shared;
+use crate::output::plain::plain;
+use crate::output::table::{facts, whole};
+
+/// Owners whose pods start together. The pods of a Job need not: each is a job of its own.
+const GANGS: [&str; 11] = [
+    "JobSet",
+    "LeaderWorkerSet",
+    "PyTorchJob",
+    "TFJob",
+    "MPIJob",
+    "XGBoostJob",
+    "PaddleJob",
+    "JAXJob",
+    "TrainJob",
+    "RayJob",
+    "RayCluster",
+];
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(super) struct LedgerFlags {
+    /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what its GPUs
+    /// were in a period as jobs, whatever scheduled them, in dovetail's own form
+    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
+    pub(super) from_ledger: Option<String>,
+    /// With --from-ledger: how far back
+    #[arg(long, value_name = "DURATION", default_value = "24h", requires = "from_ledger")]
+    period: DurationFlag,
+    /// With --from-ledger: when the period ends, such as 2026-11-20T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", requires = "from_ledger")]
+    until: Option<jiff::Timestamp>,
+    /// With --from-ledger: which cluster of the ledger [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "from_ledger")]
+    cluster: Option<String>,
+    /// With --from-ledger: a file to write the machines to
+    #[arg(long, value_name = "FILE", requires = "from_ledger")]
+    to_nodes: Option<PathBuf>,
+}
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    cluster: String,
+    from: String,
+    to: String,
+    jobs: usize,
+    pods: usize,
+    gpu_hours: f64,
+    /// Jobs of which not everything was seen.
+    cut_at_begin: usize,
+    cut_at_end: usize,
+    cut_at_both: usize,
+    /// Jobs of which nobody kept what they asked for.
+    jobs_without_cpu: usize,
+    jobs_without_memory: usize,
+    nodes: usize,
+    gpus: u64,
+    nodes_without_cpu_and_memory: usize,
+    /// Time of the period that was never read.
+    hours_never_read: f64,
+    written: String,
+    written_nodes: Option<String>,
+}
+
+/// What the devices of each node were.
+#[derive(Default)]
+struct Machines {
+    /// Most devices in one hour, by node.
+    gpus: BTreeMap<u32, u32>,
+}
+
+/// Writes what a ledger saw.
+pub(super) fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()> {
+    let output = app.output("trace export", &[Output::Table, Output::Json])?;
+    let to_nodes = flags.to_nodes.as_deref();
+    let address: Address = ledger.parse().map_err(|error| bad_address("--from-ledger", error))?;
+    let file = match &address {
+        Address::File(path) if !path.exists() => {
+            let text = format!("--from-ledger {ledger}: there is no such file");
+            return Err(UsageError(plain(&text)).into());
+        }
+        Address::File(path) => Some(path.as_path()),
+        Address::Server(_) => None,
+    };
+    refuse_shared(&[("--from-ledger", file)], &[("--to", Some(to)), ("--to-nodes", to_nodes)])?;
+    let span = flags.span()?;
+    let mut ledger = Ledger::open("--from-ledger", &address)?;
+    let cluster = cluster(&mut ledger, flags.cluster.as_deref())?;
+    let (seen, machines) = look(&mut ledger, &cluster, span)?;
+    let numbers = seen.pods();
+    let pods = ledger.run(|store| store.pods(&cluster, &numbers))?;
+    let trace = seen.jobs(span.from_ms, |pod| named(pods.get(&pod)), address.to_string());
+    let nodes = machines.cluster(&mut ledger, &cluster, span)?;
+    if trace.jobs.is_empty() {
+        bail!(
+            "cluster `{}` had no GPU in a pod's hands from {} to {}: name a period that `dovetail cost --store` \
+             has GPU-hours of",
+            plain(&cluster),
+            time(span.from_ms),
+            time(span.to_ms)
+        );
+    }
+    let missing = ledger.run(|store| store.missing(&cluster, None, span))?;
+    write_whole(to, |file| write_trace(&trace, file))?;
+    if let Some(path) = to_nodes {
+        write_whole(path, |file| write_cluster(&nodes.cluster, file))?;
+    }
+    let mut report = Report::of(&trace, &nodes, span);
+    report.cluster = plain(&cluster);
+    report.pods = pods.len();
+    let missing_ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
+    report.hours_never_read = missing_ms as f64 / 3.6e6;
+    report.written = to.display().to_string();
+    report.written_nodes = to_nodes.map(|path| path.display().to_string());
+    match output {
+        Output::Json => app.print_json(&report),
+        _ => app.print(&report.text()),
+    }
+}
+
+impl LedgerFlags {
+    fn span(&self) -> Result<Span> {
+        let until = |time: jiff::Timestamp| time.as_millisecond().max(0).cast_unsigned();
+        let to_ms = self.until.map_or_else(now_ms, until);
+        if self.period.ms == 0 {
+            return Err(UsageError("--period 0s: nothing lies in it".to_owned()).into());
+        }
+        Ok(Span { from_ms: to_ms.saturating_sub(self.period.ms), to_ms })
+    }
+}
+
+/// The cluster that is meant.
+fn cluster(ledger: &mut Ledger, named: Option<&str>) -> Result<String> {
+    let known = ledger.run(|store| store.clusters())?;
+    let list = || known.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ");
+    let text = match (named, known.as_slice()) {
+        (Some(name), _) if known.iter().any(|known| known == name) => return Ok(name.to_owned()),
+        (None, [only]) => return Ok(only.clone()),
+        (_, []) => "--from-ledger: the ledger is empty: dovetail cost --store fills it".to_owned(),
+        (Some(name), _) => format!("--cluster {}: the ledger has {}", plain(name), list()),
+        (None, _) => {
+            format!("--from-ledger: several clusters, name one with --cluster: {}", list())
+        }
+    };
+    Err(UsageError(text).into())
+}
+
+/// Goes through the hours of a period.
+fn look(ledger: &mut Ledger, cluster: &str, span: Span) -> Result<(Seen, Machines)> {
+    let (mut seen, mut machines) = (Seen::default(), Machines::default());
+    for hour in span.from_ms / HOUR_MS..span.to_ms.div_ceil(HOUR_MS) {
+        let found = ledger.run(|store| store.history(cluster, hour))?;
+        let mut gpus: BTreeMap<u32, u32> = BTreeMap::new();
+        for device in &found.devices {
+            let parts: Vec<SeenPart> =
+                device.intervals.iter().filter_map(|interval| part(interval, span)).collect();
+            if !parts.is_empty() {
+                *gpus.entry(device.node).or_default() += 1;
+                seen.add(device.device, &parts);
+            }
+        }
+        for (node, gpus) in gpus {
+            let most = machines.gpus.entry(node).or_default();
+            *most = gpus.max(*most);
+        }
+        for (_, pod, held) in found.kept {
+            let hour = (hour * HOUR_MS, (hour + 1) * HOUR_MS);
+            seen.add_kept(pod, hour, held.cpu_milli_ms, held.memory_byte_ms);
+        }
+    }
+    Ok((seen, machines))
+}
+
+/// The part of an interval that lies in the period.
+fn part(interval: &DeviceInterval, span: Span) -> Option<SeenPart> {
+    let from_ms = interval.span.from_ms.max(span.from_ms);
+    let to_ms = interval.span.to_ms.min(span.to_ms);
+    let DeviceInterval { gpu_milli, holder, .. } = *interval;
+    (from_ms < to_ms).then_some(SeenPart { from_ms, to_ms, gpu_milli, pod: holder })
+}
+
+fn named(pod: Option<&HistoryPod>) -> SeenPod {
+    let Some(HistoryPod { name, party, workload }) = pod else { return SeenPod::default() };
+    let kind = workload.job.split(' ').next().unwrap_or_default();
+    SeenPod {
+        name: format!("{}/{name}", party.namespace),
+        gang: GANGS.contains(&kind).then(|| workload.job.clone()),
+        queue: workload.queue.clone(),
+        model: workload.model.clone(),
+    }
+}
+
+/// Machines, and of how many nobody knows CPU and memory.
+struct Nodes {
+    cluster: Cluster,
+    blind: usize,
+}
+
+impl Machines {
+    fn cluster(self, ledger: &mut Ledger, cluster: &str, span: Span) -> Result<Nodes> {
+        let numbers: BTreeSet<u32> = self.gpus.keys().copied().collect();
+        let day_ms = 24 * HOUR_MS;
+        let days = span.from_ms / day_ms..span.to_ms.div_ceil(day_ms);
+        let known = ledger.run(|store| store.nodes(cluster, &numbers, days))?;
+        let mut nodes = Vec::new();
+        let mut blind = 0;
+        for (number, (name, facts)) in known {
+            let NodeFacts { cpu_milli, memory_bytes, gpu_type, .. } = facts;
+            blind += usize::from(cpu_milli == 0 || memory_bytes == 0);
+            // More than any job asks for where nobody knows, as with `--nodes 8x8`.
+            let amount = |amount: u64, ample: i64| match i64::try_from(amount) {
+                Ok(amount) if amount > 0 => amount.min(ample),
+                _ => ample,
+            };
+            nodes.push(TraceNode {
+                name: plain(&name),
+                cpu_milli: amount(cpu_milli, AMPLE_CPU_MILLI),
+                memory_bytes: amount(memory_bytes, AMPLE_MEMORY_BYTES),
+                gpu_count: self.gpus.get(&number).copied().unwrap_or(0),
+                gpu_model: Some(plain(&gpu_type)).filter(|model| !model.is_empty()),
+                ..TraceNode::default()
+            });
+        }
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Nodes { cluster: Cluster { nodes, ..Cluster::default() }, blind })
+    }
+}
+
+fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| time.to_string())
+}
+
+impl Report {
+    fn of(trace: &Trace, nodes: &Nodes, span: Span) -> Self {
+        let cut = |cut: Cut| trace.jobs.iter().filter(|job| job.cut == cut).count();
+        let milli_ms: u128 = trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
+        Self {
+            cluster: String::new(),
+            from: time(span.from_ms),
+            to: time(span.to_ms),
+            jobs: trace.jobs.len(),
+            pods: 0,
+            gpu_hours: milli_ms as f64 / 3.6e9,
+            cut_at_begin: cut(Cut::Begin),
+            cut_at_end: cut(Cut::End),
+            cut_at_both: cut(Cut::Both),
+            jobs_without_cpu: trace.jobs.iter().filter(|job| job.cpu_milli == 0).count(),
+            jobs_without_memory: trace.jobs.iter().filter(|job| job.memory_bytes == 0).count(),
+            nodes: nodes.cluster.nodes.len(),
+            gpus: nodes.cluster.total_gpus(),
+            nodes_without_cpu_and_memory: nodes.blind,
+            hours_never_read: 0.0,
+            written: String::new(),
+            written_nodes: None,
+        }
+    }
+
+    fn text(&self) -> String {
+        let number = |number: usize| whole(number as u64);
+        let of = |part: usize, all: usize| format!("of {} of {}", number(part), number(all));
+        let mut rows = vec![
+            ("cluster", self.cluster.clone()),
+            ("from", self.from.clone()),
+            ("to", self.to.clone()),
+            ("jobs", format!("{}, of {} pods", number(self.jobs), number(self.pods))),
+            ("GPU-hours", format!("{:.2}", self.gpu_hours)),
+            ("start not seen", of(self.cut_at_begin + self.cut_at_both, self.jobs)),
+            ("end not seen", of(self.cut_at_end + self.cut_at_both, self.jobs)),
+            ("CPU unknown", of(self.jobs_without_cpu, self.jobs)),
+            ("memory unknown", of(self.jobs_without_memory, self.jobs)),
+            ("never read", format!("{:.1} h of the period", self.hours_never_read)),
+            ("unknown of all", "submission (taken as the start), outcome, priority".to_owned()),
+            ("machines", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
+            (
+                "CPU and memory unknown",
+                format!("{}: ample", of(self.nodes_without_cpu_and_memory, self.nodes)),
+            ),
+            ("written", self.written.clone()),
+        ];
+        if self.nodes_without_cpu_and_memory == 0 {
+            rows.retain(|(name, _)| *name != "CPU and memory unknown");
+        }
+        rows.extend(self.written_nodes.clone().map(|path| ("machines written", path)));
+        facts(rows)
+    }
+}
