@@ -71,7 +71,10 @@ fn a_job_is_a_pod_with_the_same_gpus_and_what_nobody_saw_is_marked() {
     );
 }
 
-type Film = Vec<(u32, u32, Vec<(i64, Option<u32>)>)>;
+/// How much of a device each pod has.
+type Parts = Vec<(i64, Option<u32>)>;
+
+type Film = Vec<(u32, u32, Parts)>;
 
 /// What each of three devices is, step by step; a step without an entry was not seen.
 fn some_film() -> impl Strategy<Value = Film> {
@@ -87,7 +90,7 @@ fn some_film() -> impl Strategy<Value = Film> {
 proptest! {
     #[test]
     fn gpu_time_is_what_was_seen_whatever_was_seen(film in some_film(), cut in 0u32..20) {
-        let film: BTreeMap<(u32, u32), Vec<(i64, Option<u32>)>> =
+        let film: BTreeMap<(u32, u32), Parts> =
             film.into_iter().map(|(device, step, parts)| ((device, step), parts)).collect();
         let mut seen = Seen::default();
         let mut expected = 0i128;
