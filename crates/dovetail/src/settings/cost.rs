@@ -28,6 +28,8 @@ pub(crate) struct CostSection {
     pub(crate) team_from: Option<TeamFrom>,
     /// Teams by namespace, where `*` stands for anything.
     pub(crate) teams: Option<BTreeMap<String, String>>,
+    /// Labels of pods that name the experiment whose attempts are one run; the first that is there counts.
+    pub(crate) experiment_labels: Option<Vec<String>>,
     /// What teams may cost in a month, such as "20000", in USD.
     pub(crate) budgets: Option<BTreeMap<String, String>>,
     /// Machines of one's own.
@@ -156,6 +158,7 @@ impl CostSection {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
         };
         let labels = self.team_labels.as_ref().map(|labels| labels.join(","));
+        let experiments = self.experiment_labels.as_ref().map(|labels| labels.join(","));
         let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
         vec![
             text("cost.cluster", &self.cluster, "identity of kube-system"),
@@ -173,6 +176,7 @@ impl CostSection {
                 count(self.teams.as_ref().map_or(0, BTreeMap::len)),
                 self.teams.is_some(),
             ),
+            text("cost.experiment_labels", &experiments, "none"),
             (
                 "cost.budgets",
                 count(self.budgets.as_ref().map_or(0, BTreeMap::len)),

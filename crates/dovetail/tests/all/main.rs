@@ -12,6 +12,7 @@ mod cost_job_period;
 #[cfg(feature = "scheduler")]
 mod cost_period;
 mod cost_questions;
+mod cost_runs;
 #[cfg(feature = "scheduler")]
 mod cost_store;
 #[cfg(feature = "scheduler")]

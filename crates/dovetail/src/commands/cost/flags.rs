@@ -179,7 +179,8 @@ impl AccountFlags {
     /// Objects, and where they were read.
     pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
         let read = self.objects.read(app, "split the cost of")?;
-        let labels = names::wanted(teams);
+        let mut labels = names::wanted(teams);
+        labels.extend(names::of_runs(&app.settings.cost));
         let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
         let mut sources = read.sources;
         let uses = self.measured.read(&gathered, self.objects.example)?;

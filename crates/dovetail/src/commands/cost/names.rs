@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::teams::{Labels, Teams};
+use crate::settings::cost::CostSection;
 
 /// Labels of pods that name their queue; of namespaces the first one does.
 const QUEUES: [&str; 6] = [
@@ -16,6 +17,15 @@ const QUEUES: [&str; 6] = [
 
 /// Labels of pods that name the model they serve or train.
 const MODELS: [&str; 3] = ["llm-d.ai/model", "serving.kserve.io/inferenceservice", "model"];
+
+/// The label that names the run of a pod.
+pub(super) const RUN: &str = "dovetail.dev/run";
+
+/// Labels of pods that join attempts.
+pub(super) fn of_runs(section: &CostSection) -> impl Iterator<Item = String> {
+    let experiments = section.experiment_labels.iter().flatten().cloned();
+    std::iter::once(RUN.to_owned()).chain(experiments)
+}
 
 /// Labels of pods that a bill is grouped by.
 pub(super) fn wanted(teams: &Teams) -> BTreeSet<String> {

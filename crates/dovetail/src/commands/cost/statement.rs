@@ -158,6 +158,9 @@ fn sums(account: &Account, method: SplitMethod, unused: Unused, by: &[Dimension]
     Ok(sums)
 }
 
+/// Charges with the places of their nodes.
+pub(super) type NodeCharges = Vec<(usize, Charge)>;
+
 /// Every charge with the places of its node and of its stretch of time.
 pub(super) fn all_charges(
     account: &Account,

@@ -63,6 +63,8 @@ pub(super) struct OwnerReference {
     pub(super) kind: String,
     #[serde(deserialize_with = "nullable")]
     pub(super) name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) uid: String,
     controller: Option<bool>,
 }
 

@@ -11,6 +11,7 @@ use dovetail_model::Condition;
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
+use super::life::PodLife;
 use super::pods::{REVISION_LABELS, same_but_labels};
 use super::source::Sources;
 use super::template::owned;
@@ -32,6 +33,8 @@ pub struct Gathered {
     pub provider_ids: BTreeMap<String, String>,
     /// Pods on nodes, where they were asked for.
     pub tenants: Vec<Tenant>,
+    /// All pods that ask for GPUs, also those that wait or are over, where tenants were asked for.
+    pub lives: Vec<PodLife>,
     /// Objects that a person edits.
     pub sources: Sources,
     /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
@@ -96,6 +99,7 @@ impl Inventory {
         let held = self.held(&facts, &of_group);
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
+        let lives = tenant_labels.map(|labels| self.lives(labels));
         let system = self.namespaces.get("kube-system");
         let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
@@ -108,6 +112,7 @@ impl Inventory {
             moment,
             provider_ids,
             tenants: tenants.unwrap_or_default(),
+            lives: lives.unwrap_or_default(),
             sources,
             cluster_uid,
             kinds,

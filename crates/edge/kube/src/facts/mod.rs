@@ -12,6 +12,7 @@ mod demand;
 mod detail;
 mod gathered;
 mod inventory;
+mod life;
 mod node;
 mod owner;
 mod pods;
@@ -22,6 +23,7 @@ mod unseen;
 
 pub use gathered::{Gathered, Unjudged};
 pub use inventory::{Inventory, TEAM_LABELS};
+pub use life::PodLife;
 pub use node::POOL_LABELS;
 pub use source::Sources;
 pub use tenant::Tenant;

@@ -25,6 +25,8 @@ pub(super) struct Owners {
 
 struct Owner {
     controller: Option<ObjectRef>,
+    controller_uid: Option<String>,
+    created_ms: Option<u64>,
     /// Pods it wants.
     desired: Option<u32>,
     ignores: BTreeSet<String>,
@@ -50,6 +52,8 @@ impl Owners {
         }
         let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
         let owner = Owner {
+            controller_uid: controller.map(|owner| owner.uid.clone()),
+            created_ms: detail.metadata.creation_timestamp.0,
             controller: controller
                 .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),
             desired: desired.filter(|_| !is_suspended),
@@ -76,6 +80,16 @@ impl Owners {
             }
         }
         chain
+    }
+
+    /// Identity of what controls an object; `None` if it was not read.
+    pub(super) fn controller_uid(&self, object: &ObjectRef) -> Option<String> {
+        self.known.get(object)?.controller_uid.clone()
+    }
+
+    /// When an object was made; `None` if it was not read.
+    pub(super) fn created_ms(&self, object: &ObjectRef) -> Option<u64> {
+        self.known.get(object)?.created_ms
     }
 
     /// How many pods an owner wants.

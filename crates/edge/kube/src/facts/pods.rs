@@ -1,4 +1,4 @@
-//! Pods that have not ended, in groups of the same owner and template.
+//! Pods that have not ended, in groups of the same owner and template; of those with GPUs also when they were what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +6,7 @@ use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate, is_gpu_r
 
 use super::class::GANG_ANNOTATIONS;
 use super::detail::{ContainerStatusDetail, PodDetail};
+use super::life::{Lives, note};
 use super::owner::ignores;
 use super::template::template;
 use crate::object::{Phase, Pod};
@@ -24,6 +25,8 @@ const MOST_TEMPLATES: usize = 64;
 pub(super) struct Pods {
     pub(super) list: Vec<PodRecord>,
     pub(super) groups: Vec<Group>,
+    /// All that ask for GPUs, those that are over too.
+    pub(super) lives: Lives,
     /// When the last of those that are over ended, by node, if it held GPUs.
     pub(super) ended_ms: BTreeMap<Box<str>, u64>,
     by_owner: BTreeMap<ObjectRef, Vec<usize>>,
@@ -57,6 +60,7 @@ pub(super) struct Group {
 impl Pods {
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, pod: Pod, detail: &PodDetail<'_>, now_ms: u64) {
+        note(&mut self.lives, &pod, detail);
         if pod.is_over() {
             self.note_end(&pod, detail);
             return;

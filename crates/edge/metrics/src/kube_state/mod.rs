@@ -7,11 +7,19 @@
 
 mod read;
 
-pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, label};
+pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 
 /// The query for a table of objects as they were last seen in a window before its moment.
 pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
     format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1))
+}
+
+/// The query for pods that ended in a window before its moment, with their `phase`.
+pub fn pod_ends(window_ms: u64) -> String {
+    format!(
+        "max_over_time(kube_pod_status_phase{{phase=~\"Succeeded|Failed\"}}[{}ms]) == 1",
+        window_ms.max(1)
+    )
 }
 
 /// The query for what was kept of a resource (`cpu`, `memory`) over a window before its moment, by pod: the sum

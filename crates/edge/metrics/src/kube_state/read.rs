@@ -18,7 +18,7 @@ pub struct KubeState {
 }
 
 /// Kind and name.
-type Owner = (String, String);
+pub type Owner = (String, String);
 
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct KubePod {
     pub owner: Option<(String, String)>,
     /// Labels that were allowed, by their names in Prometheus.
     pub labels: Labels,
+    /// Whether it ended well; `None` if it has not ended, or if nobody knows.
+    pub has_succeeded: Option<bool>,
 }
 
 /// A node.
@@ -134,6 +136,30 @@ impl KubeState {
             }
         }
         Some(owner)
+    }
+
+    /// What a run of this pod would be told by, as kind and name: its top owner, but of what a timetable made that
+    /// itself; and whether it did.
+    pub fn run_owner(&self, namespace: &str, pod: &str) -> Option<(Owner, bool)> {
+        let top = self.top_owner(namespace, pod)?;
+        let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
+        match (&known.owner, top.0.as_str()) {
+            (Some(nearest), "CronJob") if *nearest != top => Some((nearest.clone(), true)),
+            _ => Some((top, false)),
+        }
+    }
+
+    /// Takes the answer to [`super::pod_ends`]: of pods that are known.
+    pub fn take_ends(&mut self, series: Vec<Series>) {
+        for Series { labels, .. } in series {
+            let key = text(&labels, "namespace").zip(text(&labels, "pod"));
+            let Some(pod) = key.and_then(|key| self.pods.get_mut(&key)) else { continue };
+            match text(&labels, "phase").as_deref() {
+                Some("Succeeded") => pod.has_succeeded = Some(true),
+                Some("Failed") => pod.has_succeeded = Some(false),
+                _ => {}
+            }
+        }
     }
 
     fn take_one(&mut self, table: KubeTable, labels: &Labels, value: f64) {

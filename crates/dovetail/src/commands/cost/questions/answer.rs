@@ -21,7 +21,7 @@ pub(super) struct Answer {
 }
 
 /// Cells by name, in their order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Row(pub(super) Vec<(&'static str, Cell)>);
 
 /// One value with its unit; what nobody knows is `None`.
@@ -34,6 +34,8 @@ pub(super) enum Cell {
     /// 0 to 1.
     Share(Option<f64>),
     Count(u64),
+    /// What the row is made of, as far as it is named.
+    List(Vec<Row>),
 }
 
 impl Cell {
@@ -47,6 +49,7 @@ impl Cell {
             Self::UsdMicros(micros) => usd(*micros),
             Self::Share(share) => share.map_or_else(|| "-".to_owned(), percent),
             Self::Count(count) => whole(*count),
+            Self::List(rows) => whole(rows.len() as u64),
         }
     }
 }

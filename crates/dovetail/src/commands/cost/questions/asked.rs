@@ -5,26 +5,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_audit::Class;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::cost::Charge;
 use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
 use dovetail_ledger::utilisation::Level;
 
+#[cfg(feature = "scheduler")]
+use dovetail_metrics::kube_state::pod_ends;
+
+#[cfg(feature = "scheduler")]
+use super::attempts::OfPeriod;
+use super::attempts::{RunPods, of_objects};
 use crate::app::App;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
 use crate::commands::cost::from_objects::{Parts, words};
 #[cfg(feature = "scheduler")]
 use crate::commands::cost::from_prometheus::Look;
-use crate::commands::cost::statement::all_charges;
+use crate::commands::cost::statement::{NodeCharges, all_charges};
+#[cfg(feature = "scheduler")]
+use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
 
 /// A bill with all that is known of its pods.
 pub(super) struct Asked {
     pub(super) account: Account,
     /// Charges with the places of their nodes.
-    pub(super) charges: Vec<(usize, Charge)>,
+    pub(super) charges: NodeCharges,
     /// How busy each device was while a pod held it.
     pub(super) held: Vec<HeldLevels>,
     /// What levels were read of; `None` where nothing was.
@@ -33,6 +40,8 @@ pub(super) struct Asked {
     pub(super) training: Option<BTreeSet<String>>,
     /// Whether it is known which pods stand on which node without holding a GPU.
     pub(super) knows_tenants: bool,
+    /// Pods that may be attempts of runs.
+    pub(super) run_pods: RunPods,
 }
 
 /// A device held by a pod.
@@ -57,6 +66,7 @@ const MOST_STEPS: u64 = 3;
 impl Asked {
     /// Reads everything.
     pub(super) fn of(app: &App, flags: &AccountFlags, terms: &Terms) -> Result<Self> {
+        let section = &app.settings.cost;
         match flags.source(app, &terms.teams)? {
             Source::Moment(moment) => {
                 let parts = parts(&moment.gathered)?;
@@ -66,33 +76,60 @@ impl Asked {
                     .uses
                     .as_ref()
                     .map(|uses| Sampled { span: uses.period.span, step_ms: uses.period.step_ms });
-                let training = Some(training(&moment.gathered));
-                Self::new(terms, account, held, sampled, training, true)
+                let objects = &moment.gathered;
+                Ok(Self {
+                    charges: node_charges(&account, terms)?,
+                    run_pods: of_objects(&account, objects, &terms.teams, section),
+                    account,
+                    held,
+                    sampled,
+                    training: Some(training(objects)),
+                    knows_tenants: true,
+                })
             }
             #[cfg(feature = "scheduler")]
             Source::Server(mut over) => {
-                let (account, _, look) = flags.over_time(app, terms, &mut over)?;
+                let (mut account, _, mut look) = flags.over_time(app, terms, &mut over)?;
                 let (span, step_ms) = (over.asker.period, over.asker.step_ms);
                 let held = levels_over_time(&account, &look, span)?;
-                let training = over.objects.as_ref().map(|objects| training(&objects.gathered));
-                let knows_tenants = !look.kube.is_empty();
-                let sampled = Some(Sampled { span, step_ms });
-                Self::new(terms, account, held, sampled, training, knows_tenants)
+                let charges = node_charges(&account, terms)?;
+                add_pod_ends(&mut over.asker, &mut look, &mut account.notes);
+                let objects = over.objects.as_ref().map(|objects| &objects.gathered);
+                let of_period = OfPeriod {
+                    account: &account,
+                    charges: &charges,
+                    held: &held,
+                    kube: &look.kube,
+                    objects,
+                    section,
+                    step_ms,
+                };
+                Ok(Self {
+                    run_pods: of_period.pods(),
+                    account,
+                    charges,
+                    held,
+                    sampled: Some(Sampled { span, step_ms }),
+                    training: objects.map(training),
+                    knows_tenants: !look.kube.is_empty(),
+                })
             }
         }
     }
+}
 
-    fn new(
-        terms: &Terms,
-        account: Account,
-        held: Vec<HeldLevels>,
-        sampled: Option<Sampled>,
-        training: Option<BTreeSet<String>>,
-        knows_tenants: bool,
-    ) -> Result<Self> {
-        let charges = all_charges(&account, terms.method, terms.unused)?;
-        let charges = charges.into_iter().map(|(node, _, charge)| (node, charge)).collect();
-        Ok(Self { account, charges, held, sampled, training, knows_tenants })
+fn node_charges(account: &Account, terms: &Terms) -> Result<NodeCharges> {
+    let charges = all_charges(account, terms.method, terms.unused)?;
+    Ok(charges.into_iter().map(|(node, _, charge)| (node, charge)).collect())
+}
+
+/// Asks how pods ended.
+#[cfg(feature = "scheduler")]
+fn add_pod_ends(asker: &mut Asker, look: &mut Look, notes: &mut Vec<String>) {
+    let window_ms = asker.period.to_ms - asker.period.from_ms;
+    match asker.instant(&pod_ends(window_ms), asker.period.to_ms.saturating_sub(1)) {
+        Ok(series) => look.kube.take_ends(series),
+        Err(error) => notes.push(format!("how pods ended could not be read: {error}")),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Name;
 use super::answer::Answer;
 use super::asked::Asked;
-use super::{by_charge, by_level};
+use super::{by_charge, by_level, by_run};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{old_prices, time, unpriced};
@@ -50,6 +50,7 @@ impl Document {
             Name::Low => by_level::low(asked),
             Name::Beside => by_charge::beside(asked),
             Name::Spot => by_charge::spot(asked),
+            Name::Runs => by_run::answer(asked),
         };
         Self {
             schema: SCHEMA,

@@ -6,12 +6,15 @@
 //! | `answer` | the form of an answer |
 //! | `by_charge` | answers from the bill |
 //! | `by_level` | answers from how busy devices were |
+//! | `attempts`, `by_run` | pods as parts of runs, and what those cost |
 //! | `document`, `terminal` | in JSON, and for people |
 
 mod answer;
 mod asked;
+mod attempts;
 mod by_charge;
 mod by_level;
+mod by_run;
 mod document;
 mod terminal;
 
@@ -49,6 +52,8 @@ pub(super) enum Name {
     Beside,
     /// How much of training runs on spot capacity
     Spot,
+    /// What does each training run cost, with the attempts that failed
+    Runs,
 }
 
 /// Reads, answers and prints.

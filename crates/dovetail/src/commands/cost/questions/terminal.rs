@@ -27,6 +27,9 @@ pub(super) fn terminal(document: &Document) -> String {
     text + &price_lines(&document.prices)
 }
 
+/// What a table is too wide for, by its first column; JSON has it. A pod's name has most of its owner's in it.
+const SPARE: [(&str, &str); 3] = [("pod", "job"), ("run", "failed_gpu_hours"), ("run", "team")];
+
 fn one(answer: &Answer) -> String {
     let mut text = format!("\n{}", wrapped(&format!("{} ({})", answer.question, answer.name), 0));
     if let Some(because) = &answer.unknown_because {
@@ -35,16 +38,43 @@ fn one(answer: &Answer) -> String {
     match answer.rows.first() {
         None => text += "None.\n",
         Some(first) => {
-            let all: Vec<&str> = first.0.iter().map(|(name, _)| *name).collect();
-            let (header, rows) = columns(answer, &all);
-            // A pod's name has most of its owner's in it.
-            let fewer: Vec<&str> = all.iter().copied().filter(|name| *name != "job").collect();
-            let fits = fits(&names(&header), &rows) || !all.contains(&"pod");
-            let (header, rows) = if fits { (header, rows) } else { columns(answer, &fewer) };
+            let drawn = first.0.iter().filter(|(_, cell)| !matches!(cell, Cell::List(_)));
+            let mut wanted: Vec<&str> = drawn.map(|(name, _)| *name).collect();
+            let (mut header, mut rows) = columns(answer, &wanted);
+            let about = wanted.first().copied().unwrap_or_default();
+            for (_, spare) in SPARE.iter().filter(|(of, _)| *of == about) {
+                if fits(&names(&header), &rows) {
+                    break;
+                }
+                wanted.retain(|name| name != spare);
+                (header, rows) = columns(answer, &wanted);
+            }
             text += &table(&names(&header), rows);
+            answer.rows.iter().for_each(|row| text += &listed(row));
         }
     }
     text + &wrapped(&format!("How: {}. But: {}.", answer.how, answer.uncertainty), 0)
+}
+
+/// What a row is made of, each with its name.
+fn listed(row: &Row) -> String {
+    let name = row.0.first().map(|(_, cell)| cell.text()).unwrap_or_default();
+    let mut lines = String::new();
+    for (key, cell) in &row.0 {
+        let Cell::List(parts) = cell else { continue };
+        let part = |part: &Row| {
+            let cells = part.0.iter().map(|(key, cell)| match cell {
+                Cell::Hours(_) => format!("{} {}", cell.text(), heading(key)),
+                _ => cell.text(),
+            });
+            cells.collect::<Vec<_>>().join(", ")
+        };
+        let parts: Vec<String> = parts.iter().map(part).collect();
+        if !parts.is_empty() {
+            lines += &wrapped(&format!("{name}, {}: {}.", heading(key), parts.join("; ")), 0);
+        }
+    }
+    lines
 }
 
 /// Headings and cells of some columns.
