@@ -22,6 +22,7 @@
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
 //! | [`rollup`] | device-time by the hour, read again and again, with its money under every method |
+//! | [`queue_wait`] | how long work waits for its first and for its last member |
 //! | [`runs`] | attempts of one run, and what failed ones cost |
 //! | [`utilisation`] | how busy devices were on average, and when they were hardly busy for long |
 //! | `price` | GPU-time in money |
@@ -38,6 +39,7 @@ mod integral;
 pub mod job_phases;
 mod price;
 mod proportion;
+pub mod queue_wait;
 pub mod rollup;
 pub mod runs;
 pub mod signal;

@@ -20,6 +20,8 @@ pub(crate) mod prices;
 #[cfg(feature = "scheduler")]
 pub(crate) mod prometheus;
 pub(crate) mod seeds;
+#[cfg(feature = "scheduler")]
+pub(crate) mod serving;
 pub(crate) mod trace_file;
 pub(crate) mod uses;
 #[cfg(feature = "scheduler")]

@@ -115,6 +115,10 @@ fn the_example_answers_all_of_them() {
     let found = folder.json("cost questions --example");
     let bill = folder.json("cost --example --by team");
     for answer in found["answers"].as_array().expect("answers") {
+        // A snapshot counts no requests.
+        if answer["name"] == "requests" {
+            continue;
+        }
         assert_eq!(answer["unknown_because"], Value::Null, "{answer:#}");
         assert!(answer["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{answer:#}");
     }

@@ -17,6 +17,7 @@ mod cost_runs;
 mod cost_store;
 #[cfg(feature = "scheduler")]
 mod cost_store_anew;
+mod cost_waits;
 mod duty_cycles;
 mod errors;
 mod example;

@@ -6,6 +6,7 @@
 //! | [`exporter`] | what GPU exporters say: device, holder, activity |
 //! | [`job`] | what the devices, hosts and containers of one job did |
 //! | [`kube_state`] | what kube-state-metrics keeps of objects |
+//! | [`serving`] | requests and tokens that inference servers count |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
@@ -18,5 +19,6 @@ pub mod file;
 pub mod job;
 pub mod kube_state;
 pub mod prometheus;
+pub mod serving;
 
 pub use decimal::parse_decimal;

@@ -92,7 +92,7 @@ fn chains(pods: &[RunPod], parts: Vec<Part>) -> Vec<Vec<Part>> {
         let followed = match near.as_slice() {
             [one] => chains.get_mut(*one).filter(|(parts, end_ms)| {
                 let is_over = end_ms.is_some_and(|end_ms| end_ms <= held.from_ms + MOST_OVERLAP_MS);
-                is_over && parts.last().is_some_and(|part| can_be_followed(part))
+                is_over && parts.last().is_some_and(can_be_followed)
             }),
             _ => None,
         };

@@ -171,8 +171,11 @@ fn any_pod() -> impl Strategy<Value = RunPod> {
     })
 }
 
-/// Names of pods by run, with attempts, ends and joins.
-fn partition(pods: &[RunPod]) -> Vec<(Join, Vec<(AttemptEnd, Vec<&str>)>)> {
+/// A run by its join, and its attempts by their ends and the names of their pods.
+type Named<'p> = (Join, Vec<(AttemptEnd, Vec<&'p str>)>);
+
+/// All runs, in an order that is theirs alone.
+fn partition(pods: &[RunPod]) -> Vec<Named<'_>> {
     let named = |run: Run| {
         let attempts = run.attempts.into_iter().map(|attempt| {
             let mut names: Vec<&str> = attempt.pods.iter().map(|p| &*pods[*p].name).collect();

@@ -6,8 +6,10 @@
 //! (`--metric-labels-allowlist`): what is not there is unknown.
 
 mod read;
+mod times;
 
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
+pub use times::{KubeTimes, PodTimes, TimeSeries};
 
 /// The query for a table of objects as they were last seen in a window before its moment.
 pub fn last_seen(table: KubeTable, window_ms: u64) -> String {

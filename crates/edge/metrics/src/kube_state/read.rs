@@ -224,7 +224,7 @@ impl Kept {
 
 /// A label of a series, the exporter's own before what Prometheus put over it; kube-state-metrics writes
 /// `<none>` for nothing.
-fn text(labels: &Labels, name: &str) -> Option<String> {
+pub(super) fn text(labels: &Labels, name: &str) -> Option<String> {
     let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
     found.filter(|value| !value.is_empty() && *value != "<none>").cloned()
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::commands::cost::document::{percent, usd};
-use crate::output::table::whole;
+use crate::output::table::{duration, whole};
 
 /// An answer.
 #[derive(Debug, Serialize)]
@@ -34,6 +34,10 @@ pub(super) enum Cell {
     /// 0 to 1.
     Share(Option<f64>),
     Count(u64),
+    Counted(Option<u64>),
+    Seconds(Option<f64>),
+    /// A price of something small, in millionths of a dollar.
+    UnitUsdMicros(Option<i64>),
     /// What the row is made of, as far as it is named.
     List(Vec<Row>),
 }
@@ -49,6 +53,12 @@ impl Cell {
             Self::UsdMicros(micros) => usd(*micros),
             Self::Share(share) => share.map_or_else(|| "-".to_owned(), percent),
             Self::Count(count) => whole(*count),
+            Self::Counted(count) => count.map_or_else(|| "-".to_owned(), whole),
+            Self::Seconds(seconds) => seconds.map_or_else(|| "-".to_owned(), duration),
+            Self::UnitUsdMicros(Some(micros)) if micros.abs() < 1_000_000 => {
+                format!("${:.4}", *micros as f64 / 1e6)
+            }
+            Self::UnitUsdMicros(micros) => usd(*micros),
             Self::List(rows) => whole(rows.len() as u64),
         }
     }

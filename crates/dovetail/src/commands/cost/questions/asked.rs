@@ -12,19 +12,25 @@ use dovetail_ledger::utilisation::Level;
 
 #[cfg(feature = "scheduler")]
 use dovetail_metrics::kube_state::pod_ends;
+#[cfg(feature = "scheduler")]
+use dovetail_metrics::serving::Counted;
 
 #[cfg(feature = "scheduler")]
 use super::attempts::OfPeriod;
 use super::attempts::{RunPods, of_objects};
+use super::by_request::ServedByJob;
+use super::waits::{self, Waits};
 use crate::app::App;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
 use crate::commands::cost::from_objects::{Parts, words};
 #[cfg(feature = "scheduler")]
-use crate::commands::cost::from_prometheus::Look;
+use crate::commands::cost::from_prometheus::{Look, Sources};
 use crate::commands::cost::statement::{NodeCharges, all_charges};
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::Asker;
+#[cfg(feature = "scheduler")]
+use crate::input::serving;
 use crate::input::uses::Uses;
 
 /// A bill with all that is known of its pods.
@@ -42,6 +48,10 @@ pub(super) struct Asked {
     pub(super) knows_tenants: bool,
     /// Pods that may be attempts of runs.
     pub(super) run_pods: RunPods,
+    /// Pods that were asked for.
+    pub(super) waits: Waits,
+    /// What servers counted, by workload; `None` where nobody was asked.
+    pub(super) served: Option<BTreeMap<String, ServedByJob>>,
 }
 
 /// A device held by a pod.
@@ -85,6 +95,8 @@ impl Asked {
                     sampled,
                     training: Some(training(objects)),
                     knows_tenants: true,
+                    waits: waits::of_objects(objects, &parts, &terms.teams),
+                    served: None,
                 })
             }
             #[cfg(feature = "scheduler")]
@@ -95,6 +107,15 @@ impl Asked {
                 let charges = node_charges(&account, terms)?;
                 add_pod_ends(&mut over.asker, &mut look, &mut account.notes);
                 let objects = over.objects.as_ref().map(|objects| &objects.gathered);
+                let sources = Sources {
+                    teams: &terms.teams,
+                    prices: &flags.prices,
+                    list_prices: terms.list_prices,
+                    own: section,
+                    gathered: objects,
+                };
+                let waits = waits::over_time(&mut over.asker, &look, &sources, &mut account.notes);
+                let served = served(&mut over.asker, &mut account);
                 let of_period = OfPeriod {
                     account: &account,
                     charges: &charges,
@@ -112,6 +133,8 @@ impl Asked {
                     sampled: Some(Sampled { span, step_ms }),
                     training: objects.map(training),
                     knows_tenants: !look.kube.is_empty(),
+                    waits,
+                    served: Some(served),
                 })
             }
         }
@@ -131,6 +154,29 @@ fn add_pod_ends(asker: &mut Asker, look: &mut Look, notes: &mut Vec<String>) {
         Ok(series) => look.kube.take_ends(series),
         Err(error) => notes.push(format!("how pods ended could not be read: {error}")),
     }
+}
+
+/// Asks what inference servers counted in the pods of the account, by workload.
+#[cfg(feature = "scheduler")]
+fn served(asker: &mut Asker, account: &mut Account) -> BTreeMap<String, ServedByJob> {
+    let served = serving::read(asker, &mut account.notes);
+    let mut by_job: BTreeMap<String, ServedByJob> = BTreeMap::new();
+    for pod in &account.pods {
+        let Some(of_pod) = served.pods.get(&(pod.namespace.clone(), pod.name.clone())) else {
+            continue;
+        };
+        let of_job = by_job.entry(pod.job.clone()).or_default();
+        of_job.servers.insert(of_pod.server.name());
+        of_job.models.extend(of_pod.models.iter().cloned());
+        for (counted, count) in &of_pod.counts {
+            let sum = match counted {
+                Counted::Requests => &mut of_job.requests,
+                Counted::PromptTokens | Counted::GeneratedTokens => &mut of_job.tokens,
+            };
+            *sum.get_or_insert(0.0) += count;
+        }
+    }
+    by_job
 }
 
 /// Owners whose pods train.

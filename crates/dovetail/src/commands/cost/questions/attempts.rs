@@ -52,7 +52,7 @@ pub(super) struct RunPods {
 }
 
 /// Whether pods of an owner of this kind end by themselves, as far as anybody knows.
-fn may_end(kind: &str) -> bool {
+pub(super) fn may_end(kind: &str) -> bool {
     !WITHOUT_END.contains(&kind)
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Name;
 use super::answer::Answer;
 use super::asked::Asked;
-use super::{by_charge, by_level, by_run};
+use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{old_prices, time, unpriced};
@@ -51,6 +51,8 @@ impl Document {
             Name::Beside => by_charge::beside(asked),
             Name::Spot => by_charge::spot(asked),
             Name::Runs => by_run::answer(asked),
+            Name::Wait => by_wait::answer(asked),
+            Name::Requests => by_request::answer(asked),
         };
         Self {
             schema: SCHEMA,

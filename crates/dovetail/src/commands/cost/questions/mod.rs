@@ -7,6 +7,8 @@
 //! | `by_charge` | answers from the bill |
 //! | `by_level` | answers from how busy devices were |
 //! | `attempts`, `by_run` | pods as parts of runs, and what those cost |
+//! | `waits`, `by_wait` | when pods were asked for and placed, and how long teams wait |
+//! | `by_request` | what requests and tokens cost |
 //! | `document`, `terminal` | in JSON, and for people |
 
 mod answer;
@@ -14,9 +16,12 @@ mod asked;
 mod attempts;
 mod by_charge;
 mod by_level;
+mod by_request;
 mod by_run;
+mod by_wait;
 mod document;
 mod terminal;
+mod waits;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -54,6 +59,10 @@ pub(super) enum Name {
     Spot,
     /// What does each training run cost, with the attempts that failed
     Runs,
+    /// How long does each team wait for the first and for the last member of what it starts
+    Wait,
+    /// What do 1,000 requests and a million tokens cost
+    Requests,
 }
 
 /// Reads, answers and prints.

@@ -93,5 +93,6 @@ fn names(header: &[String]) -> Vec<&str> {
 
 /// A key as people read it; the unit stands in the cells.
 fn heading(name: &str) -> String {
-    name.trim_end_matches("_usd_micros").replace("gpu_hours", "GPU-hours").replace('_', " ")
+    let name = name.trim_end_matches("_usd_micros").trim_end_matches("_s");
+    name.replace("gpus", "GPUs").replace("gpu_hours", "GPU-hours").replace('_', " ")
 }
