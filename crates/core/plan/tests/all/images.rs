@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Event, Images, Job, JobId, Node, Preference, Preferred, Requirement, Resources, Snapshot,
+    Event, Images, Job, JobId, Node, Preference, Preferred, Requirement, Resources, SelectorTerm,
+    Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, PolicySpec};
@@ -83,6 +85,24 @@ fn a_pod_goes_where_its_image_is_as_nodes_and_images_come_and_go() {
     );
     world.step(Event::NodeRemoved { node: "b".into() });
     assert_eq!(place(&mut world), "c", "one of two nodes: 34 MiB");
+}
+
+#[test]
+fn a_share_that_moves_changes_the_score_of_nodes_that_nothing_else_touched() {
+    let nodes = vec![node("a", &[]), node("b", &[]), node("c", &[("web:1", 2000)]), node("d", &[])];
+    let mut world = World::nodes(nodes);
+    let named_a = SelectorTerm {
+        key: "metadata.name".to_owned(),
+        operator: Operator::In,
+        values: vec!["a".to_owned()],
+    };
+    let mut wish = wants(&["web:1"]);
+    wish.preferences.push(Preference { points: 60, to: Preferred::Nodes(vec![named_a]) });
+    let place = |world: &mut World| placed(&world.submit(|_| {}, wish.clone())).remove(0).1;
+    assert_eq!(place(&mut world), "a", "500 MiB are 48 points");
+    world.end(1);
+    world.step(Event::NodeRemoved { node: "d".into() });
+    assert_eq!(place(&mut world), "c", "666 MiB are 65 points");
 }
 
 #[test]
