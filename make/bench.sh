@@ -8,12 +8,15 @@ fetch_toolchain
 
 # Each figure in a process of its own, so that its peak memory is its own.
 say "build"
-cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail --package dovetail-store --bench figures --no-run
+cargo bench --locked --package dovetail-sim --package dovetail-signals --package dovetail-store --bench figures --no-run
 for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
-for figure in usage audit; do
-    cargo bench --quiet --locked --package dovetail --bench figures -- "$figure"
+prometheus=$(sh make/prometheus.sh)
+[ -z "$prometheus" ] || PATH=$PATH:$prometheus
+export PATH
+for figure in usage audit first; do
+    cargo bench --quiet --locked --package dovetail --features scheduler --bench figures -- "$figure"
 done
 for figure in phases stock util; do
     cargo bench --quiet --locked --package dovetail-signals --bench figures -- "$figure"

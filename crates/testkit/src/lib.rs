@@ -2,6 +2,7 @@
 //!
 //! - [`binaries`]: the programs of Kubernetes, built once from pinned sources.
 //! - [`cluster`]: starts and stops a real control plane; needs no Kubernetes client.
+//! - [`PrometheusServer`], [`PostgresServer`]: real servers, one per test; [`FakeExporter`]: what the first scrapes.
 //! - [`Shape`]: GPU machines as Node objects.
 //! - `ControlPlane`: a real control plane for tests, one per test program.
 //! - `FakeApi`: an API server in memory, with faults on demand.
@@ -12,6 +13,7 @@
 
 pub mod binaries;
 pub mod cluster;
+mod servers;
 mod shape;
 
 #[cfg(feature = "full")]
@@ -23,6 +25,7 @@ mod kubelets;
 #[cfg(feature = "full")]
 pub mod world;
 
+pub use servers::{FakeExporter, PostgresServer, PrometheusServer};
 pub use shape::{Shape, ShapeError};
 
 #[cfg(feature = "full")]

@@ -85,6 +85,8 @@ fn a_period_is_split_with_names_from_kube_state_metrics() {
     let found = folder.json(&format!("{call} --by team,job,queue,node-pool,cause"));
     assert_eq!((&found["method"], &found["basis"]), (&json!("all-in/1"), &json!("sampled")));
     assert_eq!(found["resolution_s"], 60.0);
+    // The pod was there all the time.
+    assert_eq!(found["allocated_within_gpu_hours"], 0.0);
     near(&found["headline"]["cost_usd_micros"], 24.0);
     near(&found["headline"]["waste_usd_micros"], 6.0);
     let row = |cause: &str| -> Value {

@@ -162,7 +162,12 @@ impl FakeApi {
     /// Lets a server on loopback answer for a service (`NAME:PORT`, with `https:` before it where the port speaks TLS;
     /// the server itself speaks none).
     pub fn serve_service(&self, namespace: &str, service: &str, address: SocketAddr) {
-        self.shared.backends.set(namespace, service, address);
+        self.shared.backends.set(namespace, &format!("services/{service}"), address);
+    }
+
+    /// The same for a pod (`NAME:PORT`).
+    pub fn serve_pod(&self, namespace: &str, pod: &str, address: SocketAddr) {
+        self.shared.backends.set(namespace, &format!("pods/{pod}"), address);
     }
 
     /// Replaces the rules of faults. Their counters start anew.

@@ -1,4 +1,5 @@
-//! Services of the cluster, reached through the server as through the real one's `services/proxy`.
+//! Services and pods of the cluster, reached through the server as through the real one's `services/proxy` and
+//! `pods/proxy`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,17 +16,17 @@ use tokio::net::TcpStream;
 use super::failure::Failure;
 use super::reply::Reply;
 
-/// Who answers for which service.
+/// Who answers for which service or pod.
 #[derive(Debug, Default)]
 pub(super) struct Backends(Mutex<BTreeMap<String, SocketAddr>>);
 
 impl Backends {
-    pub(super) fn set(&self, namespace: &str, service: &str, address: SocketAddr) {
+    pub(super) fn set(&self, namespace: &str, object: &str, address: SocketAddr) {
         let mut backends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        backends.insert(format!("{namespace}/{service}"), address);
+        backends.insert(format!("{namespace}/{object}"), address);
     }
 
-    /// The answer of a service, or what the server says where none is behind it; none for any other path.
+    /// The answer of a service or pod, or what the server says where none is behind it; none for any other path.
     pub(super) async fn answer(&self, path: &str, query: Option<&str>) -> Option<Reply> {
         let (service, rest) = split(path)?;
         let backends = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,13 +41,12 @@ impl Backends {
     }
 }
 
-/// Namespace and service of a path, with the path behind them.
+/// Namespace, kind and name of a path, with the path behind them.
 fn split(path: &str) -> Option<(String, &str)> {
     let rest = path.strip_prefix("/api/v1/namespaces/")?;
-    let (namespace, rest) = rest.split_once("/services/")?;
-    let (service, rest) = rest.split_once("/proxy")?;
-    let is_one = !namespace.contains('/') && !service.contains('/');
-    is_one.then(|| (format!("{namespace}/{service}"), rest))
+    let (object, rest) = rest.split_once("/proxy")?;
+    let parts: Vec<&str> = object.split('/').collect();
+    matches!(parts[..], [_, "services" | "pods", _]).then(|| (object.to_owned(), rest))
 }
 
 async fn forward(

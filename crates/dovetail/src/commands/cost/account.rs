@@ -60,6 +60,8 @@ pub(super) enum Basis {
     Sampled {
         /// Distance of two samples.
         step_ms: u64,
+        /// Begins and ends of holders within the period; each is known to one distance.
+        holder_changes: u64,
     },
 }
 

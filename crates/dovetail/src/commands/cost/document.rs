@@ -33,6 +33,9 @@ pub(super) struct Document {
     pub(super) days: f64,
     /// Distance of two samples; null for one moment and for a ledger.
     pub(super) resolution_s: Option<f64>,
+    /// How far the allocated GPU-hours may be from the truth because of that distance: each begin and end of a
+    /// holder is known to one. Null for one moment and for a ledger.
+    pub(super) allocated_within_gpu_hours: Option<f64>,
     /// What each day rests on; empty for one moment.
     pub(super) resolution_by_day: Vec<DayOut>,
     pub(super) sources: Vec<String>,
@@ -115,7 +118,13 @@ impl Document {
             days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
             resolution_s: match account.basis {
                 Basis::RunRate | Basis::Ledger => None,
-                Basis::Sampled { step_ms } => Some(step_ms as f64 / 1e3),
+                Basis::Sampled { step_ms, .. } => Some(step_ms as f64 / 1e3),
+            },
+            allocated_within_gpu_hours: match account.basis {
+                Basis::RunRate | Basis::Ledger => None,
+                Basis::Sampled { step_ms, holder_changes } => {
+                    Some((holder_changes * step_ms) as f64 / 3.6e6)
+                }
             },
             resolution_by_day: account.resolutions.iter().map(DayOut::of).collect(),
             sources,
@@ -199,8 +208,14 @@ impl Document {
                 self.from, self.days
             );
         };
+        let within = match self.allocated_within_gpu_hours {
+            Some(hours) if hours > 0.0 => {
+                format!(", which leave the allocated time open by at most {hours:.1} GPU-hours")
+            }
+            _ => String::new(),
+        };
         format!(
-            "From {} to {} ({:.1} days), in steps of {step_s:.0} s; {prices}. Blind is time of which nobody \
+            "From {} to {} ({:.1} days), in steps of {step_s:.0} s{within}; {prices}. Blind is time of which nobody \
              knows whether it is waste.",
             self.from, self.to, self.days
         )

@@ -35,6 +35,16 @@ pub struct ObservedDevice {
     pub history: DeviceHistory,
 }
 
+impl ObservedTime {
+    /// Begins and ends of holders within a period, those at its ends left out. When each happened is known to one
+    /// interval.
+    pub fn holder_changes(&self, period: Span) -> u64 {
+        let holdings = self.devices.iter().flat_map(|device| &device.history.holdings);
+        let inside = |at_ms: u64| u64::from(at_ms > period.from_ms && at_ms < period.to_ms);
+        holdings.map(|time| inside(time.held.from_ms) + inside(time.held.to_ms)).sum()
+    }
+}
+
 impl Observation {
     /// The histories of all devices within a period. A device is there from its first sample to the end of
     /// its last: before and after nobody saw it. Samples lie `interval_ms` apart.

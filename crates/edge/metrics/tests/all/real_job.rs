@@ -1,7 +1,6 @@
 //! What a real Prometheus answers about the pods of a job.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::job_phases::{Run, RunEnd};
@@ -11,8 +10,7 @@ use dovetail_metrics::job::{Grid, Holding, JobReadings, job_queries, records};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
-
-use super::prometheus_server::{PrometheusServer, is_there};
+use dovetail_testkit::PrometheusServer;
 
 const ENGINE: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
 /// 2026-01-01.
@@ -127,13 +125,7 @@ fn events(text: &mut String) {
 fn server(folder: &std::path::Path) -> PrometheusServer {
     let file = folder.join("history.txt");
     std::fs::write(&file, history()).unwrap();
-    let wrote = Command::new("promtool")
-        .args(["tsdb", "create-blocks-from", "openmetrics"])
-        .arg(&file)
-        .arg(folder.join("data"))
-        .output()
-        .unwrap();
-    assert!(wrote.status.success(), "{}", String::from_utf8_lossy(&wrote.stderr));
+    PrometheusServer::write_blocks(folder, &file);
     PrometheusServer::start(folder, "scrape_configs: []\n")
 }
 
@@ -167,7 +159,7 @@ async fn readings(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_about_a_pod_is_read_of_a_real_server() {
-    if !is_there() {
+    if !PrometheusServer::is_there() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

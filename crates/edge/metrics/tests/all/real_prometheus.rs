@@ -1,15 +1,12 @@
 //! What a real Prometheus makes of exporters' labels, and what is read back.
 
-use std::process::Command;
-
 use dovetail_ledger::device_time::{DeviceState, DeviceTime, Span, device_intervals};
 use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
-
-use super::prometheus_server::{FakeExporter, PrometheusServer, is_there};
+use dovetail_testkit::{FakeExporter, PrometheusServer};
 
 const SERIES: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
 const BUSY: Measure = Measure::Busy(Signal::GrEngineActive);
@@ -34,7 +31,7 @@ fn observe(series: Vec<Series>) -> Observation {
 /// Two GPUs, one held, from an exporter with its own pod label on the target.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_holder_is_found_whether_labels_are_honoured_or_not() {
-    if !is_there() {
+    if !PrometheusServer::is_there() {
         return;
     }
     let page = format!(
@@ -80,7 +77,7 @@ async fn the_holder_is_found_whether_labels_are_honoured_or_not() {
 /// Two days of two GPUs, written into blocks: what is read back is what was written, to the minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn days_of_history_are_read_in_chunks_and_add_up() {
-    if !is_there() {
+    if !PrometheusServer::is_there() {
         return;
     }
     const MINUTES: i64 = 2_880;
@@ -108,19 +105,15 @@ async fn days_of_history_are_read_in_chunks_and_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.txt");
     std::fs::write(&file, text).unwrap();
-    let wrote = Command::new("promtool")
-        .args(["tsdb", "create-blocks-from", "openmetrics"])
-        .arg(&file)
-        .arg(folder.path().join("data"))
-        .output()
-        .unwrap();
-    assert!(wrote.status.success(), "{}", String::from_utf8_lossy(&wrote.stderr));
+    PrometheusServer::write_blocks(folder.path(), &file);
     let server = PrometheusServer::start(folder.path(), "scrape_configs: []\n");
     let span = (FROM_S * 1000, (FROM_S + (MINUTES - 1) * 60) * 1000);
     let series = read(&server.url, &mean_over_steps(SERIES, 60_000), span, 60_000, 700).await;
     let observation = observe(series);
     let period = Span { from_ms: span.0 as u64, to_ms: span.1 as u64 + 60_000 };
     let time = observation.histories(period, 60_000, &ActivityRule::default());
+    // Of each GPU twelve ends, and as many begins but for the first, which is the period's.
+    assert_eq!(time.holder_changes(period), 2 * 23);
     let mut sum = DeviceTime::default();
     for device in &time.devices {
         let intervals = device_intervals(&device.history, period).unwrap();
@@ -135,7 +128,7 @@ async fn days_of_history_are_read_in_chunks_and_add_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_query_is_said_in_the_servers_words() {
-    if !is_there() {
+    if !PrometheusServer::is_there() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

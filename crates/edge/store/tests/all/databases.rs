@@ -3,8 +3,7 @@
 use std::future::Future;
 
 use dovetail_store::{Address, Store};
-
-use crate::postgres::PostgresServer;
+use dovetail_testkit::PostgresServer;
 
 /// Both databases; PostgreSQL where there is one.
 pub(crate) struct Databases {

@@ -3,9 +3,9 @@
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_store::{Address, Store, StoreError};
+use dovetail_testkit::PostgresServer;
 
 use crate::databases::{open, run};
-use crate::postgres::PostgresServer;
 use crate::world::{START_MS, World, everything};
 
 fn span(from_hour: u64, to_hour: u64) -> Span {

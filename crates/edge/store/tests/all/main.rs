@@ -4,7 +4,6 @@ mod databases;
 mod faults;
 mod killed;
 mod once;
-mod postgres;
 mod resolution;
 mod versions;
 mod world;

@@ -65,7 +65,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         pods,
         stretches,
         span: period,
-        basis: Basis::Sampled { step_ms },
+        basis: Basis::Sampled { step_ms, holder_changes: look.seen.time.holder_changes(period) },
         cluster,
         sources: vec![asker.client.server().to_owned()],
         prices: look.prices.told.clone(),

@@ -1,21 +1,19 @@
 //! A real PostgreSQL server in a folder of its own, reached through a socket in it.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
-/// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(120);
+use super::becomes_ready;
+
 const READY: &str = "database system is ready to accept connections";
 /// `nobody`: PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65_534;
 
 /// A running server, ended when dropped.
-pub(crate) struct PostgresServer {
+#[derive(Debug)]
+pub struct PostgresServer {
     programs: PathBuf,
     folder: tempfile::TempDir,
     child: Option<Child>,
@@ -24,7 +22,7 @@ pub(crate) struct PostgresServer {
 impl PostgresServer {
     /// Starts one; `None`, and a line that says why, where there is no PostgreSQL.
     #[allow(clippy::print_stderr, reason = "a skipped test must say why")]
-    pub(crate) fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!(
                 "skipped: tests against a real PostgreSQL: no `initdb` on the PATH or in /usr/lib/postgresql \
@@ -50,12 +48,12 @@ impl PostgresServer {
     }
 
     /// Where a ledger is on it.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("postgres://dovetail@localhost/postgres?host={}", self.folder.path().display())
     }
 
     /// Starts it where it was stopped, with what was written.
-    pub(crate) fn start_again(&mut self) {
+    pub fn start_again(&mut self) {
         let data = self.data();
         let folder = self.folder.path().display().to_string();
         let mut child = self
@@ -67,12 +65,12 @@ impl PostgresServer {
             .stderr(Stdio::piped())
             .spawn()
             .expect("postgres starts");
-        assert!(becomes_ready(&mut child), "PostgreSQL does not start");
+        assert!(becomes_ready(&mut child, READY), "PostgreSQL does not start");
         self.child = Some(child);
     }
 
     /// Ends it at once, as a crash would: nothing that is open is finished.
-    pub(crate) fn crash(&mut self) {
+    pub fn crash(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         // `pg_ctl -m immediate` ends the children too; a kill would leave them behind.
         let data = self.data();
@@ -102,20 +100,6 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.crash();
     }
-}
-
-/// Whether it says so before it ends. Its log is read to the end by a thread.
-fn becomes_ready(child: &mut Child) -> bool {
-    let log = child.stderr.take().expect("a pipe");
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(log).lines().map_while(Result::ok) {
-            if line.contains(READY) {
-                _ = sender.send(());
-            }
-        }
-    });
-    ready.recv_timeout(PATIENCE).is_ok()
 }
 
 /// The folder with the programs: on the PATH, else the newest that Debian has installed.
