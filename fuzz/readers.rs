@@ -14,6 +14,7 @@ use dovetail_ledger::{IdleRule, idle_runs};
 use dovetail_metrics::exporter::{Observation, PodLabels, measures};
 use dovetail_metrics::file::{UsageFileOptions, read_usage_file};
 use dovetail_metrics::prometheus;
+use dovetail_metrics::scrape::Scrapes;
 use dovetail_price::{PriceBook, Purchase};
 use dovetail_trace::{ReadOptions, read_cluster_from, read_trace_from, stats};
 
@@ -37,10 +38,11 @@ pub(super) struct Reader {
 }
 
 /// All of them.
-pub(super) const READERS: [Reader; 8] = [
+pub(super) const READERS: [Reader; 9] = [
     Reader { name: "bill", read: bill, seed: include_str!("seeds/bill.csv") },
     Reader { name: "cluster", read: cluster, seed: include_str!("seeds/cluster.csv") },
     Reader { name: "dump", read: dump, seed: include_str!("seeds/dump.json") },
+    Reader { name: "exporter", read: exporter, seed: include_str!("seeds/exporter.txt") },
     Reader { name: "names", read: names, seed: include_str!("seeds/names.json") },
     Reader { name: "prices", read: prices, seed: include_str!("seeds/prices.csv") },
     Reader { name: "prometheus", read: prometheus_answer, seed: include_str!("seeds/answer.json") },
@@ -75,6 +77,18 @@ pub(super) fn dump(bytes: &[u8]) -> Outcome {
     let prices = vec![NodePrice::default(); gathered.facts.nodes.len()];
     report(&gathered.facts, &gathered.moment, states, &prices, &SuppressionPolicy::default());
     Ok(())
+}
+
+/// The page of a GPU exporter, and the devices on it.
+pub(super) fn exporter(bytes: &[u8]) -> Outcome {
+    let mut scrapes = Scrapes::default();
+    scrapes.take(FILE, bytes, (NOW_MS - 60_000) as i64).map_err(told)?;
+    let refused =
+        scrapes.refused().map(|refused| format!("line {} {}", refused.line, refused.problem));
+    let (observation, _) = scrapes.observation();
+    let period = Span { from_ms: NOW_MS - 60_000, to_ms: NOW_MS };
+    observation.histories(period, 15_000, &ActivityRule::default());
+    refused.map_or(Ok(()), Err)
 }
 
 /// The owner's table of names that were replaced by hashes.

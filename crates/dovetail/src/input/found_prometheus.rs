@@ -6,15 +6,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use dovetail_kube::discover::{Candidate, ProxyError, ServiceProxy, find as candidates};
+use dovetail_kube::discover::{Candidate, Proxy, find as candidates};
 use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
-use dovetail_metrics::prometheus::{
-    Limits, PrometheusClient, Reply, Series, Transport, TransportError,
-};
-use futures_util::future::BoxFuture;
+use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};
 
 use crate::input::kubeconfig::ConnectionFlags;
+use crate::input::through_api_server::ThroughApiServer;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -37,7 +35,7 @@ pub(super) async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
     let found = candidates(&config).await.with_context(named)?;
     let mut asked: Vec<String> = found.unread;
     for candidate in found.candidates.iter().take(MOST_ASKED) {
-        let proxy = ServiceProxy::new(&config, candidate).with_context(named)?;
+        let proxy = Proxy::to_service(&config, candidate).with_context(named)?;
         let connection: Box<dyn Transport> = Box::new(ThroughApiServer(proxy));
         match seen(connection).await {
             Ok((connection, seen)) if seen.gpus => {
@@ -68,7 +66,8 @@ fn believed(candidate: &Candidate, seen: Seen) -> String {
 /// A line for the result, and one for each that was asked.
 fn nobody(asked: &[String]) -> Vec<String> {
     let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with series of GPUs was found in the cluster: this is \
-                 one moment, and what GPUs did is unknown; --prometheus URL names one";
+                 one moment, and what GPUs did is unknown; --prometheus URL names one, and audit --exporters-in NAMESPACE asks \
+                 the exporters themselves";
     let asked = asked.iter().map(|answer| plain(&format!("looking for Prometheus: {answer}")));
     [found.to_owned()].into_iter().chain(asked).collect()
 }
@@ -113,31 +112,4 @@ async fn seen(connection: Box<dyn Transport>) -> Result<(Box<dyn Transport>, See
     let series = client.instant(&query, now.as_millis() as i64).await;
     let series = series.map_err(|error| error.to_string())?;
     Ok((client.into_transport(), Seen::of(&series)))
-}
-
-/// A service of the cluster, by way of its API server.
-struct ThroughApiServer(ServiceProxy);
-
-impl Transport for ThroughApiServer {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn get<'a>(
-        &'a self,
-        path: &'a str,
-        most_bytes: usize,
-    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
-        Box::pin(async move {
-            let reply = self.0.get(path, most_bytes).await.map_err(|error| match error {
-                ProxyError::NoAnswer { service: server, problem } => {
-                    TransportError::NoAnswer { server, problem }
-                }
-                ProxyError::TooLarge { service: server, most_bytes } => {
-                    TransportError::TooLarge { server, most_bytes }
-                }
-            })?;
-            Ok(Reply { status: reply.status, retry_after: reply.retry_after, body: reply.body })
-        })
-    }
 }

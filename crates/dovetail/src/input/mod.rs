@@ -6,6 +6,8 @@ pub(crate) mod cluster;
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod example;
+#[cfg(feature = "scheduler")]
+pub(crate) mod exporters;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod file;
@@ -22,6 +24,8 @@ pub(crate) mod prometheus;
 pub(crate) mod seeds;
 #[cfg(feature = "scheduler")]
 pub(crate) mod serving;
+#[cfg(feature = "scheduler")]
+mod through_api_server;
 pub(crate) mod trace_file;
 pub(crate) mod uses;
 #[cfg(feature = "scheduler")]

@@ -27,7 +27,8 @@ pub(crate) fn read(app: &App, asker: &mut Asker) -> Result<Uses> {
     Ok(Uses { period, of_pods: of_pods(&time, period.span.to_ms), series: Vec::new(), source })
 }
 
-fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
+/// What each pod's devices did until the end of the period.
+pub(super) fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
     let mut uses = UsesOfPods::new();
     for device in &time.devices {
         // A pod may have held the device in several stretches, or a slice of it.

@@ -22,6 +22,8 @@ mod duty_cycles;
 mod errors;
 mod example;
 #[cfg(feature = "scheduler")]
+mod exporters;
+#[cfg(feature = "scheduler")]
 mod fake_prometheus;
 #[cfg(feature = "scheduler")]
 mod found_prometheus;

@@ -8,6 +8,7 @@
 //! | [`kube_state`] | what kube-state-metrics keeps of objects |
 //! | [`serving`] | requests and tokens that inference servers count |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
+//! | [`scrape`] | exporters asked directly |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
 //! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and column,
@@ -19,6 +20,10 @@ pub mod file;
 pub mod job;
 pub mod kube_state;
 pub mod prometheus;
+<<<<<<< HEAD
 pub mod serving;
+=======
+pub mod scrape;
+>>>>>>> 489e438 (Exporters are asked themselves where nobody keeps their series: audit --exporters-in NAMESPACE, --exporter URL)
 
 pub use decimal::parse_decimal;

@@ -22,6 +22,8 @@ use dovetail_kube::facts::Gathered;
 
 use crate::app::App;
 use crate::exit::Found;
+#[cfg(feature = "scheduler")]
+use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
 #[cfg(feature = "scheduler")]
@@ -47,6 +49,9 @@ pub(crate) struct AuditFlags {
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
     server: ServerFlags,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    exporters: ExporterFlags,
     /// Asks nobody what GPUs did: this build cannot
     #[cfg(not(feature = "scheduler"))]
     #[arg(long, value_name = "SOURCE", default_value = "none")]
@@ -109,6 +114,9 @@ impl AuditFlags {
     /// What GPUs did, from wherever the flags say.
     #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &Gathered) -> Result<Option<Uses>> {
+        if self.exporters.are_given() {
+            return self.exporters.read(app, self.source.server()).map(Some);
+        }
         let choice = self.measured.or_else(&self.prometheus);
         let Chosen { asker, told } = self.server.chosen(choice, self.source.server())?;
         told.iter().for_each(|text| app.note(text));

@@ -68,14 +68,14 @@ pub(super) fn candidates(services: &[Service], operated: &[Prometheus]) -> Vec<C
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Metadata {
-    namespace: String,
-    name: String,
-    labels: Option<BTreeMap<String, String>>,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) labels: Option<BTreeMap<String, String>>,
 }
 
 impl Metadata {
     /// Whether the names can stand in a path: the server allows no others, but an answer is only an answer.
-    fn is_sound(&self) -> bool {
+    pub(super) fn is_sound(&self) -> bool {
         let is_name = |text: &str| {
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
             !text.is_empty() && !text.starts_with('.') && text.bytes().all(allowed)

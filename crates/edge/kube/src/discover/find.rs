@@ -34,7 +34,7 @@ pub async fn find(config: &Config) -> Result<Found, ClientError> {
 }
 
 /// The objects that can be understood. The others are nobody's way to a server.
-fn readable<T: serde::de::DeserializeOwned>(items: Vec<Value>) -> Vec<T> {
+pub(super) fn readable<T: serde::de::DeserializeOwned>(items: Vec<Value>) -> Vec<T> {
     items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()
 }
 
@@ -46,7 +46,7 @@ struct Page {
 
 /// All objects of a list; those of the pages before where one is not answered. A kind that the server does not have
 /// is an empty list.
-async fn list(client: &Client, path: &str, unread: &mut Vec<String>) -> Vec<Value> {
+pub(super) async fn list(client: &Client, path: &str, unread: &mut Vec<String>) -> Vec<Value> {
     let mut items = Vec::new();
     let mut after = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! A service, asked through the API server.
+//! A service or a pod, asked through the API server.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use kube::{Client, Config};
 use thiserror::Error;
 
 use super::candidate::Candidate;
+use super::exporter_pod::ExporterPod;
 use crate::client::{ClientError, message, with_causes};
 
 /// An answer may take this long; the API server gives up after a minute by default.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// Asks one service of a cluster by way of its API server (`services/proxy`, verb `get`).
-pub struct ServiceProxy {
+/// Asks one service or pod of a cluster by way of its API server (`services/proxy` or `pods/proxy`, verb `get`).
+pub struct Proxy {
     client: Client,
     base: String,
     name: String,
@@ -37,45 +38,57 @@ pub struct ProxyReply {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProxyError {
     /// The connection broke, or it took too long.
-    #[error("no answer from {service}: {problem}")]
+    #[error("no answer from {asked}: {problem}")]
     NoAnswer {
-        /// The service.
-        service: String,
+        /// Who was asked.
+        asked: String,
         /// What happened.
         problem: String,
     },
     /// The body is larger than allowed.
-    #[error("the answer of {service} is larger than {most_bytes} bytes")]
+    #[error("the answer of {asked} is larger than {most_bytes} bytes")]
     TooLarge {
-        /// The service.
-        service: String,
+        /// Who was asked.
+        asked: String,
         /// What is allowed.
         most_bytes: usize,
     },
 }
 
-impl ServiceProxy {
+impl Proxy {
     /// A way to a service. Nothing is sent yet.
     ///
     /// # Errors
     /// When certificates or credentials cannot be used.
-    pub fn new(config: &Config, candidate: &Candidate) -> Result<Self, ClientError> {
+    pub fn to_service(config: &Config, service: &Candidate) -> Result<Self, ClientError> {
+        Self::new(config, service.path(), &service.name())
+    }
+
+    /// A way to a pod. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// As [`Self::to_service`].
+    pub fn to_pod(config: &Config, pod: &ExporterPod) -> Result<Self, ClientError> {
+        Self::new(config, pod.path(), &pod.title())
+    }
+
+    fn new(config: &Config, base: String, title: &str) -> Result<Self, ClientError> {
         let mut config = config.clone();
         // Who asks repeats by its own rules.
         config.default_retry = false;
         config.read_timeout = Some(ANSWER_WITHIN);
         let server = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|source| ClientError { server, source })?;
-        let name = format!("{} through the API server", candidate.name());
-        Ok(Self { client, base: candidate.path(), name })
+        let name = format!("{title} through the API server");
+        Ok(Self { client, base, name })
     }
 
-    /// The service as messages name it.
+    /// Who is asked, as messages name it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Asks for a path of the service, which begins with `/` and may have a query.
+    /// Asks for a path, which begins with `/` and may have a query.
     ///
     /// # Errors
     /// See [`ProxyError`].
@@ -100,14 +113,14 @@ impl ServiceProxy {
             }
             Ok(body) => Ok(ProxyReply { status, retry_after, body: body.to_bytes() }),
             Err(error) if error.is::<LengthLimitError>() => {
-                Err(ProxyError::TooLarge { service: self.name.clone(), most_bytes })
+                Err(ProxyError::TooLarge { asked: self.name.clone(), most_bytes })
             }
             Err(error) => Err(self.no_answer(with_causes(&*error))),
         }
     }
 
     fn no_answer(&self, problem: String) -> ProxyError {
-        ProxyError::NoAnswer { service: self.name.clone(), problem }
+        ProxyError::NoAnswer { asked: self.name.clone(), problem }
     }
 }
 

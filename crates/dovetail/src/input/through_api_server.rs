@@ -1,0 +1,32 @@
+//! The way to a service or a pod of a cluster that its API server knows.
+
+use dovetail_kube::discover::{Proxy, ProxyError};
+use dovetail_metrics::prometheus::{Reply, Transport, TransportError};
+use futures_util::future::BoxFuture;
+
+/// Whoever is asked by way of the API server.
+pub(super) struct ThroughApiServer(pub(super) Proxy);
+
+impl Transport for ThroughApiServer {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn get<'a>(
+        &'a self,
+        path: &'a str,
+        most_bytes: usize,
+    ) -> BoxFuture<'a, Result<Reply, TransportError>> {
+        Box::pin(async move {
+            let reply = self.0.get(path, most_bytes).await.map_err(|error| match error {
+                ProxyError::NoAnswer { asked: server, problem } => {
+                    TransportError::NoAnswer { server, problem }
+                }
+                ProxyError::TooLarge { asked: server, most_bytes } => {
+                    TransportError::TooLarge { server, most_bytes }
+                }
+            })?;
+            Ok(Reply { status: reply.status, retry_after: reply.retry_after, body: reply.body })
+        })
+    }
+}

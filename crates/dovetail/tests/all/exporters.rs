@@ -1,0 +1,130 @@
+//! `dovetail audit` where no server keeps series: exporters are asked themselves.
+
+use dovetail_testkit::{FakeApi, FakeExporter};
+use serde_json::{Value, json};
+
+use crate::cost::{node, pod};
+use crate::live::connected;
+use crate::program::Folder;
+
+/// One GPU works for a pod, one is held by another that does nothing, and `rest`.
+fn page(rest: &str) -> String {
+    let device = |place: u32, pod: &str, busy: f64| {
+        format!(
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE{{gpu=\"{place}\",UUID=\"GPU-{place}\",namespace=\"vision\",\
+             pod=\"{pod}\"}} {busy}\n"
+        )
+    };
+    device(0, "train-0", 0.9) + &device(1, "debug-0", 0.0) + rest
+}
+
+fn gpus(document: &Value, state: &str) -> f64 {
+    let mut states = document["states"].as_array().expect("states").iter();
+    states.find(|of| of["state"] == state).map_or(0.0, |of| of["gpus"].as_f64().expect("a number"))
+}
+
+const LOOK: &str = "--look-for 2s --look-every 1s --gpu-price *=6 --fail-on never";
+
+fn assert_measured(found: &Value) {
+    assert_eq!(
+        (gpus(found, "active_not_separable"), gpus(found, "idle")),
+        (1.0, 1.0),
+        "{:#}",
+        found["states"]
+    );
+    assert_eq!(found["headline"]["blind_share"], 0.0);
+    assert_eq!(found["measured"]["step_s"], 1.0);
+}
+
+fn dump() -> Folder {
+    let folder = Folder::new();
+    let objects = [
+        node("n1", 2, "h100"),
+        pod("vision", "train-0", 1, "n1"),
+        pod("vision", "debug-0", 1, "n1"),
+    ];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder
+}
+
+#[test]
+fn one_that_is_named_is_asked_and_its_address_stands_for_the_node() {
+    let exporter = FakeExporter::start(vec![page("DCGM_FI_DEV_GPU_UTIL{broken} 1\n")]);
+    let call =
+        format!("audit --from dump.json --exporter http://{}/metrics {LOOK}", exporter.address);
+    let folder = dump();
+    assert_measured(&folder.json(&call));
+    let told = folder.call(&call).err;
+    assert!(
+        told.contains("2 lines of exporters left out: line 3 of 127.0.0.1 has labels that"),
+        "{told}"
+    );
+}
+
+/// A pod with its status, which a server takes apart from the rest.
+fn create(api: &FakeApi, pod: &Value) {
+    let text = |name: &str| pod["metadata"][name].as_str().expect("text");
+    let (namespace, name) = (text("namespace"), text("name"));
+    api.create("pods", namespace, pod).expect("a pod");
+    let status = json!({"status": pod["status"]});
+    api.merge("pods", namespace, name, "status", &status).expect("its status");
+}
+
+#[test]
+fn those_of_a_namespace_are_asked_through_the_api_server_and_nobody_elses() {
+    let api = FakeApi::start().expect("a free port");
+    for namespace in ["gpu-operator", "vision"] {
+        api.create("namespaces", "", &json!({"metadata": {"name": namespace}}))
+            .expect("a namespace");
+    }
+    api.create("nodes", "", &node("n1", 2, "h100")).expect("a node");
+    for name in ["train-0", "debug-0"] {
+        create(&api, &pod("vision", name, 1, "n1"));
+    }
+    let label = json!({"app": "nvidia-dcgm-exporter"});
+    let exporter = |namespace: &str, name: &str| {
+        json!({"metadata": {"namespace": namespace, "name": name, "labels": label}, "status": {"phase": "Running"},
+            "spec": {"nodeName": "n1", "containers":
+                [{"name": "c", "image": "i", "ports": [{"name": "metrics", "containerPort": 9400}]}]}})
+    };
+    for (namespace, name) in
+        [("gpu-operator", "dcgm-a"), ("gpu-operator", "dcgm-b"), ("vision", "liar")]
+    {
+        create(&api, &exporter(namespace, name));
+    }
+    let truth = FakeExporter::start(vec![page("")]);
+    let lies = FakeExporter::start(vec![page("").replace("} 0\n", "} 1\n")]);
+    let address = |exporter: &FakeExporter| exporter.address.parse().expect("an address");
+    api.serve_pod("gpu-operator", "dcgm-a:9400", address(&truth));
+    api.serve_pod("vision", "liar:9400", address(&lies));
+    let folder = connected(&api);
+    let call = format!("audit --kubeconfig kubeconfig --exporters-in gpu-operator {LOOK}");
+    assert_measured(&folder.json(&call));
+    let told = folder.call(&call).err;
+    for part in [
+        "1 of 2 exporters did not answer",
+        "exporter gpu-operator/dcgm-b on n1 through the API server",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
+    let page = FakeExporter::start(vec!["node_load1 3\n".to_owned()]);
+    let folder = dump();
+    for (url, told) in [
+        (
+            format!("http://{}", page.address),
+            "no exporter of 1 answers: 127.0.0.1 says nothing about GPUs",
+        ),
+        (
+            "http://127.0.0.1:1".to_owned(),
+            "no exporter of 1 answers: no answer from http://127.0.0.1:1",
+        ),
+        ("ftp://a".to_owned(), "--exporter: `ftp://a` is not the address of a server"),
+    ] {
+        let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));
+        assert!(done.code != Some(0) && done.err.contains(told), "{}", done.err);
+    }
+}
