@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use dovetail_bill::focus::{Version, check};
 use dovetail_ledger::device_time::Span;
 use dovetail_store::{Address, Store};
+use dovetail_testkit::PostgresServer;
 use serde_json::{Value, json};
 
-use crate::ledger_postgres::PostgresServer;
 use crate::ledger_world::{START_MS, World};
 use crate::program::Folder;
 

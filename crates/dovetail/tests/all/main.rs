@@ -31,10 +31,6 @@ mod garbage;
 mod help;
 #[cfg(feature = "scheduler")]
 #[allow(dead_code, reason = "the ledger's own tests use the rest")]
-#[path = "../../../edge/store/tests/all/postgres.rs"]
-mod ledger_postgres;
-#[cfg(feature = "scheduler")]
-#[allow(dead_code, reason = "the ledger's own tests use the rest")]
 #[path = "../../../edge/store/tests/all/world.rs"]
 mod ledger_world;
 #[cfg(feature = "scheduler")]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use dovetail_ledger::device_time::Span;
 use dovetail_store::{Address, Store};
+use dovetail_testkit::PostgresServer;
 use dovetail_trace::{Cut, ReadOptions, read_cluster, read_trace};
 use serde_json::json;
 
-use crate::ledger_postgres::PostgresServer;
 use crate::ledger_world::{START_MS, STEP_MS, World};
 use crate::program::Folder;
 

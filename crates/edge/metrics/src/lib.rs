@@ -20,10 +20,7 @@ pub mod file;
 pub mod job;
 pub mod kube_state;
 pub mod prometheus;
-<<<<<<< HEAD
-pub mod serving;
-=======
 pub mod scrape;
->>>>>>> 489e438 (Exporters are asked themselves where nobody keeps their series: audit --exporters-in NAMESPACE, --exporter URL)
+pub mod serving;
 
 pub use decimal::parse_decimal;

@@ -142,10 +142,15 @@ impl Prey<'_> {
         let mut rest = held(state, record);
         let mut spare = Vec::new();
         for (index, set) in record.job.pod_sets.iter().enumerate() {
-            let of_set = |pod: &PodId| usize::from(pod.pod_set) == index;
-            let present = rest.iter().filter(|(pod, _)| of_set(pod)).count();
-            let beyond = present.saturating_sub(set.min as usize);
-            let mut can_go: Vec<PodId> = here.iter().copied().filter(of_set).collect();
+            // Who is ending keeps nobody's gang together.
+            let stay: BTreeSet<PodId> = rest
+                .iter()
+                .filter(|(pod, id)| usize::from(pod.pod_set) == index && !ends(state, *id))
+                .map(|(pod, _)| *pod)
+                .collect();
+            let beyond = stay.len().saturating_sub(set.min as usize);
+            let mut can_go: Vec<PodId> =
+                here.iter().copied().filter(|pod| stay.contains(pod)).collect();
             can_go.sort_by_key(|pod| (self.is_frozen(state, tally, &rest, *pod), Reverse(*pod)));
             spare.extend(can_go.into_iter().take(beyond));
         }
@@ -179,8 +184,7 @@ impl Prey<'_> {
         held: Vec<(PodId, HoldingId)>,
         is_rest: bool,
     ) -> Option<Unit> {
-        let ends = |id: HoldingId| matches!(state.holdings.get(id).phase, Phase::Releasing { .. });
-        if held.is_empty() || held.iter().any(|(_, id)| ends(*id)) {
+        if held.is_empty() || held.iter().any(|(_, id)| ends(state, *id)) {
             return None;
         }
         let job = &record.job;
@@ -205,6 +209,11 @@ impl Prey<'_> {
             holdings: held.iter().map(|(_, id)| *id).collect(),
         })
     }
+}
+
+/// Whether something held is ending anyway.
+fn ends(state: &State, id: HoldingId) -> bool {
+    matches!(state.holdings.get(id).phase, Phase::Releasing { .. })
 }
 
 /// What a job holds at this moment, by pod. Inside a transaction that is less than its record says.

@@ -140,6 +140,20 @@ fn a_gang_of_which_nothing_ends_late_any_more_can_be_stopped_wherever_it_is() {
     assert_eq!(victims(&world.pod_ends(1, pod.ordinal)), [(1, 1 - pod.ordinal)]);
 }
 
+/// An elastic gang of four of which two should have ended long ago: the other two are its smallest size.
+#[test]
+fn who_is_ending_keeps_nobodys_gang_together() {
+    let mut world = nodes(&[1, 3]);
+    world.ask(0, 2, 1, |job| job.pod_sets[0].max = 4);
+    let held = world.engines[0].snapshot().holdings;
+    let first_of = |name: &str| held.iter().find(|held| held.node == name.into()).cloned();
+    for ends in ["n0", "n1"].map(|name| first_of(name).expect("a pod")) {
+        let phase = Phase::Releasing { expected_end_ms: Some(0) };
+        world.step(Event::HeldChanged(Box::new(Holding { phase, ..ends })));
+    }
+    assert_eq!(victims(&world.ask(1, 1, 1, |_| {})), []);
+}
+
 #[test]
 fn what_is_kept_in_vain_is_given_back() {
     let mut world = nodes(&[2]);
