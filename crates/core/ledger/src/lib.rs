@@ -18,6 +18,7 @@
 //! | `integral`, `usage` | GPU-time by state, model, queue and cause |
 //! | [`device_time`] | what each part of each device was over a period: free, held, active, idle, unknown |
 //! | [`job_phases`] | where the allocated time of one job went |
+//! | [`notices`] | what owners of GPUs are told, and when |
 //! | [`signal`] | which exporter signal counts as active, and when none does |
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
@@ -37,6 +38,7 @@ pub mod device_time;
 mod idle_runs;
 mod integral;
 pub mod job_phases;
+pub mod notices;
 mod price;
 mod proportion;
 pub mod queue_wait;

@@ -31,7 +31,8 @@ pub(crate) fn run(app: &App) -> Result<()> {
         line("color", settings.color.value.name().to_owned(), &settings.color.origin),
     ];
     let (section, path) = &settings.scheduler;
-    for (setting, value, is_in_file) in section.lines().into_iter().chain(settings.cost.lines()) {
+    let of_file = section.lines().into_iter().chain(settings.cost.lines());
+    for (setting, value, is_in_file) in of_file.chain(settings.notices.lines()) {
         let in_file = Origin::File(path.clone());
         lines.push(line(setting, value, if is_in_file { &in_file } else { &Origin::Default }));
     }

@@ -17,6 +17,8 @@ mod found_prometheus;
 pub(crate) mod kubeconfig;
 pub(crate) mod node_prices;
 pub(crate) mod objects;
+#[cfg(feature = "scheduler")]
+pub(crate) mod own_namespaces;
 pub(crate) mod policy;
 pub(crate) mod prices;
 #[cfg(feature = "scheduler")]

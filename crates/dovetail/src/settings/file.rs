@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::cost::CostSection;
+use super::notices::NoticeSection;
 use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
 use crate::exit::UsageError;
@@ -26,6 +27,7 @@ pub(super) struct FileSettings {
     pub(super) color: Option<Color>,
     pub(super) scheduler: Option<SchedulerSection>,
     pub(super) cost: Option<CostSection>,
+    pub(super) notices: Option<NoticeSection>,
 }
 
 /// The named file, or the one of the current folder; its name comes with it.
@@ -49,6 +51,7 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check)?;
     settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
+    settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
     let out = |name, number, least, most| {
         Err(format!("{name} = {number}: expected a whole number from {least} to {most}"))
     };

@@ -2,6 +2,7 @@
 
 pub(crate) mod cost;
 mod file;
+pub(crate) mod notices;
 pub(crate) mod scheduler;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use crate::output::Output;
 use crate::output::style::Color;
 use cost::CostSection;
 use file::{FileSettings, read_file};
+use notices::NoticeSection;
 use scheduler::SchedulerSection;
 
 /// The largest seed: seeds of the published runs are signed 64-bit numbers.
@@ -91,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) scheduler: (SchedulerSection, PathBuf),
     /// What the file says of bills.
     pub(crate) cost: CostSection,
+    /// Who is told what.
+    pub(crate) notices: NoticeSection,
 }
 
 impl Settings {
@@ -123,6 +127,7 @@ impl Settings {
             color: sources.pick(color, Color::default(), file.color, flags.color)?,
             scheduler,
             cost: file.cost.clone().unwrap_or_default(),
+            notices: file.notices.clone().unwrap_or_default(),
         })
     }
 }

@@ -6,9 +6,13 @@ mod audit_prometheus;
 mod behaviour;
 mod collect;
 mod cost;
+#[cfg(feature = "scheduler")]
+mod cost_digest;
 mod cost_job;
 #[cfg(feature = "scheduler")]
 mod cost_job_period;
+#[cfg(feature = "scheduler")]
+mod cost_mine;
 #[cfg(feature = "scheduler")]
 mod cost_period;
 mod cost_questions;

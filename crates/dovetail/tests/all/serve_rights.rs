@@ -8,7 +8,7 @@ use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};
 use serde_json::{Value, json};
 
-use crate::fake_prometheus::FakePrometheus;
+use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 use crate::serve::{READ, Served, series};
 
@@ -149,6 +149,103 @@ fn it_reads_with_every_right_of_its_manifest_and_no_other_and_writes_nothing() {
     let writes = used.iter().filter(|(_, _, verb)| verb != "list" && verb != "get");
     let writes: Vec<&str> = writes.map(|(_, resource, _)| resource.as_str()).collect();
     assert_eq!(writes, ["tokenreviews", "subjectaccessreviews"]);
+}
+
+/// A GPU that a pod of `train` holds and that does nothing, and one that a pod of `done` used until an hour ago.
+fn idle_series(query: &Query) -> Vec<Made> {
+    let now_s = jiff::Timestamp::now().as_second() as f64;
+    let moments = query.moments.clone();
+    let of = |name: &str, more: Value, value: Box<dyn Fn(usize) -> Option<f64>>| -> Made {
+        let mut labels = json!({"pod": format!("{name}-0"), "namespace": "vision"});
+        labels.as_object_mut().expect("labels").extend(more.as_object().expect("labels").clone());
+        (labels, value)
+    };
+    let ended = move |place: usize| (moments[place] < now_s - 3600.0).then_some(1.0);
+    if query.text.contains("GR_ENGINE_ACTIVE[") {
+        let gpu = |uuid: &str| json!({"UUID": uuid, "Hostname": "n1", "modelName": "NVIDIA H100"});
+        return vec![
+            of("train", gpu("a"), Box::new(|_| Some(0.0))),
+            of("done", gpu("b"), Box::new(ended)),
+        ];
+    }
+    if query.text.contains("kube_pod_info") {
+        let owner = |kind: &str, name: &str| json!({"uid": name, "node": "n1", "created_by_kind": kind, "created_by_name": name});
+        return vec![
+            of("train", owner("StatefulSet", "train"), Box::new(|_| Some(1.0))),
+            of("done", owner("Job", "done"), Box::new(|_| Some(1.0))),
+        ];
+    }
+    Vec::new()
+}
+
+const OWNER: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vision"}},
+  {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "train", "namespace": "vision"},
+   "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "train"}}, "serviceName": "train",
+    "template": {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": [
+     {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}},
+  {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "done", "namespace": "vision"},
+   "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+     {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}}]}"#;
+
+#[test]
+fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written() {
+    let folder = Folder::new();
+    let control_plane = start(&folder);
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
+    kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy.display().to_string()]);
+    let rights = deploy.join("notices.yaml").display().to_string();
+    kubectl(&control_plane, &["apply", "--validate=strict", "-f", &rights]);
+    folder.write("owner.json", OWNER);
+    kubectl(&control_plane, &["apply", "-f", &folder.path("owner.json").display().to_string()]);
+    folder.write("dovetail.toml", "[notices]\nidle_events = true\nreceipts = true\n");
+    let server = FakePrometheus::start(idle_series);
+    let kubeconfig = control_plane.cluster().kubeconfig_of(ACCOUNT).display().to_string();
+    let flags = format!(
+        "--kubeconfig {kubeconfig} --prometheus {} --store ledger.db --back 2h --every 10s \
+         --gpu-price H100=6",
+        server.url
+    );
+    // Two rounds, and one of a program that begins anew.
+    for rounds in [2, 1] {
+        let served = Served::start(&folder, &flags);
+        for _ in 0..rounds {
+            served.waits_for(READ);
+        }
+        assert_eq!(served.end(), Some(0));
+    }
+    let events = kubectl(&control_plane, &["get", "events", "-A", "-o", "json"]);
+    let events: Value = serde_json::from_str(&events).expect("JSON");
+    let mut events: Vec<&Value> = events["items"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter(|event| event["reportingComponent"] == "dovetail.dev/serve")
+        .collect();
+    events.sort_by_key(|event| event["reason"].to_string());
+    let [receipt, event] = events.as_slice() else { panic!("{events:#?}") };
+    let about = &receipt["involvedObject"];
+    assert_eq!((&about["kind"], &about["name"]), (&json!("Job"), &json!("done")));
+    assert_eq!(receipt["reason"], "GpuReceipt");
+    let text = receipt["message"].as_str().expect("a text");
+    assert!(text.starts_with("Receipt for Job vision/done: "), "{text}");
+    assert!(text.contains("GPU-hours, active 100 %, waited unknown, cost $"), "{text}");
+    let uid = ["get", "statefulset", "train", "-n", "vision", "-o", "jsonpath={.metadata.uid}"];
+    let uid = kubectl(&control_plane, &uid);
+    let about = &event["involvedObject"];
+    assert_eq!((&about["kind"], &about["name"]), (&json!("StatefulSet"), &json!("train")));
+    assert_eq!((&about["apiVersion"], &about["uid"]), (&json!("apps/v1"), &json!(uid)));
+    assert_eq!((&event["reason"], &event["type"]), (&json!("GpusIdle"), &json!("Normal")));
+    let text = event["message"].as_str().expect("a text");
+    assert!(text.starts_with("at least 2 h idle, $1") && text.contains("1 GPU held"), "{text}");
+    assert!(text.contains("nothing was changed"), "{text}");
+
+    let (used, refused) = asked(&folder.read("audit.log"));
+    assert!(refused.is_empty(), "{refused:?}");
+    let writes: Vec<&Right> =
+        used.iter().filter(|(_, _, verb)| verb != "list" && verb != "get").collect();
+    let only = ("events.k8s.io".to_owned(), "events".to_owned(), "create".to_owned());
+    assert_eq!(writes, [&only]);
 }
 
 #[test]

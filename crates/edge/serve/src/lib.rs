@@ -1,7 +1,8 @@
 //! What is answered over HTTP, out of a ledger: probes, metrics, and allocations in OpenCost's form.
 //!
 //! A [`Site`] answers requests; [`connections::serve`] brings them to it, from anybody on this machine, and from
-//! elsewhere only over TLS or with a token ([`Place`]). Nothing here writes: neither to the cluster nor to the ledger.
+//! elsewhere only over TLS or with a token ([`Place`]). Nothing here writes: neither to the cluster nor to the ledger; a
+//! [`webhook::Webhook`] hands messages to addresses that people name.
 //!
 //! | module | what |
 //! |---|---|
@@ -13,6 +14,7 @@
 //! | `books` | questions to the ledger |
 //! | [`allocation`] | OpenCost's questions and answers |
 //! | [`metrics`] | what is counted, for Prometheus |
+//! | [`webhook`] | a message handed to somebody's address |
 //! | [`monitoring`] | rules, alerts and a dashboard over these metrics |
 
 pub mod allocation;
@@ -24,6 +26,7 @@ pub mod monitoring;
 mod place;
 mod rate;
 mod site;
+pub mod webhook;
 
 pub use books::{Books, BooksError, TeamOf};
 pub use guard::{Guard, GuardError, Review, Reviewer};

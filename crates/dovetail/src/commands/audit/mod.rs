@@ -11,7 +11,7 @@ mod patch_files;
 mod sarif;
 mod spot;
 mod terminal;
-mod text;
+pub(crate) mod text;
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Texts in the forms of output whose letters may act: HTML, Markdown, SARIF.
 
 /// For HTML, in text and in quoted attributes.
-pub(super) fn html(text: &str) -> String {
+pub(crate) fn html(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",
@@ -13,7 +13,7 @@ pub(super) fn html(text: &str) -> String {
 }
 
 /// For Markdown, in a paragraph or a cell of a table: nothing in it is markup, a mention or a link.
-pub(super) fn markdown(text: &str) -> String {
+pub(crate) fn markdown(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",

@@ -1,7 +1,7 @@
 //! What a bill is made of, wherever it was read: nodes with their prices, pods with their owners, and for
 //! each stretch of time who had what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::NodePrice;
 use dovetail_ledger::cost::NodeBill;
@@ -11,6 +11,7 @@ use dovetail_model::Money;
 use dovetail_price::NodePlace;
 
 use crate::input::node_prices::PriceLine;
+use crate::output::plain::plain;
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -28,8 +29,35 @@ pub(super) struct Account {
     pub(super) prices: Vec<PriceLine>,
     /// What each day rests on, by cluster; empty for one moment.
     pub(super) resolutions: Vec<DayOf>,
+    /// Only pods of these namespaces are charged; `None` is everything.
+    pub(super) only: Option<BTreeSet<String>>,
     /// What is known of the figures and what they leave out.
     pub(super) notes: Vec<String>,
+}
+
+impl Account {
+    /// Leaves pods of some namespaces alone, and says so.
+    pub(super) fn restrict_to(&mut self, namespaces: Option<BTreeSet<String>>) {
+        if let Some(names) = &namespaces {
+            const MOST: usize = 10;
+            let named: Vec<&str> = names.iter().take(MOST).map(String::as_str).collect();
+            let more = match names.len().saturating_sub(MOST) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let named = plain(&named.join(", "));
+            self.notes.push(format!(
+                "only pods of your namespaces, in which you may list pods: {named}{more}; what nobody has is not in it"
+            ));
+        }
+        self.only = namespaces;
+    }
+
+    /// Whether a payer is among those that are charged; nobody is not, where some are named.
+    pub(super) fn charges(&self, namespace: Option<&str>) -> bool {
+        let Some(only) = &self.only else { return true };
+        namespace.is_some_and(|namespace| only.contains(namespace))
+    }
 }
 
 /// What the samples of one day of a cluster are.

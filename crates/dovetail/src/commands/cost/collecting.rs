@@ -17,10 +17,13 @@ use super::dimension::{Dimension, UNKNOWN};
 use super::flags::{list_prices, parts};
 use super::from_prometheus::Sources;
 use super::from_store::Ledger;
+use super::noticing::{OwnerNotice, idle_notices, note_told};
+use super::receipts::receipts;
 use super::statement::Statement;
 use super::teams::Teams;
 use super::{from_objects, names, now_ms};
 use crate::app::App;
+use crate::commands::serve::owner_events::OwnerEvents;
 use crate::exit::UsageError;
 use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;
@@ -28,6 +31,7 @@ use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::lists_of;
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 use crate::output::plain::plain;
+use crate::settings::notices::NoticeSection;
 
 /// More distinct notes are not told.
 const MOST_NOTES: usize = 1_000;
@@ -81,10 +85,15 @@ pub(crate) struct Collector {
     ledger: Ledger,
     asker: Option<Asker>,
     metrics: Arc<Metrics>,
+    /// Who tells owners that their GPUs idle, if that is named.
+    events: Option<OwnerEvents>,
     /// The cluster, once it is known.
     cluster: String,
     told: BTreeSet<String>,
 }
+
+/// What owners are to be told, of one kind.
+type Notices = fn(&mut Ledger, &str, &Gathered, &NoticeSection, u64) -> Result<Vec<OwnerNotice>>;
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,8 +180,15 @@ impl Collector {
             ledger,
             asker: None,
             metrics,
+            events: None,
             told: BTreeSet::new(),
         })
+    }
+
+    /// Tells owners, too, that their GPUs idle.
+    pub(crate) fn with_events(mut self, events: Option<OwnerEvents>) -> Self {
+        self.events = events;
+        self
     }
 
     /// Reads what is not in the ledger, keeps it, and shows how things are. `goes_on` is asked between two parts.
@@ -207,7 +223,50 @@ impl Collector {
         let read = self.read(&cluster, gathered.as_ref(), period, goes_on);
         // How the ledger stands is shown whether or not more could be read.
         let shown = self.show(&cluster, period);
-        Ok(Round { parts: read?, missing_ms: shown? })
+        let (parts, (missing_ms, until_ms)) = (read?, shown?);
+        if let (Some(gathered), Some(until_ms)) = (&gathered, until_ms)
+            && let Err(error) = self.notice(&cluster, gathered, until_ms)
+        {
+            tracing::warn!("owners are not told: {error:#}");
+        }
+        Ok(Round { parts, missing_ms })
+    }
+
+    /// Tells owners that their GPUs idle, and what their jobs came to, where that is named. Who could not be told is told
+    /// by the next round.
+    fn notice(&mut self, cluster: &str, gathered: &Gathered, until_ms: u64) -> Result<()> {
+        if self.events.is_none() {
+            return Ok(());
+        }
+        let section = self.app.settings.notices.clone();
+        let kinds: [(Option<bool>, Notices); 2] =
+            [(section.idle_events, idle_notices), (section.receipts, receipts)];
+        for (_, of_kind) in kinds.into_iter().filter(|(is_named, _)| *is_named == Some(true)) {
+            let notices = of_kind(&mut self.ledger, cluster, gathered, &section, until_ms)?;
+            let told = self.delivered(notices);
+            note_told(&mut self.ledger, cluster, &told)?;
+        }
+        Ok(())
+    }
+
+    /// Writes notices; answers with what was told.
+    fn delivered(&self, notices: Vec<OwnerNotice>) -> Vec<String> {
+        let Some(events) = &self.events else { return Vec::new() };
+        let mut told = Vec::new();
+        for notice in notices {
+            let written = match &notice.owner {
+                Some(owner) => self.ledger.runtime.block_on(events.write(&notice, owner)),
+                None => Ok(()),
+            };
+            match written {
+                Ok(()) => {
+                    tracing::info!("{}: {}", notice.name, notice.text);
+                    told.push(notice.subject);
+                }
+                Err(error) => tracing::warn!("{} was not told: {error:#}", notice.name),
+            }
+        }
+        told
     }
 
     /// Objects of this moment, if there is a cluster to read.
@@ -301,8 +360,9 @@ impl Collector {
         Ok(())
     }
 
-    /// What the ledger says of the last day and of this month; answers with what is missing in it.
-    fn show(&mut self, cluster: &str, period: Span) -> Result<u64> {
+    /// What the ledger says of the last day and of this month; answers with what is missing in it, and until when it
+    /// was filled.
+    fn show(&mut self, cluster: &str, period: Span) -> Result<(u64, Option<u64>)> {
         let missing = self.ledger.run(|store| store.missing(cluster, None, period))?;
         let missing_ms = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
         let last = missing.last().filter(|span| span.to_ms == period.to_ms);
@@ -320,7 +380,7 @@ impl Collector {
         };
         self.metrics.show_day(&of(&day));
         self.metrics.show_month(&by_team(of(&month)));
-        Ok(missing_ms)
+        Ok((missing_ms, read_until_ms))
     }
 
     fn sums(&mut self, cluster: &str, from_hour: u64, to_hour: u64) -> Result<Vec<SumRow>> {

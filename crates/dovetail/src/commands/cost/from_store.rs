@@ -53,11 +53,11 @@ pub(super) fn answer(
     ledger: &str,
     by: &[Dimension],
 ) -> Result<Answer> {
-    let is_focus = flags.focus.is_some();
+    let (is_focus, own) = (flags.focus.is_some(), flags.own_namespaces()?);
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
     let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
-    refuse_what_does_nothing(flags, asker.is_some())?;
+    refuse_what_does_nothing(flags, asker.is_some() || own.is_some())?;
     let address: Address = ledger.parse().map_err(|error| bad_address("--store", error))?;
     if let Address::File(path) = &address
         && asker.is_none()
@@ -89,10 +89,12 @@ pub(super) fn answer(
     if let Some(name) = &question.cluster {
         account.cluster.clone_from(name);
     }
+    account.restrict_to(own);
     if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
         return anew(app, flags, &mut ledger, account, (by, is_focus));
     }
-    let rows = ledger.run(|store| store.sums(&question))?;
+    let mut rows = ledger.run(|store| store.sums(&question))?;
+    rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
     let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
     let method = flags.chosen_method(app).unwrap_or_else(|| default_method(&rows));
     let statement = Statement::of_kept(&kept, method, by)?;

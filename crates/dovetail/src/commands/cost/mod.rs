@@ -4,6 +4,8 @@ mod account;
 mod billed;
 #[cfg(feature = "scheduler")]
 pub(crate) mod collecting;
+#[cfg(feature = "scheduler")]
+mod digest;
 mod dimension;
 mod document;
 mod flags;
@@ -17,15 +19,20 @@ mod from_prometheus;
 mod from_store;
 mod job;
 mod names;
+#[cfg(feature = "scheduler")]
+pub(crate) mod noticing;
 mod questions;
 #[cfg(feature = "scheduler")]
 mod reading;
+#[cfg(feature = "scheduler")]
+mod receipts;
 mod resolution;
 mod rows_csv;
 mod statement;
 mod teams;
 mod terminal;
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
@@ -59,6 +66,11 @@ pub(crate) struct CostFlags {
     #[cfg(feature = "scheduler")]
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example"])]
     store: Option<String>,
+    /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list pods, as the
+    /// cluster itself says
+    #[cfg(feature = "scheduler")]
+    #[arg(long, requires = "kubeconfig", conflicts_with = "focus")]
+    mine: bool,
     /// One row for each of these; several, separated by commas, such as team,cause
     #[arg(
         long,
@@ -80,6 +92,9 @@ enum Question {
     Job(Box<job::JobFlags>),
     /// Answer what people ask first: who wastes most, how busy GPUs are, what is idle, low, misplaced, on spot.
     Questions(Box<questions::QuestionsFlags>),
+    /// Say what each team had in a week, and in the week before, out of a ledger; on paper, or sent.
+    #[cfg(feature = "scheduler")]
+    Digest(Box<digest::DigestFlags>),
 }
 
 /// Reads, splits and prints.
@@ -87,6 +102,8 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     match &flags.question {
         Some(Question::Job(flags)) => return job::run(app, flags),
         Some(Question::Questions(flags)) => return questions::run(app, flags),
+        #[cfg(feature = "scheduler")]
+        Some(Question::Digest(flags)) => return digest::run(app, flags),
         None => {}
     }
     let output = app.output("cost", &[Output::Table, Output::Json, Output::Csv])?;
@@ -99,7 +116,8 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
         };
     }
     let terms = flags.account.terms(app)?;
-    let (account, bill) = flags.account.account(app, &terms, flags.focus.is_some())?;
+    let (mut account, bill) = flags.account.account(app, &terms, flags.focus.is_some())?;
+    account.restrict_to(flags.own_namespaces()?);
     if flags.focus.is_some() {
         return print_focus(app, &account, &terms, flags.focus);
     }
@@ -140,6 +158,19 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl CostFlags {
+    /// The namespaces of who asks, where only they are asked for.
+    #[cfg(feature = "scheduler")]
+    fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
+        let kubeconfig = self.account.objects.server().filter(|_| self.mine);
+        kubeconfig.map(crate::input::own_namespaces::own_namespaces).transpose()
+    }
+
+    #[cfg(not(feature = "scheduler"))]
+    #[allow(clippy::unnecessary_wraps, reason = "with a cluster it can fail")]
+    fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
+        Ok(None)
+    }
+
     fn dimensions(&self) -> Result<Vec<Dimension>> {
         let names: Vec<String> = self.by.iter().map(|by| by.name()).collect();
         crate::exit::refuse_twice("--by", names.iter().map(String::as_str))?;

@@ -172,7 +172,12 @@ pub(super) fn all_charges(
         for (node, bill) in &stretch.bills {
             let found = charges(method, bill, unused)
                 .with_context(|| format!("node {}", account.nodes[*node].name))?;
-            all.extend(found.into_iter().map(|charge| (*node, number, charge)));
+            let is_asked = |charge: &Charge| {
+                let pod = charge.holder.and_then(|pod| account.pods.get(pod as usize));
+                account.charges(pod.map(|pod| pod.namespace.as_str()))
+            };
+            let found = found.into_iter().filter(is_asked);
+            all.extend(found.map(|charge| (*node, number, charge)));
         }
     }
     Ok(all)

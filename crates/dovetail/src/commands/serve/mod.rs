@@ -1,5 +1,6 @@
 //! `dovetail serve`: fills the ledger continuously, and answers out of it.
 
+pub(crate) mod owner_events;
 mod reviews;
 
 use std::future::Future;
@@ -16,6 +17,7 @@ use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
+use self::owner_events::OwnerEvents;
 use self::reviews::ClusterReviews;
 use crate::app::App;
 use crate::commands::cost::collecting::{CollectFlags, Collector};
@@ -92,7 +94,12 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     let budgets = app.settings.cost.budgets_usd_micros();
     metrics.show_budgets(budgets.iter().map(|(team, budget)| (team, *budget)));
     let (team, method) = (flags.collect.team_of(&app), flags.collect.method(&app));
+    let events = match app.settings.notices.writes_events() {
+        true => Some(runtime.block_on(events(connection.as_ref()))?),
+        false => None,
+    };
     let collector = Collector::new(app, flags.collect, &address, connection, Arc::clone(&metrics))?;
+    let collector = collector.with_events(events);
     let books = Books::open(&address, method, team)?;
     let listener = runtime.block_on(TcpListener::bind(place.address));
     let listener = listener
@@ -116,6 +123,15 @@ fn connection(flags: &ServeFlags) -> Option<ConnectionFlags> {
         (None, true) => Some(ConnectionFlags::of_pod()),
         (None, false) => None,
     }
+}
+
+/// Who writes events on owners; named in the settings, and never otherwise.
+async fn events(connection: Option<&ConnectionFlags>) -> Result<OwnerEvents> {
+    let Some(connection) = connection else {
+        let text = "notices.idle_events: events are written to a cluster: name it with --in-cluster or --kubeconfig";
+        return Err(UsageError(text.to_owned()).into());
+    };
+    OwnerEvents::new(connection.connect().await?).with_context(|| connection.name())
 }
 
 /// Who is answered, and where.

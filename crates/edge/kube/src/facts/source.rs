@@ -34,6 +34,13 @@ impl Sources {
         }
     }
 
+    /// The API version of an object and its UID; `None` if it was not read.
+    pub fn identity(&self, object: &ObjectRef) -> Option<(String, String)> {
+        let (api_version, text) = self.texts.get(object)?;
+        let value: Value = serde_json::from_str(text).ok()?;
+        Some((api_version.to_string(), value["metadata"]["uid"].as_str()?.to_owned()))
+    }
+
     /// An object with the fields that a collection would keep of it; `None` if it was not read.
     pub fn source(&self, object: &ObjectRef) -> Option<Source> {
         let (api_version, text) = self.texts.get(object)?;

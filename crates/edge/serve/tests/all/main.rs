@@ -3,4 +3,5 @@
 mod allocation;
 mod http;
 mod promtool;
+mod webhook;
 mod world;

@@ -70,6 +70,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         sources: vec![asker.client.server().to_owned()],
         prices: look.prices.told.clone(),
         notes,
+        ..Account::default()
     })
 }
 

@@ -1,0 +1,134 @@
+//! `dovetail cost digest`: a team's week out of a ledger, on paper or handed to an address.
+
+mod page;
+mod week;
+
+use anyhow::{Context, Result, bail};
+use clap::{ArgAction, Args};
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::rollup::DAY_MS;
+use dovetail_ledger::split::SplitMethod;
+use dovetail_serve::webhook::{Patience, Webhook};
+use dovetail_store::Address;
+use serde_json::json;
+
+use super::from_store::{Ledger, bad_address};
+use super::now_ms;
+use super::teams::Teams;
+use crate::app::App;
+use crate::exit::UsageError;
+use crate::output::Output;
+use crate::output::plain::plain;
+use week::TeamWeek;
+
+/// Name and version of the form.
+const SCHEMA: &str = "dovetail-digest/1";
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct DigestFlags {
+    /// The ledger: a file, or postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "LEDGER")]
+    store: String,
+    /// Which cluster of the ledger [default: all]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Which team; can be given several times [default: all that had GPUs]
+    #[arg(long, value_name = "NAME", action = ArgAction::Append)]
+    team: Vec<String>,
+    /// When the seven days end; the day (UTC) in which this lies is no more in them [default: now]
+    #[arg(long, value_name = "TIME")]
+    until: Option<jiff::Timestamp>,
+    /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default: residual where CPU and
+    /// memory have list prices, else all-in]
+    #[arg(long, value_name = "NAME")]
+    method: Option<SplitMethod>,
+    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// [default: team, cost-center, owner, ...]
+    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    team_label: Vec<String>,
+    /// Hand each team's digest to its address of [notices.webhooks] in dovetail.toml, as {"text": MARKDOWN},
+    /// instead of printing it; teams without one are named
+    #[arg(long)]
+    send: bool,
+}
+
+/// Prints or sends.
+pub(crate) fn run(app: &App, flags: &DigestFlags) -> Result<()> {
+    let forms = [Output::Table, Output::Json, Output::Markdown, Output::Html];
+    let output = app.output("cost digest", &forms)?;
+    let weeks = weeks(app, flags)?;
+    if flags.send {
+        return send(app, &weeks);
+    }
+    match output {
+        Output::Json => app.print_json(&json!({"schema": SCHEMA, "weeks": weeks})),
+        Output::Html => app.print(&page::html(&weeks)),
+        // Markdown is what a terminal can show, too.
+        _ => app.print(&weeks.iter().map(page::markdown).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+fn weeks(app: &App, flags: &DigestFlags) -> Result<Vec<TeamWeek>> {
+    let address: Address = flags.store.parse().map_err(|error| bad_address("--store", error))?;
+    if let Address::File(path) = &address
+        && !path.exists()
+    {
+        let text = format!("--store {}: there is no such file", flags.store);
+        return Err(UsageError(plain(&text)).into());
+    }
+    let mut ledger = Ledger::open("--store", &address)?;
+    let until_ms = flags.until.map_or_else(now_ms, |t| t.as_millisecond().max(0).cast_unsigned());
+    let to_ms = until_ms / DAY_MS * DAY_MS;
+    let span = Span { from_ms: to_ms.saturating_sub(7 * DAY_MS), to_ms };
+    let teams = Teams::new(&app.settings.cost, &flags.team_label);
+    let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
+    let method = flags.method.or_else(set);
+    let mut weeks = week::weeks(&mut ledger, flags.cluster.as_deref(), &teams, method, span)?;
+    if !flags.team.is_empty() {
+        let known: Vec<String> = weeks.iter().map(|week| week.team.clone()).collect();
+        if let Some(team) = flags.team.iter().find(|team| !known.contains(team)) {
+            bail!(
+                "team `{}` had no GPUs in the week until {}; these had: {}",
+                plain(team),
+                super::document::time(span.to_ms),
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            );
+        }
+        weeks.retain(|week| flags.team.contains(&week.team));
+    }
+    Ok(weeks)
+}
+
+/// Every digest is tried; what did not arrive is told at the end.
+fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
+    let hooks = app.settings.notices.webhooks.clone().unwrap_or_default();
+    if hooks.is_empty() {
+        let text = "--send: [notices.webhooks] of dovetail.toml names nobody: TEAM = \"https://HOST/PATH\"";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let runtime = crate::input::connection::connection_runtime()?;
+    let mut failed = Vec::new();
+    for week in weeks {
+        let Some(url) = hooks.get(&week.team) else {
+            app.note(&format!("{}: nobody to send it to", week.team));
+            continue;
+        };
+        let hook = Webhook::new(url, Patience::default())
+            .with_context(|| format!("notices.webhooks.{}", week.team))?;
+        let body = json!({"text": page::markdown(week)});
+        match runtime.block_on(hook.send(&body)) {
+            Ok(()) => app.note(&format!("{}: sent", week.team)),
+            Err(error) => failed.push(format!("{}: {error}", week.team)),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!(
+            "{} of {} digests did not arrive: {}",
+            failed.len(),
+            weeks.len(),
+            failed.join("; ")
+        ),
+    }
+}

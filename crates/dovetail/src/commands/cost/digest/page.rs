@@ -1,0 +1,137 @@
+//! A digest as Markdown and as one HTML file that needs nothing else.
+
+use super::week::{TeamWeek, WeekOut};
+use crate::commands::audit::text::{html as safe_html, markdown as safe_markdown};
+use crate::commands::cost::document::{percent, usd};
+
+const HEAD: &str = r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>GPU digest</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8886; overflow-wrap: anywhere; }
+td + td, th + th { text-align: right; white-space: nowrap; }
+</style>
+</head>
+<body>
+<main>
+"#;
+
+/// What a week has in a row.
+type CellOf = dyn Fn(&WeekOut) -> String;
+
+/// One team's week.
+pub(super) fn markdown(week: &TeamWeek) -> String {
+    let safe = safe_markdown;
+    let mut text = format!("# GPUs of {}, {}\n\n", safe(&week.team), safe(&period(week)));
+    text += &format!("**{}**\n\n", safe(&first_line(week)));
+    for rows in [amounts(week), jobs(week)] {
+        let Some((head, rows)) = rows.split_first() else { continue };
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| safe(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        text += &line(head);
+        text += &format!("|---{}|\n", "|--:".repeat(head.len() - 1));
+        rows.iter().for_each(|row| text += &line(row));
+        text.push('\n');
+    }
+    text + &last_lines(week).iter().map(|told| format!("{}\n", safe(told))).collect::<String>()
+}
+
+/// All weeks.
+pub(super) fn html(weeks: &[TeamWeek]) -> String {
+    let safe = safe_html;
+    let mut page = HEAD.to_owned();
+    for week in weeks {
+        page += &format!("<h1>GPUs of {}, {}</h1>\n", safe(&week.team), safe(&period(week)));
+        page += &format!("<p><strong>{}</strong></p>\n", safe(&first_line(week)));
+        for rows in [amounts(week), jobs(week)] {
+            let Some((head, rows)) = rows.split_first() else { continue };
+            let line = |tag: &str, cells: &[String]| {
+                let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", safe(cell)));
+                format!("<tr>{}</tr>\n", cells.collect::<String>())
+            };
+            page += &format!("<table>\n{}", line("th", head));
+            rows.iter().for_each(|row| page += &line("td", row));
+            page += "</table>\n";
+        }
+        last_lines(week).iter().for_each(|told| page += &format!("<p>{}</p>\n", safe(told)));
+    }
+    page + "</main>\n</body>\n</html>\n"
+}
+
+fn period(week: &TeamWeek) -> String {
+    let day = |time: &str| time.split('T').next().unwrap_or_default().to_owned();
+    format!("{} to {}", day(&week.from), day(&week.to))
+}
+
+fn first_line(week: &TeamWeek) -> String {
+    let WeekOut { gpu_hours, idle_gpu_hours, .. } = week.week;
+    let cost = match week.week.cost_usd_micros {
+        Some(_) => format!(" for {}", usd(week.week.cost_usd_micros)),
+        None => ", cost unknown".to_owned(),
+    };
+    let idle = match (week.week.active_share, week.week.idle_usd_micros) {
+        (None, _) => "nobody measured what they did".to_owned(),
+        (_, None) => format!("{idle_gpu_hours:.1} of them idle"),
+        (_, idle) => format!("{idle_gpu_hours:.1} of them idle, {}", usd(idle)),
+    };
+    format!("{gpu_hours:.1} GPU-hours{cost}; {idle}.")
+}
+
+/// The first row is the head.
+fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
+    let hours = |hours: f64| format!("{hours:.1}");
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
+    let lines: [(&str, Box<CellOf>); 6] = [
+        ("GPU-hours held", Box::new(move |week| hours(week.gpu_hours))),
+        ("active, of what was measured", Box::new(move |week| share(week.active_share))),
+        ("idle GPU-hours", Box::new(move |week| hours(week.idle_gpu_hours))),
+        ("GPU-hours that nobody measured", Box::new(move |week| hours(week.unknown_gpu_hours))),
+        ("cost", Box::new(|week| usd(week.cost_usd_micros))),
+        ("of it for idle GPUs", Box::new(|week| usd(week.idle_usd_micros))),
+    ];
+    let mut rows = vec![["", "this week", "the week before"].map(str::to_owned).to_vec()];
+    rows.extend(lines.iter().map(|(name, cell)| {
+        let before = week.week_before.as_ref().map_or_else(|| "-".to_owned(), cell);
+        vec![(*name).to_owned(), cell(&week.week), before]
+    }));
+    rows
+}
+
+fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
+    if week.idle_jobs.is_empty() {
+        return Vec::new();
+    }
+    let head = ["most idle", "GPU-hours", "idle", "cost of idle"].map(str::to_owned).to_vec();
+    let job = |job: &super::week::JobOut| {
+        vec![
+            job.job.clone(),
+            format!("{:.1}", job.gpu_hours),
+            format!("{:.1}", job.idle_gpu_hours),
+            usd(job.idle_usd_micros),
+        ]
+    };
+    std::iter::once(head).chain(week.idle_jobs.iter().map(job)).collect()
+}
+
+fn last_lines(week: &TeamWeek) -> Vec<String> {
+    let mut told = vec![format!(
+        "At the prices of the time it was read, split by {}. A dash is what nobody knows.",
+        week.method
+    )];
+    if week.hours_never_read > 0.0 {
+        told.push(format!(
+            "{:.1} hours of the week were never read and are in no amount.",
+            week.hours_never_read
+        ));
+    }
+    told
+}

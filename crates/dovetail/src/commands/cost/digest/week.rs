@@ -1,0 +1,169 @@
+//! What each team had in a week, and in the week before.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_ledger::cost::{CostSum, Paid};
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::split::SplitMethod;
+use dovetail_store::{Detail, Question, SumRow, default_method};
+use serde::Serialize;
+
+use crate::commands::cost::dimension::UNKNOWN;
+use crate::commands::cost::document::{hours, share, time};
+use crate::commands::cost::from_store::Ledger;
+use crate::commands::cost::teams::Teams;
+use crate::output::plain::plain;
+
+/// Jobs that are listed.
+const MOST_JOBS: usize = 5;
+
+/// A team's week; money is null where no price is known.
+#[derive(Debug, Serialize)]
+pub(super) struct TeamWeek {
+    pub(super) team: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) method: String,
+    pub(super) week: WeekOut,
+    /// Of the seven days before; null where nothing was read of them.
+    pub(super) week_before: Option<WeekOut>,
+    /// The jobs that had most GPU-time idle.
+    pub(super) idle_jobs: Vec<JobOut>,
+    /// Hours of the week that were never read, of all clusters.
+    pub(super) hours_never_read: f64,
+}
+
+/// Amounts of seven days.
+#[derive(Debug, Serialize)]
+pub(super) struct WeekOut {
+    pub(super) gpu_hours: f64,
+    pub(super) active_gpu_hours: f64,
+    pub(super) idle_gpu_hours: f64,
+    /// Held, and nobody knows what it did.
+    pub(super) unknown_gpu_hours: f64,
+    pub(super) cost_usd_micros: Option<i64>,
+    pub(super) idle_usd_micros: Option<i64>,
+    /// Active part of what was measured; null where nothing was.
+    pub(super) active_share: Option<f64>,
+}
+
+/// A job.
+#[derive(Debug, Serialize)]
+pub(super) struct JobOut {
+    pub(super) job: String,
+    pub(super) gpu_hours: f64,
+    pub(super) idle_gpu_hours: f64,
+    pub(super) idle_usd_micros: Option<i64>,
+}
+
+/// Sums of a team, and of its jobs.
+#[derive(Default)]
+struct OfTeam {
+    all: CostSum,
+    jobs: BTreeMap<String, CostSum>,
+}
+
+/// The weeks of all teams that had GPUs, by name.
+pub(super) fn weeks(
+    ledger: &mut Ledger,
+    cluster: Option<&str>,
+    teams: &Teams,
+    method: Option<SplitMethod>,
+    span: Span,
+) -> Result<Vec<TeamWeek>> {
+    let length_ms = span.to_ms - span.from_ms;
+    let before = Span { from_ms: span.from_ms.saturating_sub(length_ms), to_ms: span.from_ms };
+    let rows = rows(ledger, cluster, span, true)?;
+    let rows_before = self::rows(ledger, cluster, before, false)?;
+    let method = method.unwrap_or_else(|| default_method(rows.iter().chain(&rows_before)));
+    let of_week = by_team(&rows, teams, method);
+    let of_before = by_team(&rows_before, teams, method);
+    let clusters = match cluster {
+        Some(name) => vec![name.to_owned()],
+        None => ledger.run(|store| store.clusters())?,
+    };
+    let (mut missing_ms, mut read_before) = (0, false);
+    for name in clusters {
+        let missing = |ledger: &mut Ledger, span| -> Result<u64> {
+            let spans = ledger.run(|store| store.missing(&name, None, span))?;
+            Ok(spans.iter().map(|span| span.to_ms - span.from_ms).sum())
+        };
+        missing_ms += missing(ledger, span)?;
+        read_before |= missing(ledger, before)? < length_ms;
+    }
+    let nothing = OfTeam::default();
+    let week = |(team, of_team): (&String, &OfTeam)| TeamWeek {
+        team: plain(team),
+        from: time(span.from_ms),
+        to: time(span.to_ms),
+        method: method.id(),
+        week: WeekOut::of(&of_team.all),
+        week_before: read_before.then(|| WeekOut::of(&of_before.get(team).unwrap_or(&nothing).all)),
+        idle_jobs: idle_jobs(&of_team.jobs),
+        hours_never_read: missing_ms as f64 / 3.6e6,
+    };
+    Ok(of_week.iter().map(week).collect())
+}
+
+fn rows(
+    ledger: &mut Ledger,
+    cluster: Option<&str>,
+    span: Span,
+    workload: bool,
+) -> Result<Vec<SumRow>> {
+    let question = Question {
+        cluster: cluster.map(str::to_owned),
+        from_hour: span.from_ms / HOUR_MS,
+        to_hour: span.to_ms / HOUR_MS,
+        detail: Detail { workload, ..Detail::default() },
+    };
+    ledger.run(|store| store.sums(&question))
+}
+
+fn by_team(rows: &[SumRow], teams: &Teams, method: SplitMethod) -> BTreeMap<String, OfTeam> {
+    let place = SplitMethod::ALL.iter().position(|known| *known == method).unwrap_or(0);
+    let mut found: BTreeMap<String, OfTeam> = BTreeMap::new();
+    for row in rows {
+        // What nobody had is no team's.
+        let Some(party) = &row.party else { continue };
+        let team = teams.team(&party.namespace, &party.namespace_labels, &party.labels);
+        let of_team = found.entry(team.unwrap_or_else(|| UNKNOWN.to_owned())).or_default();
+        of_team.all.add_rolled_up(row.paid, row.gpu_milli_ms, row.costs[place], row.charges);
+        if let (Some(workload), Paid::Gpus(_)) = (&row.workload, row.paid) {
+            let of_job = of_team.jobs.entry(workload.job.clone()).or_default();
+            of_job.add_rolled_up(row.paid, row.gpu_milli_ms, row.costs[place], row.charges);
+        }
+    }
+    found.retain(|_, of_team| of_team.all.allocated_gpu_milli_ms > 0);
+    found
+}
+
+fn idle_jobs(jobs: &BTreeMap<String, CostSum>) -> Vec<JobOut> {
+    let mut idle: Vec<(&String, &CostSum)> =
+        jobs.iter().filter(|(_, sum)| sum.idle_gpu_milli_ms > 0).collect();
+    idle.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.idle.usd_micros, sum.idle_gpu_milli_ms)));
+    let job = |(job, sum): (&String, &CostSum)| JobOut {
+        job: plain(job),
+        gpu_hours: hours(sum.allocated_gpu_milli_ms),
+        idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
+        idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+    };
+    idle.into_iter().take(MOST_JOBS).map(job).collect()
+}
+
+impl WeekOut {
+    fn of(sum: &CostSum) -> Self {
+        let known = sum.active_gpu_milli_ms + sum.idle_gpu_milli_ms;
+        Self {
+            gpu_hours: hours(sum.allocated_gpu_milli_ms),
+            active_gpu_hours: hours(sum.active_gpu_milli_ms),
+            idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
+            unknown_gpu_hours: hours(sum.blind_gpu_milli_ms),
+            cost_usd_micros: sum.cost().map(|cost| cost.usd_micros),
+            idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+            active_share: (known > 0).then(|| share(sum.active_gpu_milli_ms, known)),
+        }
+    }
+}

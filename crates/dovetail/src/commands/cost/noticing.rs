@@ -1,0 +1,177 @@
+//! Owners whose GPUs idle, as a ledger knows them, and what they are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use dovetail_audit::{ObjectRef, Workload};
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::notices::{IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
+use dovetail_ledger::rollup::HOUR_MS;
+
+use super::from_objects::words;
+use super::from_store::Ledger;
+use crate::output::plain::plain;
+use crate::settings::notices::NoticeSection;
+
+/// Nobody looks further back: then it is "at least" so long.
+const BACK_HOURS: u64 = 72;
+/// An owner that ignores this is told nothing.
+const IGNORED: &str = "idle-notice";
+/// What was told longer ago than this is forgotten.
+const FORGET_MS: u64 = 400 * 86_400_000;
+const DAY_HOURS: u64 = 24;
+
+/// Something that an owner is told.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerNotice {
+    /// What it is about, for the book of what was told.
+    pub(crate) subject: String,
+    /// Why, in one word.
+    pub(crate) reason: &'static str,
+    /// The owner as the cluster knows it; `None` where only series do.
+    pub(crate) owner: Option<LiveOwner>,
+    /// Kind, namespace and name.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// An object of the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveOwner {
+    pub(crate) object: ObjectRef,
+    pub(crate) api_version: String,
+    pub(crate) uid: String,
+}
+
+/// Who is told now that all of its GPUs idle.
+///
+/// # Errors
+/// A ledger that cannot be read.
+pub(super) fn idle_notices(
+    ledger: &mut Ledger,
+    cluster: &str,
+    gathered: &Gathered,
+    section: &NoticeSection,
+    until_ms: u64,
+) -> Result<Vec<OwnerNotice>> {
+    let workloads: BTreeMap<String, &Workload> = gathered
+        .facts
+        .workloads
+        .iter()
+        .map(|workload| (words(&workload.owner), workload))
+        .collect();
+    let spells = idle_spells(ledger, cluster, until_ms)?;
+    let is_due = |(job, spell): &(String, IdleSpell)| {
+        let workload = workloads.get(job);
+        let is_ignored = workload.is_some_and(|workload| workload.ignores.contains(IGNORED));
+        let is_notebook = job.starts_with("Notebook ");
+        let idle_ms = until_ms.saturating_sub(spell.since_ms);
+        !is_ignored && idle_ms >= section.idle_after_ms(is_notebook)
+    };
+    let spells: Vec<(String, IdleSpell)> = spells.into_iter().filter(is_due).collect();
+    let told = ledger.run(|store| store.told(cluster))?;
+    let subjects: Vec<(String, i128)> =
+        spells.iter().map(|(job, spell)| (subject(job), weight(spell, until_ms))).collect();
+    let subjects = subjects.iter().map(|(subject, weight)| (subject.as_str(), *weight));
+    let due: BTreeSet<&str> =
+        due(&rate(section), &told, subjects, super::now_ms()).into_iter().collect();
+    let notices = spells.iter().filter(|(job, _)| due.contains(subject(job).as_str()));
+    let notice = |(job, spell): &(String, IdleSpell)| OwnerNotice {
+        subject: subject(job),
+        reason: "GpusIdle",
+        owner: live(job, gathered),
+        name: plain(job),
+        text: idle_text(spell, until_ms),
+    };
+    Ok(notices.map(notice).collect())
+}
+
+/// Notes that owners were told.
+///
+/// # Errors
+/// A ledger that cannot be written.
+pub(super) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String]) -> Result<()> {
+    let now_ms = super::now_ms();
+    let before_ms = now_ms.saturating_sub(FORGET_MS);
+    ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
+}
+
+/// How often anybody is told.
+pub(super) fn rate(section: &NoticeSection) -> Rate {
+    Rate {
+        repeat_ms: section.repeat_ms(),
+        most: section.most_per_hour.unwrap_or(50) as usize,
+        window_ms: HOUR_MS,
+    }
+}
+
+/// An owner as the cluster knows it, by kind, namespace and name; its pods may be gone.
+pub(super) fn live(job: &str, gathered: &Gathered) -> Option<LiveOwner> {
+    let (kind, name) = job.split_once(' ')?;
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    let object = ObjectRef::new(kind, namespace, name);
+    let (api_version, uid) = gathered.sources.identity(&object)?;
+    Some(LiveOwner { object, api_version, uid })
+}
+
+fn subject(job: &str) -> String {
+    format!("idle {job}")
+}
+
+/// Dearest first; without prices the most GPU-time.
+fn weight(spell: &IdleSpell, until_ms: u64) -> i128 {
+    let time = i128::from(spell.gpu_milli) * i128::from(until_ms.saturating_sub(spell.since_ms));
+    spell.cost.map_or(time / 3_600_000, |cost| i128::from(cost.usd_micros))
+}
+
+/// Owners all of whose GPUs are idle at a moment, by their names.
+fn idle_spells(
+    ledger: &mut Ledger,
+    cluster: &str,
+    until_ms: u64,
+) -> Result<Vec<(String, IdleSpell)>> {
+    let last = until_ms.saturating_sub(1) / HOUR_MS;
+    let floor = ledger.run(|store| store.writable_from_ms(cluster))? / HOUR_MS;
+    let mut search = IdleSearch::new(until_ms);
+    let (mut names, mut owners): (Vec<String>, BTreeMap<u32, u32>) = Default::default();
+    let mut prices: BTreeMap<u32, Option<i64>> = BTreeMap::new();
+    for back in 0..BACK_HOURS {
+        let Some(hour) = last.checked_sub(back).filter(|hour| *hour >= floor) else { break };
+        let found = ledger.run(|store| store.history(cluster, hour))?;
+        if back == 0 {
+            let nodes: BTreeSet<u32> = found.devices.iter().map(|device| device.node).collect();
+            let day = hour / DAY_HOURS;
+            let known = ledger.run(|store| store.nodes(cluster, &nodes, day..day + 1))?;
+            let price = |(node, (_, facts)): (u32, (_, dovetail_store::NodeFacts))| {
+                (node, facts.usd_micros_per_gpu_hour)
+            };
+            prices = known.into_iter().map(price).collect();
+            let now = found.devices.iter().flat_map(|device| &device.intervals);
+            let now = now.filter(|interval| interval.span.to_ms >= until_ms);
+            let pods: BTreeSet<u32> = now.filter_map(|interval| interval.holder).collect();
+            let mut places: BTreeMap<String, u32> = BTreeMap::new();
+            for (pod, of_pod) in ledger.run(|store| store.pods(cluster, &pods))? {
+                let job = of_pod.workload.job;
+                let place = *places.entry(job.clone()).or_insert_with(|| {
+                    names.push(job);
+                    names.len() as u32 - 1
+                });
+                owners.insert(pod, place);
+            }
+        }
+        let devices: Vec<SeenDevice<'_>> = found
+            .devices
+            .iter()
+            .map(|device| SeenDevice {
+                device: device.device,
+                usd_micros_per_gpu_hour: prices.get(&device.node).copied().flatten(),
+                intervals: &device.intervals,
+            })
+            .collect();
+        if !search.look_back(&devices, |pod| owners.get(&pod).copied()) {
+            break;
+        }
+    }
+    let spells = search.spells().into_iter();
+    Ok(spells.map(|(owner, spell)| (names[owner as usize].clone(), spell)).collect())
+}

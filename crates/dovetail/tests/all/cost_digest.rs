@@ -1,0 +1,100 @@
+//! A team's week out of a ledger: on paper, and handed to a listener.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use dovetail_store::{Address, Store};
+use serde_json::Value;
+
+use crate::ledger_world::World;
+use crate::program::Folder;
+
+const ASK: &str = "cost digest --store ledger.db --until 2024-10-11T05:00:00Z";
+
+/// The small world of 2024-10-04 and -05; all of its pods are of team `vision`.
+fn folder() -> (Folder, World) {
+    let folder = Folder::new();
+    let world = World::new("west", 5);
+    let address = Address::File(folder.path("ledger.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let mut store = Store::open(&address).await.expect("a ledger");
+        let now_ms = world.period().to_ms;
+        store.keep(&world.reading(world.period()), now_ms).await.expect("kept");
+        store.close().await;
+    });
+    (folder, world)
+}
+
+#[test]
+fn a_digest_has_the_hours_of_the_ledger() {
+    let (folder, world) = folder();
+    let weeks = folder.json(ASK);
+    let [week] = weeks["weeks"].as_array().expect("weeks").as_slice() else { panic!("{weeks:#}") };
+    let times = world.times(world.period());
+    let hours = |of: &dyn Fn(&str) -> bool| {
+        let held = times.iter().filter(|((pod, state), _)| pod.is_some() && of(state));
+        held.map(|(_, time)| *time).sum::<i128>() as f64 / 3.6e9
+    };
+    let found = |key: &str| week["week"][key].as_f64().expect("hours");
+    assert_eq!(week["team"], "vision");
+    for (key, expected) in [
+        ("gpu_hours", hours(&|_| true)),
+        ("idle_gpu_hours", hours(&|state| state == "idle")),
+        ("unknown_gpu_hours", hours(&|state| state == "unknown")),
+        ("active_gpu_hours", hours(&|state| state.starts_with("active"))),
+    ] {
+        assert!((found(key) - expected).abs() < 1e-9, "{key}: {} {expected}", found(key));
+    }
+    // Nothing was read of the week before, and 138 of these 168 hours neither.
+    assert_eq!((&week["week_before"], &week["hours_never_read"]), (&Value::Null, &138.0.into()));
+    let later = folder.json("cost digest --store ledger.db --until 2024-10-18T05:00:00Z");
+    assert_eq!(later["weeks"], serde_json::json!([]));
+    insta::assert_snapshot!(
+        "digest_markdown",
+        folder.call(&format!("{ASK} --output markdown")).out
+    );
+    insta::assert_snapshot!("digest_html", folder.call(&format!("{ASK} --output html")).out);
+}
+
+#[test]
+fn a_digest_goes_to_its_teams_address_and_what_fails_is_told() {
+    let (folder, _) = folder();
+    let done = folder.call(&format!("{ASK} --send"));
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("[notices.webhooks]"), "{}", done.err);
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let settings = format!("[notices.webhooks]\nvision = \"http://{address}/hooks/secret\"\n");
+    folder.write("dovetail.toml", &settings);
+    let answers = std::thread::spawn(move || {
+        ["503 Busy", "200 OK", "410 Gone"].map(|status| {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let (mut bytes, mut buffer) = (Vec::new(), [0; 65_536]);
+            let body: Value = loop {
+                let read = stream.read(&mut buffer).expect("a request");
+                bytes.extend_from_slice(&buffer[..read]);
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+                if let Some(body) = body.and_then(|body| serde_json::from_str(&body).ok()) {
+                    break body;
+                }
+            };
+            let end = "Connection: close\r\nContent-Length: 0\r\n\r\n";
+            write!(stream, "HTTP/1.1 {status}\r\n{end}").expect("an answer");
+            body
+        })
+    });
+    let done = folder.call(&format!("{ASK} --send"));
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains("vision: sent"), "{}", done.err);
+    let done = folder.call(&format!("{ASK} --send"));
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.err.contains("127.0.0.1 answers 410"), "{}", done.err);
+    assert!(!done.err.contains("secret"), "{}", done.err);
+    let [first, second, _] = answers.join().expect("three requests");
+    assert_eq!(first, second);
+    let text = first["text"].as_str().expect("a text");
+    assert_eq!(text, folder.call(&format!("{ASK} --output markdown")).out);
+}
