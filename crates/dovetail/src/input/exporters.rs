@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow};
 use clap::{ArgAction, Args};
 use dovetail_audit::UsagePeriod;
-use dovetail_kube::discover::{ExporterPod, Proxy, exporters};
+use dovetail_kube::discover::{Proxies, exporters};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::ActivityRule;
+use dovetail_metrics::exporter::host;
 use dovetail_metrics::prometheus::{Direct, DirectOptions, Transport};
 use dovetail_metrics::scrape::Scrapes;
 use futures_util::StreamExt;
@@ -117,7 +118,7 @@ impl ExporterFlags {
             let options = DirectOptions { timeout: ANSWER_WITHIN, ..DirectOptions::at(base) };
             let way = Direct::new(&options);
             let way = way.map_err(|error| UsageError(format!("--exporter: {error}")))?;
-            let node = host(base).to_owned();
+            let node = host_of(base).to_owned();
             targets.push(Target { way: Box::new(way), node });
         }
         let Some(path) = kubeconfig.filter(|_| !self.exporters_in.is_empty()) else {
@@ -125,6 +126,7 @@ impl ExporterFlags {
         };
         let cluster = ConnectionFlags::of_file(path.to_owned());
         let config = cluster.connect().await?;
+        let proxies = Proxies::new(&config).with_context(|| cluster.name())?;
         for namespace in &self.exporters_in {
             let found = exporters(&config, namespace).await.with_context(|| cluster.name())?;
             found.unread.iter().for_each(|text| app.note(&plain(text)));
@@ -136,9 +138,8 @@ impl ExporterFlags {
                 ));
             }
             for pod in &found.pods {
-                let way = Proxy::to_pod(&config, pod).with_context(|| cluster.name())?;
-                let ExporterPod { node, .. } = pod;
-                targets.push(Target { way: Box::new(ThroughApiServer(way)), node: node.clone() });
+                let way = Box::new(ThroughApiServer(proxies.to_pod(pod)));
+                targets.push(Target { way, node: pod.node.clone() });
             }
         }
         Ok(targets)
@@ -210,12 +211,8 @@ fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
     Ok(())
 }
 
-/// The host of an address.
-fn host(url: &str) -> &str {
+/// The host of a URL.
+fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split('/').next().unwrap_or(rest);
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    }
+    host(rest.split('/').next().unwrap_or(rest))
 }

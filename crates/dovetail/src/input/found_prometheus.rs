@@ -6,7 +6,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use dovetail_kube::discover::{Candidate, Proxy, find as candidates};
+use dovetail_kube::discover::{Candidate, Proxies, find as candidates};
 use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
 use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};
@@ -33,9 +33,10 @@ pub(super) async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
     let config = cluster.connect().await?;
     let named = || cluster.name();
     let found = candidates(&config).await.with_context(named)?;
+    let proxies = Proxies::new(&config).with_context(named)?;
     let mut asked: Vec<String> = found.unread;
     for candidate in found.candidates.iter().take(MOST_ASKED) {
-        let proxy = Proxy::to_service(&config, candidate).with_context(named)?;
+        let proxy = proxies.to_service(candidate);
         let connection: Box<dyn Transport> = Box::new(ThroughApiServer(proxy));
         match seen(connection).await {
             Ok((connection, seen)) if seen.gpus => {

@@ -14,6 +14,12 @@ const ASK: &str = "cost digest --store ledger.db --until 2024-10-11T05:00:00Z";
 /// The small world of 2024-10-04 and -05; all of its pods are of team `vision`.
 fn folder() -> (Folder, World) {
     let folder = Folder::new();
+    let world = fill(&folder);
+    (folder, world)
+}
+
+/// Puts the small world into the ledger `ledger.db` of a folder.
+pub(crate) fn fill(folder: &Folder) -> World {
     let world = World::new("west", 5);
     let address = Address::File(folder.path("ledger.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -23,7 +29,7 @@ fn folder() -> (Folder, World) {
         store.keep(&world.reading(world.period()), now_ms).await.expect("kept");
         store.close().await;
     });
-    (folder, world)
+    world
 }
 
 #[test]

@@ -2,12 +2,11 @@
 
 use std::process::Command;
 
-use dovetail_store::{Address, Store};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};
 use serde_json::{Value, json};
 
-use crate::ledger_world::World;
+use crate::cost_digest::fill;
 use crate::program::Folder;
 
 fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) {
@@ -15,18 +14,6 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) {
     let mut command = Command::new(program);
     command.args(arguments).env("KUBECONFIG", control_plane.kubeconfig());
     assert!(command.status().expect("kubectl").success(), "kubectl {arguments:?}");
-}
-
-fn ledger(folder: &Folder) {
-    let world = World::new("west", 5);
-    let address = Address::File(folder.path("ledger.db"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
-        let mut store = Store::open(&address).await.expect("a ledger");
-        let now_ms = world.period().to_ms;
-        store.keep(&world.reading(world.period()), now_ms).await.expect("kept");
-        store.close().await;
-    });
 }
 
 /// The row of a namespace, as text.
@@ -39,7 +26,7 @@ fn row(bill: &Value, namespace: &str) -> String {
 #[test]
 fn only_namespaces_whose_pods_one_may_list_are_shown() {
     let folder = Folder::new();
-    ledger(&folder);
+    fill(&folder);
     let users = ["ada", "lin", "eve"].map(cluster::User::named);
     let options = cluster::Options { users: users.into(), ..cluster::Options::default() };
     let control_plane = ControlPlane::start(options).expect("a control plane");

@@ -112,3 +112,18 @@ fn answer(query: &Query, made: Vec<Made>) -> Value {
     let kind = if query.is_range { "matrix" } else { "vector" };
     json!({"status": "success", "data": {"resultType": kind, "result": result}})
 }
+
+/// Two GPUs of one node, always: one held by a pod that computes in even hours, one free.
+pub(crate) fn two_gpus(query: &Query) -> Vec<Made> {
+    if !query.text.contains("GR_ENGINE_ACTIVE[") {
+        return Vec::new();
+    }
+    let moments = query.moments.clone();
+    let busy = move |place: usize| Some(f64::from((moments[place] as u64 / 3600 + 1) as u32 % 2));
+    let free = json!({"UUID": "b", "Hostname": "n1", "modelName": "NVIDIA H100"});
+    let mut held = free.clone();
+    held["UUID"] = json!("a");
+    held["pod"] = json!("train-0");
+    held["namespace"] = json!("vision");
+    vec![(held, Box::new(busy)), (free, Box::new(|_| Some(0.0)))]
+}

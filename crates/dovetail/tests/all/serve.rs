@@ -8,27 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::fake_prometheus::{FakePrometheus, Made, Query};
+use crate::fake_prometheus::{FakePrometheus, two_gpus as series};
 use crate::live::{busy, connected};
 use crate::program::Folder;
 
 /// No test waits longer.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Two GPUs of one node, always: one held by a pod that computes in even hours, one free.
-pub(crate) fn series(query: &Query) -> Vec<Made> {
-    if !query.text.contains("GR_ENGINE_ACTIVE[") {
-        return Vec::new();
-    }
-    let moments = query.moments.clone();
-    let busy = move |place: usize| Some(f64::from((moments[place] as u64 / 3600 + 1) as u32 % 2));
-    let free = json!({"UUID": "b", "Hostname": "n1", "modelName": "NVIDIA H100"});
-    let mut held = free.clone();
-    held["UUID"] = json!("a");
-    held["pod"] = json!("train-0");
-    held["namespace"] = json!("vision");
-    vec![(held, Box::new(busy)), (free, Box::new(|_| Some(0.0)))]
-}
 
 /// A program that serves, ended with the test.
 pub(crate) struct Served {

@@ -8,9 +8,9 @@ use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};
 use serde_json::{Value, json};
 
-use crate::fake_prometheus::{FakePrometheus, Made, Query};
+use crate::fake_prometheus::{FakePrometheus, Made, Query, two_gpus as series};
 use crate::program::Folder;
-use crate::serve::{READ, Served, series};
+use crate::serve::{READ, Served};
 
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-serve";
 

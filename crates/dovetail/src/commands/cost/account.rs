@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_audit::NodePrice;
 use dovetail_ledger::cost::NodeBill;
 use dovetail_ledger::device_time::Span;
+#[cfg(feature = "scheduler")]
+use dovetail_ledger::rollup::DAY_MS;
 use dovetail_ledger::split::ListPrices;
 use dovetail_model::Money;
 use dovetail_price::NodePlace;
@@ -140,4 +142,17 @@ pub(super) fn list_price(bill: &NodeBill, prices: &ListPrices) -> Money {
     let cpu = of(cpu_milli, prices.usd_micros_per_vcpu_hour, 1000);
     let memory = of(memory_bytes, prices.usd_micros_per_gib_hour, 1 << 30);
     Money::micros(i64::try_from(cpu + memory).unwrap_or(i64::MAX))
+}
+
+/// A period cut at the ends of days (UTC).
+#[cfg(feature = "scheduler")]
+pub(super) fn days_of(period: Span) -> Vec<Span> {
+    let mut days = Vec::new();
+    let mut from_ms = period.from_ms;
+    while from_ms < period.to_ms {
+        let to_ms = ((from_ms / DAY_MS + 1) * DAY_MS).min(period.to_ms);
+        days.push(Span { from_ms, to_ms });
+        from_ms = to_ms;
+    }
+    days
 }

@@ -6,13 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_audit::NodePrice;
 use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
 use dovetail_ledger::split::{ListPrices, NodeParts, SplitMethod};
 use dovetail_price::{NodePlace, Purchase};
 use dovetail_store::{HistoryPod, NodeFacts, NodeTime};
 
-use super::account::{Account, CostNode, CostPod, Stretch};
+use super::account::{Account, CostNode, CostPod, Stretch, days_of};
 use super::from_store::Ledger;
 use super::teams::Teams;
 use crate::output::table::counted;
@@ -85,17 +84,6 @@ pub(super) fn default_method(account: &Account) -> SplitMethod {
         true => SplitMethod::Residual,
         false => SplitMethod::AllIn,
     }
-}
-
-fn days_of(period: Span) -> Vec<Span> {
-    let mut days = Vec::new();
-    let mut from_ms = period.from_ms;
-    while from_ms < period.to_ms {
-        let to_ms = ((from_ms / DAY_MS + 1) * DAY_MS).min(period.to_ms);
-        days.push(Span { from_ms, to_ms });
-        from_ms = to_ms;
-    }
-    days
 }
 
 fn cost_pod(pod: HistoryPod, teams: &Teams) -> CostPod {

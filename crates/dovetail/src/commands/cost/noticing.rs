@@ -54,12 +54,7 @@ pub(super) fn idle_notices(
     section: &NoticeSection,
     until_ms: u64,
 ) -> Result<Vec<OwnerNotice>> {
-    let workloads: BTreeMap<String, &Workload> = gathered
-        .facts
-        .workloads
-        .iter()
-        .map(|workload| (words(&workload.owner), workload))
-        .collect();
+    let workloads = workloads_by_job(gathered);
     let spells = idle_spells(ledger, cluster, until_ms)?;
     let is_due = |(job, spell): &(String, IdleSpell)| {
         let workload = workloads.get(job);
@@ -103,6 +98,12 @@ pub(super) fn rate(section: &NoticeSection) -> Rate {
         most: section.most_per_hour.unwrap_or(50) as usize,
         window_ms: HOUR_MS,
     }
+}
+
+/// Workloads by kind, namespace and name, as a ledger names jobs.
+pub(super) fn workloads_by_job(gathered: &Gathered) -> BTreeMap<String, &Workload> {
+    let workloads = gathered.facts.workloads.iter();
+    workloads.map(|workload| (words(&workload.owner), workload)).collect()
 }
 
 /// An owner as the cluster knows it, by kind, namespace and name; its pods may be gone.

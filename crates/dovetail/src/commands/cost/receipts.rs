@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use dovetail_audit::Workload;
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::notices::{Tally, due, receipt_text};
 use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_store::HistoryHour;
 
-use super::from_objects::words;
 use super::from_store::Ledger;
-use super::noticing::{OwnerNotice, live, rate};
+use super::noticing::{OwnerNotice, live, rate, workloads_by_job};
 use crate::output::plain::plain;
 use crate::settings::notices::NoticeSection;
 
@@ -72,12 +70,7 @@ pub(super) fn receipts(
     section: &NoticeSection,
     until_ms: u64,
 ) -> Result<Vec<OwnerNotice>> {
-    let workloads: BTreeMap<String, &Workload> = gathered
-        .facts
-        .workloads
-        .iter()
-        .map(|workload| (words(&workload.owner), workload))
-        .collect();
+    let workloads = workloads_by_job(gathered);
     let told = ledger.run(|store| store.told(cluster))?;
     let floor = ledger.run(|store| store.writable_from_ms(cluster))? / HOUR_MS;
     let last = until_ms.saturating_sub(1) / HOUR_MS;

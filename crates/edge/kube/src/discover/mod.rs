@@ -18,4 +18,4 @@ mod proxy;
 pub use candidate::{Candidate, Flavour};
 pub use exporter_pod::{ExporterPod, FoundExporters, exporters};
 pub use find::{Found, find};
-pub use proxy::{Proxy, ProxyError, ProxyReply};
+pub use proxy::{Proxies, Proxy, ProxyError, ProxyReply};

@@ -55,34 +55,41 @@ pub enum ProxyError {
     },
 }
 
-impl Proxy {
-    /// A way to a service. Nothing is sent yet.
+/// The ways that lead through one API server. All of them share its connections.
+pub struct Proxies(Client);
+
+impl Proxies {
+    /// Nothing is sent yet.
     ///
     /// # Errors
     /// When certificates or credentials cannot be used.
-    pub fn to_service(config: &Config, service: &Candidate) -> Result<Self, ClientError> {
-        Self::new(config, service.path(), &service.name())
-    }
-
-    /// A way to a pod. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// As [`Self::to_service`].
-    pub fn to_pod(config: &Config, pod: &ExporterPod) -> Result<Self, ClientError> {
-        Self::new(config, pod.path(), &pod.title())
-    }
-
-    fn new(config: &Config, base: String, title: &str) -> Result<Self, ClientError> {
+    pub fn new(config: &Config) -> Result<Self, ClientError> {
         let mut config = config.clone();
         // Who asks repeats by its own rules.
         config.default_retry = false;
         config.read_timeout = Some(ANSWER_WITHIN);
         let server = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|source| ClientError { server, source })?;
-        let name = format!("{title} through the API server");
-        Ok(Self { client, base, name })
+        Ok(Self(client))
     }
 
+    /// The way to a service.
+    pub fn to_service(&self, service: &Candidate) -> Proxy {
+        self.to(service.path(), &service.name())
+    }
+
+    /// The way to a pod.
+    pub fn to_pod(&self, pod: &ExporterPod) -> Proxy {
+        self.to(pod.path(), &pod.title())
+    }
+
+    fn to(&self, base: String, title: &str) -> Proxy {
+        let name = format!("{title} through the API server");
+        Proxy { client: self.0.clone(), base, name }
+    }
+}
+
+impl Proxy {
     /// Who is asked, as messages name it.
     pub fn name(&self) -> &str {
         &self.name

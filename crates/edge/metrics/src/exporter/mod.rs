@@ -16,4 +16,4 @@ mod origin;
 pub use history::{ObservedDevice, ObservedTime};
 pub use measure::{Measure, mean_over_steps, measures};
 pub use observation::{Observation, Refused};
-pub use origin::{Holder, Origin, PodLabels, Slice};
+pub use origin::{Holder, Origin, PodLabels, Slice, host};

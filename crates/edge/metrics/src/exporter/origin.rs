@@ -115,7 +115,7 @@ impl Origin {
 }
 
 /// An address without its port.
-fn host(address: &str) -> &str {
+pub fn host(address: &str) -> &str {
     match address.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => address,

@@ -22,7 +22,7 @@ use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
 use dovetail_price::canonical_gpu_model;
 
-use super::account::{Account, Basis, CostNode, DayOf, Stretch};
+use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
 pub(super) use kept::{add, ask_kept};
@@ -35,7 +35,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
     let mut notes = look.notes.clone();
     let mut pods = Pods::new(sources, &look.kube);
     let mut stretches = Vec::new();
-    for span in days(period) {
+    for span in days_of(period) {
         let mut bills = bills(&look.seen.time, span, &look.machines, &mut pods)?;
         if !look.kube.is_empty() {
             kept_on(asker, span, &look.machines, &mut pods, &mut bills, &mut notes);
@@ -58,7 +58,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         hours_unknown: 0,
         step_ms: Some((step_ms, step_ms)),
     };
-    let resolutions = days(period).into_iter().map(day).collect();
+    let resolutions = days_of(period).into_iter().map(day).collect();
     Ok(Account {
         resolutions,
         nodes: nodes(&look.machines, &look.prices),
@@ -72,18 +72,6 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         notes,
         ..Account::default()
     })
-}
-
-/// A period cut at the ends of days (UTC).
-fn days(period: Span) -> Vec<Span> {
-    let mut days = Vec::new();
-    let mut from_ms = period.from_ms;
-    while from_ms < period.to_ms {
-        let to_ms = ((from_ms / DAY_MS + 1) * DAY_MS).min(period.to_ms);
-        days.push(Span { from_ms, to_ms });
-        from_ms = to_ms;
-    }
-    days
 }
 
 fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {
