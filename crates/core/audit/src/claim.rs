@@ -195,7 +195,7 @@ mod tests {
 
     const DRAINING: DeviceState = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
     /// A guard, a right-sizing, a scaling to zero.
-    const IDS: [&str; 3] = ["AUT-06", "REQ-11", "AUT-04"];
+    const IDS: [&str; 3] = ["AUT-06", "REQ-04", "AUT-04"];
 
     fn finding(id: &str, claims: Vec<Claim>) -> Finding {
         let new = Finding::new(check(id).unwrap(), &ObjectRef::new("NodePool", "", "a"));

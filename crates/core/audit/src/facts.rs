@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_ledger::device_time::Span;
 use dovetail_model::{NodeCondition, Toleration};
 
+use crate::hang::Hang;
+use crate::served_model::ServedModel;
 use crate::usage::{GpuUse, UsagePeriod};
 
 /// A cluster at one moment.
@@ -78,8 +80,26 @@ pub struct Node {
     /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`); `None` if
     /// nobody said.
     pub numa_policy: Option<NumaPolicy>,
+    /// Where its provider asks least for the same GPU, bought the same way; `None` if it is here, or if nobody
+    /// knows.
+    pub cheapest_region: Option<CheapestRegion>,
     /// Numbers of its devices in [`crate::DeviceWaste`].
     pub devices: Vec<u32>,
+}
+
+/// What a GPU costs here, and where its provider asks least for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CheapestRegion {
+    /// The region of the node.
+    pub here: String,
+    /// Micro-USD for a GPU-hour here.
+    pub here_usd_micros_per_gpu_hour: i64,
+    /// The cheapest region.
+    pub there: String,
+    /// Micro-USD for a GPU-hour there.
+    pub there_usd_micros_per_gpu_hour: i64,
+    /// Day of the prices as `YYYY-MM-DD`, where their source states one.
+    pub as_of: Option<String>,
 }
 
 /// How a kubelet puts CPUs, memory and devices of one pod together.
@@ -132,6 +152,10 @@ pub struct Workload {
     pub exports_gpu_metrics: bool,
     /// How often its containers were killed for memory in the last seven days; `None` if nobody knows.
     pub memory_kills: Option<u32>,
+    /// Requests that its servers answer in a day; `None` if nobody counts them.
+    pub requests_per_day: Option<u64>,
+    /// The longest time for which it hung while it was measured; `None` if it did not, or if nobody can tell.
+    pub hang: Option<Hang>,
     /// Checks that the owner asks to ignore (`dovetail.dev/ignore`).
     pub ignores: BTreeSet<String>,
 }
@@ -232,6 +256,8 @@ pub struct PodTemplate {
     pub saves_progress: bool,
     /// Seconds from the wish that it ends to the kill; Kubernetes' own default is 30.
     pub grace_s: i64,
+    /// The model that its pods serve, as far as its name or its arguments tell.
+    pub model: Option<ServedModel>,
 }
 
 /// Memory mounted at `/dev/shm`.

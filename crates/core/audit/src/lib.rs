@@ -10,6 +10,8 @@
 //! | `catalogue` | every check with severity, explanation, evidence and fix |
 //! | `checks` | the checks, one file for each family |
 //! | `usage` | what GPUs did while pods held them |
+//! | `hang` | time in which all members of a job waited for each other |
+//! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `patch` | the change of an object that mends a finding, ready to be applied |
 //! | `suppress` | findings that somebody ignores, and who |
@@ -22,9 +24,11 @@ mod checks;
 mod claim;
 mod facts;
 mod finding;
+mod hang;
 mod moment;
 mod patch;
 mod report;
+mod served_model;
 mod suppress;
 mod usage;
 
@@ -32,16 +36,18 @@ pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
 pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use facts::{
-    Advice, Autoscaler, Budget, BudgetLimit, Class, Container, ContainerKind, Facts, Gpus,
-    Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring, SharedMemory,
-    Workload, is_gpu_resource,
+    Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Class, Container, ContainerKind,
+    Facts, Gpus, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
+    SharedMemory, Workload, is_gpu_resource,
 };
 pub use finding::{Evidence, Finding, group};
+pub use hang::Hang;
 pub use moment::{
     Demand, DeviceStates, Held, HeldState, MONTH_MS, Moment, NodeGpus, Part, Slice, Units,
     device_states, node_parts,
 };
 pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
 pub use report::{NodePrice, Priced, Report, Rung, report};
+pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};

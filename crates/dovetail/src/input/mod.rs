@@ -14,6 +14,8 @@ pub(crate) mod file;
 #[cfg(feature = "scheduler")]
 mod found_prometheus;
 #[cfg(feature = "scheduler")]
+mod hangs;
+#[cfg(feature = "scheduler")]
 pub(crate) mod kubeconfig;
 pub(crate) mod node_prices;
 pub(crate) mod objects;

@@ -82,12 +82,20 @@ impl NodePriceFlags {
         self.prices.is_some() || !self.gpu_price.is_empty()
     }
 
+    /// All prices; `own` has the machines that were bought.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    pub(crate) fn book(&self, own: &CostSection) -> Result<PriceBook> {
+        Ok(own.machines(price_book(self.prices.as_deref(), &self.gpu_price)?)?)
+    }
+
     /// Prices of nodes; `own` has the machines that were bought.
     ///
     /// # Errors
     /// A price that cannot be read.
     pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], own: &CostSection) -> Result<Prices> {
-        let book = own.machines(price_book(self.prices.as_deref(), &self.gpu_price)?)?;
+        let book = self.book(own)?;
         let mut told: BTreeMap<(Option<String>, NodePlace), PriceLine> = BTreeMap::new();
         let (mut of_nodes, mut places) = (Vec::new(), Vec::new());
         for node in nodes {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
+use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::HoldingTime;
 use dovetail_ledger::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
@@ -11,14 +12,22 @@ use dovetail_metrics::exporter::ObservedTime;
 use crate::app::App;
 use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
+use crate::input::{hangs, serving};
+use crate::output::plain::plain;
 
-/// Asks a server about the asker's period.
+/// Asks a server about the asker's period, and notes on the workloads what it knows of them beside: requests, and
+/// time in which they hung.
 ///
 /// # Errors
 /// A server that does not answer, or answers with something else.
-pub(crate) fn read(app: &App, asker: &mut Asker) -> Result<Uses> {
-    let time = asker.observe()?.time;
+pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
+    let seen = asker.observe()?;
+    let mut notes = Vec::new();
+    hangs::mark(asker, &seen, gathered, &mut notes);
+    serving::mark(asker, gathered, &mut notes);
+    notes.iter().for_each(|text| app.note(&plain(text)));
     asker.tell_warnings(app);
+    let time = seen.time;
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
     let source = asker.client.server().to_owned();
     if time.devices.is_empty() {

@@ -1,8 +1,13 @@
 //! `dovetail audit` with what GPUs did from a server: what it makes of samples, and of counters that lie.
 
+use std::collections::BTreeSet;
+
+use dovetail_ledger::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
+use dovetail_signals::Kind;
 use serde_json::{Value, json};
 
 use crate::cost::{node, pod};
+use crate::cost_job_period::{pod_of, record, series as series_of};
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 
@@ -82,4 +87,82 @@ fn a_counter_that_stands_still_makes_time_unknown_and_not_idle() {
     let minutes: u64 =
         minutes.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{value}"));
     assert!(minutes.abs_diff(23 * 60) <= 2, "{value}");
+}
+
+/// The pods of a recorded job, which a gang label binds.
+fn dump_of(record: &JobRecord) -> Folder {
+    let names: BTreeSet<String> = record.members.iter().map(pod_of).collect();
+    let mut objects = vec![node("n0", 64, "h100"), node("n1", 64, "h100")];
+    objects.extend(names.into_iter().map(|name| {
+        let mut pod = pod("ml", &name, 1, "n0");
+        pod["metadata"]["ownerReferences"] =
+            json!([{"kind": "PyTorchJob", "name": "train", "controller": true}]);
+        pod
+    }));
+    let folder = Folder::new();
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder
+}
+
+/// A job that hangs is told as such, as long as the truth of its record says, and one that waits for a straggler is not.
+#[test]
+fn a_job_that_hangs_is_found_and_one_that_waits_is_not() {
+    for (kind, seed) in [(Kind::Hanging, 2), (Kind::Straggler, 3)] {
+        let record = record(kind, seed);
+        let folder = dump_of(&record);
+        let phases = job_phases(&record, &PhaseRule::default()).expect("a record").by_phase();
+        let hung_h = phases.get(&Phase::Hang).copied().unwrap_or(0) as f64 / 3.6e9;
+        assert_eq!(hung_h > 0.1, kind == Kind::Hanging, "{hung_h}");
+        let served = record.clone();
+        let server = FakePrometheus::start(move |query| series_of(&served, query));
+        let call = format!(
+            "audit --from dump.json --prometheus {} --period 12h --step 60s --fail-on never",
+            server.url
+        );
+        let document = folder.json(&call);
+        let hang = finding(&document, "IDL-08");
+        assert_eq!(hang.is_some(), kind == Kind::Hanging, "{hang:?}");
+        let Some(hang) = hang else { continue };
+        assert_eq!(hang["object"]["name"], "train");
+        assert_eq!(
+            (&hang["confidence"], &hang["usd_micros_per_month"]),
+            (&json!("likely"), &Value::Null)
+        );
+        let hours = hang["evidence"][1]["value"].as_str().expect("text").parse::<f64>();
+        let hours = hours.expect("GPU-hours");
+        assert!((hours / hung_h - 1.0).abs() < 0.1, "{hours}, not {hung_h}");
+    }
+}
+
+/// 150,000 requests in a day of a model that its server names; a pod of the same server elsewhere is another's.
+#[test]
+fn a_much_asked_model_is_told_with_what_its_server_counted() {
+    let mut serve = pod("prod", "chat-0", 1, "n1");
+    serve["metadata"]["labels"] = json!({"dovetail.dev/class": "inference"});
+    let folder = Folder::new();
+    let objects = [node("n1", 2, "h100"), serve];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let audit = |requests: f64, model: &'static str, period: &str| {
+        let server = FakePrometheus::start(move |query| {
+            if !query.text.contains("vllm:request_success_total") {
+                return Vec::new();
+            }
+            let of = |namespace: &str| json!({"namespace": namespace, "pod": "chat-0", "model_name": model});
+            let one = |namespace: &str, value: f64| -> Made {
+                (of(namespace), Box::new(move |_| Some(value)))
+            };
+            vec![one("prod", requests), one("other", 1e9)]
+        });
+        folder.json(&format!(
+            "audit --from dump.json --prometheus {} --period {period} --fail-on never",
+            server.url
+        ))
+    };
+    let found = audit(300_000.0, "org/Model-8B", "48h");
+    let asked = finding(&found, "MOD-01").expect("it is asked often");
+    assert_eq!(asked["evidence"][0]["value"], "150000");
+    assert!(finding(&audit(300_000.0, "org/Model-8B-FP8", "48h"), "MOD-01").is_none());
+    assert!(finding(&audit(200_000.0, "org/Model-8B", "48h"), "MOD-01").is_none());
+    // Nobody knows the night.
+    assert!(finding(&audit(300_000.0, "org/Model-8B", "12h"), "MOD-01").is_none());
 }

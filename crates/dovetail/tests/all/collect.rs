@@ -15,9 +15,12 @@ fn folder() -> Folder {
     cordoned["spec"]["taints"] =
         json!([{"key": "node.kubernetes.io/unschedulable", "timeAdded": "2026-11-20T02:00:00Z"}]);
     cordoned["metadata"]["annotations"] = json!({"note": "canary-annotation"});
+    cordoned["metadata"]["labels"]["nvidia.com/gpu.memory"] = json!("81559");
     let mut serve = pod("prod", "serve-0", 4, "g1");
+    serve["metadata"]["labels"]["dovetail.dev/class"] = json!("inference");
     serve["spec"]["containers"][0]["image"] = json!("registry.corp/prod/vllm:1");
     serve["spec"]["containers"][0]["command"] = json!(["canary-command"]);
+    serve["spec"]["containers"][0]["args"] = json!(["--model", "canary-model-8b", "--key=canary"]);
     serve["spec"]["containers"][0]["envFrom"] = json!([{"secretRef": {"name": "canary-secret"}}]);
     serve["spec"]["containers"][0]["livenessProbe"] =
         json!({"exec": {"command": ["canary-probe"]}});
@@ -61,7 +64,11 @@ fn a_collection_is_enough_for_an_audit_and_holds_no_secret() {
     collect(&folder, "--output kept.json");
     let kept = folder.read("kept.json");
     assert!(!kept.contains("canary"), "{kept}");
-    assert_eq!(audit(&folder, "kept.json"), audit(&folder, "dump.json"));
+    let full = audit(&folder, "dump.json");
+    assert_eq!(audit(&folder, "kept.json"), full);
+    // Of the model's name its size is known, and nothing else.
+    let mut findings = full["findings"].as_array().expect("findings").iter();
+    assert!(findings.any(|finding| finding["id"] == "MOD-02"), "{full:#}");
     let bill = |file: &str| {
         let mut bill = folder.json(&format!("cost --from {file} {AT} --by team,job,cause"));
         bill["sources"] = json!([]);

@@ -15,12 +15,12 @@ const STEP_MS: u64 = 60_000;
 /// Of series that nobody collects.
 const NOTHING: fn(&Sample) -> Option<f64> = |_| None;
 
-fn record(kind: Kind, seed: u64) -> JobRecord {
+pub(crate) fn record(kind: Kind, seed: u64) -> JobRecord {
     Case::run(kind, seed, Half::HeldOut).record(STEP_MS, Collected::All)
 }
 
 /// Ranks are pods, which keep their names when they are made anew.
-fn pod_of(member: &Member) -> String {
+pub(crate) fn pod_of(member: &Member) -> String {
     format!("train-worker-{}", member.rank)
 }
 
@@ -47,7 +47,7 @@ fn reading(query: &str) -> fn(&Sample) -> Option<f64> {
 }
 
 /// The series of a query, from a record that begins with the period.
-fn series(record: &JobRecord, query: &Query) -> Vec<Made> {
+pub(crate) fn series(record: &JobRecord, query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     if text.contains("kube_pod_") {
         return events(record, query);

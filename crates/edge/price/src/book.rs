@@ -139,6 +139,35 @@ impl PriceBook {
             .map_or(Price::Unknown, |(row, origin)| Price::Known(known(row, origin, purchase)))
     }
 
+    /// What a model costs in a region of a provider, and in the region where this provider asks least for it, bought the
+    /// same way and by the same layer; `None` where the region has no price of its own, and where no place of a
+    /// price was named (machines of one's own, assumed prices).
+    pub fn cheapest_region(
+        &self,
+        model: &str,
+        provider: &str,
+        region: &str,
+        purchase: Purchase,
+    ) -> Option<(KnownPrice, KnownPrice)> {
+        let Price::Known(here) = self.lookup(Some(model), Some(provider), Some(region), purchase)
+        else {
+            return None;
+        };
+        let layer = match here.origin {
+            Origin::BuiltIn => &self.built_in,
+            Origin::Override => &self.overrides,
+            Origin::Owned | Origin::Assumed => return None,
+        };
+        here.region.as_ref()?;
+        let rows = layer.get(&canonical_gpu_model(model))?.iter().filter(|row| {
+            let is_bought_so = row.purchase.is_none_or(|bought| bought == purchase);
+            row.provider.as_deref() == Some(provider) && row.region.is_some() && is_bought_so
+        });
+        let cheapest = rows.min_by_key(|row| (row.usd_micros_per_gpu_hour, &row.region))?;
+        let there = known(cheapest, here.origin, purchase);
+        Some((here, there))
+    }
+
     /// The GPU model of an instance type of the built-in book, for nodes whose labels name none; `None` if the
     /// book does not know the type.
     pub fn model_of_instance(instance_type: &str) -> Option<&'static str> {

@@ -101,6 +101,32 @@ fn the_most_specific_override_wins() {
     assert_eq!(known(default_price(&book, "T4")).origin, Origin::BuiltIn);
 }
 
+/// Worked by hand: of two providers and two ways of buying, each with its cheapest region.
+#[test]
+fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
+    let book = overrides(
+        "gpu_model,provider,region,purchase,usd_per_gpu_hour\n\
+         X1,one,east,on_demand,5\nX1,one,west,on_demand,4\nX1,one,west,spot,9\nX1,one,east,spot,8\n\
+         X1,two,east,on_demand,1\nX1,one,,on_demand,0.5\n",
+    )
+    .unwrap();
+    let of = |region: &str, purchase| {
+        let (here, there) = book.cheapest_region("X1", "one", region, purchase)?;
+        let price = |price: KnownPrice| {
+            (price.region.unwrap_or_default(), price.usd_micros_per_gpu_hour / 1_000_000)
+        };
+        Some((price(here), price(there)))
+    };
+    let at = |region: &str, usd| (region.to_owned(), usd);
+    assert_eq!(of("east", Purchase::OnDemand), Some((at("east", 5), at("west", 4))));
+    assert_eq!(of("west", Purchase::OnDemand), Some((at("west", 4), at("west", 4))));
+    assert_eq!(of("west", Purchase::Spot), Some((at("west", 9), at("east", 8))));
+    // A region without a price of its own, and a price that holds anywhere.
+    assert_eq!(of("south", Purchase::OnDemand), None);
+    let assumed = PriceBook::built_in().with_assumed("H100", "2").unwrap();
+    assert!(assumed.cheapest_region("H100", "aws", "us-east-1", Purchase::OnDemand).is_none());
+}
+
 #[test]
 fn errors_of_a_price_file_name_file_line_and_column() {
     let cases = [

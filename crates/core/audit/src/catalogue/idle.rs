@@ -89,4 +89,19 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Schedule,
         worth: Worth::Risk,
     },
+    Check {
+        id: "IDL-08",
+        severity: Severity::Error,
+        title: "training hangs: its GPUs spin and nothing moves",
+        explanation: "For ten minutes or longer at least one member spun in a kernel and none worked: no tensor cores, no \
+                      memory traffic, power near idle. So looks a collective that waits for a member that will not come. \
+                      Utilisation shows 100 %, so nothing else tells. It is found by the method of `dovetail cost job`, \
+                      where tensor cores or memory traffic were read; what hosts did meanwhile is not looked at here. No \
+                      dollars are claimed: the ledger counts spinning as active. `dovetail cost job` has what it cost.",
+        evidence: "when and how long, whether it still does, GPU-hours, period",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "a timeout on collectives (PyTorch: init_process_group(timeout=...)), and a restart from the checkpoint",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
 ];

@@ -4,6 +4,7 @@ mod autoscaling;
 mod capacity;
 mod governance;
 mod idle;
+mod models;
 mod request;
 mod scheduling;
 mod sharing;
@@ -11,7 +12,7 @@ mod spot;
 mod visibility;
 
 /// Checks by id.
-pub const CATALOGUE: [&[Check]; 9] = [
+pub const CATALOGUE: [&[Check]; 10] = [
     request::CHECKS,
     scheduling::CHECKS,
     sharing::CHECKS,
@@ -21,6 +22,7 @@ pub const CATALOGUE: [&[Check]; 9] = [
     spot::CHECKS,
     capacity::CHECKS,
     visibility::CHECKS,
+    models::CHECKS,
 ];
 
 /// The check with an id, whatever its case.

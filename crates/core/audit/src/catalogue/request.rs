@@ -129,11 +129,12 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "sidecar or init container asks for GPUs too",
         explanation: "A sidecar's GPUs are held beside those of the work for as long as the pod lives; an init container \
-                      that needs more than the work raises what the pod holds all along.",
+                      that needs more than the work raises what the pod holds all along. Its dollars are the idle time of as \
+                      many GPUs of the pod as it adds, those that computed least, where they were measured.",
         evidence: "container, GPUs of it, GPUs the pod would hold without it",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {}  # of the sidecar",
-        layer: Layer::RightSize,
+        layer: Layer::Guard,
         worth: Worth::Capacity,
     },
     Check {

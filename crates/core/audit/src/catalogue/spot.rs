@@ -40,4 +40,19 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
     },
+    Check {
+        id: "SPT-04",
+        severity: Severity::Info,
+        title: "the same GPUs cost less in another region of their provider",
+        explanation: "By list price the same model, bought the same way, is at least a tenth cheaper there. What moves is \
+                      data: the evidence says how much of it may be moved so that the difference pays for the \
+                      transfer within 30 days. Data that must stay where it is, users who are near, and capacity that \
+                      is not to be had there are reasons to stay. No dollars are claimed: nobody knows how much data \
+                      a workload has.",
+        evidence: "price here and where it is cheapest, day of the prices, data that may move",
+        fix: FixKind::NodePool,
+        fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",
+        layer: Layer::SpotAndRegion,
+        worth: Worth::Risk,
+    },
 ];

@@ -19,6 +19,7 @@ pub(super) const RUNS: &[Run] = &[
     ("IDL-05", starts_for_long),
     ("IDL-06", should_be_gone),
     ("IDL-07", two_revisions),
+    ("IDL-08", hangs),
 ];
 
 const MINUTE_MS: u64 = 60_000;
@@ -28,6 +29,9 @@ const STARTING_MS: u64 = 10 * MINUTE_MS;
 
 /// Kubelets remove what is over within seconds; longer is stuck.
 const OVERDUE_MS: u64 = 5 * MINUTE_MS;
+
+/// A collective may wait for a slow member, but hardly for so long.
+const HUNG_MS: u64 = 10 * MINUTE_MS;
 
 /// Metrics that say nothing of a GPU.
 const OF_THE_HOST: [&str; 2] = ["cpu", "memory"];
@@ -137,5 +141,27 @@ fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
                 .affecting(pods_of(workload));
             found.push(finding);
         }
+    }
+}
+
+fn hangs(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let Some(period) = view.facts.usage else { return };
+    for workload in view.gpu_workloads() {
+        let Some(hang) = workload.hang.filter(|hang| hang.length_ms() >= HUNG_MS) else { continue };
+        let ended_ms = period.span.to_ms.saturating_sub(hang.longest.to_ms);
+        let until = match ended_ms {
+            // The last sample stands for a step.
+            ended_ms if ended_ms <= period.step_ms => "it still does".to_owned(),
+            ended_ms => format!("it ended {} min before the last sample", ended_ms / MINUTE_MS),
+        };
+        let hours = hang.gpu_milli_ms as f64 / 3.6e9;
+        let finding = Finding::new(check, &workload.owner)
+            .with(
+                "hung without an end to it",
+                format!("{} min, {until}", hang.length_ms() / MINUTE_MS),
+            )
+            .with("GPU-hours of all its hangs", format!("{hours:.1}"))
+            .with("measured", measured::period(view));
+        found.push(finding.affecting(pods_of(workload)));
     }
 }

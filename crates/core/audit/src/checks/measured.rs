@@ -3,6 +3,7 @@
 //! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use dovetail_ledger::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
@@ -90,8 +91,25 @@ pub(super) fn all_units(pod: &Pod) -> impl Iterator<Item = Vec<(u32, i64)>> {
     pod.devices.iter().cloned()
 }
 
+/// The idle time of some GPUs of each measured pod: those at these places when the least active one comes first.
+pub(super) fn idle_of_least_active(
+    view: &View<'_>,
+    holder: u32,
+    workload: &Workload,
+    places: Range<usize>,
+) -> Vec<Claim> {
+    let measured = workload.pods.iter().filter(|pod| pod.uses.len() == pod.devices.len());
+    let units = measured.flat_map(|pod| {
+        let mut units: Vec<_> = pod.uses.iter().zip(&pod.devices).collect();
+        units.sort_by_key(|(used, _)| used.active_ms);
+        let wanted = units.into_iter().skip(places.start).take(places.len());
+        wanted.map(|(_, devices)| devices.clone())
+    });
+    idle_claims(view, holder, units, (1, 1))
+}
+
 /// What the evidence rests on.
-fn period(view: &View<'_>) -> String {
+pub(super) fn period(view: &View<'_>) -> String {
     let Some(period) = view.facts.usage else { return "nothing".to_owned() };
     let hours = (period.span.to_ms - period.span.from_ms) as f64 / HOUR_MS as f64;
     format!("{hours:.0} h in steps of {} s", period.step_ms / 1_000)
@@ -304,29 +322,49 @@ pub(super) fn shared_memory_is_full(
     }
 }
 
+/// What the measured pods of a namespace did with their GPUs.
+#[derive(Default)]
+struct OfNamespace<'a> {
+    idle_ms: u64,
+    known_ms: u64,
+    owners: BTreeSet<&'a ObjectRef>,
+    /// Each workload by its number, with its pods.
+    held: Vec<(u32, Vec<&'a Pod>)>,
+}
+
 pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let mut times: BTreeMap<&str, (u64, u64, BTreeSet<&ObjectRef>)> = BTreeMap::new();
-    for (_, workload, pods) in measured(view) {
-        let (idle_ms, known_ms, owners) = times.entry(&workload.owner.namespace).or_default();
+    let mut namespaces: BTreeMap<&str, OfNamespace<'_>> = BTreeMap::new();
+    for (number, workload, pods) in measured(view) {
+        let of = namespaces.entry(&workload.owner.namespace).or_default();
         for used in pods.iter().flat_map(|pod| &pod.uses) {
-            *idle_ms += used.idle_ms;
-            *known_ms += used.known_ms();
+            of.idle_ms += used.idle_ms;
+            of.known_ms += used.known_ms();
             if used.idle_ms > 0 {
-                owners.insert(&workload.owner);
+                of.owners.insert(&workload.owner);
             }
         }
+        of.held.push((number, pods));
     }
     for namespace in view.facts.namespaces.iter().filter(|space| !space.gpu_quota.is_empty()) {
-        let Some((idle_ms, known_ms, owners)) = times.remove(&*namespace.name) else { continue };
-        if u128::from(idle_ms) * 100 > u128::from(known_ms) * u128::from(LENT_PERCENT) {
-            let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
-            let object = ObjectRef::new("Namespace", "", &namespace.name);
-            let share = 100.0 * idle_ms as f64 / known_ms as f64;
-            let finding = Finding::new(check, &object)
-                .with("quota", quota.collect::<Vec<_>>().join(", "))
-                .with("idle of what its pods hold", format!("{share:.1} %"))
-                .with("measured", period(view));
-            found.push(finding.affecting(owners.into_iter().cloned()));
+        let Some(of) = namespaces.remove(&*namespace.name) else { continue };
+        let (idle, known) = (u128::from(of.idle_ms), u128::from(of.known_ms));
+        if idle * 100 <= known * u128::from(LENT_PERCENT) {
+            continue;
         }
+        let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
+        let object = ObjectRef::new("Namespace", "", &namespace.name);
+        let share = 100.0 * of.idle_ms as f64 / of.known_ms as f64;
+        let mut finding = Finding::new(check, &object)
+            .with("quota", quota.collect::<Vec<_>>().join(", "))
+            .with("idle of what its pods hold", format!("{share:.1} %"))
+            .with("measured", period(view));
+        // The idle time beyond what everybody has: of each unit the same part.
+        let beyond = idle * 100 - known * u128::from(LENT_PERCENT);
+        let part_milli = (beyond * 1000 / (idle * 100)) as i64;
+        for (number, pods) in of.held {
+            let units = pods.into_iter().flat_map(all_units);
+            finding.claims.extend(idle_claims(view, number, units, (part_milli, 1000)));
+        }
+        found.push(finding.affecting(of.owners.into_iter().cloned()));
     }
 }

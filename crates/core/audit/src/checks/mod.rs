@@ -7,6 +7,7 @@ mod governance;
 mod idle;
 mod measured;
 mod mend;
+mod models;
 mod request;
 mod scheduling;
 mod sharing;
@@ -38,7 +39,7 @@ pub fn audit(facts: &Facts) -> Vec<Finding> {
 }
 
 /// The checks in the order of the catalogue.
-const FAMILIES: [&[Run]; 9] = [
+const FAMILIES: [&[Run]; 10] = [
     request::RUNS,
     scheduling::RUNS,
     sharing::RUNS,
@@ -48,6 +49,7 @@ const FAMILIES: [&[Run]; 9] = [
     spot::RUNS,
     capacity::RUNS,
     visibility::RUNS,
+    models::RUNS,
 ];
 
 /// A check by id.

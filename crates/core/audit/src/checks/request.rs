@@ -171,8 +171,9 @@ fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 }
 
 fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in view.gpu_workloads() {
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
         let holds = workload.gpus_per_pod();
+        let mut explained: usize = 0;
         let helpers = workload.template.containers.iter().enumerate();
         for (index, helper) in helpers.filter(|(_, c)| c.kind != ContainerKind::Main) {
             let mut without = workload.clone();
@@ -182,10 +183,18 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                 let left = without.get(resource).copied().unwrap_or(0);
                 // An init container that needs no more than the work costs nothing.
                 if left > 0 && left < holds[resource] {
-                    let finding = Finding::new(check, &workload.owner)
+                    let mut finding = Finding::new(check, &workload.owner)
                         .with("container", &helper.name)
                         .with("GPUs of it", count)
                         .with("GPUs of a pod without it", left);
+                    // What two resources are on nobody can tell apart.
+                    if holds.len() == 1 {
+                        let added = usize::try_from(holds[resource] - left).unwrap_or(0);
+                        let ranks = explained..explained.saturating_add(added);
+                        finding.claims =
+                            measured::idle_of_least_active(view, number, workload, ranks);
+                        explained = explained.saturating_add(added);
+                    }
                     // An init container that needs no more than the work costs nothing.
                     let count = if helper.kind == ContainerKind::Init { left } else { 0 };
                     let change = Change::Gpus {

@@ -1,6 +1,7 @@
 //! For every check a world that triggers it and one that nearly does. All worlds are one change away from a
 //! cluster in which nothing is wrong.
 
+mod models;
 mod priced;
 mod seen;
 
@@ -18,6 +19,7 @@ use crate::claim::{DeviceWaste, settle};
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
 use crate::usage::{GpuUse, UsagePeriod};
+use models::{MODELS, cheaper, hung};
 use seen::{VISIBILITY, advised, throttled};
 
 const GPU: &str = "nvidia.com/gpu";
@@ -52,6 +54,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         without_gpu_pods_since_ms: None,
         uncounted_gpus: 0,
         numa_policy: None,
+        cheapest_region: None,
         devices: (0..8).collect(),
     }
 }
@@ -468,7 +471,7 @@ fn rolled_out(facts: &mut Facts, node: Option<&str>) {
     pods[1].node = node.map(str::to_owned);
 }
 
-const IDLE: [Case; 7] = [
+const IDLE: [Case; 8] = [
     (
         "IDL-01",
         |f| still(f, Class::Interactive, 1, HOUR_MS + 1),
@@ -512,6 +515,7 @@ const IDLE: [Case; 7] = [
         |f| f.workloads[SERVE].pods[0].should_be_gone_ms = Some(NOW_MS - 5 * 60_000),
     ),
     ("IDL-07", |f| rolled_out(f, Some("g1")), |f| rolled_out(f, None)),
+    ("IDL-08", |f| hung(f, 600_000), |f| hung(f, 599_999)),
 ];
 
 fn label(facts: &mut Facts, key: &str, value: &str) {
@@ -599,7 +603,7 @@ const SHARING: [Case; 6] = [
     ),
 ];
 
-const SPOT: [Case; 3] = [
+const SPOT: [Case; 4] = [
     (
         "SPT-01",
         |f| {
@@ -633,12 +637,14 @@ const SPOT: [Case; 3] = [
             f.workloads[SERVE].pods[0].node = Some("g2".into());
         },
     ),
+    // A tenth cheaper.
+    ("SPT-04", |f| cheaper(f, 6_300_000), |f| cheaper(f, 6_300_001)),
 ];
 
 fn cases() -> impl Iterator<Item = Case> {
     let requested = REQUEST.into_iter().chain(SCHEDULING).chain(SHARING).chain(IDLE);
     let governed = requested.chain(GOVERNANCE).chain(AUTOSCALING).chain(SPOT);
-    governed.chain(CAPACITY).chain(VISIBILITY)
+    governed.chain(CAPACITY).chain(VISIBILITY).chain(MODELS)
 }
 
 fn ids(facts: &Facts) -> Vec<&'static str> {

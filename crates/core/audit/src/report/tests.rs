@@ -46,6 +46,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             without_gpu_pods_since_ms: None,
             uncounted_gpus: 0,
             numa_policy: None,
+            cheapest_region: None,
             devices: Vec::new(),
         });
         let slice = Slice { part: 1, of: 1 };

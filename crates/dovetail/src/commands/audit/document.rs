@@ -344,7 +344,7 @@ impl FindingOut {
             affected: finding.affected.iter().take(MOST_AFFECTED).map(object).collect(),
             affected_objects: finding.affected.len(),
             brings: worth_words(check.worth),
-            confidence: if rests_on_class(check.id) { "likely" } else { "certain" },
+            confidence: if is_inferred(check.id) { "likely" } else { "certain" },
             usd_micros_per_month: cost
                 .filter(|_| claimed.gpu_milli_ms > 0)
                 .map(|cost| cost.usd_micros),
@@ -373,9 +373,11 @@ pub(super) fn object_words(object: &Object) -> String {
     format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
 }
 
-/// Checks that rest on what a workload seems to do.
-fn rests_on_class(id: &str) -> bool {
-    ["IDL-01", "IDL-02", "REQ-12", "SCH-09", "SCH-11", "SHR-02"].contains(&id)
+/// Checks that rest on what a workload seems to do, on the name of its model, or on GPUs without their hosts.
+fn is_inferred(id: &str) -> bool {
+    let inferred =
+        ["IDL-01", "IDL-02", "IDL-08", "MOD-01", "MOD-02", "REQ-12", "SCH-09", "SCH-11", "SHR-02"];
+    inferred.contains(&id)
 }
 
 /// An object of the facts, harmless to show.

@@ -113,7 +113,7 @@ impl FailOn {
 impl AuditFlags {
     /// What GPUs did, from wherever the flags say.
     #[cfg(feature = "scheduler")]
-    fn uses(&self, app: &App, gathered: &Gathered) -> Result<Option<Uses>> {
+    fn uses(&self, app: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
         if self.exporters.are_given() {
             return self.exporters.read(app, self.source.server()).map(Some);
         }
@@ -121,14 +121,14 @@ impl AuditFlags {
         let Chosen { asker, told } = self.server.chosen(choice, self.source.server())?;
         told.iter().for_each(|text| app.note(text));
         match asker {
-            Some(mut asker) => Ok(Some(uses_of_server::read(app, &mut asker)?)),
+            Some(mut asker) => Ok(Some(uses_of_server::read(app, &mut asker, gathered)?)),
             None => self.measured.read(gathered, self.source.example),
         }
     }
 
     /// What GPUs did, from a file.
     #[cfg(not(feature = "scheduler"))]
-    fn uses(&self, _: &App, gathered: &Gathered) -> Result<Option<Uses>> {
+    fn uses(&self, _: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
         let PrometheusFlag::None = self.prometheus;
         self.measured.read(gathered, self.source.example)
     }
@@ -155,12 +155,13 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     };
     let mut gathered = read.inventory.facts(teams);
     spot::mark(&mut gathered);
-    if let Some(uses) = flags.uses(app, &gathered)? {
+    if let Some(uses) = flags.uses(app, &mut gathered)? {
         apply(app, &mut gathered, &uses);
         sources.push(uses.source);
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
+    spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings.cost)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());

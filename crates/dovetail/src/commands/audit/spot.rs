@@ -1,7 +1,8 @@
-//! Which nodes their provider may take back: prices know the labels of providers.
+//! Which nodes their provider may take back, and where they would cost less: prices know the labels of providers.
 
+use dovetail_audit::{CheapestRegion, Node};
 use dovetail_kube::facts::Gathered;
-use dovetail_price::{Purchase, node_place};
+use dovetail_price::{NodePlace, PriceBook, Purchase, node_place};
 
 /// Marks each node of a known provider as spot capacity or not.
 pub(super) fn mark(gathered: &mut Gathered) {
@@ -12,6 +13,30 @@ pub(super) fn mark(gathered: &mut Gathered) {
         // Where nobody knows the provider, a missing label says nothing.
         node.is_spot = (is_spot || place.provider.is_some()).then_some(is_spot);
     }
+}
+
+/// Notes on each node where its provider asks least for its GPUs.
+pub(super) fn mark_cheapest(gathered: &mut Gathered, book: &PriceBook) {
+    for node in &mut gathered.facts.nodes {
+        let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
+        let place = node_place(&node.node.labels, id);
+        node.cheapest_region = cheapest(node, &place, book);
+    }
+}
+
+fn cheapest(node: &Node, place: &NodePlace, book: &PriceBook) -> Option<CheapestRegion> {
+    let stated = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
+    let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
+    let model = stated.or_else(by_type)?;
+    let region = place.region.as_deref()?;
+    let (here, there) = book.cheapest_region(model, place.provider?, region, place.purchase)?;
+    Some(CheapestRegion {
+        here: here.region?,
+        here_usd_micros_per_gpu_hour: here.usd_micros_per_gpu_hour,
+        there: there.region?,
+        there_usd_micros_per_gpu_hour: there.usd_micros_per_gpu_hour,
+        as_of: there.as_of,
+    })
 }
 
 #[cfg(test)]

@@ -47,9 +47,10 @@ const FIELDS: [&str; 32] = [
     "whenUnsatisfiable",
 ];
 
-/// Fields in which everything stays: amounts by resource, and the one variable that is kept.
-const WHOLE: [&str; 19] = [
+/// Fields in which everything stays: amounts by resource, and the one variable and the one argument that are kept.
+const WHOLE: [&str; 20] = [
     "accessModes",
+    "args",
     "attributes",
     "allocatable",
     "allocatedResources",
@@ -95,7 +96,7 @@ const DOMAINS: [&str; 20] = [
 ];
 
 /// Labels whose values stay: models, sizes, places, ways of buying.
-const VALUES: [&str; 22] = [
+const VALUES: [&str; 23] = [
     "beta.kubernetes.io/instance-type",
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-preemptible",
@@ -112,6 +113,7 @@ const VALUES: [&str; 22] = [
     "kubernetes.io/os",
     "node.kubernetes.io/instance-type",
     "nvidia.com/gpu.count",
+    "nvidia.com/gpu.memory",
     "nvidia.com/gpu.present",
     "nvidia.com/gpu.product",
     "nvidia.com/gpu.replicas",

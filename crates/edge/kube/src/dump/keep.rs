@@ -1,13 +1,15 @@
 //! What a collection keeps of an object: fields by allow-list, nothing else.
 //!
 //! Environment variables, arguments, commands, messages, Secrets and ConfigMaps are on no list. Of the
-//! environment one fact is kept: that a container is shown all GPUs.
+//! environment one fact is kept: that a container is shown all GPUs; of command and arguments one: how large the model
+//! is that they name.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
+use crate::facts::model::{argument, model_of_words};
 
 /// Fields of the metadata of every object.
 const METADATA: [&str; 8] = [
@@ -279,7 +281,7 @@ impl Keeper {
         keep_annotations(object, &mut kept);
         for path in ["/spec", "/spec/template/spec"] {
             if let (Some(from), Some(to)) = (object.pointer(path), kept.pointer_mut(path)) {
-                keep_shown_gpus(from, to);
+                keep_told_of_containers(from, to);
             }
         }
         if let (Some(from), Some(to)) =
@@ -312,7 +314,7 @@ impl Keeper {
             Value::Object(fields) if value.pointer("/spec/containers").is_some() => {
                 let mut kept = self.template.keep(&Value::Object(fields.clone()))?;
                 keep_annotations(value, &mut kept);
-                keep_shown_gpus(&value["spec"], &mut kept["spec"]);
+                keep_told_of_containers(&value["spec"], &mut kept["spec"]);
                 Some(kept)
             }
             Value::Object(fields) => {
@@ -366,8 +368,9 @@ fn keep_annotations(object: &Value, kept: &mut Value) {
     }
 }
 
-/// Of the environment one thing: that the container is shown all GPUs.
-fn keep_shown_gpus(from: &Value, to: &mut Value) {
+/// Of the environment one thing: that the container is shown all GPUs; of command and arguments one: how large its
+/// model is.
+fn keep_told_of_containers(from: &Value, to: &mut Value) {
     let shows_all = |env: &Value| {
         env["name"] == "NVIDIA_VISIBLE_DEVICES"
             && env["value"].as_str().map(str::trim) == Some("all")
@@ -380,10 +383,14 @@ fn keep_shown_gpus(from: &Value, to: &mut Value) {
             continue;
         }
         for (from, to) in from.iter().zip(to) {
-            let is_shown = from["env"].as_array().is_some_and(|env| env.iter().any(shows_all));
-            if let (true, Some(container)) = (is_shown, to.as_object_mut()) {
+            let Some(container) = to.as_object_mut() else { continue };
+            if from["env"].as_array().is_some_and(|env| env.iter().any(shows_all)) {
                 let env = json!([{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]);
                 container.insert("env".to_owned(), env);
+            }
+            let words = ["command", "args"].into_iter().filter_map(|words| from[words].as_array());
+            if let Some(model) = model_of_words(words.flatten().filter_map(Value::as_str)) {
+                container.insert("args".to_owned(), json!([argument(model)]));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What the audit reads of objects beyond what a scheduler needs. Kept only while an object is read; of an
-//! environment variable nothing is kept but whether it shows GPUs.
+//! environment variable nothing is kept but whether it shows GPUs, of arguments nothing but how large a model they
+//! name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -93,6 +94,10 @@ pub(super) struct ContainerDetail<'a> {
     pub(super) resources: ResourcesDetail,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) env: Vec<EnvDetail<'a>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) command: Vec<Option<Cow<'a, str>>>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) args: Vec<Option<Cow<'a, str>>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) volume_mounts: Vec<MountDetail>,
     #[serde(borrow, deserialize_with = "nullable")]

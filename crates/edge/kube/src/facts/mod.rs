@@ -13,6 +13,7 @@ mod detail;
 mod gathered;
 mod inventory;
 mod life;
+pub(crate) mod model;
 mod node;
 mod owner;
 mod pods;

@@ -94,6 +94,8 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             without_gpu_pods_since_ms: None,
             uncounted_gpus,
             numa_policy: None,
+            // Whoever knows prices says so.
+            cheapest_region: None,
             devices: Vec::new(),
             node,
         },

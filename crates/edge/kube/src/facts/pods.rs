@@ -139,6 +139,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         has_lasting_volume,
         saves_progress,
         grace_s,
+        model,
     } = one;
     *containers == other.containers
         && *tolerations == other.tolerations
@@ -151,6 +152,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *has_lasting_volume == other.has_lasting_volume
         && *saves_progress == other.saves_progress
         && *grace_s == other.grace_s
+        && *model == other.model
 }
 
 /// What a pod does with what it holds.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Container, ContainerKind, PodTemplate, SharedMemory};
+use dovetail_audit::{Container, ContainerKind, PodTemplate, ServedModel, SharedMemory};
 use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
 
-use super::detail::{ContainerDetail, PodDetail, VolumeDetail};
+use super::detail::{ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
+use super::model::model_of_words;
 use crate::object::json::Amount;
 use crate::object::{Labels, Pod};
 
@@ -16,6 +17,9 @@ const HELD_BY: [(&str, &str); 3] = [
     ("karpenter.sh/do-not-disrupt", "true"),
     ("karpenter.sh/do-not-evict", "true"),
 ];
+
+/// Labels that name the model of a pod.
+const MODEL_LABELS: [&str; 2] = ["llm-d.ai/model", "model"];
 
 /// Tolerations that Kubernetes adds itself.
 const ADDED_BY_KUBERNETES: &str = "node.kubernetes.io/";
@@ -52,7 +56,21 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
         saves_progress: detail.metadata.annotation("dovetail.dev/checkpoint-interval").is_some(),
         grace_s: spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S),
+        model: model(pod, spec),
     }
+}
+
+/// The model that a pod serves, by its arguments, else by its labels.
+fn model(pod: &Pod, spec: &PodSpecDetail<'_>) -> Option<ServedModel> {
+    let by_words = spec.containers.iter().find_map(|container| {
+        let words = container.command.iter().chain(&container.args).flatten();
+        model_of_words(words.map(|word| &**word))
+    });
+    let by_label = || {
+        let name = MODEL_LABELS.iter().find_map(|key| pod.meta.labels.get(key))?;
+        ServedModel::of_name(name)
+    };
+    by_words.or_else(by_label)
 }
 
 pub(super) fn owned(labels: &Labels) -> BTreeMap<String, String> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    BudgetLimit, Class, HeldState, ObjectRef, Scoring, SharedMemory, device_states,
+    BudgetLimit, Class, HeldState, ObjectRef, Scoring, ServedModel, SharedMemory, device_states,
 };
 use dovetail_kube::dump::read_objects;
 use dovetail_kube::facts::{Gathered, Inventory};
@@ -463,6 +463,7 @@ fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
     saves["spec"]["volumes"] =
         json!([{"name": "out", "persistentVolumeClaim": {"claimName": "c"}}]);
     saves["spec"]["terminationGracePeriodSeconds"] = json!(120);
+    saves["spec"]["containers"][0]["args"] = json!(["serve", "org/model-8b-awq", null]);
     let scaler = |name: &str, metrics: Value| {
         json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": name, "namespace": "research"},
@@ -488,6 +489,8 @@ fn broken_gpus_exporters_volumes_and_autoscalers_are_read() {
         (saving.has_lasting_volume, saving.saves_progress, saving.grace_s),
         (true, true, 120)
     );
+    let model = ServedModel { weights_millions: Some(8_000), bits: Some(4) };
+    assert_eq!((plain.model, saving.model), (None, Some(model)));
     let told: Vec<_> = facts.autoscalers.iter().map(|a| (&a.scales, a.metrics.len())).collect();
     assert_eq!(told, [(&object("Deployment", "serve"), 2), (&object("Deployment", "serve"), 1)]);
 }

@@ -20,6 +20,6 @@ mod readings;
 mod record;
 
 pub use events::PodEvents;
-pub use query::{JobQuery, JobSeries, job_queries};
+pub use query::{JobQuery, JobSeries, job_queries, tensor_queries};
 pub use readings::{Grid, JobReadings};
 pub use record::{Holding, JobGroup, records};

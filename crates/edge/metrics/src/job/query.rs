@@ -137,6 +137,18 @@ pub fn job_queries(
     queries
 }
 
+/// What tensor cores of all devices did, whoever held them.
+pub fn tensor_queries(step_ms: u64) -> Vec<JobQuery> {
+    let is_tensor = |series| matches!(series, JobSeries::Tensor | JobSeries::TensorPercent);
+    let of_tensor = DEVICE.into_iter().filter(|(_, series)| is_tensor(*series));
+    let query = |(name, series)| JobQuery {
+        series,
+        query: mean_over_steps(name, step_ms),
+        is_instant: false,
+    };
+    of_tensor.map(query).collect()
+}
+
 /// A window that is open at its begin; see [`mean_over_steps`].
 fn before(window_ms: u64) -> u64 {
     window_ms.saturating_sub(1).max(1)

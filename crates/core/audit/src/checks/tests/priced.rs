@@ -3,10 +3,10 @@
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState};
 
-use super::{GIB, HOUR_MS, SERVE, TRAIN, healthy, requests, taint};
+use super::{GIB, HOUR_MS, SERVE, TRAIN, healthy, helper, owned, requests, taint, used};
 use crate::checks::audit;
 use crate::claim::{DeviceWaste, settle};
-use crate::facts::{Facts, Pod};
+use crate::facts::{ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood free for a day,
 /// one for this cause.
@@ -51,4 +51,54 @@ fn what_a_taint_keeps_from_pods_that_wait_is_their_findings() {
     assert_eq!(claimed_hours(&facts, "SCH-04", FreeCause::Taint), 0);
     facts.workloads[TRAIN].pods.push(Pod { name: "waits".into(), ..Pod::default() });
     assert_eq!(claimed_hours(&facts, "SCH-04", FreeCause::Taint), 24);
+}
+
+/// GPU-hours by check, where each device of the training was idle for so much of the day.
+fn claimed_of_idle(facts: &mut Facts, idle_hours: [u64; 5]) -> Vec<(&'static str, f64)> {
+    // The first pod of the training has a device for each of its units.
+    facts.workloads[TRAIN].pods.truncate(1);
+    let pod = &mut facts.workloads[TRAIN].pods[0];
+    pod.devices = (0..pod.uses.len() as u32).map(|device| vec![(device, 1000)]).collect();
+    let waste = |(device, hours): (u32, u64)| {
+        let span = facts.period;
+        let span =
+            dovetail_ledger::device_time::Span { to_ms: span.from_ms + hours * HOUR_MS, ..span };
+        let state = DeviceState::Idle;
+        let holder = Some(TRAIN as u32);
+        let interval = DeviceInterval { span, gpu_milli: 1000, state, holder, signal: None };
+        DeviceWaste { device, interval, usd_micros_per_gpu_hour: None }
+    };
+    let wasted: Vec<DeviceWaste> = (0..).zip(idle_hours).map(waste).collect();
+    let found = audit(facts);
+    let settled = settle(&wasted, &found);
+    let hours = |time: i128| time as f64 / 1000.0 / HOUR_MS as f64;
+    found
+        .iter()
+        .zip(&settled)
+        .map(|(finding, settled)| (finding.check.id, hours(settled.claimed.gpu_milli_ms)))
+        .collect()
+}
+
+#[test]
+fn a_helper_has_the_idle_time_of_as_many_gpus_as_it_adds() {
+    let mut facts = healthy();
+    // Two helpers with a GPU each; the second and the fourth device computed least.
+    facts.workloads[TRAIN].template.containers.push(helper(ContainerKind::Sidecar, 1));
+    used(&mut facts, TRAIN, &[20, 1, 18, 4, 19].map(|hours| hours * HOUR_MS));
+    let idle_hours = [4, 23, 6, 20, 5];
+    assert_eq!(claimed_of_idle(&mut facts, idle_hours), [("REQ-11", 23.0)]);
+    facts.workloads[TRAIN].template.containers.push(helper(ContainerKind::Sidecar, 1));
+    assert_eq!(claimed_of_idle(&mut facts, idle_hours), [("REQ-11", 43.0)]);
+    // Nobody measured: no dollars.
+    facts.workloads[TRAIN].pods[0].uses.clear();
+    assert_eq!(claimed_of_idle(&mut facts, idle_hours), [("REQ-11", 0.0)]);
+}
+
+#[test]
+fn a_team_that_owns_has_its_idle_time_beyond_a_tenth() {
+    let mut facts = healthy();
+    owned(&mut facts, 6 * HOUR_MS);
+    // Four devices idle for 6 of 24 hours: 24 hours, of which 9.6 are a tenth of what is held.
+    let claimed = claimed_of_idle(&mut facts, [6, 6, 6, 6, 0]);
+    assert_eq!(claimed, [("GOV-03", 14.4)]);
 }

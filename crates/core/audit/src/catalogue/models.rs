@@ -1,0 +1,35 @@
+//! Models that are served.
+
+use super::{Check, FixKind, Layer, Severity, Worth};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "MOD-01",
+        severity: Severity::Info,
+        title: "much asked model is served at 16 bits or more",
+        explanation: "It answers more than 100,000 requests a day, and neither its name nor an argument says that its weights \
+                      are quantised. With 8 bits each token moves half the memory, and the same GPUs answer more. What \
+                      that does to the answers has to be measured on the model's own requests first: serve both, compare, \
+                      then move. No dollars are claimed: how much faster it gets depends on model, GPU and load.",
+        evidence: "requests a day, bits of a weight, weights where the name says how many",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "args: [--quantization=fp8]  # on a copy with a part of the requests first",
+        layer: Layer::RightSize,
+        worth: Worth::Risk,
+    },
+    Check {
+        id: "MOD-02",
+        severity: Severity::Info,
+        title: "small model has large GPUs for itself",
+        explanation: "By its name its weights fill a quarter of the memory of its GPUs at most, and nothing else runs on them: a \
+                      smaller GPU, a slice or sharing would do. Servers fill the rest of the memory with a cache of their \
+                      own accord, so memory in use does not show it. Where GPUs were measured and computed half of the time \
+                      or more, the model needs their speed and there is no finding. No dollars are claimed: what a smaller \
+                      GPU answers in time has to be tried.",
+        evidence: "weights with their bytes, memory of the GPUs of a pod, active part of the time where it was measured",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}  # or limits: {nvidia.com/mig-2g.20gb: 1}",
+        layer: Layer::RightSize,
+        worth: Worth::Risk,
+    },
+];

@@ -1,0 +1,109 @@
+//! MOD: models that are served, by what their names and arguments say.
+
+use super::{Run, View, pods_of};
+use crate::catalogue::Check;
+use crate::facts::{Class, Workload};
+use crate::finding::Finding;
+use crate::served_model::ServedModel;
+use crate::usage::GpuUse;
+
+pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
+
+/// So many requests a day are worth an experiment.
+const MANY_PER_DAY: u64 = 100_000;
+
+/// Fewer bits than these are quantised.
+const WIDE_BITS: u32 = 16;
+
+/// Weights that fill a larger part of the memory than one of so many have no GPU too large.
+const SMALL_PART: u128 = 4;
+
+/// A GPU that computes for so much of the time is needed for its speed.
+const BUSY_PERCENT: u64 = 50;
+
+const WHOLE: &str = "nvidia.com/gpu";
+const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+
+fn served<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a Workload, ServedModel)> {
+    let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
+    let workloads: Vec<&Workload> = view.gpu_workloads().filter(serves).collect();
+    workloads.into_iter().filter_map(|workload| Some((workload, workload.template.model?)))
+}
+
+/// Bits, and who says so.
+fn bits_words(model: ServedModel) -> String {
+    let said = if model.bits.is_some() { "" } else { ", as nothing says less" };
+    format!("{}{said}", model.likely_bits())
+}
+
+fn weights_words(millions: u64) -> String {
+    match millions {
+        1_000.. => format!("{} billion", millions as f64 / 1e3),
+        _ => format!("{millions} million"),
+    }
+}
+
+fn not_quantised(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (workload, model) in served(view) {
+        let Some(requests) = workload.requests_per_day.filter(|count| *count > MANY_PER_DAY) else {
+            continue;
+        };
+        if model.likely_bits() < WIDE_BITS {
+            continue;
+        }
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("requests a day", requests)
+            .with("bits of a weight", bits_words(model));
+        if let Some(millions) = model.weights_millions {
+            finding = finding.with("weights, by the model's name", weights_words(millions));
+        }
+        found.push(finding.affecting(pods_of(workload)));
+    }
+}
+
+fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (workload, model) in served(view) {
+        let (Some(millions), Some(weights)) = (model.weights_millions, model.weight_bytes()) else {
+            continue;
+        };
+        let Some(memory) = memory_of_a_pod(view, workload) else { continue };
+        let active = active_percent(workload);
+        let is_busy = active.is_some_and(|percent| percent >= BUSY_PERCENT);
+        if u128::from(weights) * SMALL_PART > u128::from(memory) || is_busy {
+            continue;
+        }
+        let gib = |bytes: u64| format!("{:.0} GiB", bytes as f64 / f64::from(1u32 << 30));
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("weights, by the model's name", weights_words(millions))
+            .with("bits of a weight", bits_words(model))
+            .with("memory of its weights", gib(weights))
+            .with("memory of the GPUs of a pod", gib(memory));
+        if let Some(percent) = active {
+            finding = finding.with("GPU active", format!("{percent} % of the time"));
+        }
+        found.push(finding.affecting(pods_of(workload)));
+    }
+}
+
+/// Memory of the whole GPUs that a pod has for itself, the least of any of its pods; `None` where it shares them or
+/// nobody knows.
+fn memory_of_a_pod(view: &View<'_>, workload: &Workload) -> Option<u64> {
+    let gpus = workload.gpus_per_pod();
+    let whole = gpus.get(WHOLE).filter(|_| gpus.len() == 1)?;
+    let of_pods = view.placed(workload).map(|(_, node)| {
+        let number = |key: &str| node.node.labels.get(key)?.parse::<u64>().ok();
+        let is_shared = number(REPLICAS).is_some_and(|replicas| replicas > 1);
+        number(GPU_MEMORY).filter(|_| !is_shared)
+    });
+    let mib = of_pods.collect::<Option<Vec<u64>>>()?.into_iter().min()?;
+    mib.checked_mul(1 << 20)?.checked_mul(u64::try_from(*whole).ok()?)
+}
+
+/// How much of the time that is known its GPUs computed; `None` where nobody measured.
+fn active_percent(workload: &Workload) -> Option<u64> {
+    let uses = || workload.pods.iter().flat_map(|pod| &pod.uses);
+    let known_ms: u64 = uses().map(GpuUse::known_ms).sum();
+    let active_ms: u64 = uses().map(|used| used.active_ms).sum();
+    active_ms.saturating_mul(100).checked_div(known_ms)
+}
