@@ -1,6 +1,7 @@
 //! Patches on a real server, with real controllers: each finding that a patch mends is gone, nothing as bad is new,
 //! and nothing changed beside the patch.
 
+mod owners;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,8 @@ use world::{CASES, Case, NAMESPACE};
 /// Everything that an audit reads.
 const KINDS: &str = "nodes,pods,namespaces,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,\
                      horizontalpodautoscalers,poddisruptionbudgets,resourcequotas,validatingadmissionpolicies,\
-                     nodepools.karpenter.sh,fleets.example.com,verticalpodautoscalers.autoscaling.k8s.io";
+                     nodepools.karpenter.sh,fleets.example.com,verticalpodautoscalers.autoscaling.k8s.io,\
+                     notebooks.kubeflow.org";
 
 struct Server {
     control_plane: ControlPlane,
@@ -64,10 +66,9 @@ impl Server {
         self.shell("kubectl create -f -", &list.to_string());
     }
 
-    /// Waits until the pods of a Deployment are there and ready.
-    fn rolled_out(&self, name: &str) {
-        let wait =
-            format!("kubectl rollout status deployment/{name} -n {NAMESPACE} --timeout=180s");
+    /// Waits until the pods of a Deployment or StatefulSet are there and ready.
+    fn rolled_out(&self, kind: &str, name: &str) {
+        let wait = format!("kubectl rollout status {kind}/{name} -n {NAMESPACE} --timeout=180s");
         self.shell(&wait, "");
     }
 
@@ -364,6 +365,7 @@ fn a_patch_mends_what_was_found_and_changes_nothing_else() {
     }
     play_karpenter(&server, &patched);
     world::settle(&server, &before);
+    owners::settle(&server);
     let mended = server.audit(&server.dump(), "");
     let (was, is) = (findings(&audited), findings(&mended));
     for case in &cases {

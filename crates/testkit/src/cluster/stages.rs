@@ -1,5 +1,5 @@
-//! What KWOK does: nodes become ready, pods run, those of Jobs end, deleted ones go. Without a stage for
-//! nodes it looks after no node, and so after no pod.
+//! What KWOK does: nodes become ready, pods run, those of Jobs end (but for those with the label `stays`), deleted ones
+//! go. Without a stage for nodes it looks after no node, and so after no pod.
 
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ pub(super) fn stages() -> String {
     let in_phase = |phase| json!({ "key": ".status.phase", "operator": "In", "values": [phase] });
     let of_a_job =
         json!({ "key": ".metadata.ownerReferences.[].kind", "operator": "In", "values": ["Job"] });
+    let does_not_stay = json!({ "key": ".metadata.labels.stays", "operator": "DoesNotExist" });
     let deleted = json!({ "key": ".metadata.deletionTimestamp", "operator": "Exists" });
     let not_ready = json!({
         "key": ".status.conditions.[] | select( .type == \"Ready\" ) | .status",
@@ -26,7 +27,7 @@ pub(super) fn stages() -> String {
         stage(
             "end",
             "Pod",
-            json!([is_there, in_phase("Running"), of_a_job]),
+            json!([is_there, in_phase("Running"), of_a_job, does_not_stay]),
             json!({ "statusTemplate": "phase: Succeeded\n" }),
         ),
         stage("go", "Pod", json!([deleted]), json!({ "delete": true })),

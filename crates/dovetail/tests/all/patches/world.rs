@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, owners};
 
 const GPU: &str = "nvidia.com/gpu";
 const SLICE: &str = "nvidia.com/mig-1g.10gb";
@@ -19,8 +19,8 @@ pub(super) struct Case {
 impl Case {
     /// The object as a finding names it.
     pub(super) fn object(&self) -> String {
-        let is_named = matches!(self.kind, "Deployment" | "Fleet" | "PodDisruptionBudget");
-        format!("{}/{}/{}", self.kind, if is_named { NAMESPACE } else { "" }, self.name)
+        let is_of_cluster = matches!(self.kind, "Cluster" | "Namespace" | "NodePool");
+        format!("{}/{}/{}", self.kind, if is_of_cluster { "" } else { NAMESPACE }, self.name)
     }
 }
 
@@ -28,7 +28,7 @@ const fn of(check: &'static str, kind: &'static str, name: &'static str) -> Case
     Case { check, kind, name }
 }
 
-pub(super) const CASES: [Case; 32] = [
+pub(super) const CASES: [Case; 40] = [
     of("REQ-02", "Deployment", "sees-all"),
     of("REQ-03", "Deployment", "too-large"),
     of("REQ-04", "Deployment", "half-used"),
@@ -61,6 +61,14 @@ pub(super) const CASES: [Case; 32] = [
     of("AUT-04", "NodePool", "kept"),
     of("REQ-08", "Fleet", "custom"),
     of("REQ-12", "Fleet", "custom-loader"),
+    of("IDL-04", "Job", "retried"),
+    of("REQ-05", "Job", "unused-job"),
+    of("IDL-04", "CronJob", "nightly"),
+    of("REQ-08", "CronJob", "nightly-greedy"),
+    of("REQ-05", "StatefulSet", "unused-set"),
+    of("REQ-08", "StatefulSet", "set-greedy"),
+    of("IDL-01", "Notebook", "lab"),
+    of("REQ-08", "Notebook", "lab-greedy"),
 ];
 
 /// Deployments whose pods never all run before or after.
@@ -111,7 +119,7 @@ fn pool(name: &str, taints: &Value, annotations: &Value) -> Value {
 fn nodes_and_pools() -> Vec<Value> {
     let gpu = json!([taint(GPU)]);
     let mut objects = vec![node("c1", "web", &[], &json!([]))];
-    for number in 0..4 {
+    for number in 0..6 {
         objects.push(node(&format!("good-{number}"), "good", &[(GPU, 8)], &gpu));
     }
     // Others keep off, so that it is known who is where.
@@ -158,6 +166,7 @@ fn definitions() -> Vec<Value> {
     vec![
         definition("karpenter.sh", "v1", "nodepools", "NodePool", "Cluster"),
         definition("example.com", "v1", "fleets", "Fleet", "Namespaced"),
+        definition("kubeflow.org", "v1", "notebooks", "Notebook", "Namespaced"),
         definition(
             "autoscaling.k8s.io",
             "v1",
@@ -169,7 +178,7 @@ fn definitions() -> Vec<Value> {
 }
 
 /// A Deployment of one pod with a GPU of the good pool, in which nothing is wrong.
-fn deployment(name: &str, change: impl FnOnce(&mut Value)) -> Value {
+pub(super) fn deployment(name: &str, change: impl FnOnce(&mut Value)) -> Value {
     let labels = json!({"app": name, "team": "search", "dovetail.dev/class": "batch"});
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -420,7 +429,7 @@ pub(super) fn build(server: &Server) {
         if deployment["metadata"]["namespace"] == NAMESPACE
             && !["too-large", "shut-out"].contains(&name)
         {
-            server.rolled_out(name);
+            server.rolled_out("deployment", name);
         }
     }
     server.shell("kubectl rollout status deployment/free -n free --timeout=180s", "");
@@ -433,6 +442,7 @@ pub(super) fn build(server: &Server) {
     server.shell(&format!("{wait} --for=condition=Ready pod -l app=two-revisions,round=2"), "");
     kill(server);
     play_fleets(server);
+    owners::build(server);
 }
 
 /// One kill for memory of each pod of a Deployment.
@@ -471,11 +481,11 @@ pub(super) fn settle(server: &Server, before: &Value) {
             );
         }
         if !UNSTEADY.contains(&name) {
-            server.rolled_out(name);
+            server.rolled_out("deployment", name);
         }
     }
     for name in ["too-large", "shut-out"] {
-        server.rolled_out(name);
+        server.rolled_out("deployment", name);
     }
     play_fleets(server);
 }
@@ -503,7 +513,7 @@ pub(super) fn usage(dump: &Value) -> String {
     {
         let of: &[u32] = match pod["metadata"]["labels"]["app"].as_str() {
             Some("half-used") => &[90, 90, 0, 0],
-            Some("never-used" | "notebook") => &[0],
+            Some("never-used" | "notebook" | "unused-job" | "unused-set" | "lab") => &[0],
             Some("small") => &[9],
             Some("throttled") => &[50],
             _ => continue,
