@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::job_phases::{JobRecord, Member, PhaseRule, RunEnd, Sample, job_phases};
+use dovetail_ledger::job_phases::{
+    JobRecord, Member, Phase, PhaseRule, RunEnd, Sample, job_phases,
+};
 use dovetail_signals::{Case, Collected, Half, Kind};
 use serde_json::{Value, json};
 
@@ -208,4 +210,118 @@ fn without_further_series_what_is_busy_is_not_separable() {
             .sum::<f64>()
     };
     assert!(share("busy_not_separable") > 0.8 && share("compute") == 0.0, "{found:#}");
+}
+
+/// The share of a phase, and how sure it is.
+fn share_of(found: &Value, phase: &str) -> (f64, Value) {
+    let mut parts = found["parts"].as_array().expect("parts").iter();
+    let part = parts.find(|part| part["phase"] == phase);
+    part.map_or((0.0, Value::Null), |part| {
+        (part["share"].as_f64().expect("a share"), part["confidence"].clone())
+    })
+}
+
+fn wanted_share(record: &JobRecord, phase: Phase) -> f64 {
+    let phases = job_phases(record, &PhaseRule::default()).expect("a record").by_phase();
+    phases.get(&phase).copied().unwrap_or(0) as f64 / phases.values().sum::<i128>() as f64
+}
+
+/// A job whose utilisation alone is read, and that says when it saved: what it repeated is known from then on.
+#[test]
+fn checkpoints_that_a_job_tells_bound_what_it_repeated() {
+    let record = Case::run(Kind::Failing, 5, Half::HeldOut).record(STEP_MS, Collected::UtilOnly);
+    assert!(record.checkpoints_ms.len() > 1);
+    let wanted = wanted_share(&record, Phase::Repeated);
+    let asked = |tells: bool| {
+        let record = record.clone();
+        let server = FakePrometheus::start(move |query| {
+            if !query.text.contains("dovetail_last_checkpoint_timestamp_seconds") {
+                return series(&record, query);
+            }
+            // Its own clock is one step before that of samples.
+            let begin_ms = (query.moments.first().copied().unwrap_or(0.0) * 1e3) as u64;
+            let after: Vec<u64> =
+                record.checkpoints_ms.iter().map(|at_ms| at_ms - record.from_ms).collect();
+            let value = move |place: usize| {
+                let now_ms = (place as u64 + 1) * STEP_MS;
+                let last = after.iter().rfind(|at_ms| tells && **at_ms <= now_ms)?;
+                Some((begin_ms + last - STEP_MS) as f64 / 1e3)
+            };
+            vec![(json!({"namespace": "ml", "pod": "train-worker-0"}), Box::new(value))]
+        });
+        let source = format!("--prometheus {} --period 12h --step 60s", server.url);
+        share_of(&Folder::new().json(&format!("cost job train {source}")), "repeated")
+    };
+    let (share, confidence) = asked(true);
+    assert!((share - wanted).abs() < 0.02 && wanted > 0.02, "{share}, not {wanted}");
+    assert_eq!(confidence, "high");
+    let (untold, confidence) = asked(false);
+    assert!(untold > wanted + 0.05, "{untold}: since each attempt began");
+    assert_eq!(confidence, "low");
+}
+
+/// The series of node_exporter of the nodes of a record: what the hosts of its members did, together.
+fn of_nodes(record: &JobRecord, query: &Query) -> Vec<Made> {
+    let text = query.text.as_str();
+    let instances = ["n0:9100", "n1:9100"];
+    if text == "node_uname_info" {
+        let made = |instance: &&str| -> Made {
+            let labels = json!({"instance": instance, "nodename": &instance[..2]});
+            (labels, Box::new(|_| Some(1.0)))
+        };
+        return instances.iter().map(made).collect();
+    }
+    let read: fn(&Sample) -> Option<f64> = match () {
+        () if text.contains("node_cpu_seconds") => |s| Some(s.cpu_milli? as f64 / 1e3),
+        () if text.contains("node_disk_read") => |s| Some(s.read_bytes_per_s? as f64),
+        () if text.contains("node_disk_written") => |s| Some(s.written_bytes_per_s? as f64),
+        () if text.contains("node_network_receive") => |s| Some(s.received_bytes_per_s? as f64),
+        () if text.contains("node_network_transmit") => |s| Some(s.sent_bytes_per_s? as f64),
+        () => NOTHING,
+    };
+    let made = |(number, instance): (usize, &&str)| -> Made {
+        let members: Vec<Member> = record.members.iter().skip(number).step_by(2).cloned().collect();
+        let sum = move |place: usize| {
+            let samples = members.iter().filter_map(|member| member.samples.get(place));
+            let values: Vec<f64> = samples.filter_map(read).collect();
+            // A scrape that failed says nothing of anybody.
+            (values.len() == members.len()).then(|| values.iter().sum())
+        };
+        (json!({"instance": instance}), Box::new(sum))
+    };
+    instances.iter().enumerate().map(made).collect()
+}
+
+/// A job of whose pods nobody reads the hosts, on nodes that it has for itself: those of the nodes tell what it waits for.
+#[test]
+fn nodes_tell_of_a_job_that_has_them_for_itself() {
+    let record = record(Kind::Starved, 1);
+    let wanted = wanted_share(&record, Phase::DataLoading);
+    assert!(wanted > 0.1, "{wanted}");
+    let asked = |is_shared: bool| {
+        let record = record.clone();
+        let server = FakePrometheus::start(move |query| {
+            if query.text.contains("container_") {
+                return Vec::new();
+            }
+            if query.text.contains("node_") && !query.text.contains("kube_pod_") {
+                return of_nodes(&record, query);
+            }
+            let mut made = series(&record, query);
+            if is_shared && query.text.contains("GR_ENGINE_ACTIVE") {
+                for node in ["n0", "n1"] {
+                    let labels = json!({"namespace": "ml", "pod": "other", "UUID": format!("{node}-x"),
+                        "Hostname": node, "modelName": "NVIDIA H100", "container": "main"});
+                    made.push((labels, Box::new(|_| Some(0.5))));
+                }
+            }
+            made
+        });
+        let source = format!("--prometheus {} --period 12h --step 60s", server.url);
+        share_of(&Folder::new().json(&format!("cost job train {source}")), "data_loading").0
+    };
+    let alone = asked(false);
+    assert!((alone - wanted).abs() < 0.1 * wanted, "{alone}, not {wanted}");
+    // Whose traffic it is nobody knows.
+    assert_eq!(asked(true), 0.0);
 }

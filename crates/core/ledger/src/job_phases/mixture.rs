@@ -29,6 +29,8 @@ pub(super) struct Host {
     pub(super) is_known: bool,
     /// CPUs worked.
     pub(super) computes: bool,
+    /// A disk was busy, and nothing was written.
+    pub(super) reads_hard: bool,
     /// Disk and network inwards, in bytes per second, where it is more than background.
     pub(super) inwards: Option<f64>,
     /// Outwards.
@@ -49,6 +51,8 @@ const SPIN_SM: f64 = 0.18;
 const SPIN_POWER: f64 = 0.2;
 /// More CPUs than one that waits for the device, in thousandths.
 const CPU_WORKS_MILLI: f64 = 1500.0;
+/// A disk that is busy for longer is what somebody waits for: small pieces make a low rate.
+const DISK_WORKS: f64 = 0.5;
 /// More than logs and heartbeats, in bytes per second.
 const TRAFFIC_BYTES_PER_S: f64 = 12e6;
 
@@ -141,10 +145,12 @@ impl Host {
     fn of(reading: &Reading) -> Self {
         let cpu = reading.get(Channel::Cpu);
         let (inwards, outwards) = (reading.inwards(), reading.outwards());
+        let disk = reading.get(Channel::DiskBusy);
         let much = |rate: Option<f64>| rate.filter(|rate| *rate > TRAFFIC_BYTES_PER_S);
         Self {
             is_known: cpu.is_some() || inwards.is_some() || outwards.is_some(),
             computes: cpu.is_some_and(|cpu| cpu > CPU_WORKS_MILLI),
+            reads_hard: disk.is_some_and(|busy| busy > DISK_WORKS) && much(outwards).is_none(),
             inwards: much(inwards),
             outwards: much(outwards),
         }
@@ -152,6 +158,6 @@ impl Host {
 
     /// It read or computed: what a device waits for that has no data.
     pub(super) fn feeds(&self) -> bool {
-        self.computes || self.inwards.is_some()
+        self.computes || self.reads_hard || self.inwards.is_some()
     }
 }

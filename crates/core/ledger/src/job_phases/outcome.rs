@@ -82,6 +82,9 @@ pub struct Evidence {
     pub power_milliwatts: Option<u64>,
     /// CPUs.
     pub cpu_milli: Option<u64>,
+    /// Disks of its host, where the host is its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_busy_micro_percent: Option<u64>,
     /// Disk and network, inwards.
     pub in_bytes_per_s: Option<u64>,
     /// Disk and network, outwards.

@@ -4,7 +4,7 @@ use super::outcome::Evidence;
 use super::record::Sample;
 
 /// Number of channels.
-const CHANNELS: usize = 12;
+const CHANNELS: usize = 13;
 
 /// What a sample has numbers of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(super) enum Channel {
     Nvlink,
     Power,
     Cpu,
+    DiskBusy,
     Read,
     Written,
     Received,
@@ -77,6 +78,7 @@ impl Reading {
                 number(sample.nvlink_bytes_per_s),
                 sample.power_milliwatts.map(f64::from),
                 number(sample.cpu_milli),
+                share(sample.disk_busy_micro_percent),
                 number(sample.read_bytes_per_s),
                 number(sample.written_bytes_per_s),
                 number(sample.received_bytes_per_s),
@@ -143,6 +145,7 @@ pub(super) fn evidence(readings: &[Reading]) -> Evidence {
         nvlink_bytes_per_s: number(Channel::Nvlink),
         power_milliwatts: number(Channel::Power),
         cpu_milli: number(Channel::Cpu),
+        disk_busy_micro_percent: share(Channel::DiskBusy),
         in_bytes_per_s: mean(&Reading::inwards, 1.0),
         out_bytes_per_s: mean(&Reading::outwards, 1.0),
     }

@@ -82,6 +82,8 @@ pub struct Sample {
     pub memory_bytes: Option<u64>,
     /// CPUs busy, in thousandths.
     pub cpu_milli: Option<u64>,
+    /// Time in which a disk of its host was busy, where the host is its own.
+    pub disk_busy_micro_percent: Option<u32>,
     /// Read from disks, in bytes per second.
     pub read_bytes_per_s: Option<u64>,
     /// Written to disks, in bytes per second.

@@ -151,7 +151,7 @@ impl Gathering {
 }
 
 /// Number of means in an evidence.
-const FIELDS: usize = 9;
+const FIELDS: usize = 10;
 
 /// Means, weighted by time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,6 +173,7 @@ impl Means {
             nvlink_bytes_per_s,
             power_milliwatts,
             cpu_milli,
+            disk_busy_micro_percent,
             in_bytes_per_s,
             out_bytes_per_s,
         } = *evidence;
@@ -184,6 +185,7 @@ impl Means {
             nvlink_bytes_per_s,
             power_milliwatts,
             cpu_milli,
+            disk_busy_micro_percent,
             in_bytes_per_s,
             out_bytes_per_s,
         ];
@@ -210,6 +212,7 @@ impl Means {
             nvlink_bytes_per_s: next(),
             power_milliwatts: next(),
             cpu_milli: next(),
+            disk_busy_micro_percent: next(),
             in_bytes_per_s: next(),
             out_bytes_per_s: next(),
         }

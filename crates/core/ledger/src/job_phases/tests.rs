@@ -107,6 +107,24 @@ fn a_rank_that_spins_while_another_loads_synchronises_and_the_other_loads() {
     assert_eq!(found, [wait.clone(), load, wait]);
 }
 
+/// Small pieces from a disk make a low rate; the disk is busy all the same. One that is busy with what is written is not.
+#[test]
+fn a_busy_disk_is_loading_at_any_rate() {
+    let pieces = Sample {
+        read_bytes_per_s: Some(3_000_000),
+        disk_busy_micro_percent: percent(90),
+        ..idles()
+    };
+    let of = |sample: Sample| {
+        minutes(&job(&[&[(20, works()), (4, sample), (20, works())]], RunEnd::Open))
+    };
+    assert_eq!(of(pieces), [vec![(Phase::DataLoading, 4), (Phase::Compute, 40)]]);
+    let calm = Sample { disk_busy_micro_percent: percent(40), ..pieces };
+    assert_eq!(of(calm), [vec![(Phase::ShortGap, 4), (Phase::Compute, 40)]]);
+    let saves = Sample { disk_busy_micro_percent: percent(100), ..saves() };
+    assert_eq!(of(saves), [vec![(Phase::CheckpointSave, 4), (Phase::Compute, 40)]]);
+}
+
 /// Idle before the first work is the start of a job whose start was seen, and a pause of one that ran before.
 #[test]
 fn what_ran_before_it_was_seen_does_not_start() {

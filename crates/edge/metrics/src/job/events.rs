@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::job_phases::{Run, RunEnd};
 
-use super::query::JobSeries;
+use super::query::{JobSeries, NOTE};
 use crate::prometheus::{Labels, Sample};
 
 /// What is known of one pod.
@@ -21,6 +21,8 @@ pub struct PodEvents {
     failed_before: bool,
     /// They started again after success.
     succeeded_before: bool,
+    /// When checkpoints were complete, as far as it told, on its own clock.
+    checkpoints_ms: BTreeSet<u64>,
 }
 
 impl PodEvents {
@@ -43,6 +45,15 @@ impl PodEvents {
                 let times = times.filter_map(|sample| u64::try_from(sample.at_ms).ok());
                 self.running_ms.entry(text("container")).or_default().extend(times);
             }
+            JobSeries::CheckpointCounted => {
+                let times = samples.iter().filter(|sample| is_time(sample.value));
+                self.checkpoints_ms.extend(times.map(|sample| (sample.value * 1000.0) as u64));
+            }
+            JobSeries::CheckpointNoted => {
+                let noted = text(NOTE).parse::<jiff::Timestamp>().ok();
+                let at_ms = noted.and_then(|at| u64::try_from(at.as_millisecond()).ok());
+                self.checkpoints_ms.extend(at_ms);
+            }
             JobSeries::Ended if is_one => {
                 self.end = Some(match text("phase").as_str() {
                     "Succeeded" => RunEnd::Completed,
@@ -60,6 +71,11 @@ impl PodEvents {
     /// Whether anybody told how the pod ended.
     pub(super) fn has_end(&self) -> bool {
         self.end.is_some()
+    }
+
+    /// When checkpoints were complete, as far as the pod told, on its own clock.
+    pub(super) fn checkpoints_ms(&self) -> impl Iterator<Item = u64> {
+        self.checkpoints_ms.iter().copied()
     }
 
     /// When a container is known to have started first, on its own clock.

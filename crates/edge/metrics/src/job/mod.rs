@@ -8,18 +8,21 @@
 //! |---|---|
 //! | `query` | what is asked, pod by pod |
 //! | `readings` | the answers: samples of devices and hosts |
-//! | `events` | the answers: runs of containers |
+//! | `events` | the answers: runs of containers, and checkpoints that they tell |
+//! | `nodes` | disk, network and CPUs of nodes that the job has for itself |
 //! | `record` | all together, as records |
 //!
 //! A sample is the mean over the step before its moment, and a bill counts a holder from its first sample on. So
 //! on the clock of the bill everything is one step late, and events are moved to it.
 
 mod events;
+mod nodes;
 mod query;
 mod readings;
 mod record;
 
 pub use events::PodEvents;
+pub use nodes::{NODE_NAMES, NodeNames, node_queries};
 pub use query::{JobQuery, JobSeries, job_queries, tensor_queries};
 pub use readings::{Grid, JobReadings};
 pub use record::{Holding, JobGroup, records};

@@ -17,6 +17,8 @@ pub enum JobSeries {
     MemoryBytes,
     /// CPUs busy.
     Cpu,
+    /// Time in which a disk was busy: 0 to 1.
+    DiskBusy,
     /// Bytes per second read from disks.
     Read,
     /// Bytes per second written to disks.
@@ -31,6 +33,10 @@ pub enum JobSeries {
     Running,
     /// A label `phase` with how the pod ended, at one moment.
     Ended,
+    /// When the job's last checkpoint was complete, in seconds since 1970.
+    CheckpointCounted,
+    /// A label with the same as RFC 3339, at one moment.
+    CheckpointNoted,
     /// A label `reason` with why the container ended before it started again, at one moment.
     EndedBefore,
 }
@@ -43,6 +49,8 @@ impl JobSeries {
             Self::Nvlink => "traffic over NVLink",
             Self::MemoryMebibytes | Self::MemoryBytes => "memory of GPUs",
             Self::Cpu => "CPUs of pods",
+            Self::DiskBusy => "disks of nodes",
+            Self::CheckpointCounted | Self::CheckpointNoted => "checkpoints that the job tells",
             Self::Read | Self::Written => "disks of pods",
             Self::Received | Self::Sent => "network of pods",
             Self::Started | Self::Running => "runs of containers",
@@ -85,6 +93,12 @@ const HOST: [(&str, &str, JobSeries); 5] = [
 const OF_CONTAINERS: &str = r#",container!="",container!="POD""#;
 const NO_LOOPBACK: &str = r#",interface!="lo""#;
 
+/// A gauge of the job itself.
+const CHECKPOINT: &str = "dovetail_last_checkpoint_timestamp_seconds";
+/// The annotation `dovetail.dev/last-checkpoint`, as kube-state-metrics writes it.
+pub(super) const NOTE: &str = "annotation_dovetail_dev_last_checkpoint";
+const NOTED: &str = r#",annotation_dovetail_dev_last_checkpoint!="""#;
+
 /// Names of pods in one question, in bytes: between here and a server stand proxies that refuse long lines.
 const MOST_NAMES_BYTES: usize = 600;
 
@@ -123,9 +137,14 @@ pub fn job_queries(
             ("kube_pod_container_status_running", JobSeries::Running, ""),
             ("kube_pod_status_phase", JobSeries::Ended, r#",phase=~"Succeeded|Failed""#),
             ("kube_pod_container_status_last_terminated_reason", JobSeries::EndedBefore, ""),
+            (CHECKPOINT, JobSeries::CheckpointCounted, ""),
+            ("kube_pod_annotations", JobSeries::CheckpointNoted, NOTED),
         ];
         queries.extend(events.map(|(name, series, more)| {
-            let is_instant = matches!(series, JobSeries::Ended | JobSeries::EndedBefore);
+            let is_instant = matches!(
+                series,
+                JobSeries::Ended | JobSeries::EndedBefore | JobSeries::CheckpointNoted
+            );
             let window_ms = if is_instant { window_ms } else { step_ms };
             let over = |selector: &String| {
                 format!("max_over_time({name}{{{selector}{more}}}[{}ms])", before(window_ms))
@@ -156,14 +175,8 @@ fn before(window_ms: u64) -> u64 {
 
 /// The sum of a counter's rates by pod.
 fn rate(name: &str, selectors: &[String; 2], more: &str, step_ms: u64) -> String {
-    let longer_ms = FEWEST_SAMPLES_MS.max(2 * step_ms);
-    let ways = [("rate", step_ms), ("irate", longer_ms)];
-    let all = ways.iter().flat_map(|(function, window_ms)| {
-        selectors
-            .iter()
-            .map(move |selector| format!("{function}({name}{{{selector}{more}}}[{window_ms}ms])"))
-    });
-    let all: Vec<String> = all.collect();
+    let all =
+        selectors.each_ref().map(|selector| rates(name, &format!("{selector}{more}"), step_ms));
     format!("sum by (namespace, pod, exported_namespace, exported_pod) ({})", all.join(" or "))
 }
 
@@ -183,9 +196,15 @@ fn chunks(names: &[&str]) -> Vec<Vec<String>> {
     chunks
 }
 
+/// The rates of a counter over a step, or between the last two samples where a step has fewer.
+pub(super) fn rates(name: &str, selector: &str, step_ms: u64) -> String {
+    let longer_ms = FEWEST_SAMPLES_MS.max(2 * step_ms);
+    format!("rate({name}{{{selector}}}[{step_ms}ms]) or irate({name}{{{selector}}}[{longer_ms}ms])")
+}
+
 /// A name as a pattern. What is no letter of an object's name becomes any one letter: the answers are compared
 /// with the whole name.
-fn pattern(name: &str) -> String {
+pub(super) fn pattern(name: &str) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '.' };
     name.chars().map(letter).collect()

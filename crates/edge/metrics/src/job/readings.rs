@@ -30,6 +30,15 @@ impl Grid {
     }
 }
 
+/// How many devices share what is read of a pod, and of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Devices {
+    /// Held by the pod.
+    pub(super) of_pod: u64,
+    /// Held on the node by the job.
+    pub(super) on_node: u64,
+}
+
 /// Namespace and name.
 type PodName = (String, String);
 /// Node, device, namespace and pod.
@@ -40,6 +49,8 @@ type DeviceOfPod = (String, String, String, String);
 pub struct JobReadings {
     devices: BTreeMap<DeviceOfPod, BTreeMap<(JobSeries, i64), f64>>,
     hosts: BTreeMap<PodName, BTreeMap<(JobSeries, i64), f64>>,
+    /// By node, where the job has its GPUs for itself.
+    pub(super) nodes: BTreeMap<String, BTreeMap<(JobSeries, i64), f64>>,
     pub(super) events: BTreeMap<PodName, PodEvents>,
 }
 
@@ -82,13 +93,14 @@ impl JobReadings {
     }
 
     /// What a pod did with a device, with its part of the host: of what is read of a pod as a whole each of its
-    /// `devices` gets the same.
+    /// devices gets the same, and of what is read of a node that the job has for itself each device on it. Where both
+    /// are read the larger counts: what a pod reads over a network of its node is in no counter of the pod.
     pub(super) fn samples(
         &self,
         observation: &Observation,
         device: &ObservedDevice,
         (namespace, pod): (&str, &str),
-        devices: u64,
+        devices: Devices,
         grid: Grid,
     ) -> Vec<Sample> {
         let mut samples = vec![Sample::default(); grid.count];
@@ -122,7 +134,12 @@ impl JobReadings {
         let host = self.hosts.get(&(namespace.to_owned(), pod.to_owned()));
         for ((kind, at_ms), value) in host.into_iter().flatten() {
             if let Some(place) = grid.place(*at_ms) {
-                set_host(&mut samples[place], *kind, value / devices.max(1) as f64);
+                set_host(&mut samples[place], *kind, value / devices.of_pod.max(1) as f64);
+            }
+        }
+        for ((kind, at_ms), value) in self.nodes.get(&device.node).into_iter().flatten() {
+            if let Some(place) = grid.place(*at_ms) {
+                set_node(&mut samples[place], *kind, *value, devices.on_node.max(1) as f64);
             }
         }
         samples
@@ -145,18 +162,37 @@ fn set_device(sample: &mut Sample, kind: JobSeries, value: f64) {
 }
 
 fn set_host(sample: &mut Sample, kind: JobSeries, value: f64) {
-    let (field, scale) = match kind {
+    let (field, scale) = host_field(sample, kind);
+    *field = whole(value * scale);
+}
+
+/// A disk is busy for all; CPUs of a node are those of its pods where nobody read these; all else is shared.
+fn set_node(sample: &mut Sample, kind: JobSeries, value: f64, devices: f64) {
+    if kind == JobSeries::DiskBusy {
+        // A rate may be a little above what can be.
+        sample.disk_busy_micro_percent = micro_percent(value.min(1.0), Scale::Ratio).ok();
+        return;
+    }
+    let is_read = sample.cpu_milli.is_some();
+    let (field, scale) = host_field(sample, kind);
+    if kind != JobSeries::Cpu || !is_read {
+        *field = (*field).max(whole(value / devices * scale));
+    }
+}
+
+/// Where a number goes, and how often its unit has that of the field.
+fn host_field(sample: &mut Sample, kind: JobSeries) -> (&mut Option<u64>, f64) {
+    match kind {
         JobSeries::Cpu => (&mut sample.cpu_milli, 1000.0),
         JobSeries::Read => (&mut sample.read_bytes_per_s, 1.0),
         JobSeries::Written => (&mut sample.written_bytes_per_s, 1.0),
         JobSeries::Received => (&mut sample.received_bytes_per_s, 1.0),
         _ => (&mut sample.sent_bytes_per_s, 1.0),
-    };
-    *field = whole(value * scale);
+    }
 }
 
 /// What can be a number of bytes or CPUs; a driver's blank is none.
-fn is_reading(value: f64) -> bool {
+pub(super) fn is_reading(value: f64) -> bool {
     const BLANK: f64 = 1e14;
     value.is_finite() && (0.0..BLANK).contains(&value)
 }

@@ -1,12 +1,12 @@
 //! A job's holdings with what was read of them, as records of its phases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
 
 use super::events::PodEvents;
-use super::readings::{Grid, JobReadings};
+use super::readings::{Devices, Grid, JobReadings};
 use crate::exporter::{Observation, ObservedDevice};
 
 /// A device that a pod of the job held for some time, as a bill has it.
@@ -44,13 +44,14 @@ pub fn records(
     grid: Grid,
 ) -> Vec<JobGroup> {
     let mut groups: BTreeMap<Option<(&str, &str)>, Vec<usize>> = BTreeMap::new();
-    let mut devices_of: BTreeMap<(&str, &str), std::collections::BTreeSet<(&str, &str)>> =
-        BTreeMap::new();
+    let mut devices_of: BTreeMap<(&str, &str), BTreeSet<(&str, &str)>> = BTreeMap::new();
+    let mut devices_on: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (place, holding) in holdings.iter().enumerate() {
         let pod = (holding.namespace, holding.pod);
         groups.entry((!is_together).then_some(pod)).or_default().push(place);
         let device = (holding.device.node.as_str(), holding.device.device.as_str());
         devices_of.entry(pod).or_default().insert(device);
+        devices_on.entry(device.0).or_default().insert(device.1);
     }
     let group = |places: Vec<usize>| {
         let names: Vec<String> = places.iter().map(|place| name(&holdings[*place])).collect();
@@ -63,7 +64,10 @@ pub fn records(
         let member = |(place, rank): (&usize, &u32)| {
             let holding = &holdings[*place];
             let pod = (holding.namespace, holding.pod);
-            let devices = devices_of[&pod].len() as u64;
+            let devices = Devices {
+                of_pod: devices_of[&pod].len() as u64,
+                on_node: devices_on[holding.device.node.as_str()].len() as u64,
+            };
             let last =
                 holding.held.to_ms.saturating_sub(grid.from_ms).div_ceil(grid.step_ms.max(1));
             let grid = Grid { count: grid.count.min(last as usize), ..grid };
@@ -84,11 +88,31 @@ pub fn records(
             step_ms: grid.step_ms,
             ranks: ranks.count,
             members,
-            checkpoints_ms: Vec::new(),
+            checkpoints_ms: checkpoints_ms(&places, holdings, readings, grid),
         };
         JobGroup { record, holdings: places }
     };
     groups.into_values().map(group).collect()
+}
+
+/// Checkpoints that any pod of the job told, on the clock of the bill: one step after their own. What is told of a
+/// time that has not been is left out.
+fn checkpoints_ms(
+    places: &[usize],
+    holdings: &[Holding<'_>],
+    readings: &JobReadings,
+    grid: Grid,
+) -> Vec<u64> {
+    let pods = places.iter().map(|place| (holdings[*place].namespace, holdings[*place].pod));
+    let pods: BTreeSet<(&str, &str)> = pods.collect();
+    let events = pods.into_iter().filter_map(|(namespace, pod)| {
+        readings.events.get(&(namespace.to_owned(), pod.to_owned()))
+    });
+    let end_ms = grid.from_ms.saturating_add(grid.step_ms.saturating_mul(grid.count as u64));
+    let told = events.flat_map(PodEvents::checkpoints_ms);
+    let told = told.map(|at_ms| at_ms.saturating_add(grid.step_ms));
+    let told: BTreeSet<u64> = told.filter(|at_ms| *at_ms <= end_ms).collect();
+    told.into_iter().collect()
 }
 
 fn name(holding: &Holding<'_>) -> String {

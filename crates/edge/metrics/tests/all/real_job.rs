@@ -1,12 +1,15 @@
 //! What a real Prometheus answers about the pods of a job.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::job_phases::{Run, RunEnd};
 use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
-use dovetail_metrics::job::{Grid, Holding, JobReadings, job_queries, records};
+use dovetail_metrics::job::{
+    Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
+};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
@@ -29,6 +32,7 @@ fn runs_at(minute: u64) -> bool {
 fn history() -> String {
     let mut text = String::new();
     gpus_and_hosts(&mut text);
+    nodes(&mut text);
     events(&mut text);
     text + "# EOF\n"
 }
@@ -98,6 +102,34 @@ fn gpus_and_hosts(text: &mut String) {
     family("container_network_transmit_bytes_total", "counter", &network(1e6));
 }
 
+/// What node_exporter says of the node: a disk with what lies on it, and a network with that of a pod in it.
+fn nodes(text: &mut String) {
+    let mut counter = |name: &str, of: &'static [(&str, f64)]| {
+        family(text, name, "counter", &|half: u64| {
+            let row = |(more, rate): &(&str, f64)| {
+                (format!("instance=\"10.0.0.1:9100\",{more}"), (half * 30) as f64 * rate)
+            };
+            of.iter().map(row).collect()
+        });
+    };
+    counter(
+        "node_disk_io_time_seconds_total",
+        &[("device=\"nvme0n1\"", 0.75), ("device=\"nvme1n1\"", 0.5)],
+    );
+    counter(
+        "node_disk_read_bytes_total",
+        &[("device=\"nvme0n1\"", 40e6), ("device=\"dm-0\"", 40e6)],
+    );
+    counter(
+        "node_network_receive_bytes_total",
+        &[("device=\"eth0\"", 60e6), ("device=\"veth1\"", 8e6)],
+    );
+    counter(
+        "node_cpu_seconds_total",
+        &[("cpu=\"0\",mode=\"user\"", 1.0), ("cpu=\"0\",mode=\"idle\"", 0.0)],
+    );
+}
+
 /// What kube-state-metrics says of the pod.
 fn events(text: &mut String) {
     let mut family = |name: &str, rows: &dyn Fn(u64) -> Vec<(String, f64)>| {
@@ -115,6 +147,18 @@ fn events(text: &mut String) {
         let of = |phase: &str| format!("namespace=\"ml\",pod=\"train-0\",phase=\"{phase}\"");
         let is_over = f64::from(u8::from(half >= 2 * ENDS[1]));
         vec![(of("Succeeded"), is_over), (of("Failed"), 0.0), (of("Running"), 1.0 - is_over)]
+    });
+    // It saved after 20 minutes and told it itself, and after 30, which an annotation tells.
+    family("dovetail_last_checkpoint_timestamp_seconds", &|half| {
+        let last = if half >= 40 { FROM_S + 20 * 60 } else { 0 };
+        vec![("namespace=\"ml\",pod=\"train-0\"".to_owned(), last as f64)]
+    });
+    family("kube_pod_annotations", &|_| {
+        let note = "annotation_dovetail_dev_last_checkpoint=\"2026-01-01T00:30:00Z\"";
+        vec![(format!("namespace=\"ml\",pod=\"train-0\",{note}"), 1.0)]
+    });
+    family("node_uname_info", &|_| {
+        vec![("instance=\"10.0.0.1:9100\",nodename=\"n1\"".to_owned(), 1.0)]
     });
     family("kube_pod_container_status_last_terminated_reason", &|half| {
         let was = f64::from(u8::from(half >= 2 * ENDS[0]));
@@ -154,6 +198,16 @@ async fn readings(
         }
         readings.take(asked.series, pods, series);
     }
+    let mut named = Vec::new();
+    for name in NODE_NAMES {
+        named.extend(client.instant(name, period.to_ms as i64 - 1).await.unwrap());
+    }
+    let names = NodeNames::of(&named, &BTreeSet::from(["n1"]));
+    for asked in node_queries(&names, STEP_MS) {
+        let mut series = Vec::new();
+        client.range(&range(period, asked.query), |found| series.extend(found)).await.unwrap();
+        readings.take_nodes(asked.series, &names, series);
+    }
     readings
 }
 
@@ -192,6 +246,8 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
     let groups = records(&holdings, true, &readings, &observation, grid);
     let [group] = &groups[..] else { panic!("{groups:?}") };
     assert_eq!((group.record.ranks, group.record.members.len()), (2, 2));
+    let saved = [20, 30].map(|minute| period.from_ms + (minute + 1) * STEP_MS);
+    assert_eq!(group.record.checkpoints_ms, saved);
     for member in &group.record.members {
         // One step late, like all means of a step.
         let at = |minute: u64| period.from_ms + (minute + 1) * STEP_MS;
@@ -212,9 +268,11 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
             assert!((value / wanted - 1.0).abs() < 0.01, "{value}, not {wanted}");
         };
         near(sample.cpu_milli, 3_000.0);
-        near(sample.read_bytes_per_s, 1e6);
         near(sample.written_bytes_per_s, 2e6);
-        near(sample.received_bytes_per_s, 4e6);
+        // More than the pod's own: half of what the node does, on which it is alone.
+        near(sample.read_bytes_per_s, 20e6);
+        near(sample.received_bytes_per_s, 30e6);
+        near(sample.disk_busy_micro_percent.map(u64::from), 75e6);
         near(sample.sent_bytes_per_s, 0.5e6);
     }
 }

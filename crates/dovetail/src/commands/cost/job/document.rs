@@ -193,6 +193,7 @@ fn signals(rows: &[PhaseRow]) -> Vec<&'static str> {
         ("nvlink", any(|evidence| evidence.nvlink_bytes_per_s)),
         ("power", any(|evidence| evidence.power_milliwatts)),
         ("cpu", any(|evidence| evidence.cpu_milli)),
+        ("disk", any(|evidence| evidence.disk_busy_micro_percent)),
         ("inwards", any(|evidence| evidence.in_bytes_per_s)),
         ("outwards", any(|evidence| evidence.out_bytes_per_s)),
     ];
@@ -219,7 +220,8 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     if !["cpu", "inwards", "outwards"].into_iter().any(has) {
         notes.push(
             "nothing of its hosts: what an idle GPU waited for (data, a checkpoint, a person) is not known; cAdvisor's \
-             CPU, disk and network of pods would tell, over --prometheus"
+             CPU, disk and network of pods would tell, or those of its nodes (node_exporter) where it has their GPUs for \
+             itself, over --prometheus"
                 .to_owned(),
         );
     }

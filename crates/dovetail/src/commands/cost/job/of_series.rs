@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_ledger::job_phases::{PhaseRule, job_phases};
 use dovetail_metrics::exporter::ObservedDevice;
-use dovetail_metrics::job::{Grid, Holding, JobReadings, job_queries, records};
+use dovetail_metrics::job::{
+    Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
+};
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::Job;
@@ -28,12 +30,14 @@ pub(super) fn time(
 ) -> Result<JobTime> {
     let asker = &mut over.asker;
     let (period, step_ms) = (asker.period, asker.step_ms);
-    let (readings, notes) = readings(asker, &account, &job, &look.seen);
+    let held = held(&account, &job, &look.seen, period)?;
+    let (mut readings, mut notes) = readings(asker, &account, &job, &look.seen);
+    let alone = nodes_alone(&held, &look.seen);
+    read_nodes(asker, &alone, &mut readings, &mut notes);
     asker.tell_warnings(app);
     let workload = over.objects.iter().flat_map(|objects| &objects.gathered.facts.workloads);
     let workload = workload.into_iter().find(|workload| words(&workload.owner) == job.name);
     let together = is_together(&job, workload);
-    let held = held(&account, &job, &look.seen, period)?;
     let holdings: Vec<Holding<'_>> = held.iter().map(|(_, holding)| *holding).collect();
     let count = usize::try_from((period.to_ms - period.from_ms).div_ceil(step_ms)).unwrap_or(0);
     let grid = Grid { from_ms: period.from_ms, step_ms, count };
@@ -95,6 +99,49 @@ fn readings(
         }
     }
     (readings, notes)
+}
+
+/// Nodes whose GPUs nobody else held: what such a node does it does for the job.
+fn nodes_alone<'s>(held: &[(u32, Holding<'_>)], seen: &'s Observed) -> BTreeSet<&'s str> {
+    let pods: BTreeSet<(&str, &str)> =
+        held.iter().map(|(_, holding)| (holding.namespace, holding.pod)).collect();
+    let mut alone: BTreeMap<&str, bool> = BTreeMap::new();
+    for device in &seen.time.devices {
+        for holding in &device.history.holdings {
+            let Some(holder) = seen.time.holders.get(holding.holder as usize) else { continue };
+            let is_ours = pods.contains(&(&*holder.namespace, &*holder.pod));
+            *alone.entry(&device.node).or_insert(true) &= is_ours;
+        }
+    }
+    alone.into_iter().filter(|(_, is_alone)| *is_alone).map(|(node, _)| node).collect()
+}
+
+/// What node_exporter says of these nodes; nothing where nobody collects it.
+fn read_nodes(
+    asker: &mut Asker,
+    nodes: &BTreeSet<&str>,
+    readings: &mut JobReadings,
+    notes: &mut Vec<String>,
+) {
+    if nodes.is_empty() {
+        return;
+    }
+    let mut named = Vec::new();
+    for name in NODE_NAMES {
+        match asker.instant(name, asker.period.to_ms.saturating_sub(1)) {
+            Ok(series) => named.extend(series),
+            Err(error) => notes.push(format!("names of nodes could not be read: {error}")),
+        }
+    }
+    let names = NodeNames::of(&named, nodes);
+    for asked in node_queries(&names, asker.step_ms) {
+        match asker.range(&asked.query) {
+            Ok(series) => readings.take_nodes(asked.series, &names, series),
+            Err(error) => {
+                notes.push(format!("{} of nodes could not be read: {error}", asked.series.name()))
+            }
+        }
+    }
 }
 
 /// The devices that pods of the job held, as the bill has them.

@@ -116,6 +116,7 @@ fn evidence(part: &PartOut) -> String {
         true => vec![
             busy,
             evidence.cpu_milli.map(|cpu| format!("CPU {:.1}", cpu as f64 / 1e3)),
+            share("disk", evidence.disk_busy_micro_percent),
             rate("in", evidence.in_bytes_per_s),
             rate("out", evidence.out_bytes_per_s),
         ],
