@@ -1,4 +1,4 @@
-//! `dovetail audit` where no server keeps series: exporters are asked themselves.
+//! `dovetail audit` and `cost` where no server keeps series: exporters are asked themselves.
 
 use dovetail_testkit::{FakeApi, FakeExporter};
 use serde_json::{Value, json};
@@ -127,4 +127,24 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
         let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));
         assert!(done.code != Some(0) && done.err.contains(told), "{}", done.err);
     }
+}
+
+/// Of two GPUs at $6 an hour one works and one idles for the month that this moment would be.
+#[test]
+fn a_bill_tells_what_held_gpus_do_now() {
+    let exporter = FakeExporter::start(vec![page("")]);
+    let flags = "--look-for 2s --look-every 1s --gpu-price H100=6 --method all-in";
+    let call =
+        format!("cost --from dump.json --exporter http://{} {flags} --by cause", exporter.address);
+    let folder = dump();
+    let bill = folder.json(&call);
+    let of = |cause: &str| {
+        let mut rows = bill["rows"].as_array().expect("rows").iter();
+        let row = rows.find(|row| row["key"]["cause"] == cause);
+        row.map_or(Value::Null, |row| row["cost_usd_micros"].clone())
+    };
+    let month = json!(6_000_000_i64 * 720);
+    assert_eq!((of("active_not_separable"), of("idle")), (month.clone(), month), "{bill:#}");
+    let refused = folder.call(&format!("{call} --store ledger.db"));
+    assert!(refused.code == Some(2) && refused.err.contains("--store"), "{}", refused.err);
 }

@@ -20,6 +20,8 @@ use super::names;
 use super::teams::Teams;
 use crate::app::App;
 use crate::exit::UsageError;
+#[cfg(feature = "scheduler")]
+use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
 #[cfg(feature = "scheduler")]
@@ -41,6 +43,9 @@ pub(crate) struct AccountFlags {
     #[cfg(feature = "scheduler")]
     #[command(flatten)]
     pub(super) server: ServerFlags,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    exporters: ExporterFlags,
     /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split, opencost,
     /// datadog [default: residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
@@ -160,6 +165,11 @@ impl AccountFlags {
     /// Nothing that is named, or something that cannot be read.
     pub(super) fn source(&self, app: &App, teams: &Teams) -> Result<Source> {
         #[cfg(feature = "scheduler")]
+        if self.exporters.are_given() {
+            let looked = self.exporters.read(app, self.objects.server())?;
+            return Ok(Source::Moment(Box::new(self.gathered_with(app, teams, Some(looked))?)));
+        }
+        #[cfg(feature = "scheduler")]
         let told = {
             let choice = self.measured.or_else(&self.prometheus);
             let Chosen { asker, told } = self.server.chosen(choice, self.objects.server())?;
@@ -178,12 +188,20 @@ impl AccountFlags {
 
     /// Objects, and where they were read.
     pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
+        self.gathered_with(app, teams, None)
+    }
+
+    /// Objects, and where they were read, with what somebody saw of their GPUs instead of a file.
+    fn gathered_with(&self, app: &App, teams: &Teams, seen: Option<Uses>) -> Result<AtMoment> {
         let read = self.objects.read(app, "split the cost of")?;
         let mut labels = names::wanted(teams);
         labels.extend(names::of_runs(&app.settings.cost));
         let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
         let mut sources = read.sources;
-        let uses = self.measured.read(&gathered, self.objects.example)?;
+        let uses = match seen {
+            Some(uses) => Some(uses),
+            None => self.measured.read(&gathered, self.objects.example)?,
+        };
         if let Some(uses) = &uses {
             apply(app, &mut gathered, uses);
             sources.push(uses.source.clone());

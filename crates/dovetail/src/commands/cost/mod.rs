@@ -64,7 +64,7 @@ pub(crate) struct CostFlags {
     /// it does not have of the period is read, and the answer comes out of it; without --prometheus nothing
     /// is read
     #[cfg(feature = "scheduler")]
-    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example"])]
+    #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     store: Option<String>,
     /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list pods, as the
     /// cluster itself says
