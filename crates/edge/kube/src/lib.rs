@@ -36,6 +36,8 @@ pub mod object;
 mod pause;
 pub mod queues;
 #[cfg(feature = "client")]
+mod repeats;
+#[cfg(feature = "client")]
 pub mod schedule;
 pub mod status;
 pub mod translate;

@@ -123,6 +123,8 @@ impl Failure {
     /// An answer out of the blue, as a proxy or a dying server gives it.
     pub(super) fn of_code(code: u16) -> Self {
         let (reason, message) = match code {
+            401 => ("Unauthorized", "Unauthorized"),
+            403 => ("Forbidden", "the user has no right to this"),
             503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
             504 => ("Timeout", "Timeout: request did not complete within the allotted timeout"),
             _ => ("InternalError", "Internal error occurred: etcdserver: leader changed"),

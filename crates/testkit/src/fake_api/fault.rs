@@ -22,7 +22,7 @@ pub enum Fault {
         /// Seconds to wait.
         retry_after_s: u32,
     },
-    /// 500, 503 or 504 without effect.
+    /// 500, 503 or 504 without effect; 401 or 403 for a user without rights.
     ServerError {
         /// The code.
         code: u16,

@@ -6,7 +6,7 @@ use super::announcer::{Report, Written};
 use super::due::Due;
 use super::{Condition, Note, PodIdentity, Write};
 use crate::pause::{ServerPause, doubled};
-use crate::status::Waiting;
+use crate::status::{Waiting, harmless};
 
 /// The message of a condition is changed at most so often, its reason more often.
 const CHANGE_MS: u64 = 10_000;
@@ -224,7 +224,7 @@ impl Announcements {
                 self.forget(&uid);
                 continue;
             };
-            if seen.says == Some((entry.waiting.word(), &*entry.waiting.message)) {
+            if seen.says == Some((entry.waiting.word(), &*harmless(&entry.waiting.message))) {
                 // Somebody else's words are told already, but not ours whose answer was lost.
                 let waiting = entry.waiting.clone();
                 let is_ours = entry.in_doubt.take().is_some_and(|unsure| unsure == waiting);

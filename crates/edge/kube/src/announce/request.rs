@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{Condition, Note, Source, StatusOf, Write};
 use crate::client::{self, Answered};
 use crate::object::Kind;
+use crate::status::harmless;
 
 /// Longest text of an event that API servers take, in bytes.
 const NOTE_LIMIT_BYTES: usize = 1_024;
@@ -65,7 +66,7 @@ fn patch(condition: &Condition) -> Value {
     let Condition { pod, resource_version, waiting, since_ms } = condition;
     let mut scheduled = json!({
         "type": "PodScheduled", "status": "False",
-        "reason": waiting.word(), "message": waiting.message,
+        "reason": waiting.word(), "message": harmless(&waiting.message),
     });
     if let Some(since_ms) = since_ms {
         scheduled["lastTransitionTime"] = json!(format!("{:.0}", timestamp(*since_ms)));
@@ -98,7 +99,7 @@ fn event(note: &Note, source: &Source) -> Value {
             "apiVersion": api_version, "kind": kind,
             "namespace": about.namespace, "name": about.name, "uid": about.uid,
         },
-        "note": within(&note.text, NOTE_LIMIT_BYTES, " ..."),
+        "note": within(&harmless(&note.text), NOTE_LIMIT_BYTES, " ..."),
         "type": if note.is_warning { "Warning" } else { "Normal" },
     })
 }
@@ -161,6 +162,13 @@ mod tests {
         let (note, name) = (long["note"].as_str().unwrap(), long["metadata"]["name"].as_str());
         assert!(note.len() <= 1_024 && note.ends_with("é ..."), "{}", note.len());
         assert!(name.is_some_and(|name| name.len() <= 253 && !name.contains("..")), "{name:?}");
+    }
+
+    #[test]
+    fn what_was_quoted_from_an_object_is_escaped() {
+        let source = Source { controller: "dovetail".to_owned(), instance: "i".to_owned() };
+        let note = Note::left_untouched(pod("p"), "annotation is `3\u{1b}[31m\n`", 0);
+        assert_eq!(event(&note, &source)["note"], r"annotation is `3\u{1b}[31m\n`");
     }
 
     #[test]

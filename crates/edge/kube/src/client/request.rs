@@ -60,7 +60,11 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(one) = cause {
-        text = format!("{text}: {one}");
+        // Some say what their cause says, too.
+        let one_says = one.to_string();
+        if !text.ends_with(&one_says) {
+            text = format!("{text}: {one_says}");
+        }
         cause = one.source();
     }
     text

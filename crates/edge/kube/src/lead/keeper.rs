@@ -8,12 +8,16 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::watch;
+use tracing::{info, warn};
 
 use super::candidate::{Candidate, Lease, Phase, Record, Step};
 use super::clock::Clock;
 use super::lease::{from_json, to_json};
 use super::terms::{Terms, TermsError};
+use super::trouble::Trouble;
 use super::{Leadership, Permit};
+use crate::client::{message, send};
+use crate::repeats::Repeats;
 
 /// Where the lease is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub struct Keeper {
     place: LeaseName,
     client: Client,
     phase: watch::Sender<Phase>,
+    server: String,
+    /// What keeps it from the lease, and which of that was told.
+    trouble: Mutex<(Option<String>, Repeats<()>)>,
 }
 
 /// What a request to the server came to.
@@ -40,17 +47,19 @@ enum Answer {
     Lease(Lease),
     Missing,
     Refused,
-    Nothing,
+    /// Nothing that says anything about the lease.
+    Nothing(Trouble),
 }
 
 impl Keeper {
     /// A keeper that has not asked yet. `identity` must be unique among all processes ever; `client`
-    /// should serve the lease alone, so that nothing delays a renewal.
+    /// should serve the lease alone, so that nothing delays a renewal. `server` is its address, for people.
     ///
     /// # Errors
     /// When the terms are not safe.
     pub fn new(
         client: Client,
+        server: String,
         place: LeaseName,
         identity: String,
         terms: Terms,
@@ -58,7 +67,8 @@ impl Keeper {
     ) -> Result<Self, TermsError> {
         let candidate = Mutex::new(Candidate::new(identity, terms.checked()?));
         let phase = watch::Sender::new(Phase::Following);
-        Ok(Self { candidate, clock, terms, place, client, phase })
+        let trouble = Mutex::default();
+        Ok(Self { candidate, clock, terms, place, client, phase, server, trouble })
     }
 
     /// Runs for the leadership until cancelled.
@@ -85,6 +95,11 @@ impl Keeper {
         self.lock().holder().map(str::to_owned)
     }
 
+    /// What has kept this process from reading or writing the lease since it last could, for people.
+    pub fn trouble(&self) -> Option<String> {
+        self.troubles().0.clone()
+    }
+
     /// To be called when everything was read anew after [`Phase::Relisting`].
     pub fn relisted(&self, epoch: u64) {
         self.lock().relisted(self.clock.now_ms(), epoch);
@@ -106,6 +121,26 @@ impl Keeper {
         self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn troubles(&self) -> MutexGuard<'_, (Option<String>, Repeats<()>)> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether the server has said something about the lease; warns if not, but not at each attempt.
+    fn note(&self, what: &str, answer: &Answer) {
+        let (known, repeats) = &mut *self.troubles();
+        let Answer::Nothing(trouble) = answer else {
+            if known.take().is_some() {
+                info!("the API server answers about the lease again");
+            }
+            return;
+        };
+        let text = trouble.told(what, &self.place, &self.server);
+        if repeats.is_due((), &text, self.clock.now_ms()) {
+            warn!("{text}");
+        }
+        *known = Some(text);
+    }
+
     fn tell(&self) {
         let phase = self.lock().phase(self.clock.now_ms());
         self.phase.send_if_modified(|told| std::mem::replace(told, phase) != phase);
@@ -123,26 +158,30 @@ impl Keeper {
 
     async fn read(&self) {
         let answer = self.send(Method::GET, &self.path(), None).await;
+        self.note("read", &answer);
         let now_ms = self.clock.now_ms();
         let mut candidate = self.lock();
         match answer {
             Answer::Lease(lease) => candidate.read(now_ms, Some(lease)),
             Answer::Missing => candidate.read(now_ms, None),
-            Answer::Refused | Answer::Nothing => candidate.unanswered(now_ms),
+            Answer::Refused | Answer::Nothing(_) => candidate.unanswered(now_ms),
         }
     }
 
     async fn write(&self, record: &Record, version: Option<&str>) {
         let sent_ms = self.clock.now_ms();
-        let answer = self.put(record, version).await;
+        let answer = match self.put(record, version).await {
+            Answer::Missing if version.is_none() => Answer::Nothing(Trouble::NoNamespace),
+            answer => answer,
+        };
+        self.note("write", &answer);
         let now_ms = self.clock.now_ms();
         let mut candidate = self.lock();
         match answer {
             Answer::Lease(lease) => candidate.written(sent_ms, now_ms, lease),
-            Answer::Missing if version.is_some() => candidate.read(now_ms, None),
+            Answer::Missing => candidate.read(now_ms, None),
             Answer::Refused => candidate.refused(now_ms),
-            // A namespace that is missing, or no answer at all.
-            Answer::Missing | Answer::Nothing => candidate.unanswered(now_ms),
+            Answer::Nothing(_) => candidate.unanswered(now_ms),
         }
     }
 
@@ -168,22 +207,20 @@ impl Keeper {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path);
         let request = request.header("Content-Type", "application/json").body(Body::from(bytes));
-        let Ok(request) = request else { return Answer::Nothing };
-        let answer = async {
-            let response = self.client.send(request).await.ok()?;
-            let code = response.status().as_u16();
-            let body = response.into_body().collect_bytes().await.ok()?;
-            Some((code, body))
-        };
-        let limit = Duration::from_millis(self.terms.retry_ms);
-        match tokio::time::timeout(limit, answer).await {
-            Ok(Some((200 | 201, body))) => match serde_json::from_slice(&body) {
+        let limit_ms = self.terms.retry_ms;
+        let answer = send(&self.client, request);
+        match tokio::time::timeout(Duration::from_millis(limit_ms), answer).await {
+            Ok(Ok((200 | 201, _, body))) => match serde_json::from_slice(&body) {
                 Ok(lease) => Answer::Lease(from_json(&lease)),
-                Err(_) => Answer::Nothing,
+                Err(_) => Answer::Nothing(Trouble::Unreadable),
             },
-            Ok(Some((404, _))) => Answer::Missing,
-            Ok(Some((409, _))) => Answer::Refused,
-            _ => Answer::Nothing,
+            Ok(Ok((404, _, _))) => Answer::Missing,
+            Ok(Ok((409, _, _))) => Answer::Refused,
+            Ok(Ok((code, _, body))) => {
+                Answer::Nothing(Trouble::Refused { code, message: message(&body) })
+            }
+            Ok(Err(none)) => Answer::Nothing(Trouble::NoAnswer(none.error)),
+            Err(_) => Answer::Nothing(Trouble::Late { limit_ms }),
         }
     }
 }

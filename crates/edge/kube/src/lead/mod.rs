@@ -12,6 +12,7 @@ mod clock;
 mod keeper;
 mod lease;
 mod terms;
+mod trouble;
 #[cfg(test)]
 mod world;
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Problem;
 use super::amounts::{bounds, held, percent, written};
 use crate::object::Queue;
+use crate::status::harmless;
 use crate::translate::Rules;
 
 /// What a queue is to say, without the times of its conditions.
@@ -87,6 +88,7 @@ fn condition(problem: Option<&Problem>) -> Value {
         Some(problem) => ("False", problem.word()),
     };
     let message = problem.map(ToString::to_string).unwrap_or_default();
+    let message = harmless(&message);
     json!({"type": "Ready", "status": status, "reason": reason, "message": message})
 }
 

@@ -47,7 +47,8 @@ async fn ready(State(status): State<Arc<Status>>) -> impl IntoResponse {
 
 fn answer(status: &Status, good: bool) -> impl IntoResponse + use<> {
     let code = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (code, format!("{:?}\n", status.standing()))
+    let trouble = status.trouble().map(|trouble| format!("{trouble}\n")).unwrap_or_default();
+    (code, format!("{:?}\n{trouble}", status.standing()))
 }
 
 async fn all_metrics(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {

@@ -6,6 +6,7 @@
 mod announcing;
 mod comparison;
 pub mod endpoints;
+mod first_lists;
 mod look;
 mod metrics;
 mod news;
@@ -20,6 +21,7 @@ mod term;
 mod waits;
 
 pub use comparison::{Compared, Comparison};
+pub use first_lists::ListPatience;
 pub use look::{LookError, look};
 pub use metrics::Metrics;
 pub use news::{News, PodName, Preempts};

@@ -6,13 +6,15 @@ use std::time::Duration;
 use kube::Config;
 use thiserror::Error;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use super::comparison::Comparison;
+use super::first_lists::ListPatience;
 use super::metrics::Metrics;
 use super::record::Recording;
 use super::status::{Standing, Status};
-use super::term::Term;
+use super::term::{Term, Unlisted};
 use crate::bind::BinderSettings;
 use crate::client::{ClientError, Clients};
 use crate::lead::{Alone, Clock, Keeper, LeaseName, Phase, Terms, TermsError};
@@ -44,6 +46,8 @@ pub struct Options {
     pub world: world::Settings,
     /// How is watched.
     pub watch: watches::Settings,
+    /// What follows when the cluster cannot be read.
+    pub lists: ListPatience,
 }
 
 /// Several processes, of which one writes.
@@ -71,6 +75,8 @@ pub enum RunError {
 /// What all parts of a process share.
 pub(super) struct Shared {
     pub(super) clients: Clients,
+    /// Address of the server.
+    pub(super) server: String,
     pub(super) status: Arc<Status>,
     pub(super) metrics: Arc<Metrics>,
 }
@@ -95,7 +101,8 @@ pub async fn run(
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     let clients = Clients::new(config)?;
-    let shared = Arc::new(Shared { clients, status, metrics });
+    let server = config.cluster_url.to_string();
+    let shared = Arc::new(Shared { clients, server, status, metrics });
     match options.election.clone().filter(|_| !options.dry_run) {
         None => alone(shared.clone(), &options, stop).await,
         Some(election) => elected(shared.clone(), &options, election, stop).await?,
@@ -107,11 +114,15 @@ pub async fn run(
 /// Without election there is one leadership, for ever.
 async fn alone(shared: Arc<Shared>, options: &Options, mut stop: watch::Receiver<bool>) {
     let leadership = Arc::new(Alone::new(Clock::machine(), Terms::default().write_timeout_ms));
-    let beginning = Term::begin(shared.clone(), leadership, options, 0);
-    let mut term = tokio::select! {
-        term = beginning => term,
-        () = stopped(&mut stop) => return,
+    let mut term = Term::new(shared.clone(), leadership, options, 0);
+    let is_listed = tokio::select! {
+        // There is no lease to give up: it is tried for ever.
+        listed = term.begin(None) => listed.is_ok(),
+        () = stopped(&mut stop) => false,
     };
+    if !is_listed {
+        return shared.status.set(Standing::Stopping);
+    }
     tokio::select! {
         () = term.run() => {}
         () = stopped(&mut stop) => {}
@@ -129,58 +140,96 @@ async fn elected(
     let Election { lease, identity, terms } = election;
     info!(identity, namespace = lease.namespace, lease = lease.name, "running for the leadership");
     let client = shared.clients.lease.clone();
-    let keeper = Arc::new(Keeper::new(client, lease, identity, terms, Clock::machine())?);
-    // On a task of its own: no decision delays a renewal.
-    let running = tokio::spawn({
-        let keeper = keeper.clone();
-        async move { keeper.run().await }
-    });
+    let (server, clock) = (shared.server.clone(), Clock::machine());
+    let keeper = Arc::new(Keeper::new(client, server, lease, identity, terms, clock)?);
+    let mut running = renew(&keeper);
     loop {
         let phases = keeper.phases();
         let epoch = tokio::select! {
             epoch = to_relist(&shared, &keeper, phases) => epoch,
             () = stopped(&mut stop) => break,
         };
-        let is_stopped = lead(&shared, &keeper, options, epoch, &mut stop).await;
-        if is_stopped {
-            break;
+        match lead(&shared, &keeper, options, epoch, &mut stop).await {
+            End::Stopped => break,
+            End::Over => warn!(epoch, "the leadership is over"),
+            End::Unlisted(problem) => {
+                let pause = Duration::from_millis(options.lists.pause_ms);
+                warn!(
+                    epoch,
+                    pause_s = pause.as_secs(),
+                    "the leadership is given up for others to take it: {problem}"
+                );
+                give_up(&keeper, running).await;
+                shared.status.set_with(Standing::Starting, Some(problem));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = stopped(&mut stop) => {
+                        shared.status.set(Standing::Stopping);
+                        return Ok(());
+                    }
+                }
+                running = renew(&keeper);
+            }
         }
-        warn!(epoch, "the leadership is over");
     }
     shared.status.set(Standing::Stopping);
+    give_up(&keeper, running).await;
+    Ok(())
+}
+
+/// Runs for the leadership and keeps it, on a task of its own: no decision delays a renewal.
+fn renew(keeper: &Arc<Keeper>) -> JoinHandle<()> {
+    let keeper = keeper.clone();
+    tokio::spawn(async move { keeper.run().await })
+}
+
+/// Runs for the leadership no longer; gives it up.
+async fn give_up(keeper: &Keeper, running: JoinHandle<()>) {
     running.abort();
     // An aborted task ends with an error that says so.
     _ = running.await;
     keeper.resign().await;
-    Ok(())
 }
 
-/// One leadership; true if it ended because the process is to stop.
+/// How a leadership ended.
+enum End {
+    /// Another may lead.
+    Over,
+    /// The process is to stop.
+    Stopped,
+    /// The cluster cannot be read, and why.
+    Unlisted(String),
+}
+
+/// One leadership.
 async fn lead(
     shared: &Arc<Shared>,
     keeper: &Arc<Keeper>,
     options: &Options,
     epoch: u64,
     stop: &mut watch::Receiver<bool>,
-) -> bool {
+) -> End {
     info!(epoch, "leading: reading the world");
-    let beginning = Term::begin(shared.clone(), keeper.clone(), options, epoch);
-    let mut term = tokio::select! {
-        term = beginning => term,
-        () = is_over(keeper, epoch) => return false,
-        () = stopped(stop) => return true,
+    let mut term = Term::new(shared.clone(), keeper.clone(), options, epoch);
+    let listed = tokio::select! {
+        listed = term.begin(Some(options.lists)) => listed,
+        () = is_over(keeper, epoch) => return End::Over,
+        () = stopped(stop) => return End::Stopped,
     };
+    if let Err(Unlisted(problem)) = listed {
+        return End::Unlisted(problem);
+    }
     keeper.relisted(epoch);
-    let is_stopped = tokio::select! {
-        () = term.run() => false,
-        () = is_over(keeper, epoch) => false,
-        () = stopped(stop) => true,
+    let end = tokio::select! {
+        () = term.run() => End::Over,
+        () = is_over(keeper, epoch) => End::Over,
+        () = stopped(stop) => End::Stopped,
     };
-    if is_stopped {
+    if matches!(end, End::Stopped) {
         shared.status.set(Standing::Stopping);
     }
     term.end().await;
-    is_stopped
+    end
 }
 
 /// Waits until this process leads and must read the world.
@@ -190,9 +239,11 @@ async fn to_relist(shared: &Shared, keeper: &Keeper, mut phases: watch::Receiver
         if let Phase::Relisting { epoch } = phase {
             return epoch;
         }
-        if keeper.holder().is_some() {
-            shared.status.set(Standing::StandingBy);
-        }
+        let standing = match keeper.holder() {
+            Some(_) => Standing::StandingBy,
+            None => Standing::Starting,
+        };
+        shared.status.set_with(standing, keeper.trouble());
         // The lease may be seen without a change of phase. The keeper outlives its receivers.
         _ = tokio::time::timeout(LOOK, phases.changed()).await;
     }

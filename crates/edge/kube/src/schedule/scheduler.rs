@@ -304,6 +304,16 @@ impl Scheduler {
         Some(engine.what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
     }
 
+    /// Whether a waiting job could start if nobody held anything, its queue aside: where not, waiting will not help;
+    /// `None` if it does not wait.
+    pub fn fits_when_all_is_free(&mut self, job: JobId) -> Option<bool> {
+        let engine = self.engine.as_mut()?;
+        let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+        let held = engine.snapshot().holdings.iter().map(|holding| holding.id).collect();
+        // Levels that are known to the job are known to the engine.
+        Some(engine.what_if_job(&job, &View::Without(held)).ok()?.is_some())
+    }
+
     /// What a queue and everything below it hold.
     pub fn queue_use(&mut self, queue: &str) -> Option<QueueUse> {
         Some(self.engine.as_mut()?.queue_use(&engine_name(queue)))

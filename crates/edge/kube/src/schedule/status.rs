@@ -1,7 +1,6 @@
 //! Where a process stands, for probes.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A process that decides and has not come round for so long hangs.
@@ -25,34 +24,59 @@ pub enum Standing {
 /// Shared between the one who knows and those who ask.
 #[derive(Debug)]
 pub struct Status {
-    inner: Mutex<(Standing, Instant)>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    standing: Standing,
+    /// When its loop came round.
+    round: Instant,
+    trouble: Option<String>,
 }
 
 impl Default for Status {
     fn default() -> Self {
-        Self { inner: Mutex::new((Standing::Starting, Instant::now())) }
+        let (standing, round) = (Standing::Starting, Instant::now());
+        Self { inner: Mutex::new(Inner { standing, round, trouble: None }) }
     }
 }
 
 impl Status {
     /// Where the process stands.
     pub fn standing(&self) -> Standing {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).0
+        self.lock().standing
+    }
+
+    /// What keeps it from going on, for people.
+    pub fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
     }
 
     /// Whether it does what it is there for, or stands by to do it.
     pub fn is_ready(&self) -> bool {
-        matches!(self.standing(), Standing::StandingBy | Standing::Deciding)
+        let inner = self.lock();
+        matches!(inner.standing, Standing::StandingBy | Standing::Deciding)
+            && inner.trouble.is_none()
     }
 
     /// False when it should be restarted: it decides, and its loop has not come round for long.
     pub fn is_alive(&self) -> bool {
-        let (standing, round) = *self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        standing != Standing::Deciding || round.elapsed() < ROUND_WITHIN
+        let inner = self.lock();
+        inner.standing != Standing::Deciding || inner.round.elapsed() < ROUND_WITHIN
     }
 
     /// Notes where it stands, and that its loop has come round.
     pub(super) fn set(&self, standing: Standing) {
-        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = (standing, Instant::now());
+        self.set_with(standing, None);
+    }
+
+    /// As [`Status::set`], with what keeps it from going on.
+    pub(super) fn set_with(&self, standing: Standing, trouble: Option<String>) {
+        *self.lock() = Inner { standing, round: Instant::now(), trouble };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,21 +4,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::stream::{BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{debug, error, info, warn};
 
 use super::announcing::Announcing;
 use super::comparison::Comparison;
+use super::first_lists::{FirstLists, ListPatience};
 use super::news::{News, Preempts};
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
 use crate::bind::{Binder, BinderSettings, Cause, Order, Orders, Outcome, Report, Stop};
-use crate::lead::Leadership;
-use crate::watch::{Notice, served, watch};
-use crate::world::{self, Unwinding, World};
+use crate::client::with_causes;
+use crate::lead::{Clock, Leadership};
+use crate::object::Kind;
+use crate::watch::{self as watches, Notice, served, watch};
+use crate::world::{self, Change, Unwinding, World};
 
 /// Without any news, the loop comes round so often.
 const ROUND: Duration = Duration::from_secs(1);
@@ -26,6 +29,9 @@ const ROUND: Duration = Duration::from_secs(1);
 const BATCH: usize = 10_000;
 /// Between two attempts to ask the server which kinds it has.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// What is asked first.
+const KINDS: &str = "the kinds that the server has";
 
 /// Announcements on their way while no bind is.
 const ANNOUNCEMENTS: usize = 32;
@@ -45,24 +51,22 @@ pub(super) struct Term {
     orders: Option<Orders>,
     shared: Arc<Shared>,
     epoch: u64,
+    watching: watches::Settings,
+    lists: FirstLists,
+    clock: Clock,
 }
 
+/// The cluster cannot be read; why, for people.
+pub(super) struct Unlisted(pub(super) String);
+
 impl Term {
-    /// Reads the world until everything is listed.
-    pub(super) async fn begin(
+    /// Wires without news yet.
+    pub(super) fn new(
         shared: Arc<Shared>,
         leadership: Arc<dyn Leadership>,
         options: &Options,
         epoch: u64,
     ) -> Self {
-        shared.status.set(Standing::Listing);
-        let kinds = loop {
-            match served(&shared.clients.watches).await {
-                Ok(kinds) => break kinds,
-                Err(problem) => warn!(%problem, "cannot ask the server which kinds it has"),
-            }
-            tokio::time::sleep(RETRY).await;
-        };
         let world = World::new(options.world.clone());
         let announcing = (!options.dry_run).then(|| {
             let controller = options.world.scheduler.clone();
@@ -80,7 +84,7 @@ impl Term {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
             // What waits there is not looked at again before it is sent: no more than keeps it busy.
             let settings = BinderSettings { queue: options.binder.in_flight, ..options.binder };
-            Binder::start(binds, looks, leadership, settings)
+            Binder::start(binds, looks, leadership.clone(), settings)
         });
         let mut scheduler = Scheduler::new(world, options.engine.clone(), epoch);
         if options.dry_run {
@@ -89,24 +93,65 @@ impl Term {
         if let Some(recording) = &options.recording {
             scheduler.record(recording.clone());
         }
-        let mut term = Self {
+        Self {
             scheduler,
             comparison: options.comparison.clone(),
-            notices: watch(&shared.clients.watches, &kinds, options.watch),
+            notices: stream::pending().boxed(),
+            watching: options.watch,
+            lists: FirstLists::default(),
+            clock: leadership.clock().clone(),
             binder,
             announcing,
             orders,
             shared,
             epoch,
-        };
-        while !term.scheduler.is_ready() {
-            // Watches never end.
-            if let Some(notice) = term.notices.next().await {
-                term.notice(notice);
-            }
-            term.take_what_is_there();
         }
-        term
+    }
+
+    /// Reads the world until everything is listed.
+    ///
+    /// # Errors
+    /// When a list has failed for longer than there is patience; without a limit it is tried for ever.
+    pub(super) async fn begin(&mut self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
+        self.shared.status.set(Standing::Listing);
+        let kinds = loop {
+            match served(&self.shared.clients.watches).await {
+                Ok(kinds) => break kinds,
+                Err(problem) => self.list_failed(KINDS, &with_causes(&problem)),
+            }
+            self.are_listed(patience)?;
+            tokio::time::sleep(RETRY).await;
+        };
+        self.lists.arrived(KINDS);
+        self.notices = watch(&self.shared.clients.watches, &kinds, self.watching);
+        while !self.scheduler.is_ready() {
+            // Watches never end; what has failed for long must be seen without news, too.
+            if let Ok(Some(notice)) = tokio::time::timeout(RETRY, self.notices.next()).await {
+                self.notice(notice);
+            }
+            self.take_what_is_there();
+            self.are_listed(patience)?;
+        }
+        Ok(())
+    }
+
+    /// Shows what fails; an error when that has lasted for too long.
+    fn are_listed(&self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
+        let trouble = self.lists.trouble();
+        self.shared.status.set_with(Standing::Listing, trouble.clone());
+        let now_ms = self.clock.now_ms();
+        let is_hopeless = patience.is_some_and(|patience| self.lists.is_hopeless(patience, now_ms));
+        match trouble.filter(|_| is_hopeless) {
+            Some(trouble) => Err(Unlisted(trouble)),
+            None => Ok(()),
+        }
+    }
+
+    fn list_failed(&mut self, what: &'static str, problem: &str) {
+        if self.lists.failed(what, problem, self.clock.now_ms()) {
+            let server = &self.shared.server;
+            warn!(server, "cannot list and watch {what}; it is tried again: {problem}");
+        }
     }
 
     /// Decides until it is cancelled.
@@ -228,6 +273,9 @@ impl Term {
     fn notice(&mut self, notice: Notice) {
         match notice {
             Notice::Change(change) => {
+                if let Some(kind) = arrived(&change) {
+                    self.lists.arrived(kind.plural());
+                }
                 let now_ms = self.shared.now_ms();
                 if let Some(mut comparison) = self.comparison() {
                     comparison.see(&change, self.scheduler.world(), now_ms);
@@ -236,7 +284,7 @@ impl Term {
             }
             Notice::Interrupted { kind, problem } => {
                 self.shared.metrics.interrupted(kind.name());
-                warn!(kind = kind.name(), %problem, "a watch broke; it goes on after a pause");
+                self.list_failed(kind.plural(), &with_causes(&*problem));
             }
             Notice::Absent { kind } => {
                 info!(kind = kind.name(), "the server has no such kind: it counts as empty");
@@ -301,6 +349,15 @@ impl Term {
         }
         let in_flight = self.binder.as_ref().map_or(0, |(binder, _)| binder.in_flight());
         self.shared.metrics.show(self.scheduler.counts(), in_flight);
+    }
+}
+
+/// The kind of which something has arrived: that a list begins says nothing yet.
+fn arrived(change: &Change) -> Option<Kind> {
+    match change {
+        Change::Applied(object) => Some(object.kind()),
+        Change::Deleted(kind, _) | Change::Listed(kind) | Change::Absent(kind) => Some(*kind),
+        Change::Listing(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Waiting;
+use super::{Waiting, harmless};
 use crate::object::PodGroup;
 
 /// Type of the condition.
@@ -19,7 +19,7 @@ pub fn group_is_scheduled() -> Value {
 
 /// What a group says whose pods wait.
 pub fn group_waits(waiting: &Waiting) -> Value {
-    json!({"status": "False", "reason": waiting.word(), "message": waiting.message})
+    json!({"status": "False", "reason": waiting.word(), "message": harmless(&waiting.message)})
 }
 
 /// The strategic merge patch that makes a group say so; `None` if it does, or if it was scheduled before. The

@@ -2,9 +2,11 @@
 //! wait for that have to.
 
 mod group;
+mod harmless;
 mod reason;
 mod waiting;
 
 pub use group::{INITIALLY_SCHEDULED, group_is_scheduled, group_patch, group_waits};
+pub use harmless::harmless;
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{Waiting, waiting};

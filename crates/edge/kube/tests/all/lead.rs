@@ -36,7 +36,9 @@ impl Process {
         };
         let place = LeaseName { namespace: "default".to_owned(), name: "dovetail".to_owned() };
         let lease = clients.lease.clone();
-        let keeper = Keeper::new(lease, place, identity.to_owned(), terms(), Clock::machine());
+        let server = api.url().to_owned();
+        let identity = identity.to_owned();
+        let keeper = Keeper::new(lease, server, place, identity, terms(), Clock::machine());
         Self { runtime, keeper: Arc::new(keeper.expect("safe terms")), clients }
     }
 

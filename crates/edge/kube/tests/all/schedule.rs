@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dovetail_kube::lead::{LeaseName, Terms};
-use dovetail_kube::schedule::{Election, Metrics, Options, RunError, Standing, Status, run};
+use dovetail_kube::schedule::{
+    Election, ListPatience, Metrics, Options, RunError, Standing, Status, run,
+};
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, Shape, cluster};
 use futures_util::stream::{self, StreamExt};
@@ -204,6 +206,87 @@ async fn another_process_goes_on_where_one_was_stopped() {
     };
     assert_eq!((epoch("p0").as_deref(), epoch("p23").as_deref()), (Some("0"), Some("1")));
     second.stop().await;
+}
+
+/// Waits until a process says this of what keeps it from going on.
+async fn until_told(scheduler: &Running, words: &[&str]) -> String {
+    let waiting = async {
+        loop {
+            let told = scheduler.status.trouble().unwrap_or_default();
+            if words.iter().all(|word| told.contains(word)) {
+                return told;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, waiting).await {
+        Ok(told) => told,
+        Err(_) => panic!("{words:?} is not in {:?}", scheduler.status.trouble()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_have_the_lease_says_so_and_is_not_ready() {
+    let api = fake_cluster(2, 2);
+    let on = |verb| On::new(&[verb], "leases");
+    let refused = |verb, code| FaultRule::some(on(verb), 1_000_000, Fault::ServerError { code });
+    api.set_faults(1, vec![refused(Verb::Get, 401)]);
+    let scheduler = Running::start(config(&api), elected("one"));
+    let lease = "the lease default/dovetail";
+    until_told(&scheduler, &["cannot read", lease, "401", "check the token"]).await;
+    assert!(!scheduler.status.is_ready());
+    api.set_faults(1, vec![refused(Verb::Create, 403)]);
+    let rights =
+        "the verbs get, create and update on leases of coordination.k8s.io in namespace default";
+    until_told(&scheduler, &["cannot write", lease, "403", rights]).await;
+    api.set_faults(1, vec![refused(Verb::Create, 422)]);
+    until_told(&scheduler, &["cannot write", lease, "422", "--lease"]).await;
+    api.set_faults(1, Vec::new());
+    until(&api, || api.bound().len() == 2).await;
+    assert!(scheduler.status.is_ready() && scheduler.status.trouble().is_none());
+    scheduler.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_list_the_cluster_gives_the_lease_to_who_can() {
+    let api = fake_cluster(4, 8);
+    let hidden = On::new(&[Verb::List, Verb::Watch], "pods");
+    api.set_faults(1, vec![FaultRule::some(hidden, 1_000_000, Fault::ServerError { code: 403 })]);
+    // It does not run again while the test lasts.
+    let lists = ListPatience { fails_for_ms: 300, pause_ms: 600_000 };
+    let blind = Running::start(config(&api), Options { lists, ..elected("blind") });
+    let holder = || {
+        let lease = api.get("leases", "default", "dovetail").ok();
+        lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned))
+    };
+    until(&api, || holder().as_deref() == Some("blind")).await;
+    until(&api, || holder().as_deref() != Some("blind")).await;
+    until_told(&blind, &["cannot list and watch pods", "the user has no right to this"]).await;
+    assert!(!blind.status.is_ready());
+    api.set_faults(1, Vec::new());
+    let sound = Running::start(config(&api), elected("sound"));
+    until(&api, || api.bound().len() == 8).await;
+    judge(&api);
+    sound.stop().await;
+    blind.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_gave_the_lease_up_runs_again_after_a_pause() {
+    let api = fake_cluster(4, 8);
+    let hidden = On::new(&[Verb::List, Verb::Watch], "nodes");
+    api.set_faults(1, vec![FaultRule::some(hidden, 1_000_000, Fault::ServerError { code: 403 })]);
+    let lists = ListPatience { fails_for_ms: 300, pause_ms: 1 };
+    let scheduler = Running::start(config(&api), Options { lists, ..elected("one") });
+    let transitions = || {
+        let lease = api.get("leases", "default", "dovetail").ok();
+        lease.and_then(|lease| lease["spec"]["leaseTransitions"].as_u64()).unwrap_or_default()
+    };
+    until(&api, || transitions() >= 1).await;
+    api.set_faults(1, Vec::new());
+    until(&api, || api.bound().len() == 8).await;
+    judge(&api);
+    scheduler.stop().await;
 }
 
 /// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is not set.

@@ -1,10 +1,12 @@
 //! JobSets: their pods carry the names of the JobSet and of the replicated Job.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::job::COMPLETION_INDEX;
 use super::workload::Membership;
-use crate::object::{Meta, Pod, WorkloadKind};
+use super::{GangName, NotYet, impossible};
+use crate::object::{Meta, Pod, WorkloadKind, WorkloadRole};
 
 const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
@@ -25,6 +27,29 @@ pub(super) fn role_of(pod: &Pod) -> Cow<'_, str> {
         true => Cow::Owned(leaders_of(name).into_string()),
         false => Cow::Borrowed(name),
     }
+}
+
+/// Refuses pods that name a replicated Job which their JobSet does not have: nothing says how many of them start together.
+pub(super) fn check_roles(
+    gang: &GangName,
+    roles: &[WorkloadRole],
+    members: &[&Pod],
+) -> Result<(), NotYet> {
+    let named = |pod: &&Pod| pod.meta.labels.get(REPLICATED_JOB_NAME).map(str::to_owned);
+    let is_there =
+        |name: &str| roles.iter().any(|role| *role.name == *name || role.name == leaders_of(name));
+    let unknown =
+        members.iter().find_map(|pod| Some((pod, named(pod)?)).filter(|(_, name)| !is_there(name)));
+    let Some((pod, name)) = unknown else { return Ok(()) };
+    let known = roles.iter().map(|role| role.name.split('/').next().unwrap_or_default());
+    let known: BTreeSet<&str> = known.collect();
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    let problem = format!(
+        "label {REPLICATED_JOB_NAME} of pod {} is `{name}`, and its replicated jobs with pods are {known}: give the pod \
+         one of these, or take it out of the jobset",
+        pod.meta.name
+    );
+    Err(impossible(gang, problem))
 }
 
 /// Whether the first pod of each Job goes first, and the others follow it into its domain.
@@ -81,6 +106,22 @@ mod tests {
             terms.roles.iter().map(|role| (&*role.name, role.min)).collect();
         assert_eq!((terms.min, terms.expected), (9, 9));
         assert_eq!(roles, [("driver", 1), ("workers", 8)]);
+    }
+
+    #[test]
+    fn a_pod_of_a_replicated_job_that_is_not_there_is_told_with_those_that_are() {
+        let members = [member("driver", 0, 0, json!({})), member("nope", 0, 0, json!({}))];
+        for annotations in
+            [json!({}), json!({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})]
+        {
+            let set = job_set(annotations, "AnyOrder");
+            assert_eq!(
+                read_workload(WorkloadKind::JobSet, set, &members).unwrap_err(),
+                "jobset blue/train: label jobset.sigs.k8s.io/replicatedjob-name of pod train-nope-0-0 is `nope`, and \
+                 its replicated jobs with pods are driver, workers: give the pod one of these, or take it out of the \
+                 jobset"
+            );
+        }
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(super) fn terms(
         WorkloadKind::LeaderWorkerSet => leader_worker_set::roles(workload, members),
         _ => workload.roles.to_vec(),
     };
+    if kind == WorkloadKind::JobSet {
+        job_set::check_roles(gang, &all, members)?;
+    }
     let there: BTreeSet<Cow<'_, str>> = members.iter().map(|pod| role_of(kind, pod)).collect();
     let counts = |role: &&WorkloadRole| !workload.in_stages || there.contains(&*role.name);
     let counted: Vec<&WorkloadRole> = all.iter().filter(counts).collect();

@@ -13,6 +13,10 @@ pub struct GangLook<'w> {
     pub name: &'w GangName,
     /// On what terms it starts, or why it cannot.
     pub terms: Result<Terms, NotYet>,
+    /// Its pods that have a node or could take one, as far as they count for its smallest size: by their roles.
+    pub present: u32,
+    /// Its pods that scheduling gates hold.
+    pub gated: u32,
     /// Its pods that are not over, oldest first.
     pub members: Vec<MemberLook<'w>>,
 }
@@ -35,7 +39,21 @@ impl World {
         let of_pod = self.gang_of(namespace, name);
         let is_meant = |gang: &&GangName| *gang.namespace == *namespace && *gang.name == *name;
         let named = || self.gangs.by_name.keys().map(|gang| &**gang).find(is_meant);
-        let name = of_pod.or_else(named)?;
+        self.gang_look(of_pod.or_else(named)?)
+    }
+
+    /// The gangs whose pods wait for other pods of theirs: they have fewer than start together.
+    pub fn short_gangs(&self) -> Vec<GangLook<'_>> {
+        let looks = self.gangs.by_name.keys().filter_map(|name| self.gang_look(name));
+        let is_short = |look: &GangLook<'_>| {
+            let waits = |member: &MemberLook<'_>| member.node.is_none() && member.refused.is_none();
+            let min = look.terms.as_ref().map_or(0, |terms| terms.min);
+            (look.present < min || look.gated > 0) && look.members.iter().any(waits)
+        };
+        looks.filter(is_short).collect()
+    }
+
+    fn gang_look<'w>(&'w self, name: &'w GangName) -> Option<GangLook<'w>> {
         let gang = self.gangs.get(name)?;
         let pods = self.live_members(gang);
         if pods.is_empty() {
@@ -55,7 +73,12 @@ impl World {
             },
             refused: entry.refused.as_ref(),
         });
-        Some(GangLook { name, terms, members: members.collect() })
+        let roll = self.roll(gang);
+        let there = roll.settled().chain(roll.wishing.iter().copied());
+        let present = terms
+            .as_ref()
+            .map_or(0, |terms| terms.min.saturating_sub(self.lack(name, terms, there).pods));
+        Some(GangLook { name, terms, present, gated: roll.gated, members: members.collect() })
     }
 
     /// The queue of a pod, by the name that people know.

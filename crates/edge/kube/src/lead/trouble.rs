@@ -1,0 +1,71 @@
+//! What keeps a process from its lease, for people: the cause, the lease, and what to do.
+
+use super::keeper::LeaseName;
+
+/// Why a request about the lease did not do what it was for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The server refuses it.
+    Refused {
+        /// The code of its answer.
+        code: u16,
+        /// What it says.
+        message: String,
+    },
+    /// The namespace of the lease does not exist.
+    NoNamespace,
+    /// No answer came; why, with its causes.
+    NoAnswer(String),
+    /// No answer came in time.
+    Late {
+        /// For how long was waited.
+        limit_ms: u64,
+    },
+    /// The answer is no Lease.
+    Unreadable,
+}
+
+impl Trouble {
+    /// What to say when the lease could not be read or written (`what`) on this server.
+    pub(super) fn told(&self, what: &str, place: &LeaseName, server: &str) -> String {
+        let LeaseName { namespace, name } = place;
+        let (cause, advice) = match self {
+            Self::Refused { code: 401, message } => (
+                format!("the API server {server} does not accept the credentials (401: {message})"),
+                "check the token or the certificate that it is given".to_owned(),
+            ),
+            Self::Refused { code: 403, message } => (
+                format!("the API server {server} does not allow it (403: {message})"),
+                format!(
+                    "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
+                     {namespace}"
+                ),
+            ),
+            Self::Refused { code: code @ (400 | 422), message } => (
+                format!("the API server {server} does not take it ({code}: {message})"),
+                "name another lease with --lease".to_owned(),
+            ),
+            Self::Refused { code, message } => (
+                format!("the API server {server} answers {code}: {message}"),
+                "it is tried again".to_owned(),
+            ),
+            Self::NoNamespace => (
+                format!("namespace {namespace} does not exist"),
+                "create it, or name a lease elsewhere with --lease".to_owned(),
+            ),
+            Self::NoAnswer(error) => (
+                format!("the API server {server} does not answer: {error}"),
+                "check its address and the network; it is tried again".to_owned(),
+            ),
+            Self::Late { limit_ms } => (
+                format!("the API server {server} has not answered within {limit_ms} ms"),
+                "it is tried again".to_owned(),
+            ),
+            Self::Unreadable => (
+                format!("what the API server {server} answers is no Lease"),
+                "check its address".to_owned(),
+            ),
+        };
+        format!("cannot {what} the lease {namespace}/{name}: {cause}: {advice}")
+    }
+}
