@@ -264,7 +264,8 @@ fn compare(report: &Value, tenancies: &[Tenancy], from_s: u64) {
     let allocated = number(&total["allocated_gpu_hours"]);
     println!("| allocated | {:.1} | {allocated:.1} | {within:.1} |", hours(held_minutes));
     let active = number(&total["active_gpu_hours"]);
-    println!("| active | {:.1} | {active:.1} | |", hours(busy_minutes));
+    let active_within = number(&report["active_within_gpu_hours"]);
+    println!("| active | {:.1} | {active:.1} | {active_within:.1} |", hours(busy_minutes));
     for (team, minutes) in truth {
         let rows = report["rows"].as_array().expect("rows").iter();
         let of_team: f64 = rows
@@ -274,4 +275,5 @@ fn compare(report: &Value, tenancies: &[Tenancy], from_s: u64) {
         println!("| {team} | {:.1} | {of_team:.1} | |", hours(minutes));
     }
     assert!((allocated - hours(held_minutes)).abs() <= within, "further apart than reported");
+    assert!((active - hours(busy_minutes)).abs() <= active_within, "further apart than reported");
 }

@@ -9,7 +9,9 @@ use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::ActivityRule;
-use dovetail_metrics::exporter::{Observation, ObservedTime, PodLabels, mean_over_steps, measures};
+use dovetail_metrics::exporter::{
+    Measure, Observation, ObservedTime, PodLabels, mean_over_steps, measures, peaks_of_mixed_steps,
+};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, QueryError, RangeQuery, Series, Transport,
 };
@@ -267,7 +269,8 @@ async fn all(client: &mut AnyClient, range: &RangeQuery) -> Result<Vec<Series>, 
     Ok(all)
 }
 
-/// What `pod` means is decided over all series.
+/// What `pod` means is decided over all series. Where a step has samples that were active and others that were not,
+/// its highest one is asked for too: with the mean it says how many were.
 async fn observe(
     client: &mut AnyClient,
     period: Span,
@@ -282,6 +285,15 @@ async fn observe(
     let mut observation = Observation::default();
     for ((_, measure, scale), series) in measures().zip(read) {
         observation.take(measure, scale, pods, series);
+    }
+    let rule = ActivityRule::default();
+    for (name, measure, scale) in measures() {
+        if measure == Measure::Power || !observation.has(measure) {
+            continue;
+        }
+        let query = peaks_of_mixed_steps(name, scale, &rule, step_ms);
+        let peaks = all(client, &range_of(query, period, step_ms)).await?;
+        observation.take_peaks(measure, scale, pods, peaks);
     }
     Ok((observation, pods))
 }

@@ -87,6 +87,8 @@ fn a_period_is_split_with_names_from_kube_state_metrics() {
     assert_eq!(found["resolution_s"], 60.0);
     // The pod was there all the time.
     assert_eq!(found["allocated_within_gpu_hours"], 0.0);
+    // The mean of its first minute is of the minute before the period, and nobody saw its last.
+    assert_eq!(found["active_within_gpu_hours"], 1.0 / 60.0);
     near(&found["headline"]["cost_usd_micros"], 24.0);
     near(&found["headline"]["waste_usd_micros"], 6.0);
     let row = |cause: &str| -> Value {

@@ -8,6 +8,7 @@
 
 mod decision;
 mod kind;
+mod mixed;
 mod reading;
 mod segment;
 #[cfg(test)]
@@ -15,5 +16,6 @@ mod tests;
 
 pub use decision::{Activity, ActivityRule, Moment, UnknownReason, Verdict, judge};
 pub use kind::{Scale, Signal, mig_compute_slices};
+pub use mixed::{ActiveShare, Mixed, Peaks, mixed};
 pub use reading::{ReadingProblem, micro_percent};
 pub use segment::{ActivitySegment, activity_over, idle_stretches};

@@ -92,6 +92,8 @@ pub(super) enum Basis {
         step_ms: u64,
         /// Begins and ends of holders within the period; each is known to one distance.
         holder_changes: u64,
+        /// How far the active time may be from that of all samples, in milli-GPU × ms.
+        active_within_gpu_milli_ms: i128,
     },
 }
 

@@ -36,6 +36,9 @@ pub(super) struct Document {
     /// How far the allocated GPU-hours may be from the truth because of that distance: each begin and end of a
     /// holder is known to one. Null for one moment and for a ledger.
     pub(super) allocated_within_gpu_hours: Option<f64>,
+    /// The same of the active GPU-hours: beside begins and ends of holders, steps in which some samples were active and
+    /// others not.
+    pub(super) active_within_gpu_hours: Option<f64>,
     /// What each day rests on; empty for one moment.
     pub(super) resolution_by_day: Vec<DayOut>,
     pub(super) sources: Vec<String>,
@@ -122,8 +125,14 @@ impl Document {
             },
             allocated_within_gpu_hours: match account.basis {
                 Basis::RunRate | Basis::Ledger => None,
-                Basis::Sampled { step_ms, holder_changes } => {
+                Basis::Sampled { step_ms, holder_changes, .. } => {
                     Some((holder_changes * step_ms) as f64 / 3.6e6)
+                }
+            },
+            active_within_gpu_hours: match account.basis {
+                Basis::RunRate | Basis::Ledger => None,
+                Basis::Sampled { active_within_gpu_milli_ms, .. } => {
+                    Some(hours(active_within_gpu_milli_ms))
                 }
             },
             resolution_by_day: account.resolutions.iter().map(DayOut::of).collect(),
@@ -208,11 +217,18 @@ impl Document {
                 self.from, self.days
             );
         };
-        let within = match self.allocated_within_gpu_hours {
-            Some(hours) if hours > 0.0 => {
-                format!(", which leave the allocated time open by at most {hours:.1} GPU-hours")
+        let open = |hours: Option<f64>| hours.filter(|hours| *hours > 0.0);
+        let allocated = open(self.allocated_within_gpu_hours);
+        let active = open(self.active_within_gpu_hours);
+        let within = match (allocated, active) {
+            (Some(allocated), Some(active)) => format!(
+                ", which leave the allocated time open by at most {allocated:.1} and the active time by at most \
+                 {active:.1} GPU-hours"
+            ),
+            (None, Some(active)) => {
+                format!(", which leave the active time open by at most {active:.1} GPU-hours")
             }
-            _ => String::new(),
+            (_, None) => String::new(),
         };
         format!(
             "From {} to {} ({:.1} days), in steps of {step_s:.0} s{within}; {prices}. Blind is time of which nobody \

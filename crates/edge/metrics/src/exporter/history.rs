@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceHistory, HoldingTime, Share, Span};
 use dovetail_ledger::signal::{
-    ActivityRule, Moment, Verdict, activity_over, judge, mig_compute_slices,
+    Activity, ActivityRule, Mixed, Verdict, activity_over, judge, mig_compute_slices, mixed,
 };
 
-use super::observation::{DeviceName, Observation, Observed};
+use super::observation::{DeviceName, Look, Observation, Observed};
+use super::open_time::OpenTime;
 use super::origin::{Holder, Slice};
 
 /// Compute slices of a device that can be cut.
@@ -20,6 +21,8 @@ pub struct ObservedTime {
     pub devices: Vec<ObservedDevice>,
     /// Holders; their places are the numbers in the histories.
     pub holders: Vec<Holder>,
+    /// How far active time may be off because a step stands for several samples.
+    pub(super) active_open: OpenTime,
 }
 
 /// A device and what is known of it.
@@ -51,9 +54,10 @@ impl Observation {
     pub fn histories(&self, period: Span, interval_ms: u64, rule: &ActivityRule) -> ObservedTime {
         let mut numbers = BTreeMap::new();
         let mut devices = Vec::new();
+        let mut active_open = OpenTime::default();
         for (name, observed) in &self.devices {
             let time = Time { period, interval_ms, rule };
-            if let Some(history) = time.history(name, observed, &mut numbers) {
+            if let Some(history) = time.history(name, observed, &mut numbers, &mut active_open) {
                 let DeviceName { node, device } = name.clone();
                 devices.push(ObservedDevice {
                     node,
@@ -68,7 +72,8 @@ impl Observation {
             .map(|(holder, number): (&Holder, u32)| (number, holder.clone()))
             .collect();
         holders.sort_by_key(|(number, _)| *number);
-        ObservedTime { devices, holders: holders.into_iter().map(|(_, holder)| holder).collect() }
+        let holders = holders.into_iter().map(|(_, holder)| holder).collect();
+        ObservedTime { devices, holders, active_open }
     }
 }
 
@@ -85,28 +90,29 @@ impl Time<'_> {
         name: &DeviceName,
         observed: &'o Observed,
         numbers: &mut BTreeMap<&'o Holder, u32>,
+        active_open: &mut OpenTime,
     ) -> Option<DeviceHistory> {
         let slices: BTreeSet<Option<&Slice>> =
             observed.held.keys().map(|(slice, _)| slice.as_ref()).collect();
         let mut installed: Option<Span> = None;
         let mut holdings = Vec::new();
         for slice in slices {
-            let moments = observed.moments(slice);
             let inside = |at_ms: i64| {
                 let at_ms = u64::try_from(at_ms).ok()?;
                 (self.period.from_ms..self.period.to_ms).contains(&at_ms).then_some(at_ms)
             };
-            let moments: Vec<(u64, (Moment, Vec<&Holder>))> = moments
-                .into_iter()
-                .filter_map(|(at_ms, moment)| Some((inside(at_ms)?, moment)))
-                .collect();
-            let (Some(first), Some(last)) = (moments.first(), moments.last()) else { continue };
+            let looks = observed.looks(slice).into_iter();
+            let looks: Vec<(u64, Look<'_>)> =
+                looks.filter_map(|(at_ms, look)| Some((inside(at_ms)?, look))).collect();
+            let (Some(first), Some(last)) = (looks.first(), looks.last()) else { continue };
             let seen = Span { from_ms: first.0, to_ms: self.end_of(last.0) };
             installed = Some(installed.map_or(seen, |before| Span {
                 from_ms: before.from_ms.min(seen.from_ms),
                 to_ms: before.to_ms.max(seen.to_ms),
             }));
-            holdings.extend(self.holdings(&moments, &share(slice), numbers));
+            let steps: Vec<Step> = looks.iter().map(|(_, look)| self.step(look)).collect();
+            *active_open += self.active_open(&looks, &steps, weight_milli(slice));
+            holdings.extend(self.holdings(&looks, &steps, &share(slice), numbers));
         }
         Some(DeviceHistory {
             name: format!("{}/{}", name.node, name.device),
@@ -122,35 +128,84 @@ impl Time<'_> {
         at_ms.saturating_add(self.interval_ms).min(self.period.to_ms)
     }
 
+    /// Two samples further apart have a gap between them.
+    fn longest_ms(&self) -> u64 {
+        self.interval_ms.saturating_mul(u64::from(self.rule.max_gap_intervals))
+    }
+
+    /// What a step was. Where some of its samples were active, that part of it is, and stands first: nobody knows when
+    /// it was.
+    fn step(&self, look: &Look<'_>) -> Step {
+        let of_samples = mixed(&look.moment, &look.peaks, self.rule);
+        let Some(Mixed { above, below, share }) = of_samples else {
+            let verdict = judge(&look.moment, self.rule);
+            return Step { first: verdict, then: None, open: OpenTime::default() };
+        };
+        let active_ms = u128::from(self.interval_ms) * u128::from(share.likely) / 1_000_000;
+        // In whole seconds, as ledgers keep time best.
+        let active_ms = (active_ms as u64 + 500) / 1000 * 1000;
+        let active_ms = active_ms.min(self.interval_ms);
+        // Whose time it was nobody knows where several hold the device: it is reported as unknown.
+        let open = match above.activity {
+            Activity::Active => OpenTime::of_mixed(self.interval_ms, active_ms, share, 1),
+            _ => OpenTime::default(),
+        };
+        match active_ms {
+            0 => Step { first: below, then: None, open },
+            all if all == self.interval_ms => Step { first: above, then: None, open },
+            _ => Step { first: above, then: Some((active_ms, below)), open },
+        }
+    }
+
+    /// How far active time may be off within steps that somebody held, and between them.
+    fn active_open(&self, looks: &[(u64, Look<'_>)], steps: &[Step], gpu_milli: i64) -> OpenTime {
+        let mut sum = OpenTime::default();
+        for (index, ((at_ms, look), step)) in looks.iter().zip(steps).enumerate() {
+            if look.holders.is_empty() {
+                continue;
+            }
+            let OpenTime { over, under } = step.open;
+            let (over, under) = (over * i128::from(gpu_milli), under * i128::from(gpu_milli));
+            sum += OpenTime { over, under };
+            let Some((next_ms, _)) = looks.get(index + 1) else { continue };
+            let apart_ms = next_ms - at_ms;
+            let last = step.then.map_or(step.first, |(_, verdict)| verdict);
+            let stands_in = (apart_ms <= self.longest_ms()).then_some(last);
+            let gap_ms = apart_ms.saturating_sub(self.interval_ms);
+            sum += OpenTime::of_gap(gap_ms, stands_in, gpu_milli);
+        }
+        sum
+    }
+
     /// Who held it: from the first sample that names a holder to the first that does not, or to the end of
     /// the last where the next comes too late.
     fn holdings<'o>(
         &self,
-        moments: &[(u64, (Moment, Vec<&'o Holder>))],
+        looks: &[(u64, Look<'o>)],
+        steps: &[Step],
         share: &Share,
         numbers: &mut BTreeMap<&'o Holder, u32>,
     ) -> Vec<HoldingTime> {
-        let longest_ms = self.interval_ms.saturating_mul(u64::from(self.rule.max_gap_intervals));
+        let longest_ms = self.longest_ms();
         let mut done = Vec::new();
         let mut open: BTreeMap<&Holder, Vec<(u64, Verdict)>> = BTreeMap::new();
-        for (index, (at_ms, (moment, holders))) in moments.iter().enumerate() {
-            let verdict = judge(moment, self.rule);
-            let late = index > 0 && at_ms - moments[index - 1].0 > longest_ms;
+        for (index, (at_ms, Look { holders, .. })) in looks.iter().enumerate() {
+            let late = index > 0 && at_ms - looks[index - 1].0 > longest_ms;
             let over: Vec<&Holder> =
                 open.keys().copied().filter(|holder| late || !holders.contains(holder)).collect();
             for holder in over {
                 let samples = open.remove(holder).unwrap_or_default();
                 let end_ms = match (late, index) {
-                    (true, 1..) => self.end_of(moments[index - 1].0),
+                    (true, 1..) => self.end_of(looks[index - 1].0),
                     _ => *at_ms,
                 };
                 done.push((holder, samples, end_ms));
             }
             for holder in holders {
-                open.entry(holder).or_default().push((*at_ms, verdict));
+                open.entry(holder).or_default().extend(steps[index].verdicts(*at_ms));
             }
         }
-        let end_ms = moments.last().map_or(0, |(at_ms, _)| self.end_of(*at_ms));
+        let end_ms = looks.last().map_or(0, |(at_ms, _)| self.end_of(*at_ms));
         done.extend(open.into_iter().map(|(holder, samples)| (holder, samples, end_ms)));
         done.into_iter()
             .map(|(holder, samples, end_ms)| {
@@ -180,6 +235,30 @@ impl Time<'_> {
             activity: activity_over(samples, (from_ms, end_ms), self.interval_ms, self.rule),
             work: Vec::new(),
         }
+    }
+}
+
+/// What a device was from one sample to the next.
+struct Step {
+    first: Verdict,
+    /// What it was after so many ms, if that was something else.
+    then: Option<(u64, Verdict)>,
+    /// How far its active time may be off, for a thousandth of a GPU.
+    open: OpenTime,
+}
+
+impl Step {
+    fn verdicts(&self, at_ms: u64) -> impl Iterator<Item = (u64, Verdict)> {
+        let then = self.then.map(|(after_ms, verdict)| (at_ms + after_ms, verdict));
+        std::iter::once((at_ms, self.first)).chain(then)
+    }
+}
+
+/// What a slice weighs at most.
+fn weight_milli(slice: Option<&Slice>) -> i64 {
+    match share(slice) {
+        Share::MigSlices { slices, of } => i64::from((1000 * slices).div_ceil(of.max(1))),
+        _ => 1000,
     }
 }
 

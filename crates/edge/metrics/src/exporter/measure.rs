@@ -1,6 +1,6 @@
 //! Which series are asked for, and what their numbers mean.
 
-use dovetail_ledger::signal::{ReadingProblem, Scale, Signal, micro_percent};
+use dovetail_ledger::signal::{ActivityRule, ReadingProblem, Scale, Signal, micro_percent};
 
 /// What a series measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,23 @@ pub fn measures() -> impl Iterator<Item = (&'static str, Measure, Scale)> {
 /// hold the last sample of the step before, and every change of holder would count twice.
 pub fn mean_over_steps(series: &str, step_ms: u64) -> String {
     format!("avg_over_time({series}[{}ms])", step_ms.saturating_sub(1).max(1))
+}
+
+/// The query for the highest sample of a series in each step in which some samples were above the threshold of a rule
+/// and others were not. Other steps have no answer, so it is short where devices work for long.
+pub fn peaks_of_mixed_steps(
+    series: &str,
+    scale: Scale,
+    rule: &ActivityRule,
+    step_ms: u64,
+) -> String {
+    let window = format!("{series}[{}ms]", step_ms.saturating_sub(1).max(1));
+    let full = match scale {
+        Scale::Ratio => 1.0,
+        Scale::Percent => 100.0,
+    };
+    let threshold = f64::from(rule.threshold_micro_percent) / 1e8 * full;
+    format!("max_over_time({window}) > {threshold} and min_over_time({window}) <= {threshold}")
 }
 
 impl Measure {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::signal::{Moment, Scale};
+use dovetail_ledger::signal::{Moment, Peaks, Scale};
 
 use super::measure::Measure;
 use super::origin::{Holder, Origin, PodLabels, Slice};
@@ -39,7 +39,20 @@ pub(super) struct Observed {
     pub(super) model: Option<String>,
     /// By slice (none: the whole device) and holder (none: nobody).
     pub(super) held: BTreeMap<(Option<Slice>, Option<Holder>), Readings>,
+    /// The highest samples of steps with samples on both sides of the threshold, likewise.
+    peaks: BTreeMap<(Option<Slice>, Option<Holder>), HighestSamples>,
 }
+
+/// What is known of (a slice of) a device at one time.
+#[derive(Debug, Default)]
+pub(super) struct Look<'o> {
+    pub(super) moment: Moment,
+    pub(super) peaks: Peaks,
+    pub(super) holders: Vec<&'o Holder>,
+}
+
+/// Highest samples of steps by measure and time.
+type HighestSamples = BTreeMap<Measure, BTreeMap<i64, u32>>;
 
 /// Readings by time and measure.
 pub(super) type Readings = BTreeMap<Measure, BTreeMap<i64, Option<u32>>>;
@@ -51,6 +64,35 @@ impl Observation {
         for series in series {
             self.take_one(measure, scale, pods, &series);
         }
+    }
+
+    /// Takes what [`super::peaks_of_mixed_steps`] asks for, after the means of the same measure: the readings are then
+    /// means over steps. What is no reading is left out; its mean is none either.
+    pub fn take_peaks(
+        &mut self,
+        measure: Measure,
+        scale: Scale,
+        pods: PodLabels,
+        series: Vec<Series>,
+    ) {
+        for series in series {
+            let Some(origin) = Origin::of(&series.labels, pods) else { continue };
+            let name = DeviceName { node: origin.node, device: origin.device };
+            let Some(device) = self.devices.get_mut(&name) else { continue };
+            let peaks = device.peaks.entry((origin.slice, origin.holder)).or_default();
+            let peaks = peaks.entry(measure).or_default();
+            for sample in &series.samples {
+                let Ok(reading) = measure.reading(sample.value, scale) else { continue };
+                let peak = peaks.entry(sample.at_ms).or_default();
+                *peak = reading.max(*peak);
+            }
+        }
+    }
+
+    /// Whether anything of a measure was read.
+    pub fn has(&self, measure: Measure) -> bool {
+        let mut readings = self.devices.values().flat_map(|device| device.held.values());
+        readings.any(|readings| readings.contains_key(&measure))
     }
 
     /// What could not be used.
@@ -115,15 +157,15 @@ impl Observation {
 
 impl Observed {
     /// Everything known of (a slice of) the device at its times, with the holders of that time.
-    pub(super) fn moments(&self, slice: Option<&Slice>) -> BTreeMap<i64, (Moment, Vec<&Holder>)> {
-        let mut moments: BTreeMap<i64, (Moment, Vec<&Holder>)> = BTreeMap::new();
+    pub(super) fn looks(&self, slice: Option<&Slice>) -> BTreeMap<i64, Look<'_>> {
+        let mut looks: BTreeMap<i64, Look<'_>> = BTreeMap::new();
         for ((of_slice, holder), readings) in &self.held {
             if of_slice.as_ref() != slice {
                 continue;
             }
             for (measure, readings) in readings {
                 for (at_ms, reading) in readings {
-                    let (moment, holders) = moments.entry(*at_ms).or_default();
+                    let Look { moment, holders, .. } = looks.entry(*at_ms).or_default();
                     moment.is_mig_slice = slice.is_some();
                     if let Some(holder) = holder
                         && holders.last() != Some(&holder)
@@ -135,7 +177,16 @@ impl Observed {
                 }
             }
         }
-        moments
+        for ((_, _), peaks) in self.peaks.iter().filter(|((of, _), _)| of.as_ref() == slice) {
+            for (measure, peaks) in peaks {
+                for (at_ms, peak) in peaks {
+                    if let Some(look) = looks.get_mut(at_ms) {
+                        set_peak(&mut look.peaks, *measure, *peak);
+                    }
+                }
+            }
+        }
+        looks
     }
 }
 
@@ -147,6 +198,15 @@ fn set(moment: &mut Moment, measure: Measure, reading: Option<u32>) {
         Measure::Power => &mut moment.power_milliwatts,
     };
     *place = (*place).max(reading);
+}
+
+fn set_peak(peaks: &mut Peaks, measure: Measure, peak: u32) {
+    let place = match measure {
+        Measure::Busy(signal) => &mut peaks.readings[signal as usize],
+        Measure::DramActive => &mut peaks.dram_active_micro_percent,
+        Measure::Power => return,
+    };
+    *place = (*place).max(Some(peak));
 }
 
 /// Two servers that scrape one exporter read it seconds apart.

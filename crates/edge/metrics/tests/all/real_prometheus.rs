@@ -2,7 +2,9 @@
 
 use dovetail_ledger::device_time::{DeviceState, DeviceTime, Span, device_intervals};
 use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
-use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
+use dovetail_metrics::exporter::{
+    Measure, Observation, PodLabels, mean_over_steps, peaks_of_mixed_steps,
+};
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
@@ -124,6 +126,81 @@ async fn days_of_history_are_read_in_chunks_and_add_up() {
     assert_eq!(minutes(sum.active()), active);
     assert_eq!(minutes(sum.of(DeviceState::Idle)), idle);
     assert_eq!(minutes(sum.allocated()), active + idle);
+}
+
+/// A day of five GPUs whose work comes and goes faster than they are looked at: bounds hold, and on or off is told
+/// apart to a hundredth.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds() {
+    if !PrometheusServer::is_there() {
+        return;
+    }
+    const MINUTES: i64 = 1_440;
+    const FROM_S: i64 = 1_767_225_600;
+    const STEP_MS: u64 = 300_000;
+    // By minute: half on, one in seven, on but for one in nine, a restless one that is never high, always on.
+    let level = |gpu: usize, minute: i64| match gpu {
+        0 => [0.9, 0.0][(minute.rem_euclid(4) / 2) as usize],
+        1 => [0.6, 0.0][usize::from(minute % 7 != 0)],
+        2 => [0.0, 0.8][usize::from(minute % 9 != 0)],
+        3 => [0.0, 0.008, 0.012, 0.05][(minute * minute % 11 % 4) as usize],
+        _ => 0.7,
+    };
+    let mut text = format!("# TYPE {SERIES} gauge\n");
+    let mut active = [0_i128; 5];
+    for (gpu, active) in active.iter_mut().enumerate() {
+        // The step before the period was another's, in the way it always goes.
+        for minute in -5..MINUTES {
+            // The holder of an odd one changes every 77 minutes, between two looks.
+            let pod = if gpu % 2 == 1 { minute.max(0) / 77 } else { 0 };
+            let value = level(gpu, minute);
+            let holder = format!("pod=\"p-{gpu}-{pod}\",namespace=\"ml\"");
+            let at_s = FROM_S + minute * 60;
+            text.push_str(&format!(
+                "{SERIES}{{UUID=\"GPU-{gpu}\",Hostname=\"n1\",{holder}}} {value} {at_s}\n"
+            ));
+            *active += i128::from(minute >= 0 && value > 0.01);
+        }
+    }
+    text.push_str("# EOF\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.txt");
+    std::fs::write(&file, text).unwrap();
+    PrometheusServer::write_blocks(folder.path(), &file);
+    let server = PrometheusServer::start(folder.path(), "scrape_configs: []\n");
+    let rule = ActivityRule::default();
+    let span = (FROM_S * 1000, (FROM_S + MINUTES * 60) * 1000 - 1);
+    let period = Span { from_ms: span.0 as u64, to_ms: span.1 as u64 + 1 };
+    let mut apart = Vec::new();
+    for gpu in 0..5 {
+        let series = format!("{SERIES}{{UUID=\"GPU-{gpu}\"}}");
+        let step_ms = STEP_MS as i64;
+        let means = mean_over_steps(&series, STEP_MS);
+        let mut observation = observe(read(&server.url, &means, span, step_ms, 700).await);
+        let before = observation.histories(period, STEP_MS, &rule);
+        let peaks = peaks_of_mixed_steps(&series, Scale::Ratio, &rule, STEP_MS);
+        let peaks = read(&server.url, &peaks, span, step_ms, 700).await;
+        observation.take_peaks(BUSY, Scale::Ratio, PodLabels::Plain, peaks);
+        let time = observation.histories(period, STEP_MS, &rule);
+        let minutes = |time: &dovetail_metrics::exporter::ObservedTime| {
+            let device = &time.devices[0].history;
+            let intervals = device_intervals(device, period).unwrap();
+            let sum = DeviceTime::of_device(device, period, &intervals);
+            sum.check(|time| time).unwrap();
+            assert_eq!(sum.allocated() / 60_000_000, i128::from(MINUTES));
+            sum.active() as f64 / 6e7
+        };
+        let (truth, within) =
+            (active[gpu] as f64, time.active_within(period, STEP_MS) as f64 / 6e7);
+        let found = minutes(&time);
+        assert!((found - truth).abs() <= within, "{gpu}: {found}, not {truth}, within {within}");
+        apart.push(((minutes(&before) - truth) / truth, (found - truth) / truth));
+    }
+    // Which steps stand for: any work at all, and what is estimated instead.
+    assert!(apart[0].0 > 0.9 && apart[1].0 > 3.0, "{apart:?}");
+    for place in [0, 2, 4] {
+        assert!(apart[place].1.abs() < 0.01, "{place}: {apart:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -65,7 +65,11 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         pods,
         stretches,
         span: period,
-        basis: Basis::Sampled { step_ms, holder_changes: look.seen.time.holder_changes(period) },
+        basis: Basis::Sampled {
+            step_ms,
+            holder_changes: look.seen.time.holder_changes(period),
+            active_within_gpu_milli_ms: look.seen.time.active_within(period, step_ms),
+        },
         cluster,
         sources: vec![asker.client.server().to_owned()],
         prices: look.prices.told.clone(),

@@ -110,7 +110,11 @@ fn account(
         pods,
         stretches: vec![Stretch { span, bills: vec![(0, bill)], lists: BTreeMap::new() }],
         span,
-        basis: Basis::Sampled { step_ms: STEP_MS, holder_changes: 0 },
+        basis: Basis::Sampled {
+            step_ms: STEP_MS,
+            holder_changes: 0,
+            active_within_gpu_milli_ms: 0,
+        },
         cluster: example::NAME.to_owned(),
         sources: vec![format!("{} (dovetail-signals)", example::NAME)],
         prices: prices.told,
