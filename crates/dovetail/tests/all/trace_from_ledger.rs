@@ -110,6 +110,15 @@ fn a_ledger_that_has_no_such_trace_says_why() {
         (format!("{export} ledger.db --cluster west --until soon"), 2, "--until"),
         (format!("{export} ledger.db --cluster west --period 1h"), 1, "no GPU in a pod's hands"),
         ("trace export --to ledger.db --from-ledger ledger.db".to_owned(), 2, "both name"),
+        // Each of these is of a ledger, and a file with jobs has no such thing.
+        ("trace export jobs.csv --to out.csv --period 5h".to_owned(), 2, "--period"),
+        (
+            "trace export jobs.csv --to out.csv --until 2024-10-05T05:00:00Z".to_owned(),
+            2,
+            "--until",
+        ),
+        ("trace export jobs.csv --to out.csv --cluster west".to_owned(), 2, "--cluster"),
+        ("trace export jobs.csv --to out.csv --to-nodes n.csv".to_owned(), 2, "--to-nodes"),
     ] {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(code), "{call}: {}", done.err);

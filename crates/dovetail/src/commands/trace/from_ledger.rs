@@ -39,7 +39,8 @@ const GANGS: [&str; 11] = [
     "RayCluster",
 ];
 
-/// Flags as written.
+/// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
+/// missing, whatever else requires it.
 #[derive(Debug, Args)]
 pub(super) struct LedgerFlags {
     /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what its GPUs
@@ -47,16 +48,22 @@ pub(super) struct LedgerFlags {
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub(super) from_ledger: Option<String>,
     /// With --from-ledger: how far back
-    #[arg(long, value_name = "DURATION", default_value = "24h", requires = "from_ledger")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "24h",
+        requires = "from_ledger",
+        conflicts_with = "jobs"
+    )]
     period: DurationFlag,
     /// With --from-ledger: when the period ends, such as 2026-11-20T12:00:00Z [default: now]
-    #[arg(long, value_name = "TIME", requires = "from_ledger")]
+    #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
     until: Option<jiff::Timestamp>,
     /// With --from-ledger: which cluster of the ledger [default: the only one]
-    #[arg(long, value_name = "NAME", requires = "from_ledger")]
+    #[arg(long, value_name = "NAME", requires = "from_ledger", conflicts_with = "jobs")]
     cluster: Option<String>,
     /// With --from-ledger: a file to write the machines to
-    #[arg(long, value_name = "FILE", requires = "from_ledger")]
+    #[arg(long, value_name = "FILE", requires = "from_ledger", conflicts_with = "jobs")]
     to_nodes: Option<PathBuf>,
 }
 
