@@ -22,6 +22,8 @@ pub(crate) struct NoticeSection {
     pub(crate) repeat: Option<String>,
     /// No more notices than this in an hour.
     pub(crate) most_per_hour: Option<u32>,
+    /// Whether it hands each team its digest once a week, to the address below.
+    pub(crate) weekly_digest: Option<bool>,
     /// Where a team's weekly digest goes: address by team.
     pub(crate) webhooks: Option<BTreeMap<String, String>>,
 }
@@ -47,6 +49,12 @@ impl NoticeSection {
         duration("idle_after", &self.idle_after, 5 * MINUTE_MS, 3 * DAY_MS)?;
         duration("idle_after_notebooks", &self.idle_after_notebooks, 5 * MINUTE_MS, 3 * DAY_MS)?;
         duration("repeat", &self.repeat, 60 * MINUTE_MS, 365 * DAY_MS)?;
+        if self.weekly_digest == Some(true) && self.webhooks.as_ref().is_none_or(BTreeMap::is_empty)
+        {
+            return Err("notices.weekly_digest = true: nobody to send it to: name addresses in \
+                        [notices.webhooks], as TEAM = \"https://HOST/PATH\""
+                .to_owned());
+        }
         match self.most_per_hour {
             Some(most) if !(1..=10_000).contains(&most) => Err(format!(
                 "notices.most_per_hour = {most}: expected a whole number from 1 to 10000"
@@ -100,6 +108,11 @@ impl NoticeSection {
                 self.receipts.unwrap_or(false).to_string(),
                 self.receipts.is_some(),
             ),
+            (
+                "notices.weekly_digest",
+                self.weekly_digest.unwrap_or(false).to_string(),
+                self.weekly_digest.is_some(),
+            ),
             text("notices.idle_after", &self.idle_after, "15m"),
             text("notices.idle_after_notebooks", &self.idle_after_notebooks, "60m"),
             text("notices.repeat", &self.repeat, "24h"),
@@ -139,6 +152,10 @@ mod tests {
             (section("soon", "24h", 50), "notices.idle_after: `soon` is not a duration"),
             (section("15m", "5m", 50), "notices.repeat = \"5m\": expected from 60m to 365d"),
             (section("15m", "24h", 0), "notices.most_per_hour = 0: expected"),
+            (
+                NoticeSection { weekly_digest: Some(true), ..NoticeSection::default() },
+                "notices.weekly_digest = true: nobody to send it to",
+            ),
         ] {
             let problem = section.check().unwrap_err();
             assert!(problem.starts_with(told), "{problem}");

@@ -1,5 +1,6 @@
 //! `dovetail serve`: fills a ledger again and again, and answers out of it what `dovetail cost --store` says.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -199,6 +200,46 @@ fn every_gpu_of_the_objects_has_one_cause_and_its_price() {
     assert_eq!(sum("dovetail_gpus{", "free_of_unknown_cause"), 0.0, "{text}");
     assert_eq!(sum("dovetail_gpus_usd_per_hour{", ""), 96.0, "{text}");
     assert_eq!(served.metric("dovetail_budget_usd{team=\"eyes\"} "), 250.5);
+    assert_eq!(served.end(), Some(0));
+}
+
+/// Of two rounds the second knows for how long the causes of the first held.
+#[test]
+fn what_objects_say_of_free_gpus_is_in_the_ledger_and_stays_when_it_is_read_again() {
+    let api = busy();
+    let folder = connected(&api);
+    let server = FakePrometheus::start(series);
+    let flags = format!("{FLAGS} --step 1s --kubeconfig kubeconfig --prometheus {}", server.url);
+    let served = Served::start(&folder, &flags.replace("--every 1d", "--every 10s"));
+    served.waits_for(READ);
+    served.waits_for(READ);
+    let free = || -> BTreeMap<String, f64> {
+        let cost = folder.json("cost --store ledger.db --period 6h --by cause");
+        let rows = cost["rows"].as_array().expect("rows").iter();
+        let rows = rows.map(|row| (&row["key"]["cause"], row["gpu_hours"].as_f64()));
+        let rows = rows.map(|(cause, hours)| (cause.as_str().expect("a cause").to_owned(), hours));
+        let free = rows.filter(|(cause, _)| cause.starts_with("free_"));
+        free.map(|(cause, hours)| (cause, hours.expect("hours"))).collect()
+    };
+    let found = free();
+    let known: f64 = found
+        .iter()
+        .filter(|(cause, _)| *cause != "free_of_unknown_cause")
+        .map(|(_, hours)| hours * 3600.0)
+        .sum();
+    // The period ends with a whole step.
+    assert!(known >= 8.0, "{found:?}");
+    assert_eq!(served.end(), Some(0));
+
+    // Who has seen nothing reads the same time again.
+    let again = flags.replace("--step 1s", "--step 1m");
+    let served = Served::start(&folder, &again);
+    served.waits_for(READ);
+    for (cause, hours) in &found {
+        if cause != "free_of_unknown_cause" {
+            assert_eq!(free().get(cause), Some(hours), "{cause}");
+        }
+    }
     assert_eq!(served.end(), Some(0));
 }
 

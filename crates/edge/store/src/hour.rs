@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::cost::HeldTime;
 use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, RolledUp, overlay, roll_up};
+use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, RolledUp, overlay, roll_up, with_causes};
 use dovetail_ledger::split::SplitMethod;
 use sqlx::AnyConnection;
 
@@ -12,6 +12,7 @@ use crate::codes::Codes;
 use crate::daily;
 use crate::device_hour::{decode, encode};
 use crate::error::Failure;
+use crate::free_looks::{self, Looks};
 use crate::keep::Kept;
 use crate::names::{Names, Numbers, Owner};
 use crate::node_facts;
@@ -61,11 +62,11 @@ type Devices = BTreeMap<i64, BTreeMap<i64, Vec<DeviceInterval>>>;
 type KeptTime = BTreeMap<i64, BTreeMap<u32, HeldTime>>;
 
 impl Place<'_> {
-    fn hour_ms(&self) -> u64 {
+    pub(crate) fn hour_ms(&self) -> u64 {
         self.hour * HOUR_MS
     }
 
-    fn key(&self) -> Vec<Cell> {
+    pub(crate) fn key(&self) -> Vec<Cell> {
         vec![self.cluster.into(), (self.hour as i64).into()]
     }
 }
@@ -77,7 +78,11 @@ pub(crate) async fn write(
     names: &mut Names,
     reading: &Reading,
 ) -> Result<Kept, Failure> {
-    let (devices, mut touched, device_hours) = write_devices(connection, place, reading).await?;
+    let mut touched = BTreeSet::new();
+    let free = |node: i64| _ = touched.insert(node);
+    let looks = free_looks::write(connection, place, reading, free).await?;
+    let (devices, device_hours) =
+        write_devices(connection, place, reading, &looks, &mut touched).await?;
     let kept = write_kept(connection, place, reading, &mut touched).await?;
     if touched.is_empty() {
         return Ok(Kept::default());
@@ -90,13 +95,15 @@ pub(crate) async fn write(
     Ok(Kept { hours: 1, device_hours, charges })
 }
 
-/// Lays the reading over what is there. Answers with all devices of the hour, the nodes that were seen, and how
-/// many devices are something else than before.
+/// Lays the reading over what is there, and causes over what is free. Answers with all devices of the hour, and with how
+/// many of them are something else than before; nodes that were seen are touched.
 async fn write_devices(
     connection: &mut AnyConnection,
     place: &Place<'_>,
     reading: &Reading,
-) -> Result<(Devices, BTreeSet<i64>, u64), Failure> {
+    looks: &Looks,
+    touched: &mut BTreeSet<i64>,
+) -> Result<(Devices, u64), Failure> {
     let sql =
         "SELECT device, node, states FROM device_hour WHERE cluster = $1 AND hour_number = $2";
     let mut devices = Devices::new();
@@ -108,7 +115,7 @@ async fn write_devices(
         };
         devices.entry(node).or_default().insert(device, intervals);
     }
-    let (mut touched, mut cells, mut changed) = (BTreeSet::new(), Vec::new(), 0);
+    let before = devices.clone();
     for (device, number) in reading.devices.iter().zip(&place.numbers.devices) {
         let Some(seen) = Reading::seen(device) else { continue };
         let from_ms = seen.from_ms.max(place.cut.from_ms);
@@ -118,8 +125,7 @@ async fn write_devices(
         }
         let node = i64::from(place.numbers.nodes[device.node]);
         touched.insert(node);
-        let of_node = devices.entry(node).or_default();
-        let before = of_node.entry(i64::from(*number)).or_default();
+        let of_device = devices.entry(node).or_default().entry(i64::from(*number)).or_default();
         let later: Vec<DeviceInterval> = device
             .intervals
             .iter()
@@ -129,20 +135,30 @@ async fn write_devices(
                 ..*i
             })
             .collect();
-        let after = overlay(before, &later, seen);
-        if after == *before {
-            continue;
+        *of_device = overlay(of_device, &later, seen);
+    }
+    for (node, looks) in looks.iter().filter(|(node, _)| touched.contains(node)) {
+        let Some(of_node) = devices.get_mut(node) else { continue };
+        let lists: Vec<Vec<DeviceInterval>> = of_node.values().cloned().collect();
+        let found = with_causes(&lists, looks);
+        of_node.values_mut().zip(found).for_each(|(list, found)| *list = found);
+    }
+    let (mut cells, mut changed) = (Vec::new(), 0);
+    for (node, of_node) in &devices {
+        for (device, intervals) in of_node {
+            if before.get(node).and_then(|of_node| of_node.get(device)) == Some(intervals) {
+                continue;
+            }
+            changed += 1;
+            cells.extend(place.key());
+            cells.extend([(*device).into(), (*node).into()]);
+            cells.push(Cell::Bytes(encode(place.codes, place.hour_ms(), intervals)));
         }
-        changed += 1;
-        cells.extend(place.key());
-        cells.extend([i64::from(*number).into(), node.into()]);
-        cells.push(Cell::Bytes(encode(place.codes, place.hour_ms(), &after)));
-        *before = after;
     }
     let head = "INSERT INTO device_hour (cluster, hour_number, device, node, states)";
     let tail = " ON CONFLICT (cluster, hour_number, device) DO UPDATE SET states = excluded.states";
     insert(connection, head, 5, tail, cells).await?;
-    Ok((devices, touched, changed))
+    Ok((devices, changed))
 }
 
 /// Writes what was kept of CPU and memory, and answers with all that is known of the hour.

@@ -12,6 +12,7 @@
 //! | `reading` | what is handed in, and what is refused of it |
 //! | `keep` | a reading written, hour by hour |
 //! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
+//! | `free_looks` | why what was free on a node was free |
 //! | `daily` | days, moved by what an hour changed |
 //! | `names` | names as numbers |
 //! | `node_facts` | what a node was on a day beside its GPUs |
@@ -34,6 +35,7 @@ mod codes;
 mod daily;
 mod device_hour;
 mod error;
+mod free_looks;
 mod history;
 mod hour;
 mod keep;
@@ -56,7 +58,7 @@ pub use keep::Kept;
 pub use names::{NodeGroup, Party, Workload};
 pub use node_bills::NodeTime;
 pub use node_facts::NodeFacts;
-pub use reading::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
+pub use reading::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::cost::HeldTime;
 use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
+use dovetail_ledger::rollup::{FreeLook, HOUR_MS, NodeTerms};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::error::StoreError;
@@ -29,6 +29,9 @@ pub struct Reading {
     /// CPU and memory that was kept, of whole hours; of a node and hour that is in it all there was. `None`
     /// where nobody asked: what an earlier reading said stays.
     pub kept: Option<Vec<ReadKept>>,
+    /// Why what was free was free, of whole looks; they may begin before the reading, and later ones count. Hours that
+    /// the reading does not touch are left alone.
+    pub free: Vec<ReadFree>,
 }
 
 /// A node. What nobody knows is empty.
@@ -82,6 +85,15 @@ pub struct ReadDevice {
     pub name: String,
     /// What it was; holders are places in the list of pods.
     pub intervals: Vec<DeviceInterval>,
+}
+
+/// What was free on a node for some time, by cause.
+#[derive(Clone, Debug)]
+pub struct ReadFree {
+    /// Place of the node in the list.
+    pub node: usize,
+    /// When, and how much.
+    pub look: FreeLook,
 }
 
 /// What was kept for a pod on a node in an hour.
@@ -140,7 +152,8 @@ impl Reading {
             return fails(format!("`{}`: a name of {length} bytes", shortened(text)));
         }
         let problem = self.problem_of_nodes().or_else(|| self.problem_of_devices());
-        problem.or_else(|| self.problem_of_kept()).map_or(Ok(()), fails)
+        let problem = problem.or_else(|| self.problem_of_kept());
+        problem.or_else(|| self.problem_of_free()).map_or(Ok(()), fails)
     }
 
     fn texts(&self) -> impl Iterator<Item = &String> {
@@ -215,6 +228,29 @@ impl Reading {
                 () if kept.hour_ms % HOUR_MS != 0 => Some("something is kept of no whole hour"),
                 () if !is_amount(cpu_milli_ms) || !is_amount(memory_byte_ms) => {
                     Some("an amount is kept that nobody can have")
+                }
+                () => None,
+            }
+            .map(str::to_owned)
+        })
+    }
+}
+
+impl Reading {
+    fn problem_of_free(&self) -> Option<String> {
+        const MOST_MILLI: i64 = 1 << 40;
+        self.free.iter().find_map(|free| {
+            let Span { from_ms, to_ms } = free.look.span;
+            let mut amounts = free.look.gpu_milli.iter().map(|(_, gpu_milli)| *gpu_milli);
+            match () {
+                () if free.node >= self.nodes.len() => {
+                    Some("something is free on a node that is not in it")
+                }
+                () if from_ms > to_ms || to_ms > self.span.to_ms => {
+                    Some("something is free before it begins, or after the time of the reading")
+                }
+                () if amounts.any(|amount| !(1..=MOST_MILLI).contains(&amount)) => {
+                    Some("an amount is free that nobody can have")
                 }
                 () => None,
             }

@@ -9,13 +9,18 @@
 //!   added to a sum that was stored before.
 //! - What was read is a set of spans ([`Coverage`]), not a high-water mark: a gap is known as one, and can be
 //!   filled later.
+//!
+//! Exporters do not say why what is free is free; objects do, now and then. What they said of a node is kept beside its
+//! devices ([`FreeLook`]), and laid over them whenever they are read ([`with_causes`]).
 
 mod coverage;
+mod free_looks;
 mod node_hour;
 mod overlay;
 #[cfg(test)]
 mod tests;
 
 pub use coverage::{Coverage, DAY_MS, HOUR_MS, hours};
+pub use free_looks::{FreeLook, looks_over, with_causes};
 pub use node_hour::{ByMethod, NodeTerms, RolledUp, roll_up};
 pub use overlay::overlay;

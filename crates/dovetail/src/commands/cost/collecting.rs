@@ -13,8 +13,11 @@ use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 
+use super::digest::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
 use super::flags::{list_prices, parts};
+use super::free_moments::FreeMoments;
+use super::from_objects::Parts;
 use super::from_prometheus::Sources;
 use super::from_store::Ledger;
 use super::noticing::{OwnerNotice, idle_notices, note_told};
@@ -87,6 +90,10 @@ pub(crate) struct Collector {
     metrics: Arc<Metrics>,
     /// Who tells owners that their GPUs idle, if that is named.
     events: Option<OwnerEvents>,
+    /// Who hands teams their weeks, if that is named.
+    digests: Option<WeeklyDigests>,
+    /// Why GPUs were free, as objects said lately.
+    free: FreeMoments,
     /// The cluster, once it is known.
     cluster: String,
     told: BTreeSet<String>,
@@ -181,6 +188,8 @@ impl Collector {
             asker: None,
             metrics,
             events: None,
+            digests: None,
+            free: FreeMoments::default(),
             told: BTreeSet::new(),
         })
     }
@@ -188,6 +197,12 @@ impl Collector {
     /// Tells owners, too, that their GPUs idle.
     pub(crate) fn with_events(mut self, events: Option<OwnerEvents>) -> Self {
         self.events = events;
+        self
+    }
+
+    /// Hands teams their weeks, too.
+    pub(crate) fn with_digests(mut self, digests: Option<WeeklyDigests>) -> Self {
+        self.digests = digests;
         self
     }
 
@@ -215,9 +230,9 @@ impl Collector {
         };
         self.cluster.clone_from(&cluster);
         if let Some(gathered) = &gathered
-            && let Err(error) = self.show_moment(&cluster, gathered)
+            && let Err(error) = self.look_at_moment(&cluster, gathered)
         {
-            self.tell(&format!("why GPUs are free is not shown: {error:#}"));
+            self.tell(&format!("why GPUs are free is not known: {error:#}"));
         }
         let period = self.period();
         let read = self.read(&cluster, gathered.as_ref(), period, goes_on);
@@ -228,6 +243,13 @@ impl Collector {
             && let Err(error) = self.notice(&cluster, gathered, until_ms)
         {
             tracing::warn!("owners are not told: {error:#}");
+        }
+        if let (Some(digests), Some(until_ms)) = (&mut self.digests, until_ms) {
+            let how = (&self.teams, self.flags.method(&self.app));
+            let sent = digests.send_due(&mut self.ledger, &cluster, how, (now_ms(), until_ms));
+            if let Err(error) = sent {
+                tracing::warn!("no digests are sent: {error:#}");
+            }
         }
         Ok(Round { parts, missing_ms })
     }
@@ -300,6 +322,7 @@ impl Collector {
             list_prices: self.list_prices,
             own: &self.app.settings.cost,
             gathered,
+            free: self.free.looks(),
         };
         let (mut parts, mut notes) = (0, Vec::new());
         let filled = self.ledger.fill_span(&mut asker, &sources, cluster, period.from_ms, |told| {
@@ -335,14 +358,20 @@ impl Collector {
         Ok(asker)
     }
 
-    /// What the GPUs are at this moment, and why nobody has those that are free.
-    fn show_moment(&self, cluster: &str, gathered: &Gathered) -> Result<()> {
+    /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the ledger, and shown.
+    fn look_at_moment(&mut self, cluster: &str, gathered: &Gathered) -> Result<()> {
+        let parts = parts(gathered)?;
+        self.free.add(gathered.facts.now_ms, &gathered.moment.nodes, &parts);
+        self.show_moment(cluster, gathered, &parts)
+    }
+
+    fn show_moment(&self, cluster: &str, gathered: &Gathered, parts: &Parts<'_>) -> Result<()> {
         let prices =
             self.flags.prices.of(&NodeToPrice::all_of(gathered), &self.app.settings.cost)?;
         let from_ms = gathered.facts.now_ms;
         let span = Span { from_ms, to_ms: from_ms + HOUR_MS };
         let terms = (&self.teams, self.list_prices);
-        let account = from_objects::account(gathered, &parts(gathered)?, terms, prices, span);
+        let account = from_objects::account(gathered, parts, terms, prices, span);
         let by = [Dimension::Team, Dimension::NodePool, Dimension::Cause];
         let method = self.flags.method(&self.app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(self.list_prices.as_ref()));

@@ -275,6 +275,7 @@ impl AccountFlags {
             list_prices: terms.list_prices,
             own: &app.settings.cost,
             gathered: objects.as_ref().map(|objects| &objects.gathered),
+            free: &[],
         };
         let look = Look::of(asker, &sources)?;
         let mut account = from_prometheus::account(asker, &look, &sources)?;

@@ -176,6 +176,7 @@ impl Ledger {
             list_prices,
             own: &app.settings.cost,
             gathered: gathered.as_ref(),
+            free: &[],
         };
         let named = flags.cluster.clone().or_else(|| app.settings.cost.cluster.clone());
         let by_objects = || gathered.as_ref().map(|objects| objects.cluster_uid.clone());

@@ -5,11 +5,13 @@ mod billed;
 #[cfg(feature = "scheduler")]
 pub(crate) mod collecting;
 #[cfg(feature = "scheduler")]
-mod digest;
+pub(crate) mod digest;
 mod dimension;
 mod document;
 mod flags;
 mod focus;
+#[cfg(feature = "scheduler")]
+mod free_moments;
 #[cfg(feature = "scheduler")]
 mod from_ledger;
 mod from_objects;
@@ -24,6 +26,8 @@ pub(crate) mod noticing;
 mod questions;
 #[cfg(feature = "scheduler")]
 mod reading;
+#[cfg(feature = "scheduler")]
+mod receipt_lives;
 #[cfg(feature = "scheduler")]
 mod receipts;
 mod resolution;

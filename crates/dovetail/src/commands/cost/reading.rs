@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_ledger::cost::HeldTime;
 use dovetail_ledger::device_time::{Span, device_intervals};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, hours};
+use dovetail_ledger::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
-use dovetail_store::{ReadDevice, ReadKept, ReadNode, ReadPod, Reading};
+use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
 use super::from_prometheus::{Look, Machine, Pods, Sources, add, ask_kept};
 use crate::input::node_prices::PriceLine;
@@ -49,6 +49,15 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         },
     });
     let nodes = nodes.collect();
+    let places = places(&look.machines);
+    let period = asker.period;
+    let free = sources.free.iter().filter_map(|(node, look)| {
+        let node = *places.get(node.as_str())?;
+        let span = Span { to_ms: look.span.to_ms.min(period.to_ms), ..look.span };
+        let look = FreeLook { span, ..look.clone() };
+        (span.from_ms < span.to_ms).then_some(ReadFree { node, look })
+    });
+    let free = free.collect();
     notes.extend(look.told(sources));
     let pods = pods.list.into_iter().zip(pods.labels).map(|(pod, (space, own))| ReadPod {
         namespace: pod.namespace,
@@ -68,6 +77,7 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         pods: pods.collect(),
         devices,
         kept,
+        free,
     };
     Ok(Told { reading, prices: look.prices.told, notes })
 }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::notices::{Tally, due, receipt_text};
+use dovetail_ledger::notices::{JobTotals, Tally, due, receipt_text};
 use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;
 use super::noticing::{OwnerNotice, live, rate, workloads_by_job};
+use super::receipt_lives::{Told, told_by_lives};
 use crate::output::plain::plain;
 use crate::settings::notices::NoticeSection;
 
@@ -96,12 +97,16 @@ pub(super) fn receipts(
     let due: BTreeSet<&str> = due.into_iter().collect();
     ends.retain(|job, _| due.contains(subject(job).as_str()));
     let mut notices = Vec::new();
-    for (job, tally) in tallies(&mut back, &ends, last)? {
+    let tallies = tallies(&mut back, &ends, last)?;
+    let held = |job: &str| back.jobs.values().filter(|of_pod| *of_pod == job).count();
+    for (job, tally) in tallies {
+        let Told { waited_ms, attempts } = told_by_lives(gathered, &job, held(&job));
+        let totals = JobTotals { waited_ms, attempts, ..tally.totals(plain(&job)) };
         notices.push(OwnerNotice {
             subject: subject(&job),
             reason: "GpuReceipt",
             owner: live(&job, gathered),
-            text: receipt_text(&tally.totals(plain(&job))),
+            text: receipt_text(&totals),
             name: plain(&job),
         });
     }

@@ -21,6 +21,7 @@ use self::owner_events::OwnerEvents;
 use self::reviews::ClusterReviews;
 use crate::app::App;
 use crate::commands::cost::collecting::{CollectFlags, Collector};
+use crate::commands::cost::digest::WeeklyDigests;
 use crate::commands::scheduler::stop_signal;
 use crate::exit::UsageError;
 use crate::input::duration::DurationFlag;
@@ -98,8 +99,9 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
         true => Some(runtime.block_on(events(connection.as_ref()))?),
         false => None,
     };
+    let digests = WeeklyDigests::of(&app.settings.notices)?;
     let collector = Collector::new(app, flags.collect, &address, connection, Arc::clone(&metrics))?;
-    let collector = collector.with_events(events);
+    let collector = collector.with_events(events).with_digests(digests);
     let books = Books::open(&address, method, team)?;
     let listener = runtime.block_on(TcpListener::bind(place.address));
     let listener = listener

@@ -78,6 +78,7 @@ pub(crate) fn reading() -> Reading {
             device(1, "GPU-2", [(DeviceState::Unknown, Some(1)); 2]),
         ],
         kept: Some(vec![ReadKept { hour_ms: BEGIN_MS, node: 0, pod: 0, held }]),
+        free: Vec::new(),
     }
 }
 

@@ -95,6 +95,7 @@ async fn keep(store: &mut Store, span: Span, answers: &[String], took: &mut Took
         pods: pods(hour),
         nodes: nodes.clone(),
         kept: None,
+        free: Vec::new(),
     };
     took.reckoning += start.elapsed();
 

@@ -2,6 +2,7 @@
 
 mod databases;
 mod faults;
+mod free_looks;
 mod killed;
 mod once;
 mod resolution;

@@ -11,10 +11,13 @@ use crate::databases::{Databases, open, run};
 use crate::world::{World, everything};
 
 /// Rows of each version, with the changes that made its tables.
-const LEDGERS: [(&str, &[&str]); 1] =
-    [(include_str!("ledgers/1.sql"), &[include_str!("../../migrations/0001.sql")])];
+const LEDGERS: [(&str, &[&str]); 2] = [
+    (include_str!("ledgers/1.sql"), &[FIRST]),
+    (include_str!("ledgers/2.sql"), &[FIRST, include_str!("../../migrations/0002.sql")]),
+];
+const FIRST: &str = include_str!("../../migrations/0001.sql");
 
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "dovetail_ledger",
     "cluster",
     "names",
@@ -26,6 +29,7 @@ const TABLES: [&str; 11] = [
     "node_day",
     "resolution",
     "notice",
+    "free_look",
 ];
 
 /// What is in the ledgers.

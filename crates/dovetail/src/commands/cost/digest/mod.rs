@@ -2,6 +2,7 @@
 
 mod page;
 mod week;
+mod weekly;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
@@ -20,6 +21,7 @@ use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::plain::plain;
 use week::TeamWeek;
+pub(crate) use weekly::WeeklyDigests;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-digest/1";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_audit::ObjectRef;
 use dovetail_kube::facts::{Gathered, POOL_LABELS};
+use dovetail_ledger::rollup::FreeLook;
 use dovetail_ledger::split::ListPrices;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::kube_state::{KubeState, KubeTable, label, last_seen};
@@ -26,6 +27,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) own: &'s CostSection,
     /// Objects of one moment, if there are any.
     pub(crate) gathered: Option<&'s Gathered>,
+    /// Why what was free on nodes was free, as far as somebody looked.
+    pub(crate) free: &'s [(String, FreeLook)],
 }
 
 /// All that is known before anybody is charged.

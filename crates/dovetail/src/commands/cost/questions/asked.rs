@@ -113,6 +113,7 @@ impl Asked {
                     list_prices: terms.list_prices,
                     own: section,
                     gathered: objects,
+                    free: &[],
                 };
                 let waits = waits::over_time(&mut over.asker, &look, &sources, &mut account.notes);
                 let served = served(&mut over.asker, &mut account);
