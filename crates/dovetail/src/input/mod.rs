@@ -21,6 +21,8 @@ pub(crate) mod node_prices;
 pub(crate) mod objects;
 #[cfg(feature = "scheduler")]
 pub(crate) mod own_namespaces;
+#[cfg(feature = "scheduler")]
+pub(crate) mod placement;
 pub(crate) mod policy;
 pub(crate) mod prices;
 #[cfg(feature = "scheduler")]

@@ -100,9 +100,8 @@ fn answer(query: &Query, made: Vec<Made>) -> Value {
         .into_iter()
         .map(|(labels, value)| {
             let samples = query.moments.iter().enumerate();
-            let samples: Vec<Value> = samples
-                .filter_map(|(place, at)| Some(json!([at, value(place)?.to_string()])))
-                .collect();
+            let samples: Vec<Value> =
+                samples.filter_map(|(place, at)| Some(json!([at, text(value(place)?)]))).collect();
             match query.is_range {
                 true => json!({"metric": labels, "values": samples}),
                 false => json!({"metric": labels, "value": samples.first()}),
@@ -111,6 +110,11 @@ fn answer(query: &Query, made: Vec<Made>) -> Value {
         .collect();
     let kind = if query.is_range { "matrix" } else { "vector" };
     json!({"status": "success", "data": {"resultType": kind, "result": result}})
+}
+
+/// A number as Prometheus writes it.
+fn text(value: f64) -> String {
+    if value == f64::INFINITY { "+Inf".to_owned() } else { value.to_string() }
 }
 
 /// Two GPUs of one node, always: one held by a pod that computes in even hours, one free.

@@ -18,6 +18,8 @@ mod cost_period;
 mod cost_questions;
 mod cost_runs;
 #[cfg(feature = "scheduler")]
+mod cost_silence;
+#[cfg(feature = "scheduler")]
 mod cost_store;
 #[cfg(feature = "scheduler")]
 mod cost_store_anew;

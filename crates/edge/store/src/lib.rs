@@ -19,6 +19,7 @@
 //! | `resolution` | how far apart the samples were that an hour rests on |
 //! | `node_bills` | what nodes were, as far as a bill is made from it again |
 //! | `notices` | what owners were told, and when |
+//! | `last_seen` | how devices were left before some moment |
 //! | `history` | what each device was, with the names of all who had it |
 //! | `device_hour` | what a device was in an hour, as bytes |
 //! | `codes` | states, signals and causes as numbers that never change |
@@ -39,6 +40,7 @@ mod free_looks;
 mod history;
 mod hour;
 mod keep;
+mod last_seen;
 mod names;
 mod node_bills;
 mod node_facts;
@@ -55,6 +57,7 @@ pub use address::Address;
 pub use error::StoreError;
 pub use history::{HistoryDevice, HistoryHour, HistoryPod};
 pub use keep::Kept;
+pub use last_seen::{DeviceKey, LastSeen};
 pub use names::{NodeGroup, Party, Workload};
 pub use node_bills::NodeTime;
 pub use node_facts::NodeFacts;

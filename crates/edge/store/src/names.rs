@@ -273,6 +273,36 @@ impl Names {
     }
 }
 
+/// Devices, by node and name, by their numbers; those that nobody has entered are left out.
+pub(crate) async fn known_devices<'k>(
+    connection: &mut AnyConnection,
+    cluster: i64,
+    devices: &BTreeSet<&'k (String, String)>,
+) -> Result<BTreeMap<u32, &'k (String, String)>, Failure> {
+    let of = |kind, digest, body: &str| {
+        Name { kind, parent: Numbered { id: 0, digest }, body: json(&body) }.digest()
+    };
+    let digest =
+        |device: &(String, String)| of(Kind::Device, of(Kind::Node, TOP, &device.0), &device.1);
+    let by_digest: BTreeMap<String, &'k (String, String)> =
+        devices.iter().map(|device| (hex(&digest(device)), *device)).collect();
+    let asked: Vec<&String> = by_digest.keys().collect();
+    let mut known = BTreeMap::new();
+    for part in asked.chunks(2000) {
+        let sql = format!(
+            "SELECT id, digest FROM names WHERE cluster = $1 AND digest IN ({})",
+            placeholders(1, part.len())
+        );
+        let mut cells = vec![Cell::Number(cluster)];
+        cells.extend(part.iter().map(|digest| Cell::Text((*digest).clone())));
+        for row in read(connection, &sql, cells).await? {
+            let id = u32::try_from(number(&row, 0)?).ok();
+            known.extend(id.zip(by_digest.get(&text(&row, 1)?).copied()));
+        }
+    }
+    Ok(known)
+}
+
 /// Parents and digests of names by their numbers.
 pub(crate) async fn parents(
     connection: &mut AnyConnection,

@@ -27,6 +27,8 @@ pub struct DeviceHistory {
     pub unavailable: Vec<Span>,
     /// Why what was free was free; where no span lies, nobody knows.
     pub free_causes: Vec<CauseSpan>,
+    /// When nobody saw who had it: what nobody is known to hold then is unknown, not free.
+    pub unseen: Vec<Span>,
     /// Who held it; several at a time share it.
     pub holdings: Vec<HoldingTime>,
 }
@@ -124,6 +126,7 @@ impl DeviceHistory {
         };
         order("its time", &mut std::iter::once(self.installed))?;
         order("unavailable time", &mut self.unavailable.iter().copied())?;
+        order("unseen time", &mut self.unseen.iter().copied())?;
         order("a cause", &mut self.free_causes.iter().map(|cause| cause.span))?;
         for holding in &self.holdings {
             order("a holding", &mut std::iter::once(holding.held))?;

@@ -22,7 +22,7 @@ pub enum DeviceState {
     Active(Work),
     /// Held and not computing.
     Idle,
-    /// Held, and nobody knows.
+    /// Held, and nobody knows; or nobody knows who held it.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ pub struct DeviceInterval {
     pub gpu_milli: i64,
     /// What it is.
     pub state: DeviceState,
-    /// Who holds it; `None` while it is unavailable: it computes for nobody.
+    /// Who holds it; `None` while it is unavailable, because it computes for nobody, and where nobody knows.
     pub holder: Option<u32>,
     /// The signal that active or idle rests on.
     pub signal: Option<Signal>,
@@ -95,6 +95,7 @@ pub fn device_intervals(
     order.sort_by_key(|holding| (holding.held.from_ms, holding.holder));
     let (mut coming, mut live) = (order.into_iter().peekable(), Vec::<Live<'_>>::new());
     let mut unavailable = Cursor::new(&device.unavailable, |span| *span);
+    let mut unseen = Cursor::new(&device.unseen, |span| *span);
     let mut causes = Cursor::new(&device.free_causes, |cause| cause.span);
     let mut found = Merged::default();
     for pair in cuts.windows(2) {
@@ -122,7 +123,11 @@ pub fn device_intervals(
             found.add(DeviceInterval { span, gpu_milli, state, holder, signal });
         }
         let cause = causes.at(span.from_ms).map(|cause| cause.cause);
-        found.add(DeviceInterval { gpu_milli: free_milli, ..whole(DeviceState::Free(cause)) });
+        let rest = match unseen.at(span.from_ms) {
+            Some(_) => DeviceState::Unknown,
+            None => DeviceState::Free(cause),
+        };
+        found.add(DeviceInterval { gpu_milli: free_milli, ..whole(rest) });
     }
     Ok(found.finish())
 }
@@ -132,6 +137,7 @@ fn cuts(device: &DeviceHistory, from_ms: u64, to_ms: u64) -> Vec<u64> {
     let mut cuts = vec![from_ms, to_ms];
     let mut add = |span: Span| cuts.extend([span.from_ms, span.to_ms]);
     device.unavailable.iter().copied().for_each(&mut add);
+    device.unseen.iter().copied().for_each(&mut add);
     device.free_causes.iter().for_each(|cause| add(cause.span));
     for holding in &device.holdings {
         add(holding.held);

@@ -36,8 +36,14 @@ fn holding(holder: u32, share: Share, held: Span) -> HoldingTime {
 }
 
 fn device(installed: Span, holdings: Vec<HoldingTime>) -> DeviceHistory {
-    let (unavailable, free_causes) = (Vec::new(), Vec::new());
-    DeviceHistory { name: "node-0/gpu-0".to_owned(), installed, unavailable, free_causes, holdings }
+    DeviceHistory {
+        name: "node-0/gpu-0".to_owned(),
+        installed,
+        unavailable: Vec::new(),
+        free_causes: Vec::new(),
+        unseen: Vec::new(),
+        holdings,
+    }
 }
 
 fn states(device: &DeviceHistory, period: Span) -> BTreeMap<DeviceState, i128> {
@@ -206,13 +212,15 @@ fn some_holding(end_ms: u64) -> impl Strategy<Value = HoldingTime> {
 }
 
 fn some_device(end_ms: u64) -> impl Strategy<Value = DeviceHistory> {
-    let lists = (some_spans(end_ms), some_spans(end_ms), 0..FreeCause::ALL.len());
+    let causes = (some_spans(end_ms), 0..FreeCause::ALL.len());
+    let lists = (some_spans(end_ms), causes, some_spans(end_ms));
     let holdings = prop::collection::vec(some_holding(end_ms), 0..4);
     (0..end_ms, 0..end_ms, lists, holdings).prop_map(
-        |(a, b, (unavailable, free, cause), holdings)| {
+        |(a, b, (unavailable, (free, cause), unseen), holdings)| {
             let cause = FreeCause::ALL[cause];
             DeviceHistory {
                 unavailable,
+                unseen,
                 free_causes: free.into_iter().map(|span| CauseSpan { span, cause }).collect(),
                 ..device(span(a.min(b), a.max(b)), holdings)
             }
@@ -298,7 +306,12 @@ proptest! {
                 let found: i64 = free.iter().map(|i| i.gpu_milli).sum();
                 prop_assert_eq!(i128::from(found), free_milli, "at {}", at_ms);
                 let cause = device.free_causes.iter().find(|c| (c.span.from_ms..c.span.to_ms).contains(&at_ms));
-                prop_assert!(free.iter().all(|i| i.state == DeviceState::Free(cause.map(|c| c.cause))));
+                let is_unseen = device.unseen.iter().any(|span| (span.from_ms..span.to_ms).contains(&at_ms));
+                let rest = match is_unseen {
+                    true => DeviceState::Unknown,
+                    false => DeviceState::Free(cause.map(|c| c.cause)),
+                };
+                prop_assert!(free.iter().all(|i| i.state == rest), "at {}", at_ms);
                 // A holder of nothing leaves no interval.
                 let mut shown: Vec<_> = now.iter().filter(|i| i.holder.is_some()).map(|i| i.state).collect();
                 shown.sort();

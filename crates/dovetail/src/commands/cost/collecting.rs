@@ -18,8 +18,8 @@ use super::dimension::{Dimension, UNKNOWN};
 use super::flags::{list_prices, parts};
 use super::free_moments::FreeMoments;
 use super::from_objects::Parts;
-use super::from_prometheus::Sources;
-use super::from_store::Ledger;
+use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
+use super::from_store::{Ledger, Silence};
 use super::noticing::{OwnerNotice, idle_notices, note_told};
 use super::receipts::receipts;
 use super::statement::Statement;
@@ -331,6 +331,11 @@ impl Collector {
             goes_on()
         });
         notes.extend(asker.client.notes().warnings.clone());
+        match &filled {
+            Ok(Silence { is_all: true, .. }) => notes.push(NO_GPU_WAS_SEEN.to_owned()),
+            Ok(Silence { gaps, .. }) => notes.extend(gaps.spans().map(gap_in_words)),
+            Err(_) => {}
+        }
         notes.iter().for_each(|note| self.tell(note));
         filled?;
         self.asker = Some(asker);
@@ -434,6 +439,19 @@ impl Collector {
         // Whether it was the time or the end, the caller looks.
         _ = self.ledger.runtime.block_on(async { tokio::time::timeout(pause, stopped).await });
     }
+}
+
+/// Time without a series, for the log.
+fn gap_in_words(gap: Span) -> String {
+    let time = |ms: u64| {
+        let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+        time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
+    };
+    format!(
+        "no series of a GPU exporter from {} to {}: a gap, which is asked for again",
+        time(gap.from_ms),
+        time(gap.to_ms)
+    )
 }
 
 /// The hour in which the month began (UTC).

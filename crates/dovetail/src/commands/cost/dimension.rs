@@ -1,7 +1,8 @@
 //! What a row of a bill is about.
 
 use clap::ValueEnum;
-use dovetail_ledger::cost::Charge;
+use dovetail_ledger::cost::{Charge, Paid};
+use dovetail_ledger::device_time::DeviceState;
 
 use super::account::Account;
 
@@ -39,6 +40,14 @@ pub(super) const UNKNOWN: &str = "(unknown)";
 /// The GPU type of nodes without GPUs.
 const NO_GPUS: &str = "(no GPUs)";
 
+/// Who has what no pod is named for: nobody, or somebody unknown.
+pub(super) fn without_holder(paid: Paid) -> &'static str {
+    match paid {
+        Paid::Gpus(DeviceState::Unknown) => UNKNOWN,
+        _ => NOBODY,
+    }
+}
+
 impl Dimension {
     /// Name in flags and outputs.
     pub(super) fn name(self) -> String {
@@ -51,7 +60,7 @@ impl Dimension {
         let known = |text: &str| if text.is_empty() { UNKNOWN } else { text }.to_owned();
         let pod = charge.holder.map(|number| &account.pods[number as usize]);
         let of_pod = |text: fn(&super::account::CostPod) -> String| {
-            pod.map_or_else(|| NOBODY.to_owned(), |pod| known(&text(pod)))
+            pod.map_or_else(|| without_holder(charge.paid).to_owned(), |pod| known(&text(pod)))
         };
         match self {
             Self::Namespace => of_pod(|pod| pod.namespace.clone()),

@@ -1,21 +1,23 @@
 //! A bill out of a ledger, which keeps what was read and is read once.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use anyhow::Result;
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::rollup::{Coverage, HOUR_MS};
 use dovetail_ledger::split::{ListPrices, Unused};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
 };
 
 use super::account::{Account, Basis, DayOf};
-use super::dimension::{Dimension, NOBODY, UNKNOWN};
+use super::dimension::{Dimension, UNKNOWN, without_holder};
 use super::document::Document;
 use super::flags::{AccountFlags, Terms};
-use super::from_prometheus::Sources;
+use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::reading::{self, Told};
+use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
 use super::{CostFlags, billed, from_ledger, now_ms};
@@ -32,10 +34,23 @@ const CHUNK_MS: u64 = 6 * HOUR_MS;
 /// What was read last is read again from so far back: samples come late, and steps at the edge stand alone.
 const AGAIN_MS: u64 = 300_000;
 
+/// What a server had nothing of is asked for again after so long.
+const ASK_AGAIN_MS: u64 = HOUR_MS;
+
 /// A ledger with a thread for its connection.
 pub(crate) struct Ledger {
     pub(super) store: Store,
     pub(super) runtime: tokio::runtime::Runtime,
+    /// When parts of a period were last asked for in vain, by their ends.
+    silent: BTreeMap<u64, u64>,
+}
+
+/// What a server was silent about.
+pub(super) struct Silence {
+    /// Parts without any series of an exporter, in ascending time.
+    pub(super) gaps: Coverage,
+    /// Whether there was nothing else.
+    pub(super) is_all: bool,
 }
 
 /// What a ledger answers with.
@@ -76,6 +91,7 @@ pub(super) fn answer(
         ..Account::default()
     };
     let mut asked = flags.cluster.clone();
+    let is_filled = asker.is_some();
     if let Some(asker) = asker {
         asked = Some(ledger.fill(app, flags, (teams, list_prices), asker, &mut account)?);
     }
@@ -93,7 +109,13 @@ pub(super) fn answer(
     if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
         return anew(app, flags, &mut ledger, account, (by, is_focus));
     }
-    let mut rows = ledger.run(|store| store.sums(&question))?;
+    let known = ledger.run(Store::clusters)?;
+    // What was just asked for in vain has nothing yet.
+    let is_empty = is_filled && question.cluster.iter().any(|name| !known.contains(name));
+    let mut rows = match is_empty {
+        true => Vec::new(),
+        false => ledger.run(|store| store.sums(&question))?,
+    };
     rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
     let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
     let method = flags.chosen_method(app).unwrap_or_else(|| default_method(&rows));
@@ -146,7 +168,7 @@ impl Ledger {
         let runtime = connection_runtime()?;
         let store = runtime.block_on(Store::open(address));
         let store = store.map_err(|error| bad_address(flag, error))?;
-        Ok(Self { store, runtime })
+        Ok(Self { store, runtime, silent: BTreeMap::new() })
     }
 
     pub(crate) fn run<'s, T, F: Future<Output = Result<T, StoreError>>>(
@@ -187,7 +209,7 @@ impl Ledger {
         };
         let source = asker.client.server().to_owned();
         let span = account.span;
-        self.fill_span(&mut asker, &sources, &cluster, span.from_ms, |told| {
+        let silence = self.fill_span(&mut asker, &sources, &cluster, span.from_ms, |told| {
             for note in told.notes {
                 if !account.notes.contains(&note) {
                     account.notes.push(note);
@@ -196,6 +218,9 @@ impl Ledger {
             told.prices.into_iter().for_each(|line| add_price(&mut account.prices, line));
             true
         })?;
+        if silence.is_all {
+            account.notes.push(NO_GPU_WAS_SEEN.to_owned());
+        }
         asker.tell_warnings(app);
         account.sources.push(source);
         account.sources.extend(of_objects.unwrap_or_default());
@@ -203,7 +228,8 @@ impl Ledger {
     }
 
     /// Reads what is not there from a moment until the end of the asker's period, part by part; each is told when it
-    /// is kept, and the next one read if the answer is yes.
+    /// is kept, and the next one read if the answer is yes. Where no series was, nothing is kept, and the next run asks
+    /// again.
     pub(super) fn fill_span(
         &mut self,
         asker: &mut Asker,
@@ -211,25 +237,62 @@ impl Ledger {
         cluster: &str,
         from_ms: u64,
         mut each: impl FnMut(Told) -> bool,
-    ) -> Result<()> {
+    ) -> Result<Silence> {
         let source = asker.client.server().to_owned();
         let floor_ms = self.run(|store| store.writable_from_ms(cluster))?;
         // The running hour from its begin, as it is shown.
         let period = Span { from_ms: from_ms.max(floor_ms), ..asker.period };
         let missing = self.run(|store| store.missing(cluster, Some(&source), period))?;
+        let (mut gaps, mut is_all) = (Coverage::default(), !missing.is_empty());
         for span in missing.into_iter().flat_map(chunks) {
+            let tried_ms = self.silent.get(&span.to_ms).copied().unwrap_or(0);
+            if span.to_ms < period.to_ms && now_ms() < tried_ms.saturating_add(ASK_AGAIN_MS) {
+                gaps.add(span);
+                continue;
+            }
             let again_ms = AGAIN_MS.max(3 * asker.step_ms).next_multiple_of(asker.step_ms);
             let from_ms = span.from_ms.saturating_sub(again_ms).max(floor_ms);
             asker.period = Span { from_ms, ..span };
-            let told = reading::read(asker, sources, cluster)?;
-            self.run(|store| store.keep(&told.reading, now_ms()))?;
+            let told = self.read_and_keep(asker, sources, cluster, period.from_ms)?;
+            told.gaps.iter().for_each(|gap| gaps.add(*gap));
+            match told.is_silent {
+                true => _ = self.silent.insert(span.to_ms, now_ms()),
+                false => is_all = false,
+            }
             if !each(told) {
                 break;
             }
         }
         let retention = Retention::default();
         self.run(|store| store.forget(now_ms(), &retention))?;
-        Ok(())
+        Ok(Silence { gaps, is_all })
+    }
+
+    /// Reads the asker's period and keeps what was heard. The ledger is looked at back to `from_ms` for how devices
+    /// were left.
+    fn read_and_keep(
+        &mut self,
+        asker: &mut Asker,
+        sources: &Sources<'_>,
+        cluster: &str,
+        from_ms: u64,
+    ) -> Result<Told> {
+        let period = asker.period;
+        let mut told = reading::read(asker, sources, cluster)?;
+        if told.has_no_gpus {
+            self.run(|store| store.keep(&told.reading, now_ms()))?;
+            return Ok(told);
+        }
+        match cut_to_what_was_heard(&mut told.reading, asker.step_ms) {
+            Some(gaps) => {
+                bridge(self, &mut told.reading, period.from_ms, from_ms)?;
+                self.run(|store| store.keep(&told.reading, now_ms()))?;
+                told.gaps = gaps;
+            }
+            // What the whole period has of it is told at its end.
+            None => told = Told { is_silent: true, gaps: vec![period], ..told.without_notes() },
+        }
+        Ok(told)
     }
 
     /// Says what of the period nobody read, and what each day of it rests on.
@@ -262,8 +325,8 @@ impl Ledger {
             if ms > 0 {
                 let (hours, parts) = (ms as f64 / 3.6e6, missing.len());
                 account.notes.push(format!(
-                    "{name}: {hours:.1} h of the period, in {parts} part{}, were never read and are in no \
-                     amount",
+                    "{name}: of {hours:.1} h of the period, in {parts} part{}, no GPU exporter was read: they are \
+                     in no amount, and are asked for again",
                     if parts == 1 { "" } else { "s" }
                 ));
             }
@@ -366,7 +429,9 @@ fn key(dimension: Dimension, row: &SumRow, teams: &Teams) -> String {
     if let Some(node) = node {
         return node;
     }
-    let Some(party) = &row.party else { return NOBODY.to_owned() };
+    let Some(party) = &row.party else {
+        return without_holder(row.paid).to_owned();
+    };
     let workload = row.workload.as_deref();
     match dimension {
         Dimension::Team => {

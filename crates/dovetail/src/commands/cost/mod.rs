@@ -32,6 +32,8 @@ mod receipt_lives;
 mod receipts;
 mod resolution;
 mod rows_csv;
+#[cfg(feature = "scheduler")]
+mod silence;
 mod statement;
 mod teams;
 mod terminal;

@@ -19,6 +19,19 @@ pub(super) struct Told {
     pub(super) reading: Reading,
     pub(super) prices: Vec<PriceLine>,
     pub(super) notes: Vec<String>,
+    /// There is no GPU in the cluster: kube-state-metrics has its nodes, and none of them offers one.
+    pub(super) has_no_gpus: bool,
+    /// No exporter said anything; whether there are GPUs nobody knows.
+    pub(super) is_silent: bool,
+    /// Parts at the begin and the end without any series.
+    pub(super) gaps: Vec<Span>,
+}
+
+impl Told {
+    /// The same without what is said of it alone.
+    pub(super) fn without_notes(self) -> Self {
+        Self { prices: Vec::new(), notes: Vec::new(), ..self }
+    }
 }
 
 /// Reads the asker's period of a cluster.
@@ -79,7 +92,9 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         kept,
         free,
     };
-    Ok(Told { reading, prices: look.prices.told, notes })
+    let has_no_gpus = look.seen.time.devices.is_empty() && look.kube.offers_no_gpus();
+    let prices = look.prices.told;
+    Ok(Told { reading, prices, notes, has_no_gpus, is_silent: false, gaps: Vec::new() })
 }
 
 fn devices(

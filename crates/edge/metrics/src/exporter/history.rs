@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceHistory, HoldingTime, Share, Span};
+use dovetail_ledger::rollup::Coverage;
 use dovetail_ledger::signal::{
     Activity, ActivityRule, Mixed, Verdict, activity_over, judge, mig_compute_slices, mixed,
 };
@@ -25,6 +26,19 @@ pub struct ObservedTime {
     pub(super) active_open: OpenTime,
 }
 
+/// A holder that was named on a node where it cannot have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// The node.
+    pub node: String,
+    /// The device.
+    pub device: String,
+    /// The holder.
+    pub holder: Holder,
+    /// When it was named.
+    pub held: Span,
+}
+
 /// A device and what is known of it.
 #[derive(Debug)]
 pub struct ObservedDevice {
@@ -39,6 +53,42 @@ pub struct ObservedDevice {
 }
 
 impl ObservedTime {
+    /// Takes holders off devices of nodes where they cannot have been: nobody knows who had the device then. Answers
+    /// with what was taken.
+    pub fn distrust(
+        &mut self,
+        is_elsewhere: impl Fn(&str, &Holder, Span) -> bool,
+    ) -> Vec<Misplaced> {
+        let mut taken = Vec::new();
+        let holders = &self.holders;
+        for ObservedDevice { node, device, history, .. } in &mut self.devices {
+            let mut unseen: Coverage = history.unseen.iter().copied().collect();
+            history.holdings.retain(|time| {
+                let holder = holders.get(time.holder as usize);
+                let Some(holder) = holder.filter(|who| is_elsewhere(node, who, time.held)) else {
+                    return true;
+                };
+                unseen.add(time.held);
+                taken.push(Misplaced {
+                    node: node.clone(),
+                    device: device.clone(),
+                    holder: holder.clone(),
+                    held: time.held,
+                });
+                false
+            });
+            history.unseen = unseen.spans().collect();
+        }
+        taken
+    }
+
+    /// From when until when anything was heard of any device; `None` where there is none.
+    pub fn heard(&self) -> Option<Span> {
+        let spans = || self.devices.iter().map(|device| device.history.installed);
+        let from_ms = spans().map(|span| span.from_ms).min()?;
+        Some(Span { from_ms, to_ms: spans().map(|span| span.to_ms).max()? })
+    }
+
     /// Begins and ends of holders within a period, those at its ends left out. When each happened is known to one
     /// interval.
     pub fn holder_changes(&self, period: Span) -> u64 {
@@ -77,6 +127,9 @@ impl Observation {
     }
 }
 
+/// What is known of (a slice of) a device, and who held it, by time.
+type Looks<'o> = Vec<(u64, Look<'o>)>;
+
 /// How time is cut.
 struct Time<'a> {
     period: Span,
@@ -94,43 +147,55 @@ impl Time<'_> {
     ) -> Option<DeviceHistory> {
         let slices: BTreeSet<Option<&Slice>> =
             observed.held.keys().map(|(slice, _)| slice.as_ref()).collect();
-        let mut installed: Option<Span> = None;
-        let mut holdings = Vec::new();
-        for slice in slices {
-            let inside = |at_ms: i64| {
-                let at_ms = u64::try_from(at_ms).ok()?;
-                (self.period.from_ms..self.period.to_ms).contains(&at_ms).then_some(at_ms)
-            };
+        let inside = |at_ms: i64| {
+            let at_ms = u64::try_from(at_ms).ok()?;
+            (self.period.from_ms..self.period.to_ms).contains(&at_ms).then_some(at_ms)
+        };
+        let by_slice = slices.into_iter().map(|slice| {
             let looks = observed.looks(slice).into_iter();
-            let looks: Vec<(u64, Look<'_>)> =
-                looks.filter_map(|(at_ms, look)| Some((inside(at_ms)?, look))).collect();
-            let (Some(first), Some(last)) = (looks.first(), looks.last()) else { continue };
-            let seen = Span { from_ms: first.0, to_ms: self.end_of(last.0) };
-            installed = Some(installed.map_or(seen, |before| Span {
-                from_ms: before.from_ms.min(seen.from_ms),
-                to_ms: before.to_ms.max(seen.to_ms),
-            }));
+            let looks = looks.filter_map(|(at_ms, look)| Some((inside(at_ms)?, look)));
+            (slice, looks.collect())
+        });
+        let by_slice: Vec<(Option<&Slice>, Looks<'o>)> = by_slice.collect();
+        let times: BTreeSet<u64> =
+            by_slice.iter().flat_map(|(_, looks)| looks).map(|(at_ms, _)| *at_ms).collect();
+        let (first_ms, last_ms) = (*times.first()?, *times.last()?);
+        let gaps = self.gaps(&times);
+        let (mut holdings, mut unseen) = (Vec::new(), Coverage::default());
+        for (slice, looks) in &by_slice {
             let steps: Vec<Step> = looks.iter().map(|(_, look)| self.step(look)).collect();
-            *active_open += self.active_open(&looks, &steps, weight_milli(slice));
-            holdings.extend(self.holdings(&looks, &steps, &share(slice), numbers));
+            *active_open += self.active_open(looks, &steps, &gaps, weight_milli(*slice));
+            let held = self.holdings((looks, &steps), &gaps, &share(*slice), numbers, &mut unseen);
+            holdings.extend(held);
         }
         Some(DeviceHistory {
             name: format!("{}/{}", name.node, name.device),
-            installed: installed?,
+            installed: Span { from_ms: first_ms, to_ms: self.end_of(last_ms) },
             unavailable: Vec::new(),
             free_causes: Vec::new(),
+            unseen: unseen.spans().collect(),
             holdings,
         })
     }
 
-    /// A sample stands for one interval.
-    fn end_of(&self, at_ms: u64) -> u64 {
-        at_ms.saturating_add(self.interval_ms).min(self.period.to_ms)
+    /// When nothing was heard of a device between two of its samples, by the second one.
+    fn gaps(&self, times: &BTreeSet<u64>) -> BTreeMap<u64, Span> {
+        let pairs = times.iter().zip(times.iter().skip(1));
+        let late = pairs.filter(|(before_ms, at_ms)| *at_ms - *before_ms > self.longest_ms());
+        late.map(|(before_ms, at_ms)| {
+            (*at_ms, Span { from_ms: self.end_of(*before_ms), to_ms: *at_ms })
+        })
+        .collect()
     }
 
     /// Two samples further apart have a gap between them.
     fn longest_ms(&self) -> u64 {
         self.interval_ms.saturating_mul(u64::from(self.rule.max_gap_intervals))
+    }
+
+    /// A sample stands for one interval.
+    fn end_of(&self, at_ms: u64) -> u64 {
+        at_ms.saturating_add(self.interval_ms).min(self.period.to_ms)
     }
 
     /// What a step was. Where some of its samples were active, that part of it is, and stands first: nobody knows when
@@ -158,7 +223,13 @@ impl Time<'_> {
     }
 
     /// How far active time may be off within steps that somebody held, and between them.
-    fn active_open(&self, looks: &[(u64, Look<'_>)], steps: &[Step], gpu_milli: i64) -> OpenTime {
+    fn active_open(
+        &self,
+        looks: &[(u64, Look<'_>)],
+        steps: &[Step],
+        gaps: &BTreeMap<u64, Span>,
+        gpu_milli: i64,
+    ) -> OpenTime {
         let mut sum = OpenTime::default();
         for (index, ((at_ms, look), step)) in looks.iter().zip(steps).enumerate() {
             if look.holders.is_empty() {
@@ -167,7 +238,11 @@ impl Time<'_> {
             let OpenTime { over, under } = step.open;
             let (over, under) = (over * i128::from(gpu_milli), under * i128::from(gpu_milli));
             sum += OpenTime { over, under };
-            let Some((next_ms, _)) = looks.get(index + 1) else { continue };
+            let next = looks.get(index + 1);
+            // While nothing was heard of the device its time is reported as unknown.
+            let Some((next_ms, _)) = next.filter(|next| !gaps.contains_key(&next.0)) else {
+                continue;
+            };
             let apart_ms = next_ms - at_ms;
             let last = step.then.map_or(step.first, |(_, verdict)| verdict);
             let stands_in = (apart_ms <= self.longest_ms()).then_some(last);
@@ -178,21 +253,29 @@ impl Time<'_> {
     }
 
     /// Who held it: from the first sample that names a holder to the first that does not, or to the end of
-    /// the last where the next comes too late.
+    /// the last where the next comes too late. Where nothing was heard of the device for so long, who held it before
+    /// and after did so meanwhile, and nobody knows what it did; of any other nobody knows when it came or went.
     fn holdings<'o>(
         &self,
-        looks: &[(u64, Look<'o>)],
-        steps: &[Step],
+        (looks, steps): (&Looks<'o>, &[Step]),
+        gaps: &BTreeMap<u64, Span>,
         share: &Share,
         numbers: &mut BTreeMap<&'o Holder, u32>,
+        unseen: &mut Coverage,
     ) -> Vec<HoldingTime> {
         let longest_ms = self.longest_ms();
         let mut done = Vec::new();
         let mut open: BTreeMap<&Holder, Vec<(u64, Verdict)>> = BTreeMap::new();
         for (index, (at_ms, Look { holders, .. })) in looks.iter().enumerate() {
             let late = index > 0 && at_ms - looks[index - 1].0 > longest_ms;
-            let over: Vec<&Holder> =
-                open.keys().copied().filter(|holder| late || !holders.contains(holder)).collect();
+            let gap = gaps.get(at_ms).filter(|_| late);
+            if let Some(gap) = gap
+                && !open.keys().eq(holders.iter())
+            {
+                unseen.add(*gap);
+            }
+            let stays = |holder: &&Holder| holders.contains(holder) && (!late || gap.is_some());
+            let over: Vec<&Holder> = open.keys().copied().filter(|holder| !stays(holder)).collect();
             for holder in over {
                 let samples = open.remove(holder).unwrap_or_default();
                 let end_ms = match (late, index) {

@@ -15,7 +15,7 @@ mod observation;
 mod open_time;
 mod origin;
 
-pub use history::{ObservedDevice, ObservedTime};
+pub use history::{Misplaced, ObservedDevice, ObservedTime};
 pub use measure::{Measure, mean_over_steps, measures, peaks_of_mixed_steps};
 pub use observation::{Observation, Refused};
 pub use open_time::OpenTime;

@@ -1,6 +1,6 @@
 //! All series of a period, device by device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::signal::{Moment, Peaks, Scale};
 
@@ -41,6 +41,8 @@ pub(super) struct Observed {
     pub(super) held: BTreeMap<(Option<Slice>, Option<Holder>), Readings>,
     /// The highest samples of steps with samples on both sides of the threshold, likewise.
     peaks: BTreeMap<(Option<Slice>, Option<Holder>), HighestSamples>,
+    /// When a number came that is no reading, likewise: the device was there and held all the same.
+    without_reading: BTreeMap<(Option<Slice>, Option<Holder>), BTreeSet<i64>>,
 }
 
 /// What is known of (a slice of) a device at one time.
@@ -105,6 +107,18 @@ impl Observation {
         self.devices.len()
     }
 
+    /// How far apart samples lie: the median over the first thousand of series with several. `None` where no series has
+    /// two.
+    pub fn sample_distance_ms(&self) -> Option<u64> {
+        const MOST: usize = 1000;
+        let series = self.devices.values().flat_map(|device| device.held.values());
+        let times = series.flat_map(BTreeMap::values).map(BTreeMap::keys);
+        let apart = times.flat_map(|times| times.clone().zip(times.skip(1)));
+        let mut apart: Vec<i64> = apart.map(|(one, next)| next - one).take(MOST).collect();
+        apart.sort_unstable();
+        apart.get(apart.len() / 2).and_then(|apart_ms| u64::try_from(*apart_ms).ok())
+    }
+
     /// Every reading of a device while a pod held it, with its measure and moment; of slices of it too.
     pub(crate) fn each_reading(
         &self,
@@ -138,11 +152,14 @@ impl Observation {
         let name = DeviceName { node: origin.node, device: origin.device };
         let device = self.devices.entry(name).or_default();
         device.model = device.model.take().or(origin.model);
-        let readings = device.held.entry((origin.slice, origin.holder)).or_default();
+        let who = (origin.slice, origin.holder);
+        let mut refused = BTreeSet::new();
+        let readings = device.held.entry(who.clone()).or_default();
         let readings = readings.entry(measure).or_default();
         for sample in &series.samples {
             let Ok(reading) = measure.reading(sample.value, scale) else {
                 self.refused.samples += 1;
+                refused.insert(sample.at_ms);
                 continue;
             };
             let before = readings.entry(sample.at_ms).or_insert(Some(reading));
@@ -152,6 +169,9 @@ impl Observation {
                 self.refused.contradictions += 1;
             }
         }
+        if !refused.is_empty() {
+            device.without_reading.entry(who).or_default().append(&mut refused);
+        }
     }
 }
 
@@ -159,21 +179,26 @@ impl Observed {
     /// Everything known of (a slice of) the device at its times, with the holders of that time.
     pub(super) fn looks(&self, slice: Option<&Slice>) -> BTreeMap<i64, Look<'_>> {
         let mut looks: BTreeMap<i64, Look<'_>> = BTreeMap::new();
-        for ((of_slice, holder), readings) in &self.held {
+        for (who, readings) in &self.held {
+            let (of_slice, holder) = who;
             if of_slice.as_ref() != slice {
                 continue;
             }
-            for (measure, readings) in readings {
-                for (at_ms, reading) in readings {
-                    let Look { moment, holders, .. } = looks.entry(*at_ms).or_default();
-                    moment.is_mig_slice = slice.is_some();
-                    if let Some(holder) = holder
-                        && holders.last() != Some(&holder)
-                    {
-                        holders.push(holder);
-                        moment.holders = holders.len() as u32;
-                    }
-                    set(moment, *measure, *reading);
+            let readings = readings.iter().flat_map(|(measure, readings)| {
+                readings.iter().map(|(at_ms, reading)| (*at_ms, Some((*measure, *reading))))
+            });
+            let without = self.without_reading.get(who).into_iter().flatten();
+            for (at_ms, reading) in readings.chain(without.map(|at_ms| (*at_ms, None))) {
+                let Look { moment, holders, .. } = looks.entry(at_ms).or_default();
+                moment.is_mig_slice = slice.is_some();
+                if let Some(holder) = holder
+                    && holders.last() != Some(&holder)
+                {
+                    holders.push(holder);
+                    moment.holders = holders.len() as u32;
+                }
+                if let Some((measure, reading)) = reading {
+                    set(moment, measure, reading);
                 }
             }
         }

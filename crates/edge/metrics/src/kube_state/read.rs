@@ -1,6 +1,6 @@
 //! Series of kube-state-metrics as objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::prometheus::{Labels, Series};
 
@@ -25,6 +25,8 @@ pub type Owner = (String, String);
 pub struct KubePod {
     /// The node it stood on.
     pub node: String,
+    /// All nodes that a pod of this name stood on.
+    pub nodes: BTreeSet<String>,
     /// Kind and name of the nearest owner; none for a pod of its own.
     pub owner: Option<(String, String)>,
     /// Labels that were allowed, by their names in Prometheus.
@@ -44,6 +46,8 @@ pub struct KubeNode {
     pub cpu_milli: u64,
     /// Bytes of memory that pods could have.
     pub memory_bytes: u64,
+    /// Whether it has a resource of a GPU or the like, even of none that works.
+    pub has_devices: bool,
 }
 
 /// What was kept for a pod: the sum over the steps.
@@ -122,6 +126,12 @@ impl KubeState {
         self.pods.is_empty() && self.nodes.is_empty()
     }
 
+    /// Whether nodes are known with what they offer, and none of them has a GPU.
+    pub fn offers_no_gpus(&self) -> bool {
+        let is_known = |node: &KubeNode| node.cpu_milli > 0 && !node.has_devices;
+        !self.nodes.is_empty() && self.nodes.values().all(is_known)
+    }
+
     /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none.
     pub fn top_owner(&self, namespace: &str, pod: &str) -> Option<(String, String)> {
         let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
@@ -171,6 +181,7 @@ impl KubeState {
                 let pod = self.pods.entry(key).or_default();
                 pod.owner = text("created_by_kind").zip(text("created_by_name"));
                 pod.node = text("node").unwrap_or_default();
+                pod.nodes.extend(text("node"));
             }
             KubeTable::PodLabels => {
                 let Some(key) = of_pod() else { return };
@@ -193,6 +204,7 @@ impl KubeState {
                     (KubeTable::NodeLabels, _) => node.labels.extend(object_labels(labels)),
                     (_, Some("cpu")) => node.cpu_milli = amount(value * 1000.0),
                     (_, Some("memory")) => node.memory_bytes = amount(value),
+                    (_, Some(resource)) if is_device(resource) => node.has_devices = true,
                     _ => {}
                 }
             }
@@ -232,6 +244,19 @@ pub(super) fn text(labels: &Labels, name: &str) -> Option<String> {
 fn object_labels(labels: &Labels) -> impl Iterator<Item = (String, String)> {
     let own = labels.iter().filter(|(name, _)| name.starts_with("label_"));
     own.map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// Whether a resource, as kube-state-metrics writes it, is one of GPUs and the like.
+fn is_device(resource: &str) -> bool {
+    const OF_VENDORS: [&str; 6] = [
+        "nvidia_com_",
+        "amd_com_",
+        "gpu_intel_com_",
+        "habana_ai_",
+        "google_com_tpu",
+        "aws_amazon_com_neuron",
+    ];
+    OF_VENDORS.iter().any(|vendor| resource.starts_with(vendor))
 }
 
 /// A number of things; what is none is nothing.
@@ -313,6 +338,10 @@ mod tests {
         let node = &state.nodes["n1"];
         assert_eq!((node.cpu_milli, node.memory_bytes), (95_500, 0));
         assert_eq!(node.provider_id, "aws:///a/i-1");
+        assert!(state.offers_no_gpus());
+        let gpus = [("node", "n1"), ("resource", "nvidia_com_gpu")];
+        state.take(KubeTable::NodeAllocatable, series(&gpus, 0.0));
+        assert!(!state.offers_no_gpus() && !KubeState::default().offers_no_gpus());
         let kept = [("namespace", "ml"), ("pod", "p"), ("node", "n1")];
         assert_eq!(Kept::read(series(&kept, 8.0))[0].sum, 8.0);
         assert_eq!(Kept::read(series(&kept, f64::INFINITY)), []);

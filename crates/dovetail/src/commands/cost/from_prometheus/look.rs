@@ -6,6 +6,7 @@ use anyhow::Result;
 use dovetail_audit::ObjectRef;
 use dovetail_kube::facts::{Gathered, POOL_LABELS};
 use dovetail_ledger::rollup::FreeLook;
+use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::ListPrices;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::kube_state::{KubeState, KubeTable, label, last_seen};
@@ -14,9 +15,14 @@ use dovetail_price::place_labels;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::teams::{Labels, Teams};
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
+use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::table::counted;
 use crate::settings::cost::CostSection;
+
+/// Said where no exporter was.
+pub(crate) const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \
+     that says nothing about whether there are GPUs";
 
 /// What a bill is made with.
 pub(crate) struct Sources<'s> {
@@ -47,9 +53,14 @@ impl Look {
     /// # Errors
     /// A server that does not answer, or prices that cannot be.
     pub(crate) fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
-        let seen = asker.observe()?;
+        let mut seen = asker.observe()?;
         let mut notes = Vec::new();
+        notes.extend(too_fine(asker.step_ms, &seen));
         let kube = kube_state(asker, &mut notes);
+        let placements = Placements::of(sources.gathered, Some(&kube));
+        let misplaced =
+            seen.time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
+        notes.extend(misplaced_in_words(&misplaced));
         let machines = machines(&seen.time, &kube, sources.gathered);
         let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
         let prices = sources.prices.of(&to_price, sources.own)?;
@@ -58,14 +69,17 @@ impl Look {
 
     /// What the figures leave out.
     pub(crate) fn told(&self, sources: &Sources<'_>) -> Vec<String> {
-        let Self { seen: Observed { time, .. }, kube, machines, .. } = self;
+        let Self { seen: Observed { time, observation, .. }, kube, machines, .. } = self;
         let mut notes = Vec::new();
-        if time.devices.is_empty() {
+        if observation.refused().samples > 0 {
             notes.push(
-                "no GPU was seen: the server has no series of a GPU exporter in this period; that says nothing about \
-                 whether there are GPUs"
+                "exporters wrote numbers that are no readings (NaN, below zero, more than all, a driver's blank): that \
+                 time counts as held and unknown; usage gpus counts them"
                     .to_owned(),
             );
+        }
+        if time.devices.is_empty() {
+            notes.push(NO_GPU_WAS_SEEN.to_owned());
         }
         if kube.is_empty() && sources.gathered.is_none() {
             notes.push(
@@ -126,6 +140,19 @@ impl Machine {
             provider_id: &self.provider_id,
         }
     }
+}
+
+/// Samples that lie so far apart that one does not hold until the next.
+fn too_fine(step_ms: u64, seen: &Observed) -> Option<String> {
+    let apart_ms = seen.observation.sample_distance_ms()?;
+    let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
+    (apart_ms > longest_ms).then(|| {
+        let [step, apart] = [step_ms, apart_ms].map(|ms| ms.div_ceil(1000));
+        format!(
+            "samples lie {apart} s apart, so with --step {step}s most of what held GPUs did is unknown: ask with --step \
+             {apart}s or more"
+        )
+    })
 }
 
 /// Everything that kube-state-metrics keeps; nothing, and a note, where it does not answer.

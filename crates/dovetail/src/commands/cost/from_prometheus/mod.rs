@@ -17,6 +17,7 @@ use anyhow::Result;
 use dovetail_ledger::cost::NodeBill;
 use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::NodeParts;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
@@ -26,7 +27,7 @@ use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
 pub(super) use kept::{add, ask_kept};
-pub(super) use look::{Look, Machine, Sources};
+pub(super) use look::{Look, Machine, NO_GPU_WAS_SEEN, Sources};
 pub(super) use pods::Pods;
 
 /// The account of the asker's period, day by day.
@@ -48,6 +49,8 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         stretches.push(Stretch { span, bills, lists: BTreeMap::new() });
     }
     notes.extend(look.told(sources));
+    let heard = look.seen.time.heard();
+    notes.extend(heard.and_then(|heard| unheard_in_words(period, heard, step_ms)));
     let Pods { list: pods, .. } = pods;
     let cluster = sources.gathered.map(|objects| objects.cluster_uid.clone());
     let cluster = cluster.unwrap_or_default();
@@ -58,7 +61,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         hours_unknown: 0,
         step_ms: Some((step_ms, step_ms)),
     };
-    let resolutions = days_of(period).into_iter().map(day).collect();
+    let resolutions = days_of(heard.unwrap_or_default()).into_iter().map(day).collect();
     Ok(Account {
         resolutions,
         nodes: nodes(&look.machines, &look.prices),
@@ -75,6 +78,23 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
         prices: look.prices.told.clone(),
         notes,
         ..Account::default()
+    })
+}
+
+/// What of a period no exporter spoke of, before its first word and after its last, where that is more than samples
+/// bridge.
+fn unheard_in_words(period: Span, heard: Span, step_ms: u64) -> Option<String> {
+    let length_ms = |span: Span| span.to_ms.saturating_sub(span.from_ms);
+    let unheard_ms = length_ms(period).saturating_sub(length_ms(heard));
+    let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
+    let hours = |ms: u64| ms as f64 / HOUR_MS as f64;
+    (unheard_ms > longest_ms).then(|| {
+        format!(
+            "of {:.1} of the {:.1} h of the period the server has no series of a GPU exporter: what GPUs were and cost \
+             then is in no amount",
+            hours(unheard_ms),
+            hours(length_ms(period))
+        )
     })
 }
 

@@ -20,7 +20,8 @@ pub(crate) enum Grouping {
 
 /// Time that nobody held, in groupings by holder.
 pub(crate) const NOBODY: &str = "(free)";
-const UNKNOWN: &str = "(unknown)";
+/// Rows of what nobody knows.
+pub(crate) const UNKNOWN: &str = "(unknown)";
 
 impl Grouping {
     /// Name in outputs.

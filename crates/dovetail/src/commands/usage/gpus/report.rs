@@ -9,7 +9,7 @@ use dovetail_ledger::{Amount, Priced};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
 use serde::Serialize;
 
-use super::grouping::{Grouping, NOBODY};
+use super::grouping::{Grouping, NOBODY, UNKNOWN};
 use crate::input::prices::Prices;
 use crate::output::plain::plain;
 use crate::output::table::{duration, facts, number, percent, table, whole, wrapped};
@@ -270,7 +270,12 @@ fn accounts(
     let mut groups: BTreeMap<String, DeviceTime<i128>> = BTreeMap::new();
     for interval in device_intervals(&device.history, period)? {
         let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
-        let group = groups.entry(by.key(device, holder)).or_default();
+        let key = match by.key(device, holder) {
+            // Somebody may have had it.
+            key if key == NOBODY && interval.state == DeviceState::Unknown => UNKNOWN.to_owned(),
+            key => key,
+        };
+        let group = groups.entry(key).or_default();
         let amount = interval.gpu_milli_ms();
         group.installed += amount;
         *group.by_state.entry(interval.state).or_default() += amount;

@@ -64,9 +64,99 @@ fn a_gap_ends_what_was_known_and_a_blank_is_no_reading() {
     observation.take(busy, Scale::Percent, PodLabels::Plain, all);
     assert_eq!(observation.refused().samples, 1);
     let (sum, _) = account(&observation, 20);
-    assert_eq!(minutes(sum.installed), 13.0);
+    assert_eq!(minutes(sum.installed), 14.0);
     assert_eq!(minutes(sum.active()), 3.0);
-    assert_eq!(minutes(sum.of(DeviceState::Free(None))), 10.0);
+    // The same pod held it before and after.
+    assert_eq!(minutes(sum.of(DeviceState::Unknown)), 11.0);
+    assert_eq!(sum.of(DeviceState::Free(None)), 0);
+}
+
+/// An exporter is silent from minute 2 until minute 12. Whoever is named on both sides held the device; what is free on
+/// both sides was free; of everything else nobody knows.
+#[test]
+fn while_an_exporter_is_silent_nobody_knows_what_a_device_did() {
+    let labels = |pod: &'static str| match pod {
+        "" => vec![("Hostname", "n1"), ("UUID", "d1")],
+        pod => vec![("Hostname", "n1"), ("UUID", "d1"), ("pod", pod), ("namespace", "ml")],
+    };
+    let busy = Measure::Busy(Signal::GrEngineActive);
+    for (before, after, of_a, of_nobody) in [
+        ("a", "a", 10.0, 0.0),
+        ("a", "b", 0.0, 10.0),
+        ("a", "", 0.0, 10.0),
+        ("", "b", 0.0, 10.0),
+        ("", "", 0.0, 0.0),
+    ] {
+        let mut observation = Observation::default();
+        let all = vec![
+            series(&labels(before), &[(0, 0.9), (1, 0.9)]),
+            series(&labels(after), &[(12, 0.9), (13, 0.9)]),
+        ];
+        observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+        let (sum, time) = account(&observation, 14);
+        let period = Span { from_ms: 0, to_ms: 14 * MINUTE_MS };
+        let intervals = device_intervals(&time.devices[0].history, period).unwrap();
+        let unknown = |is_held: bool| {
+            let of = intervals.iter().filter(|interval| interval.holder.is_some() == is_held);
+            let of = of.filter(|interval| interval.state == DeviceState::Unknown);
+            minutes(of.map(|interval| interval.gpu_milli_ms()).sum())
+        };
+        assert_eq!((unknown(true), unknown(false)), (of_a, of_nobody), "{before}, {after}");
+        assert_eq!(minutes(sum.installed), 14.0);
+        let held = [before, after].iter().filter(|pod| !pod.is_empty()).count();
+        assert_eq!(minutes(sum.active()), 2.0 * held as f64);
+    }
+}
+
+/// Whatever an exporter writes instead of a reading: the device is there, and somebody holds it.
+#[test]
+fn a_device_without_one_usable_reading_is_held_and_unknown() {
+    let blank = 9_223_372_036_854_775_794.0;
+    for wrong in [blank, f64::NAN, f64::INFINITY, -0.5, 80.0] {
+        let held = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
+        let values: Vec<(u64, f64)> = (0..10).map(|minute| (minute, wrong)).collect();
+        let mut observation = Observation::default();
+        let busy = Measure::Busy(Signal::GrEngineActive);
+        observation.take(busy, Scale::Ratio, PodLabels::Plain, vec![series(&held, &values)]);
+        let (sum, time) = account(&observation, 10);
+        assert_eq!(minutes(sum.installed), 10.0, "{wrong}");
+        assert_eq!(minutes(sum.of(DeviceState::Unknown)), 10.0, "{wrong}");
+        assert_eq!(time.holders[0].pod, "a-0");
+    }
+    // What one name of a measure does not say another may.
+    let labels = [("Hostname", "n1"), ("UUID", "d1"), ("pod", "a-0")];
+    let mut observation = Observation::default();
+    let busy = Measure::Busy(Signal::GpuUtil);
+    for (scale, value) in [(Scale::Percent, blank), (Scale::Ratio, 0.5), (Scale::Percent, -1.0)] {
+        let one = vec![series(&labels, &[(0, value)])];
+        observation.take(busy, scale, PodLabels::Plain, one);
+    }
+    let (sum, _) = account(&observation, 1);
+    assert_eq!(minutes(sum.active()), 1.0);
+}
+
+#[test]
+fn who_was_elsewhere_had_no_device_here_and_nobody_knows_who_had_it() {
+    let labels = |node| [("Hostname", node), ("UUID", "d1"), ("pod", "a-0"), ("namespace", "ml")];
+    let values: Vec<(u64, f64)> = (0..10).map(|minute| (minute, 0.9)).collect();
+    let mut observation = Observation::default();
+    let busy = Measure::Busy(Signal::GrEngineActive);
+    let all = vec![series(&labels("n1"), &values), series(&labels("n2"), &values)];
+    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    let (_, mut time) = account(&observation, 10);
+    let taken = time.distrust(|node, holder, held| {
+        node == "n1" && holder.pod == "a-0" && held.to_ms == 10 * MINUTE_MS
+    });
+    assert_eq!(taken.len(), 1);
+    let period = Span { from_ms: 0, to_ms: 10 * MINUTE_MS };
+    let of = |place: usize| {
+        let history = &time.devices[place].history;
+        let intervals = device_intervals(history, period).unwrap();
+        intervals.iter().map(|interval| (interval.state, interval.holder)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [(DeviceState::Unknown, None)]);
+    assert_eq!(of(1).len(), 1);
+    assert!(matches!(of(1)[0], (DeviceState::Active(_), Some(_))));
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Where the API server has pods, held against what series say of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_kube::facts::Gathered;
+use dovetail_ledger::device_time::Span;
+use dovetail_metrics::exporter::{Holder, Misplaced};
+use dovetail_metrics::kube_state::KubeState;
+
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// A pod that has just moved may be named on its old node a little longer.
+const LATE_MS: u64 = 600_000;
+
+/// Nodes of pods, by objects and by kube-state-metrics.
+pub(crate) struct Placements<'p> {
+    /// By namespace and name: the node, and since when.
+    of_objects: BTreeMap<(&'p str, &'p str), (&'p str, u64)>,
+    /// When the objects were read.
+    until_ms: u64,
+    /// Nodes that there are. A name that is none of them contradicts nothing: exporters have names of their own.
+    nodes: BTreeSet<&'p str>,
+    of_series: Option<&'p KubeState>,
+}
+
+impl<'p> Placements<'p> {
+    pub(crate) fn of(objects: Option<&'p Gathered>, of_series: Option<&'p KubeState>) -> Self {
+        let workloads = objects.iter().flat_map(|objects| &objects.facts.workloads);
+        let pods = workloads.flat_map(|workload| {
+            let namespace = workload.owner.namespace.as_str();
+            workload.pods.iter().filter_map(move |pod| {
+                let since_ms = pod.placed_since_ms.unwrap_or(0);
+                Some(((namespace, pod.name.as_str()), (pod.node.as_deref()?, since_ms)))
+            })
+        });
+        let nodes = objects.iter().flat_map(|objects| &objects.facts.nodes);
+        let nodes = nodes.map(|node| &*node.node.name);
+        let of_kube = of_series.iter().flat_map(|kube| kube.nodes.keys().map(String::as_str));
+        Self {
+            of_objects: pods.collect(),
+            until_ms: objects.map_or(0, |objects| objects.facts.now_ms),
+            nodes: nodes.chain(of_kube).collect(),
+            of_series,
+        }
+    }
+
+    /// Whether a pod was on another node when a device of this one was said to be its own. What objects say holds since
+    /// the pod has its node, and until they were read.
+    pub(crate) fn contradicts(&self, node: &str, holder: &Holder, held: Span) -> bool {
+        if !self.nodes.contains(node) {
+            return false;
+        }
+        let key = (holder.namespace.as_str(), holder.pod.as_str());
+        if let Some((own, since_ms)) = self.of_objects.get(&key) {
+            let together_ms =
+                held.to_ms.min(self.until_ms).saturating_sub(held.from_ms.max(*since_ms));
+            return *own != node && together_ms > LATE_MS;
+        }
+        let key = (holder.namespace.clone(), holder.pod.clone());
+        let known = self.of_series.and_then(|kube| kube.pods.get(&key));
+        known.is_some_and(|pod| !pod.nodes.is_empty() && !pod.nodes.contains(node))
+    }
+}
+
+/// What was not believed.
+pub(crate) fn misplaced_in_words(misplaced: &[Misplaced]) -> Option<String> {
+    let first = misplaced.first()?;
+    let gpus: BTreeSet<(&str, &str)> =
+        misplaced.iter().map(|one| (one.node.as_str(), one.device.as_str())).collect();
+    Some(plain(&format!(
+        "series name pods on {} of nodes where the API server does not have them (such as {}/{} on {}): who had them is \
+         unknown",
+        counted(gpus.len(), "GPU"),
+        first.holder.namespace,
+        first.holder.pod,
+        first.node
+    )))
+}
