@@ -62,6 +62,25 @@ impl DeviceBooks {
         })
     }
 
+    /// Whether an amount can be kept beside what others hold already.
+    pub(crate) fn has_room(
+        &self,
+        index: u16,
+        amount: &DeviceAmount,
+        node: &Node,
+        tables: &[MigTable],
+    ) -> bool {
+        let place = if self.pooled { 0 } else { usize::from(index) };
+        let Some(used) = self.used.get(place) else { return false };
+        let mut after = self.clone();
+        after.apply(&HeldDevices::from_iter([(index, amount.clone())]), 1);
+        let other = |(count, mode): (&i64, Mode)| *count > 0 && mode != amount.mode;
+        let overlaps = |bit: usize| amount.slice_mask >> bit & 1 == 1 && used.slices[bit] > 0;
+        let is_clear = !used.holders.iter().zip(MODES).any(other) && !(0..16).any(overlaps);
+        (self.pooled || is_clear)
+            && after.free(place, node, tables).axes().all(|(_, free)| free >= 0)
+    }
+
     /// What is free of a device, or of the pool, by axis.
     pub(crate) fn free(&self, place: usize, node: &Node, tables: &[MigTable]) -> Free {
         let used = &self.used[place];

@@ -139,13 +139,17 @@ impl World {
         all
     }
 
-    /// Holds amounts and devices of a place and counts nobody.
+    /// Holds amounts and devices of a place and counts nobody. A device that others took meanwhile, and do not
+    /// leave in time, cannot be kept.
     fn keep(&mut self, place: &Place) {
         let Some(resources) = self.asked_at(place) else { return };
-        if self.nodes.contains_key(&place.node) {
-            let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
-            self.hold(&place.node, Holder::Pod(place.pod), held);
-        }
+        let Some(books) = self.nodes.get(&place.node) else { return };
+        let has_room = |(index, amount): &&(u16, DeviceAmount)| {
+            books.devices.has_room(*index, amount, &books.node, &self.mig_tables)
+        };
+        let devices = place.devices.iter().filter(has_room).cloned().collect();
+        let held = Held { resources, devices, ..Held::default() };
+        self.hold(&place.node, Holder::Pod(place.pod), held);
     }
 
     fn asked_at(&self, place: &Place) -> Option<Resources> {

@@ -200,6 +200,23 @@ fn two_that_wait_for_the_same_pod_do_not_both_count_on_it() {
 }
 
 #[test]
+fn what_others_took_of_a_claim_is_not_kept_and_hinders_nobody() {
+    let mut world = nodes(&[2]);
+    world.ask(0, 1, 1, |_| {});
+    world.ask(0, 1, 1, |_| {});
+    let plan = world.ask(5, 1, 1, |_| {});
+    assert_eq!(victims(&plan), [(2, 0)]);
+    // Somebody else binds to the device that is to be free, and stays.
+    let snapshot = world.engines[0].snapshot();
+    let of_victim = |held: &&Holding| held.owner == Owner::Pod(pod(2, 0));
+    let victim = snapshot.holdings.iter().find(of_victim).expect("still there").clone();
+    let owner = Owner::Foreign("default/other".to_owned());
+    let phase = Phase::Held { expected_end_ms: None };
+    world.step(Event::ForeignHeld(Box::new(Holding { owner, phase, ..victim })));
+    assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
+}
+
+#[test]
 fn budgets_are_the_last_resort_or_a_limit() {
     let order = |respect_budgets: bool, both: bool| {
         let mut world = nodes(&[1, 1]);
