@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Action, DeviceAmount, JobId, NodeName, Place, PodId, Resources};
 
 use crate::node_books::{Held, Holder, NodeBooks, axes};
@@ -186,14 +185,18 @@ impl World {
                 found.push(Violation::TakesWhatIsKept { pod, node, axis });
             }
         }
-        // Parts of a device are kept once they are free.
-        let is_whole = |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
-        let kept = |index: u16| {
-            let devices = here.iter().flat_map(|place| &place.devices);
-            devices.into_iter().any(|(kept, amount)| *kept == index && is_whole(amount))
+        // What would be free of a device when all that ends has gone, with the pod and without it.
+        let mut with = books.clone();
+        let ends = |holder: &&Holder| self.ending.contains_key(*holder);
+        let ends: Vec<Holder> = books.held.keys().filter(ends).cloned().collect();
+        ends.iter().for_each(|holder| drop(with.release(holder)));
+        let mut without = with.clone();
+        without.release(&Holder::Pod(pod));
+        let fits = |books: &NodeBooks, (index, amount): &(u16, DeviceAmount)| {
+            books.devices.has_room(*index, amount, &books.node, &self.mig_tables)
         };
-        let taken = books.held.get(&Holder::Pod(pod)).map(|held| &held.devices);
-        let takes = taken.into_iter().flatten().any(|(index, _)| kept(*index));
+        let mut kept = here.iter().flat_map(|place| &place.devices);
+        let takes = kept.any(|device| fits(&without, device) && !fits(&with, device));
         if !books.devices.pooled && takes {
             let (node, axis) = (node.clone(), "devices".to_owned());
             found.push(Violation::TakesWhatIsKept { pod, node, axis });

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Action, Claim, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase, Plan,
-    ReservationId,
+    Action, Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase,
+    Plan, ReservationId,
 };
 use smallvec::SmallVec;
 
@@ -86,15 +86,14 @@ impl Engine {
         });
         let wanted = self.wanted_by_claim(&claim, &awaited);
         let kept = self.state.holdings.kept_by(claim.reservation);
-        let known: BTreeMap<NodeId, (Amounts, usize)> = kept
-            .iter()
-            .map(|id| self.state.holdings.get(*id))
-            .map(|record| (record.node, (record.amounts.clone(), record.devices.len())))
-            .collect();
-        let is_same = wanted.len() == known.len()
-            && wanted.iter().all(|(node, (amounts, devices))| {
-                known.get(node) == Some(&(amounts.clone(), devices.len()))
-            });
+        let records = || kept.iter().map(|id| self.state.holdings.get(*id));
+        let is_kept = |(node, (amounts, devices)): (&NodeId, &(Amounts, HeldDevices))| {
+            let record = records().find(|record| record.node == *node);
+            record.is_some_and(|record| {
+                record.amounts == *amounts && self.are_same(*node, &record.devices, devices)
+            })
+        };
+        let is_same = wanted.len() == kept.len() && wanted.iter().all(is_kept);
         if !is_same {
             kept.into_iter().for_each(|id| drop(self.state.remove_holding(id)));
             for (node, (amounts, devices)) in wanted {
@@ -102,6 +101,21 @@ impl Engine {
             }
         }
         self.claims.insert(claim);
+    }
+
+    /// Whether the devices are the same ones, or as many where the kubelet chooses.
+    fn are_same(&self, node: NodeId, kept: &HeldDevices, wanted: &HeldDevices) -> bool {
+        match self.state.nodes.cold(node).node.knowledge {
+            Knowledge::Assigned => kept == wanted,
+            Knowledge::Counted => {
+                let amounts = |devices: &HeldDevices| -> Vec<DeviceAmount> {
+                    let mut amounts: Vec<_> = devices.iter().map(|(_, a)| a.clone()).collect();
+                    amounts.sort_unstable();
+                    amounts
+                };
+                amounts(kept) == amounts(wanted)
+            }
+        }
     }
 
     pub(super) fn held_by_owner(&self, owner: &Owner) -> Option<HoldingId> {
@@ -133,20 +147,14 @@ impl Engine {
         }
         for (node, (amounts, devices)) in &mut wanted {
             let here = awaited.iter().map(|id| self.state.holdings.get(*id));
-            let mut occupied: Vec<u16> = Vec::new();
+            let mut held = HeldDevices::new();
             for record in here.filter(|record| record.node == *node) {
                 amounts.take_away(&record.amounts);
-                occupied.extend(record.devices.iter().map(|(index, _)| *index));
+                held.extend(record.devices.iter().cloned());
             }
             amounts.drop_negative();
-            // What those hold who are to leave nobody else can take.
-            devices.sort_by_key(|(index, _)| (occupied.contains(index), *index));
-            let free = match self.state.nodes.cold(*node).node.knowledge {
-                Knowledge::Assigned => devices.partition_point(|(i, _)| !occupied.contains(i)),
-                Knowledge::Counted => devices.len().saturating_sub(occupied.len()),
-            };
-            devices.truncate(free);
-            devices.sort_by_key(|(index, _)| *index);
+            let claimed = std::mem::take(devices);
+            *devices = self.state.beyond(*node, claim.reservation, claimed, &held);
         }
         wanted
             .retain(|_, (amounts, devices)| *amounts != Amounts::default() || !devices.is_empty());

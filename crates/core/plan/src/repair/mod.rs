@@ -22,6 +22,7 @@
 //!
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
+mod beyond;
 mod claims;
 mod cost;
 mod decide;

@@ -1,8 +1,8 @@
 //! Preemptions that can be followed with pencil and paper.
 
 use dovetail_model::{
-    Action, Bounds, Budget, Event, Holding, Job, JobId, Node, Owner, PendingReason, Phase, Plan,
-    PodId, Queue, ReservationId, Snapshot,
+    Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, Job, JobId, Node, Owner,
+    PendingReason, Phase, Plan, PodId, Queue, ReservationId, Snapshot,
 };
 use dovetail_plan::PreemptionConfig;
 
@@ -12,15 +12,17 @@ use crate::by_hand::{World, asks, placed, whole};
 fn nodes(gpus: &[usize]) -> World {
     let node =
         |(at, gpus): (usize, &usize)| Node::plain(&format!("n{at}"), 64_000, 100, *gpus, "h100");
-    let snapshot =
-        Snapshot { nodes: gpus.iter().enumerate().map(node).collect(), ..Snapshot::default() };
+    nodes_of(gpus.iter().enumerate().map(node).collect())
+}
+
+fn nodes_of(nodes: Vec<Node>) -> World {
     let preemption = PreemptionConfig {
         enabled: true,
         default_grace_ms: 30,
         slack_ms: 10,
         ..PreemptionConfig::default()
     };
-    World::with(&snapshot, preemption)
+    World::with(&Snapshot { nodes, ..Snapshot::default() }, preemption)
 }
 
 impl World {
@@ -214,6 +216,23 @@ fn what_others_took_of_a_claim_is_not_kept_and_hinders_nobody() {
     let phase = Phase::Held { expected_end_ms: None };
     world.step(Event::ForeignHeld(Box::new(Holding { owner, phase, ..victim })));
     assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
+}
+
+#[test]
+fn what_is_free_beside_a_victim_on_a_claimed_device_is_kept_too() {
+    let cut = Device { replicas: 4, ..Device::plain("h100", 100) };
+    let node = Node { devices: vec![cut], ..Node::plain("n", 64_000, 100, 0, "") };
+    let mut world = nodes_of(vec![node]);
+    let replica = |world: &mut World, priority: i32| {
+        let job = |job: &mut Job| job.priority = priority;
+        world.submit(job, asks(DeviceRequest::Replicas { count: 1 }))
+    };
+    assert_eq!(placed(&replica(&mut world, 0)).len(), 1);
+    assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
+    // Three replicas are free, and one held would keep the device from the job that asks for all of it.
+    assert_eq!(placed(&replica(&mut world, 5)), []);
+    let plan = world.pod_ends(1, 0);
+    assert!(matches!(plan.actions[..], [Action::Bind { pod, .. }, ..] if pod.job == JobId(2)));
 }
 
 #[test]
