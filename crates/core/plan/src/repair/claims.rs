@@ -10,10 +10,12 @@ use smallvec::SmallVec;
 
 use crate::cause::Help;
 use crate::device::cell::Cell;
-use crate::device::choice::LOST;
 use crate::engine::Engine;
 use crate::state::State;
 use crate::state::holdings::{Amounts, HoldingRecord};
+
+/// What is left of holdings that are to leave, besides what claims count on.
+type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
 
 /// Claims have reservations from here on; whoever else reserves uses smaller ones.
 const FIRST: u32 = 1 << 31;
@@ -69,14 +71,20 @@ impl Engine {
         if self.state.helped == Help::NONE {
             return;
         }
+        self.keep_all();
+    }
+
+    /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one of them frees is
+    /// counted on once, however many wait for it.
+    pub(super) fn keep_all(&mut self) {
         let jobs: Vec<JobId> = self.claims.iter().map(|claim| claim.job).collect();
+        let mut leaving = Leaving::new();
         for job in jobs {
-            self.keep(job);
+            self.keep(job, &mut leaving);
         }
     }
 
-    /// Keeps for a job what it needs beyond what those still hold who are to leave.
-    pub(super) fn keep(&mut self, job: JobId) {
+    fn keep(&mut self, job: JobId, leaving: &mut Leaving) {
         let Some(mut claim) = self.claims.remove(job) else { return };
         let mut awaited: Vec<HoldingId> = Vec::new();
         claim.awaited.retain(|owner| {
@@ -84,7 +92,7 @@ impl Engine {
             awaited.extend(held);
             held.is_some()
         });
-        let wanted = self.wanted_by_claim(&claim, &awaited);
+        let wanted = self.wanted_by_claim(&claim, &awaited, leaving);
         let kept = self.state.holdings.kept_by(claim.reservation);
         let records = || kept.iter().map(|id| self.state.holdings.get(*id));
         let is_kept = |(node, (amounts, devices)): (&NodeId, &(Amounts, HeldDevices))| {
@@ -135,6 +143,7 @@ impl Engine {
         &self,
         claim: &Claim,
         awaited: &[HoldingId],
+        leaving: &mut Leaving,
     ) -> BTreeMap<NodeId, (Amounts, HeldDevices)> {
         let mut wanted: BTreeMap<NodeId, (Amounts, HeldDevices)> = BTreeMap::new();
         let Some(record) = self.jobs.get(&claim.job) else { return wanted };
@@ -146,15 +155,23 @@ impl Engine {
             devices.extend(place.devices.iter().cloned());
         }
         for (node, (amounts, devices)) in &mut wanted {
-            let here = awaited.iter().map(|id| self.state.holdings.get(*id));
-            let mut held = HeldDevices::new();
-            for record in here.filter(|record| record.node == *node) {
-                amounts.take_away(&record.amounts);
-                held.extend(record.devices.iter().cloned());
+            let mut devices_left = HeldDevices::new();
+            let here = |id: &&HoldingId| self.state.holdings.get(**id).node == *node;
+            let here: Vec<HoldingId> = awaited.iter().filter(here).copied().collect();
+            for id in &here {
+                let record = self.state.holdings.get(*id);
+                let left = leaving
+                    .entry(*id)
+                    .or_insert_with(|| (record.amounts.clone(), record.devices.clone()));
+                amounts.take_from(&mut left.0);
+                devices_left.append(&mut left.1);
             }
-            amounts.drop_negative();
             let claimed = std::mem::take(devices);
-            *devices = self.state.beyond(*node, claim.reservation, claimed, &held);
+            *devices = self.state.beyond(*node, claim.reservation, claimed, &mut devices_left);
+            // Whose of them it was makes no difference from here on.
+            if let Some(left) = here.first().and_then(|id| leaving.get_mut(id)) {
+                left.1 = devices_left;
+            }
         }
         wanted
             .retain(|_, (amounts, devices)| *amounts != Amounts::default() || !devices.is_empty());
@@ -214,8 +231,7 @@ impl State {
     /// Those of the devices that can be held now. Where devices are counted any others do as well.
     fn givable(&self, node: NodeId, devices: HeldDevices) -> HeldDevices {
         let cold = self.nodes.cold(node);
-        let cell = |number: &u32| (*number != LOST).then(|| self.devices.cell(*number).clone());
-        let mut cells: Vec<Option<Cell>> = cold.cells.iter().map(cell).collect();
+        let mut cells = self.cells(node);
         let mut given = HeldDevices::new();
         for (index, amount) in devices {
             let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
@@ -268,34 +284,35 @@ fn kept(
 }
 
 impl Amounts {
+    /// What is needed less is taken out of `other`.
+    fn take_from(&mut self, other: &mut Self) {
+        let take = |need: &mut i64, left: &mut i64| {
+            let taken = (*need).min(*left).max(0);
+            (*need, *left) = (*need - taken, *left - taken);
+        };
+        take(&mut self.cpu_milli, &mut other.cpu_milli);
+        take(&mut self.memory_bytes, &mut other.memory_bytes);
+        take(&mut self.ephemeral_bytes, &mut other.ephemeral_bytes);
+        take(&mut self.pod_slots, &mut other.pod_slots);
+        for (name, need) in &mut self.extended {
+            if let Some((_, left)) = other.extended.iter_mut().find(|(have, _)| have == name) {
+                take(need, left);
+            }
+        }
+        self.extended.retain(|(_, amount)| *amount > 0);
+    }
+
     fn add(&mut self, other: &Self) {
-        self.add_times(other, 1);
-    }
-
-    fn take_away(&mut self, other: &Self) {
-        self.add_times(other, -1);
-    }
-
-    fn add_times(&mut self, other: &Self, times: i64) {
-        self.cpu_milli += times * other.cpu_milli;
-        self.memory_bytes += times * other.memory_bytes;
-        self.ephemeral_bytes += times * other.ephemeral_bytes;
-        self.pod_slots += times * other.pod_slots;
+        self.cpu_milli += other.cpu_milli;
+        self.memory_bytes += other.memory_bytes;
+        self.ephemeral_bytes += other.ephemeral_bytes;
+        self.pod_slots += other.pod_slots;
         for (name, amount) in &other.extended {
             match self.extended.iter_mut().find(|(have, _)| have == name) {
-                Some((_, sum)) => *sum += times * amount,
-                None => self.extended.push((*name, times * amount)),
+                Some((_, sum)) => *sum += amount,
+                None => self.extended.push((*name, *amount)),
             }
         }
         self.extended.sort_unstable();
-    }
-
-    /// Nothing is less than nothing.
-    fn drop_negative(&mut self) {
-        self.cpu_milli = self.cpu_milli.max(0);
-        self.memory_bytes = self.memory_bytes.max(0);
-        self.ephemeral_bytes = self.ephemeral_bytes.max(0);
-        self.pod_slots = self.pod_slots.max(0);
-        self.extended.retain(|(_, amount)| *amount > 0);
     }
 }

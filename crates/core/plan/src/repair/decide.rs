@@ -285,7 +285,7 @@ impl Engine {
         let of_claim = places.clone();
         self.claims.insert(Claim { job, reservation, places: of_claim, awaited, until_ms });
         plan.actions.push(Action::Preempt { job, victims, places, cost: found.cost, until_ms });
-        self.keep(job);
+        self.keep_all();
         self.change_class(job, plan);
         let (_, class) = self.jobs[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;

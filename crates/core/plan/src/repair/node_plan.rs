@@ -134,7 +134,7 @@ impl Search<'_> {
                 continue;
             }
             let held: Vec<_> =
-                records[at].iter().map(|record| self.state.hold(record.clone())).collect();
+                records[at].iter().map(|record| self.state.hold_again(record.clone())).collect();
             self.operations_left = self.operations_left.saturating_sub(2 * held.len() as u64);
             stays[at] = self.fits(shape, node);
             if !stays[at] {

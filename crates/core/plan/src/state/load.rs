@@ -221,14 +221,10 @@ impl State {
         for id in homeless {
             let mut devices = self.holdings.get(id).devices.clone();
             for (index, amount) in &mut devices {
-                let places = 0..cells.len() as u16;
-                *index = places
-                    .clone()
-                    .find(|place| add(&mut cells, *place, amount))
-                    .unwrap_or_else(|| {
-                        beyond -= 1;
-                        beyond + 1
-                    });
+                *index = give(&mut cells, amount).unwrap_or_else(|| {
+                    beyond -= 1;
+                    beyond + 1
+                });
             }
             devices.sort_by_key(|(index, _)| *index);
             self.holdings.set_devices(id, devices);
@@ -254,8 +250,13 @@ impl State {
     }
 }
 
+/// Adds an amount to the first cell that can give it.
+pub(super) fn give(cells: &mut [Option<Cell>], amount: &DeviceAmount) -> Option<u16> {
+    (0..cells.len() as u16).find(|place| add(cells, *place, amount))
+}
+
 /// Adds an amount to a cell if the cell can give it.
-fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
+pub(super) fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
     let Some(Some(cell)) = cells.get_mut(usize::from(index)) else { return false };
     let can = cell.can_give(amount);
     if can {

@@ -20,7 +20,9 @@ pub(crate) mod preferences;
 pub(crate) mod scopes;
 pub(crate) mod shapes;
 
-use dovetail_model::{Attachment, HoldingId, NodeId, Topology};
+use dovetail_model::{
+    Attachment, DeviceAmount, HeldDevices, HoldingId, Knowledge, NodeId, Topology,
+};
 
 use self::counters::Counters;
 use self::domains::Domains;
@@ -33,6 +35,8 @@ use self::nodes::Nodes;
 use self::preferences::Preferences;
 use self::shapes::Shapes;
 use crate::cause::Help;
+use crate::device::cell::Cell;
+use crate::device::choice::LOST;
 use crate::device::table::DeviceTable;
 
 /// Names that are compared as numbers.
@@ -80,6 +84,7 @@ pub(crate) struct Mark(usize);
 enum Undo {
     Held(HoldingId),
     Released(HoldingId, Box<HoldingRecord>),
+    Moved(HoldingId, HeldDevices),
 }
 
 impl State {
@@ -116,6 +121,7 @@ impl State {
                     self.apply(id, &record);
                     self.holdings.restore(id, *record);
                 }
+                Undo::Moved(id, devices) => drop(self.move_devices(id, devices)),
             }
         }
         self.depth -= 1;
@@ -140,6 +146,7 @@ impl State {
         self.unapply(id, &record);
         if self.depth > 0 {
             self.journal.push(Undo::Released(id, Box::new(record.clone())));
+            self.house(record.node);
         } else {
             self.helped |= Help::of_release(&record);
             if self.helped_nodes.last() != Some(&record.node) {
@@ -147,6 +154,75 @@ impl State {
             }
         }
         record
+    }
+
+    /// Inside a transaction: on a node of which the kubelet chooses the devices and more is held than there is, what
+    /// becomes free is taken by those that have no device, in the order of holders.
+    fn house(&mut self, node: NodeId) {
+        let cold = self.nodes.cold(node);
+        if cold.missing_devices == 0 || cold.node.knowledge != Knowledge::Counted {
+            return;
+        }
+        let mut homeless = cold.holdings.clone();
+        homeless.retain(|id| {
+            let devices = &self.holdings.get(*id).devices;
+            devices.iter().any(|(index, _)| cold.usable_cell(*index).is_none())
+        });
+        homeless
+            .sort_by(|a, b| self.holdings.get(*a).holder().cmp(&self.holdings.get(*b).holder()));
+        for id in homeless {
+            let mut devices = self.holdings.get(id).devices.clone();
+            let cold = self.nodes.cold(node);
+            let mut cells = self.cells(node);
+            for (index, amount) in &mut devices {
+                if cold.usable_cell(*index).is_none()
+                    && let Some(place) = load::give(&mut cells, amount)
+                {
+                    *index = place;
+                }
+            }
+            devices.sort_by_key(|(index, _)| *index);
+            if devices != self.holdings.get(id).devices {
+                let before = self.move_devices(id, devices);
+                self.journal.push(Undo::Moved(id, before));
+            }
+        }
+    }
+
+    /// Holds again what was released in this transaction, on other devices of its node where the kubelet chooses
+    /// and others have taken those it had.
+    pub(crate) fn hold_again(&mut self, mut record: HoldingRecord) -> HoldingId {
+        let cold = self.nodes.cold(record.node);
+        let can = |(index, amount): &(u16, DeviceAmount)| {
+            cold.usable_cell(*index).is_some_and(|cell| self.devices.cell(cell).can_give(amount))
+        };
+        if cold.node.knowledge == Knowledge::Counted && !record.devices.iter().all(can) {
+            let mut cells = self.cells(record.node);
+            for (index, amount) in &mut record.devices {
+                if !load::add(&mut cells, *index, amount) {
+                    *index = load::give(&mut cells, amount).unwrap_or(u16::MAX);
+                }
+            }
+            record.devices.sort_by_key(|(index, _)| *index);
+        }
+        self.hold(record)
+    }
+
+    /// The devices of a node as they are now; `None` for those that are lost.
+    pub(crate) fn cells(&self, node: NodeId) -> Vec<Option<Cell>> {
+        let cell = |number: &u32| (*number != LOST).then(|| self.devices.cell(*number).clone());
+        self.nodes.cold(node).cells.iter().map(cell).collect()
+    }
+
+    /// Gives a holding other devices of its node; those it had.
+    fn move_devices(&mut self, id: HoldingId, devices: HeldDevices) -> HeldDevices {
+        let mut record = self.holdings.get(id).clone();
+        self.nodes.apply(&record, -1, &mut self.devices);
+        let before = std::mem::replace(&mut record.devices, devices.clone());
+        self.nodes.apply(&record, 1, &mut self.devices);
+        self.holdings.set_devices(id, devices);
+        self.log.touch(record.node);
+        before
     }
 
     fn apply(&mut self, id: HoldingId, record: &HoldingRecord) {

@@ -195,7 +195,7 @@ impl Cold {
         self.holdings.swap_remove(place.expect("a holding is on its node's list"));
     }
 
-    fn usable_cell(&self, index: u16) -> Option<u32> {
+    pub(super) fn usable_cell(&self, index: u16) -> Option<u32> {
         self.cells.get(usize::from(index)).copied().filter(|cell| *cell != LOST)
     }
 

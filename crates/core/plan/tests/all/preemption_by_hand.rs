@@ -1,8 +1,8 @@
 //! Preemptions that can be followed with pencil and paper.
 
 use dovetail_model::{
-    Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, Job, JobId, Node, Owner,
-    PendingReason, Phase, Plan, PodId, Queue, ReservationId, Snapshot,
+    Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, Job, JobId, Knowledge, Node,
+    Owner, PendingReason, Phase, Plan, PodId, Queue, ReservationId, Snapshot,
 };
 use dovetail_plan::PreemptionConfig;
 
@@ -233,6 +233,22 @@ fn what_is_free_beside_a_victim_on_a_claimed_device_is_kept_too() {
     assert_eq!(placed(&replica(&mut world, 5)), []);
     let plan = world.pod_ends(1, 0);
     assert!(matches!(plan.actions[..], [Action::Bind { pod, .. }, ..] if pod.job == JobId(2)));
+}
+
+#[test]
+fn a_lost_device_of_a_counted_node_does_not_hide_what_a_victim_would_free() {
+    let node = Node { knowledge: Knowledge::Counted, ..Node::plain("n", 64_000, 100, 4, "h100") };
+    let mut world = nodes_of(vec![node.clone()]);
+    assert_eq!(placed(&world.ask(1, 1, 1, |_| {})).len(), 1);
+    assert_eq!(placed(&world.ask(0, 1, 2, |_| {})).len(), 1);
+    assert_eq!(placed(&world.ask(1, 1, 1, |_| {})).len(), 1);
+    let mut lost = node;
+    lost.devices[0].healthy = false;
+    // Four are held of three. When the two of job 2 have gone, those of jobs 1 and 3 are all that is held.
+    world.step(Event::NodeChanged(Box::new(lost)));
+    assert_eq!(victims(&world.ask(1, 1, 1, |_| {})), [(2, 0)]);
+    let plan = world.pod_ends(2, 0);
+    assert!(matches!(plan.actions[..], [Action::Bind { pod, .. }, ..] if pod.job == JobId(4)));
 }
 
 #[test]
