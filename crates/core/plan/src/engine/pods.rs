@@ -80,7 +80,8 @@ impl Engine {
         };
         self.jobs.insert(id, record);
         for holding in holdings {
-            self.adopt_holding(holding);
+            let id = self.state.add_holding(holding);
+            self.note_held(holding, id);
         }
         self.quota.add(&queue, &self.jobs[&id].counted, 1);
         self.note_running(id);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
-    Budget, Charge, Holding, Job, JobId, Node, NodeId, NodeName, Owner, PodSet, Snapshot,
-    TopologyRequest,
+    Budget, Charge, Holding, HoldingId, Job, JobId, Node, NodeId, NodeName, Owner, PodSet,
+    Snapshot, TopologyRequest,
 };
 
 use super::apply::Drain;
@@ -101,8 +101,10 @@ impl Engine {
             }
         }
         for holding in &snapshot.holdings {
-            self.adopt_holding(holding);
+            let id = self.state.add_unsettled(holding);
+            self.note_held(holding, id);
         }
+        self.state.settle_devices();
         // order-free: sums.
         let holds = self.jobs.values().map(|record| (&*record.job.queue, &record.counted));
         self.quota.recount(holds);
@@ -159,8 +161,9 @@ impl Engine {
         }
     }
 
-    pub(super) fn adopt_holding(&mut self, holding: &Holding) {
-        let Some(id) = self.state.add_holding(holding) else {
+    /// Notes whose a holding is that was added to the state, if its node is there.
+    pub(super) fn note_held(&mut self, holding: &Holding, id: Option<HoldingId>) {
+        let Some(id) = id else {
             if let Owner::Foreign(name) = &holding.owner {
                 self.unplaced_foreign.insert(name.clone(), holding.clone());
             }

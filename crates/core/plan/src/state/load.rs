@@ -87,6 +87,26 @@ impl State {
 
     /// Holds something for good (outside transactions), and notes it at its node.
     pub(crate) fn add_holding(&mut self, holding: &Holding) -> Option<HoldingId> {
+        let id = self.add_unsettled(holding)?;
+        let node = self.holdings.get(id).node;
+        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
+            self.rebuild_devices(node);
+        }
+        Some(id)
+    }
+
+    /// Where the kubelet chooses devices: sees to it that all holdings have theirs, after [`State::add_unsettled`].
+    pub(crate) fn settle_devices(&mut self) {
+        let nodes: BTreeSet<NodeId> = self.holdings.iter().map(|(_, record)| record.node).collect();
+        for node in nodes {
+            if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
+                self.rebuild_devices(node);
+            }
+        }
+    }
+
+    /// As [`State::add_holding`], one of many: devices that the kubelet chooses are not looked at.
+    pub(crate) fn add_unsettled(&mut self, holding: &Holding) -> Option<HoldingId> {
         let node = self.nodes.find(&holding.node)?;
         let record = HoldingRecord {
             node,
@@ -98,11 +118,7 @@ impl State {
             counts_into: holding.counts_into.iter().map(|s| self.counters.selector(s)).collect(),
             attachments: self.names.attached(&holding.attachments),
         };
-        let id = self.hold(record);
-        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
-            self.rebuild_devices(node);
-        }
-        Some(id)
+        Some(self.hold(record))
     }
 
     /// Frees a committed holding.

@@ -36,12 +36,14 @@ pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
     if let Some(name) = &flags.policy {
         let policy = policy::seeded(name, app.settings.seed.value);
         let report = what_if(&file, open(&flags.recording)?, policy)?;
+        say_if_cut_off(app, &file, report.cut_off_after_line);
         return match output {
             Output::Json => app.print_json(&report),
             _ => app.print(&what_if_text(app, &file, &report)),
         };
     }
     let report = replay(&file, open(&flags.recording)?)?;
+    say_if_cut_off(app, &file, report.cut_off_after_line);
     match output {
         Output::Json => app.print_json(&report)?,
         _ => app.print(&text(app, &file, &report)?)?,
@@ -55,6 +57,27 @@ pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
     }
 }
 
+/// What follows the last whole line nobody knows.
+fn say_if_cut_off(app: &App, file: &str, after_line: Option<u64>) {
+    if let Some(line) = after_line {
+        app.note(&format!(
+            "{file}: no end mark behind line {}: the process that wrote it was killed, or the file was cut off; what \
+             stands before that is compared",
+            whole(line)
+        ));
+    }
+}
+
+fn identical(cut_off_after_line: Option<u64>) -> String {
+    match cut_off_after_line {
+        None => "identical".to_owned(),
+        Some(line) => format!(
+            "identical up to line {}, where the recording ends without its mark",
+            whole(line)
+        ),
+    }
+}
+
 /// What a person wants to see.
 fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
     let title = app.style(Stream::Result).strong(&format!("replay of {file}"));
@@ -64,7 +87,7 @@ fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
         ("decisions", whole(report.actions)),
     ];
     match &report.divergence {
-        None => rows.push(("result", "identical".to_owned())),
+        None => rows.push(("result", identical(report.cut_off_after_line))),
         Some(found) => {
             rows.push(("result", format!("differs from line {} on", found.line)));
             rows.push(("virtual time", format!("{} ms", found.now_ms)));

@@ -24,9 +24,7 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
     let now_ms = inventory.now_ms;
     let objects = Objects::of(inventory);
-    let mut unjudged = Vec::new();
-    let mut worlds = Vec::new();
-    for resource in resources {
+    let world = |resource: &String| {
         let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
         // Whoever is not there yet will not come.
         let patience = Patience { quiet_ms: 0, ..Patience::default() };
@@ -36,20 +34,29 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         objects.tell(resource, &offering, &mut world);
-        for (pod, reason) in world.refused() {
-            if wants(pod, resource) && unjudged.len() < MOST_UNJUDGED {
-                let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
-                unjudged.push(Unjudged { pod, reason: reason.to_string() });
-            }
-        }
+        let refused = world.refused().filter(|(pod, _)| wants(pod, resource));
+        let unjudged = refused.take(MOST_UNJUDGED).map(|(pod, reason)| {
+            let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
+            Unjudged { pod, reason: reason.to_string() }
+        });
+        let unjudged: Vec<Unjudged> = unjudged.collect();
         let mut snapshot = world.snapshot(now_ms);
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
-        worlds.push(Demand { resource: resource.clone(), world: snapshot });
-    }
-    (worlds, unjudged)
+        (Demand { resource: resource.clone(), world: snapshot }, unjudged)
+    };
+    // Each in a thread of its own: there are few resources, and one of them has most of the nodes.
+    let made: Vec<(Demand, Vec<Unjudged>)> = std::thread::scope(|scope| {
+        let world = &world;
+        let threads: Vec<_> =
+            resources.into_iter().map(|resource| scope.spawn(move || world(resource))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined.map(|made| made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) = made.into_iter().unzip();
+    (worlds, unjudged.into_iter().flatten().take(MOST_UNJUDGED).collect())
 }
 
 fn wants(pod: &Pod, resource: &str) -> bool {

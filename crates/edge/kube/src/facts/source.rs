@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use dovetail_audit::{Json, Manager, ObjectRef, Source, Tool};
 use serde_json::Value;
@@ -45,7 +46,7 @@ impl Sources {
     pub fn source(&self, object: &ObjectRef) -> Option<Source> {
         let (api_version, text) = self.texts.get(object)?;
         let value: Value = serde_json::from_str(text).ok()?;
-        let kept = Keeper::default().keep(&object.kind, api_version, &value)?;
+        let kept = KEEPER.keep(&object.kind, api_version, &value)?;
         let version = value["metadata"]["resourceVersion"].as_str();
         Some(Source {
             object: object.clone(),
@@ -56,6 +57,9 @@ impl Sources {
         })
     }
 }
+
+/// What a collection keeps: the same for every object.
+static KEEPER: LazyLock<Keeper> = LazyLock::new(Keeper::default);
 
 /// As a tree of whole numbers and texts; `None` if something else is in it, which no field of interest is.
 fn json(value: &Value) -> Option<Json> {

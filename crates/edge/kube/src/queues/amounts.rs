@@ -16,9 +16,27 @@ pub(super) fn bounds(amounts: &BTreeMap<Box<str>, Quantity>, rules: &Rules) -> B
     bounds
 }
 
+/// The prefix that ResourceQuotas write before what pods request.
+const REQUESTS: &str = "requests.";
+
+/// A resource without that prefix: `requests.nvidia.com/gpu` is `nvidia.com/gpu`.
+pub(super) fn plain(resource: &str) -> &str {
+    resource.strip_prefix(REQUESTS).unwrap_or(resource)
+}
+
+/// Whether a queue can bound the resource: what nobody charges to queues it could only seem to bound.
+pub(super) fn can_be_bounded(resource: &str, rules: &Rules) -> bool {
+    let name = plain(resource);
+    let is_counted = |prefix: &str| name.starts_with(prefix);
+    let is_extended = name.contains('/')
+        && !["count/", "limits.", REQUESTS].into_iter().any(is_counted)
+        && !name.contains(".storageclass.storage.k8s.io/");
+    matches!(name, "cpu" | "memory") || *name == *rules.device_resource || is_extended
+}
+
 /// One amount in the engine's units.
 pub(super) fn in_units(resource: &str, amount: Quantity, rules: &Rules) -> (Axis, i64) {
-    match resource {
+    match plain(resource) {
         "cpu" => (Axis::Cpu, amount.to_milli()),
         "memory" => (Axis::Memory, amount.to_units()),
         name if *name == *rules.device_resource => (Axis::Gpu, amount.to_milli()),

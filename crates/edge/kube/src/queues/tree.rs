@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::Bounds;
 use thiserror::Error;
 
-use super::amounts::{bounds, resource, written};
+use super::amounts::{bounds, can_be_bounded, plain, resource, written};
 use super::{DEFAULT_QUEUE, engine_name};
 use crate::object::Queue;
 use crate::translate::Rules;
@@ -38,6 +38,27 @@ pub enum Problem {
         /// What it is guaranteed itself.
         most: String,
     },
+    /// It bounds what nobody can hold in a queue.
+    #[error(
+        "{field} names {resource}, which queues do not bound: name cpu, memory, {gpus} or another extended \
+         resource, or take it out"
+    )]
+    NotBounded {
+        /// The field.
+        field: &'static str,
+        /// What it names.
+        resource: String,
+        /// The resource of whole GPUs.
+        gpus: String,
+    },
+    /// It names a resource in two ways.
+    #[error("{field} bounds {resource} twice, once with `requests.` before it: leave one")]
+    Twice {
+        /// The field.
+        field: &'static str,
+        /// The resource.
+        resource: String,
+    },
     /// Something is wrong with a queue above it.
     #[error("queue {above} above it is not ready: {problem}")]
     Above {
@@ -55,6 +76,7 @@ impl Problem {
             Self::ParentMissing { .. } => "ParentMissing",
             Self::Circle { .. } => "CircleOfParents",
             Self::PromisesTooMuch { .. } => "GuaranteesAboveParent",
+            Self::NotBounded { .. } | Self::Twice { .. } => "ResourceNotBounded",
             Self::Above { .. } => "QueueAboveNotReady",
         }
     }
@@ -104,7 +126,23 @@ fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) ->
     if !parent.is_empty() && !is_there(parent) {
         return Some(Problem::ParentMissing { parent: parent.to_string() });
     }
-    promises_too_much(queue, queues, rules)
+    wrong_resource(queue, rules).or_else(|| promises_too_much(queue, queues, rules))
+}
+
+/// The first resource that a queue names in vain or twice.
+fn wrong_resource(queue: &Queue, rules: &Rules) -> Option<Problem> {
+    let fields = [("spec.guaranteed", &queue.guaranteed), ("spec.limit", &queue.limit)];
+    fields.into_iter().find_map(|(field, amounts)| {
+        amounts.keys().find_map(|name| {
+            let resource = plain(name);
+            if !can_be_bounded(name, rules) {
+                let gpus = rules.device_resource.clone();
+                return Some(Problem::NotBounded { field, resource: name.to_string(), gpus });
+            }
+            let is_twice = **name != *resource && amounts.contains_key(resource);
+            is_twice.then(|| Problem::Twice { field, resource: resource.to_owned() })
+        })
+    })
 }
 
 /// The first resource of which more is guaranteed below a queue than the queue itself is guaranteed.
@@ -168,6 +206,38 @@ mod tests {
             ("below-default", json!({"parent": "default", "guaranteed": gpus("3")})),
         ]);
         assert_eq!(found, expected(&[]));
+    }
+
+    #[test]
+    fn a_resource_that_would_bound_nothing_is_named() {
+        let found = read(&[
+            (
+                "quota",
+                json!({"limit": {"requests.nvidia.com/gpu": 1, "requests.cpu": "1", "rdma/hca": 2}}),
+            ),
+            ("pods", json!({"limit": {"pods": 1}})),
+            ("counted", json!({"guaranteed": {"count/pods": 1}})),
+            ("disk", json!({"limit": {"requests.ephemeral-storage": "1Gi"}})),
+            (
+                "class",
+                json!({"limit": {"gold.storageclass.storage.k8s.io/requests.storage": "1Gi"}}),
+            ),
+            ("twice", json!({"limit": {"cpu": 1, "requests.cpu": 2}})),
+        ]);
+        let named: Vec<(&str, bool)> =
+            found.iter().map(|(name, text)| (&**name, text.contains("do not bound"))).collect();
+        let all =
+            [("class", true), ("counted", true), ("disk", true), ("pods", true), ("twice", false)];
+        assert_eq!(named, all);
+        assert_eq!(
+            found["pods"],
+            "spec.limit names pods, which queues do not bound: name cpu, memory, nvidia.com/gpu or another \
+             extended resource, or take it out"
+        );
+        let quota =
+            json!({"metadata": {"name": "q"}, "spec": {"limit": {"requests.nvidia.com/gpu": 1}}});
+        let quota: Queue = serde_json::from_value(quota).unwrap();
+        assert_eq!(queue(&quota, &Rules::default()).limit.gpu_milli, Some(1_000));
     }
 
     #[test]

@@ -89,14 +89,15 @@ impl Announcing {
                 name,
                 uid,
                 gang,
-                present,
-                min,
-                gated,
+                gathering,
             }) => {
-                let message = world::waits_for_members(gang, *present, *min, *gated);
-                let waiting = Waiting { reason: PendingReason::WaitingForMembers, message };
+                let waiting = Waiting::for_members(gang, *gathering);
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            News::Object(world::Report::GroupWaits { namespace, name, gang, gathering }) => {
+                let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
+                self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
             }
             News::Object(world::Report::GroupHasItsSize { namespace, name }) => {
                 let of = StatusOf::group(namespace, name);

@@ -337,7 +337,7 @@ fn problem(report: &crate::world::Report) -> &'static str {
         Report::Strange(_) => "unreadable",
         Report::TwiceOffered { .. } => "twice_offered",
         Report::UnknownHolder { .. } => "unknown_holder",
-        Report::WaitsForMembers { .. } => "waits_for_members",
+        Report::WaitsForMembers { .. } | Report::GroupWaits { .. } => "waits_for_members",
         Report::GroupHasItsSize { .. } => "group_has_its_size",
         Report::Contradiction { .. } => "contradiction",
         Report::Refused { .. } => "left_untouched",

@@ -397,8 +397,9 @@ fn log(news: &News) {
         }
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(
-            report
-            @ (world::Report::WaitsForMembers { .. } | world::Report::GroupHasItsSize { .. }),
+            report @ (world::Report::WaitsForMembers { .. }
+            | world::Report::GroupWaits { .. }
+            | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {

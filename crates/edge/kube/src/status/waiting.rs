@@ -5,6 +5,7 @@
 //! there can take it, not even when all that is ending has gone. Everybody else waits for something that no
 //! node brings, and says for what.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{Axis, BoundBy, Job, JobId, NodeName, PendingReason, PodSet};
@@ -14,6 +15,7 @@ use dovetail_plan::{Engine, View};
 use super::reason::unschedulable_message;
 use crate::queues::{amounts, shown_name};
 use crate::translate::Rules;
+use crate::world::{Gathering, waits_for_members};
 
 /// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// What the pods of a gang say that is not all there.
+    pub fn for_members(gang: &str, gathering: Gathering) -> Self {
+        let message = waits_for_members(gang, gathering);
+        Self { reason: PendingReason::WaitingForMembers, message }
+    }
+
     /// Whether a new node would help: what autoscalers act on.
     pub fn is_unschedulable(&self) -> bool {
         self.reason == PendingReason::Unschedulable
@@ -144,10 +152,30 @@ fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) ->
         taking = taking.min(fits);
     }
     let pods: u32 = job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum();
+    let (all, within) = (nodes.len(), required_levels(job));
+    if within.is_empty() {
+        return format!(
+            "0/{all} nodes are available for all {pods} pods at once: {taking} could take one of them."
+        );
+    }
+    let mut anywhere = job.clone();
+    anywhere.topology.required = None;
+    anywhere.pod_sets.iter_mut().for_each(|set| set.topology.required = None);
+    let would = match engine.what_if_job(&anywhere, &View::Now).ok().flatten() {
+        Some(_) => "without that requirement they would start now",
+        None => "nor would they start without that requirement",
+    };
     format!(
-        "0/{} nodes are available for all {pods} pods at once: {taking} could take one of them.",
-        nodes.len()
+        "0/{all} nodes are available for all {pods} pods at once within one {within}, as they require: \
+         {taking} could take one of them; {would}."
     )
+}
+
+/// The topology levels that a job and its pod sets must not leave.
+fn required_levels(job: &Job) -> String {
+    let of_sets = job.pod_sets.iter().filter_map(|set| set.topology.required.as_deref());
+    let all: BTreeSet<&str> = job.topology.required.as_deref().into_iter().chain(of_sets).collect();
+    all.into_iter().collect::<Vec<_>>().join(", one ")
 }
 
 fn against(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Vec<Refusal>> {

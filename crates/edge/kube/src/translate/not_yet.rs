@@ -154,6 +154,15 @@ pub enum NotYet {
         /// The second.
         other: String,
     },
+    /// It says on what terms a gang starts, and belongs to none.
+    #[error(
+        "annotation {annotation} says how pods start together, and the pod belongs to no gang: name one in label \
+         dovetail.dev/gang, or remove the annotation"
+    )]
+    NoGang {
+        /// The annotation.
+        annotation: &'static str,
+    },
     /// The group it belongs to is not there.
     #[error("{group} does not exist: create it")]
     GroupMissing {

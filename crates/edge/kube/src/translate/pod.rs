@@ -11,7 +11,7 @@ use dovetail_model::{
 use super::counting::{Selector, affinity, anti_affinity, anti_affinity_terms, spread};
 use super::devices::MOST_DEVICES;
 use super::facts::Facts;
-use super::gang::gang_of;
+use super::gang::{TERMS_OF_GANGS, gang_of};
 use super::node::feature_label;
 use super::not_yet::NotYet;
 use super::preferences::preferences;
@@ -172,7 +172,12 @@ fn refuse(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
     if pod.has_resource_claims {
         return Err(NotYet::ResourceClaims);
     }
-    gang_of(pod)?;
+    if gang_of(pod)?.is_none() {
+        let said = |name: &&str| pod.meta.annotations.get(name).is_some_and(|value| value != "1");
+        if let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) {
+            return Err(NotYet::NoGang { annotation });
+        }
+    }
     let annotated = FRACTION_ANNOTATIONS.iter().find(|a| pod.meta.annotations.get(a).is_some());
     if let Some(annotation) = annotated {
         return Err(NotYet::Fraction { by: format!("annotation {annotation}") });

@@ -145,8 +145,8 @@ impl World {
     pub(super) fn stored(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Meta> {
         if !self.strange.is_empty() {
             let key = (kind, (Box::from(namespace), Box::from(name)));
-            if let Some(meta) = self.strange.get(&key) {
-                return Some(meta);
+            if let Some(strange) = self.strange.get(&key) {
+                return Some(&strange.meta);
             }
         }
         match kind {
@@ -228,7 +228,7 @@ impl World {
         } else {
             self.remove(kind, &meta.namespace, &meta.name);
             let key = (meta.namespace.clone(), meta.name.clone());
-            self.strange.insert((kind, key), meta);
+            self.strange.insert((kind, key), strange.clone());
         }
         self.reports.push(Report::Strange(strange));
     }

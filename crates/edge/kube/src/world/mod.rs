@@ -34,7 +34,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, JobId, NodeName, PodId, Requirement};
 use rustc_hash::FxHashSet;
 
-use crate::object::{Kind, Meta, Namespace, Object, Pod};
+use crate::object::{Kind, Meta, Namespace, Object, Pod, Strange};
 use crate::translate::gang::GangName;
 use crate::translate::levels::Levels;
 use crate::translate::{Facts, NotYet, Rules};
@@ -50,7 +50,7 @@ use nodes::Nodes;
 use pods::{Pods, Slot};
 use queues::Queues;
 use registry::Registry;
-pub use report::{Report, waits_for_members};
+pub use report::{Gathering, Report, waits_for_members};
 use standing::Told;
 
 /// What a world is told once.
@@ -123,7 +123,7 @@ pub struct World {
     requirements: FxHashSet<Arc<Requirement>>,
     requirements_in_use: usize,
     /// Objects that cannot be read, pods apart: they count as gone.
-    strange: BTreeMap<(Kind, listing::Key), Meta>,
+    strange: BTreeMap<(Kind, listing::Key), Box<Strange>>,
     /// What is told first: of pods that are gone, and of budgets.
     farewell: Vec<Event>,
     dirty: Dirty,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dovetail_model::{NodeName, PodId, Requirement};
 
 use super::registry::Use;
+use super::report::Gathering;
 use super::standing::Told;
 use crate::object::{Pod, PodVolume};
 use crate::translate::NotYet;
@@ -39,7 +40,7 @@ pub(super) struct PodEntry {
     /// What it needs, if it belongs to a gang and has no node.
     pub(super) wish: Option<Arc<Requirement>>,
     /// Whether people were told that it waits for other members of its gang.
-    pub(super) is_told_to_wait: bool,
+    pub(super) told_to_wait: Option<Gathering>,
     /// Selectors that are in use because of it.
     pub(super) uses: Box<[Use]>,
     /// Where it stands in the indices.
@@ -60,7 +61,7 @@ impl PodEntry {
             is_in_job: false,
             gang: None,
             wish: None,
-            is_told_to_wait: false,
+            told_to_wait: None,
             uses: Box::default(),
             place: Box::default(),
         }

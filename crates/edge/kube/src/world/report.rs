@@ -5,8 +5,20 @@ use thiserror::Error;
 use crate::object::{Kind, Strange};
 use crate::translate::NotYet;
 
+/// How much of a gang is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathering {
+    /// Its pods that have a node or could take one.
+    pub present: u32,
+    /// Its smallest size.
+    pub min: u32,
+    /// Its pods that scheduling gates hold.
+    pub gated: u32,
+}
+
 /// What a gang that is not gathered says: how many of the pods that start together are there, and how many are held.
-pub fn waits_for_members(gang: &str, present: u32, min: u32, gated: u32) -> String {
+pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
+    let Gathering { present, min, gated } = gathering;
     let there = format!("{gang} has {present} of the {min} pods that start together");
     match gated {
         0 => there,
@@ -44,7 +56,7 @@ pub enum Report {
     },
     /// A pod of ours waits for the other pods of its gang.
     #[error(
-        "pod {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.present, *.min, *.gated)
+        "pod {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering)
     )]
     WaitsForMembers {
         /// Namespace of the pod.
@@ -55,12 +67,20 @@ pub enum Report {
         uid: String,
         /// The gang.
         gang: String,
-        /// Its pods that have a node or could take one.
-        present: u32,
-        /// Its smallest size.
-        min: u32,
-        /// Its pods that scheduling gates hold.
-        gated: u32,
+        /// How much of it is there.
+        gathering: Gathering,
+    },
+    /// A native group waits for pods.
+    #[error("podgroup {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering))]
+    GroupWaits {
+        /// Namespace of the group.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The gang.
+        gang: String,
+        /// How much of it is there.
+        gathering: Gathering,
     },
     /// A native group of pods has its size.
     #[error("podgroup {namespace}/{name} has all the pods that start together")]

@@ -84,7 +84,7 @@ impl World {
         self.dirty.gangs.extend(gang);
         if !(is_member && matches!(standing, Standing::Waiting(_))) {
             let entry = self.pods.get_mut(slot);
-            (entry.wish, entry.is_told_to_wait) = (None, false);
+            (entry.wish, entry.told_to_wait) = (None, None);
             self.note_refusal(slot, refusal(&standing));
         }
         match standing {

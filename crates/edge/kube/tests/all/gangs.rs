@@ -182,6 +182,63 @@ fn a_native_group_starts_with_min_count_pods_or_not_at_all() {
 }
 
 #[test]
+fn a_native_group_says_how_many_of_its_pods_are_there_as_they_come_and_go() {
+    let mut cluster = Cluster::of(1);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 4}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), native(1)));
+    let says = |cluster: &mut Cluster, present: u32| {
+        let there = format!("podgroup blue/train has {present} of the 4 pods that start together");
+        let of = |who: &str| format!("{who} waits for members: {there}");
+        let pods = (0..present).map(|at| of(&format!("pod blue/p{at}")));
+        let expected: Vec<String> = pods.chain([of("podgroup blue/train")]).collect();
+        cluster.watch();
+        cluster.pass(3_000);
+        assert_eq!(cluster.reports(), expected);
+    };
+    says(&mut cluster, 3);
+    cluster.delete(Kind::Pod, "blue", "p2");
+    says(&mut cluster, 2);
+    (2..4).for_each(|at| cluster.create(&format!("p{at}"), native(1)));
+    assert_eq!(cluster.run().len(), 4);
+}
+
+#[test]
+fn what_describes_a_gang_and_cannot_be_read_is_named_with_its_field() {
+    let mut cluster = Cluster::of(1);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": "three"}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    cluster.create("p0", native(1));
+    assert_eq!(cluster.run(), names(&[]));
+    let reports = cluster.reports();
+    let field = "its field `spec.schedulingPolicy.gang.minCount` cannot be read: ";
+    let of =
+        |begin: &str| reports.iter().any(|text| text.starts_with(begin) && text.contains(field));
+    assert!(of("pod blue/p0 is left untouched: podgroup blue/train: "), "{reports:?}");
+    assert!(of("PodGroup blue/train: no pod of it is placed: "), "{reports:?}");
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    assert_eq!(cluster.run(), names(&["p0"]));
+}
+
+#[test]
+fn terms_of_a_gang_without_a_gang_are_not_ignored() {
+    let mut cluster = Cluster::of(1);
+    for (name, annotation) in [("p0", "min-members"), ("p1", "topology-required")] {
+        let mut pod = pod(1);
+        pod["metadata"]["annotations"][format!("dovetail.dev/{annotation}")] = json!("5");
+        cluster.create(name, pod);
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    let reports = cluster.reports();
+    assert!(
+        reports[0].contains("annotation dovetail.dev/min-members says how pods"),
+        "{reports:?}"
+    );
+    assert!(reports[1].contains("annotation dovetail.dev/topology-required says"), "{reports:?}");
+}
+
+#[test]
 fn a_gang_that_can_do_with_fewer_waits_a_moment_for_the_others() {
     let mut cluster = Cluster::of(4);
     cluster.create("p0", member(8, 2, 4));
@@ -192,6 +249,9 @@ fn a_gang_that_can_do_with_fewer_waits_a_moment_for_the_others() {
         cluster.reports(),
         ["pod blue/p0 waits for members: gang blue/train has 1 of the 2 pods that start together"]
     );
+    // Nothing new is said until there is something new.
+    cluster.pass(3_000);
+    assert_eq!(cluster.reports(), names(&[]));
     cluster.create("p1", member(8, 2, 4));
     cluster.watch();
     cluster.pass(1_999);

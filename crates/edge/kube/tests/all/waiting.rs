@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dovetail_kube::status::{Waiting, waiting};
 use dovetail_kube::translate::Rules;
+use dovetail_model::topology::Level;
 use dovetail_model::{
     Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node,
-    NodeName, Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot,
+    NodeName, Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot, Topology,
 };
 use dovetail_plan::{Engine, EngineConfig};
 
@@ -80,6 +81,36 @@ fn who_lacks_nodes_says_what_they_lack() {
     let expected = "0/2 nodes are available for all 3 pods at once: 2 could take one of them.";
     assert_eq!(waits.message, expected);
     assert!(autoscalers_act(&waits));
+}
+
+#[test]
+fn who_is_kept_out_by_a_topology_level_says_which() {
+    let node = |(at, rack): (usize, &str)| {
+        let mut node = Node::plain(&format!("n{at}"), 8_000, 64 << 30, 2, "H100");
+        node.labels.insert("rack".to_owned(), rack.to_owned());
+        node
+    };
+    let nodes: Vec<Node> = ["r1", "r1", "r2", "r2"].into_iter().enumerate().map(node).collect();
+    let names = nodes.iter().map(|node| node.name.clone()).collect();
+    let levels = vec![Level { name: "rack".to_owned(), label: "rack".to_owned() }];
+    let snapshot = Snapshot { nodes, topology: Topology { levels }, ..Snapshot::default() };
+    let engine = Engine::new(EngineConfig::default(), &snapshot).unwrap();
+    let mut cluster = Cluster { engine, nodes: names };
+    let mut says = |id: u64, pods: u32| {
+        let mut job = job(id, pods, 2);
+        job.topology.required = Some("rack".to_owned());
+        cluster.engine.step(Event::Submitted(Box::new(job)), 0).unwrap();
+        let said = PendingReason::Unschedulable;
+        waiting(&mut cluster.engine, JobId(id), said, &cluster.nodes, &Rules::default())
+            .unwrap()
+            .message
+    };
+    assert_eq!(
+        says(1, 3),
+        "0/4 nodes are available for all 3 pods at once within one rack, as they require: 4 could take one of them; \
+         without that requirement they would start now."
+    );
+    assert!(says(2, 5).ends_with("nor would they start without that requirement."));
 }
 
 #[test]

@@ -91,9 +91,9 @@ pub enum RecordError {
         /// What is wrong with it.
         problem: String,
     },
-    /// It stops before its end mark.
+    /// It stops within its first line: nothing can be replayed.
     #[error(
-        "{file}: the recording stops after line {whole_lines} without its end mark: it was cut off while it was \
+        "{file}: the recording stops after line {whole_lines}, before anything was decided: it was cut off while it was \
          written or copied; copy it again, or record the run again"
     )]
     CutOff {

@@ -21,6 +21,8 @@ pub struct ReplayReport {
     pub actions: u64,
     /// The first difference; `None` if there is none.
     pub divergence: Option<Divergence>,
+    /// The last whole line of a recording without its end mark: who wrote it was killed, or the file was cut off.
+    pub cut_off_after_line: Option<u64>,
     /// Hash of everything that happened in the replay.
     pub event_log_hash: String,
 }
@@ -38,11 +40,11 @@ pub struct Divergence {
     pub replayed: Option<Action>,
 }
 
-/// Replays a recording up to its end or its first divergence.
+/// Replays a recording up to its end or its first divergence; one that was cut off, up to its last whole line.
 ///
 /// # Errors
 /// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the recording was
-/// cut off.
+/// cut off within its first line.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
     let mut lines = Lines::of(file, input);
     let header = lines.header()?;
@@ -54,12 +56,17 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
         steps: 0,
         actions: 0,
         divergence: None,
+        cut_off_after_line: None,
         event_log_hash: String::new(),
     };
     let end = loop {
         let step = match lines.step_or_end()? {
             Line::Step(step) => step,
             Line::End(end) => break Some(end),
+            Line::CutOff => {
+                report.cut_off_after_line = Some(lines.line - 1);
+                break None;
+            }
         };
         let mut plan = Plan::default();
         for event in step.events {
@@ -114,6 +121,8 @@ pub(super) struct Lines<'f, R> {
 pub(super) enum Line {
     Step(Step),
     End(EndMark),
+    /// There is none, or half of one.
+    CutOff,
 }
 
 /// Longest line that is read: a snapshot of a million pods is shorter, and a longer line is damage.
@@ -155,8 +164,10 @@ impl<'f, R: BufRead> Lines<'f, R> {
     }
 
     pub(super) fn step_or_end(&mut self) -> Result<Line, RecordError> {
-        if !self.advance()? {
-            return Err(self.cut_off());
+        match self.advance() {
+            Ok(true) => {}
+            Ok(false) | Err(RecordError::CutOff { .. }) => return Ok(Line::CutOff),
+            Err(error) => return Err(error),
         }
         match self.text.starts_with(END) {
             true => self.parsed().map(Line::End),

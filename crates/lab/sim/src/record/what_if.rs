@@ -34,6 +34,8 @@ pub struct WhatIf {
     pub other_nodes: u64,
     /// Jobs that it would not have placed at all.
     pub not_placed: u64,
+    /// As of a [`ReplayReport`](super::ReplayReport).
+    pub cut_off_after_line: Option<u64>,
     /// The first differences.
     pub differences: Vec<Difference>,
 }
@@ -71,12 +73,21 @@ pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<Wh
         same_nodes: 0,
         other_nodes: 0,
         not_placed: 0,
+        cut_off_after_line: None,
         differences: Vec::new(),
     };
     let config = dovetail_plan::EngineConfig { policy, ..header.engine };
     let engine = Engine::new(config, &header.snapshot);
     let mut engine = engine.map_err(|error| lines.problem(&error.to_string()))?;
-    while let Line::Step(step) = lines.step_or_end()? {
+    loop {
+        let step = match lines.step_or_end()? {
+            Line::Step(step) => step,
+            Line::End(_) => break,
+            Line::CutOff => {
+                report.cut_off_after_line = Some(lines.line() - 1);
+                break;
+            }
+        };
         let line = lines.line();
         let followed = follow(&mut engine, step, line, &mut report);
         followed.map_err(|problem| lines.problem(&problem))?;

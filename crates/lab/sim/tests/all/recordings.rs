@@ -92,8 +92,14 @@ fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
         (text.len() - 1, lines - 1),
     ] {
         match replay("log", &text.as_bytes()[..kept]) {
-            Err(RecordError::CutOff { whole_lines: told, .. }) => {
-                assert_eq!(told, whole_lines as u64, "cut at {kept}");
+            Err(RecordError::CutOff { whole_lines: told, .. }) if whole_lines == 0 => {
+                assert_eq!(told, 0);
+            }
+            Ok(report) => {
+                // All but the header is compared.
+                assert_eq!(report.cut_off_after_line, Some(whole_lines as u64), "cut at {kept}");
+                assert_eq!(report.steps, whole_lines as u64 - 1, "cut at {kept}");
+                assert_eq!(report.divergence, None);
             }
             other => panic!("cut at {kept}: {other:?}"),
         }

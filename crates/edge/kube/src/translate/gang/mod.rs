@@ -26,6 +26,7 @@ use dovetail_model::TopologyRequest;
 
 pub use decision::{decision, gang_decision, size_in};
 pub use parts::Parts;
+pub(crate) use plain::TERMS_OF_GANGS;
 
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;

@@ -8,6 +8,9 @@ const GANG: &str = "dovetail.dev/gang";
 pub(super) const MIN_MEMBERS: &str = "dovetail.dev/min-members";
 const MAX_MEMBERS: &str = "dovetail.dev/max-members";
 
+/// What only gangs can keep.
+pub(crate) const TERMS_OF_GANGS: [&str; 3] = [MIN_MEMBERS, MAX_MEMBERS, super::topology::REQUIRED];
+
 pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GANG).unwrap_or("")
 }

@@ -26,6 +26,7 @@ use super::pods::Slot;
 use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
 use crate::translate::NotYet;
 use crate::translate::gang::{GangName, Source, gang_of};
+use crate::world::Gathering;
 use kept::Kept;
 pub use look::{GangLook, MemberLook};
 use short::Shortness;
@@ -68,6 +69,8 @@ struct Gang {
     is_told_of_size: bool,
     /// What was said to be wrong with it.
     contradiction: Option<NotYet>,
+    /// What its object was last said to wait for.
+    told_to_wait: Option<Gathering>,
 }
 
 /// Objects by namespace and name.
@@ -110,7 +113,7 @@ impl Gangs {
 
     /// The object that describes a gang, if one does.
     fn described_by(&self, name: &GangName) -> Option<(Kind, &Meta)> {
-        let kind = Kind::ALL.into_iter().find(|kind| Source::of(*kind) == Some(name.source))?;
+        let kind = kind_of(name)?;
         let group = self.groups.get(name).map(|group| &group.meta);
         let meta = group.or_else(|| Some(&self.workload_of(name)?.meta))?;
         Some((kind, meta))
@@ -264,6 +267,11 @@ impl World {
             self.dirty.pods.extend(gang.members.values());
         }
     }
+}
+
+/// The kind of the object that describes a gang.
+fn kind_of(name: &GangName) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| Source::of(*kind) == Some(name.source))
 }
 
 /// The gang that an object of this kind describes.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId, PodId};
 
 use super::describe::Seats;
+use super::kind_of;
 use super::roll::{Lack, Roll};
+use crate::object::{Kind, Strange};
 use crate::translate::NotYet;
 use crate::translate::gang::{Described, GangName, Source, Terms, terms};
 use crate::world::World;
 use crate::world::pods::Slot;
-use crate::world::report::Report;
+use crate::world::report::{Gathering, Report};
 use crate::world::standing::Told;
 use crate::world::tell::Events;
 
@@ -32,8 +34,22 @@ impl World {
         };
         match terms {
             Some(Ok(terms)) => self.settle_on(name, &terms, roll, events),
+            Some(Err(reason)) => self.leave_untouched(name, reason, &roll, events),
+            None => self.leave_be(name, events),
+        }
+    }
+
+    /// A gang whose pods cannot be placed as it is.
+    fn leave_untouched(
+        &mut self,
+        name: &Arc<GangName>,
+        reason: NotYet,
+        roll: &Roll,
+        events: &mut Events,
+    ) {
+        match self.if_unreadable(name, reason) {
             // The watches of workloads and of pods do not wait for each other.
-            Some(Err(NotYet::WorkloadMissing { .. })) if self.quiet_at_ms(name) > self.now_ms => {
+            NotYet::WorkloadMissing { .. } if self.quiet_at_ms(name) > self.now_ms => {
                 for slot in &roll.wishing {
                     self.set_aside(*slot, None, events);
                 }
@@ -41,7 +57,7 @@ impl World {
                 let due_ms = self.quiet_at_ms(name);
                 self.gangs.remind(name, Some(due_ms));
             }
-            Some(Err(reason)) => {
+            reason => {
                 if !roll.wishing.is_empty() {
                     self.say_what_is_wrong(name, &reason);
                 }
@@ -50,8 +66,27 @@ impl World {
                 }
                 self.leave_be(name, events);
             }
-            None => self.leave_be(name, events),
         }
+    }
+
+    /// What is wrong with a gang of which something is missing: the object may be there, and not to be read.
+    fn if_unreadable(&self, name: &GangName, reason: NotYet) -> NotYet {
+        let is_missing =
+            matches!(reason, NotYet::GroupMissing { .. } | NotYet::WorkloadMissing { .. });
+        match self.strange_description(name).filter(|_| is_missing) {
+            None => reason,
+            Some((_, Strange { field, problem, .. })) => {
+                let problem = format!("its field `{field}` cannot be read: {problem}; correct it");
+                NotYet::Gang { gang: name.to_string(), problem }
+            }
+        }
+    }
+
+    /// The object that describes a gang, where it cannot be read.
+    fn strange_description(&self, name: &GangName) -> Option<(Kind, &Strange)> {
+        let kind = kind_of(name)?;
+        let key = (kind, (name.namespace.clone(), name.name.clone()));
+        Some((kind, self.strange.get(&key)?))
     }
 
     /// A gang of which nothing is to be told.
@@ -84,11 +119,13 @@ impl World {
         let kept_due_ms = self.settle_kept(name, &roll, &lack, is_loss, events);
         let mut gather_due_ms = None;
         if lack.is_none() || is_loss {
+            self.gangs.get_mut(name).told_to_wait = None;
             self.withdraw(name, events);
             for slot in &roll.wishing {
                 self.place_alone(*slot, name, terms, &roll, !lack.is_none(), events);
             }
         } else if self.is_gathered(name, terms, &roll) {
+            self.gangs.get_mut(name).told_to_wait = None;
             self.place_together(name, terms, &roll, &lack, events);
         } else {
             self.withdraw(name, events);
@@ -97,9 +134,9 @@ impl World {
             gather_due_ms = (!is_quiet).then_some(quiet_ms);
             for slot in &roll.wishing {
                 self.set_aside(*slot, None, events);
-                if is_quiet {
-                    self.say_that_it_waits(*slot, name, terms, &roll);
-                }
+            }
+            if is_quiet {
+                self.say_that_it_waits(name, terms, &roll);
             }
         }
         let due_ms = [short_due_ms, kept_due_ms, gather_due_ms].into_iter().flatten().min();
@@ -214,7 +251,7 @@ impl World {
                 let (pod_set, ordinal) = (pod_set as u16, ordinal as u32);
                 self.set_id(slot, Some(PodId { job, pod_set, ordinal }), true);
                 self.note_refusal(slot, None);
-                self.pods.get_mut(slot).is_told_to_wait = false;
+                self.pods.get_mut(slot).told_to_wait = None;
             }
         }
     }
@@ -254,7 +291,10 @@ impl World {
             return;
         }
         gang.contradiction = Some(reason.clone());
-        let Some((kind, meta)) = self.gangs.described_by(name) else { return };
+        let described = self.gangs.described_by(name);
+        let strange =
+            || self.strange_description(name).map(|(kind, strange)| (kind, &strange.meta));
+        let Some((kind, meta)) = described.or_else(strange) else { return };
         self.reports.push(Report::Contradiction {
             kind,
             namespace: meta.namespace.to_string(),
@@ -264,23 +304,31 @@ impl World {
         });
     }
 
-    /// Says once of a member that it waits for others.
-    fn say_that_it_waits(&mut self, slot: Slot, gang: &GangName, terms: &Terms, roll: &Roll) {
+    /// Says of the members that they wait for others, and of a native group, when that is new or has changed.
+    fn say_that_it_waits(&mut self, gang: &GangName, terms: &Terms, roll: &Roll) {
         let there = roll.settled().chain(roll.wishing.iter().copied());
         let present = terms.min.saturating_sub(self.lack(gang, terms, there).pods);
-        let entry = self.pods.get_mut(slot);
-        if std::mem::replace(&mut entry.is_told_to_wait, true) {
-            return;
+        let gathering = Gathering { present, min: terms.min, gated: roll.gated };
+        for slot in &roll.wishing {
+            let entry = self.pods.get_mut(*slot);
+            if entry.told_to_wait.replace(gathering) == Some(gathering) {
+                continue;
+            }
+            let meta = &entry.pod.meta;
+            self.reports.push(Report::WaitsForMembers {
+                namespace: meta.namespace.to_string(),
+                name: meta.name.to_string(),
+                uid: meta.uid.to_string(),
+                gang: gang.to_string(),
+                gathering,
+            });
         }
-        let meta = &entry.pod.meta;
-        self.reports.push(Report::WaitsForMembers {
-            namespace: meta.namespace.to_string(),
-            name: meta.name.to_string(),
-            uid: meta.uid.to_string(),
-            gang: gang.to_string(),
-            present,
-            min: terms.min,
-            gated: roll.gated,
-        });
+        let is_native = gang.source == Source::Native && !roll.wishing.is_empty();
+        if is_native && self.gangs.get_mut(gang).told_to_wait.replace(gathering) != Some(gathering)
+        {
+            let (namespace, name) = (gang.namespace.to_string(), gang.name.to_string());
+            let gang = gang.to_string();
+            self.reports.push(Report::GroupWaits { namespace, name, gang, gathering });
+        }
     }
 }
