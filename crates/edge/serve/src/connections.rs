@@ -63,7 +63,7 @@ pub async fn serve(
     limits: Limits,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let acceptor = place.tls.clone().map(TlsAcceptor::from);
+    let acceptor = place.tls.as_ref().map(|tls| TlsAcceptor::from(tls.configuration()));
     let slots = Arc::new(Semaphore::new(limits.connections));
     let mut talks = JoinSet::new();
     let ended = loop {

@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `place` | where requests may come from, and what that takes |
+//! | `certificate` | the certificate that is shown, read again while the server runs |
 //! | [`connections`] | connections with bounds: how many, how long, how large |
 //! | `guard` | who may ask: a token of a file, or one that the cluster knows |
 //! | `rate` | how often one address may ask |
@@ -19,6 +20,7 @@
 
 pub mod allocation;
 mod books;
+mod certificate;
 pub mod connections;
 mod guard;
 pub mod metrics;
@@ -29,6 +31,7 @@ mod site;
 pub mod webhook;
 
 pub use books::{Books, BooksError, TeamOf};
+pub use certificate::{Certificate, TlsFiles};
 pub use guard::{Guard, GuardError, Review, Reviewer};
-pub use place::{Place, PlaceError, TlsFiles};
+pub use place::{Place, PlaceError};
 pub use site::Site;

@@ -1,13 +1,11 @@
 //! Where requests may come from, and what that takes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
+
+use crate::certificate::{Certificate, TlsFiles};
 
 /// An address with the certificate that is shown there, if one is.
 #[derive(Clone, Debug)]
@@ -15,16 +13,7 @@ pub struct Place {
     /// Where it listens.
     pub address: SocketAddr,
     /// TLS; without it what is sent can be read on the way.
-    pub tls: Option<Arc<ServerConfig>>,
-}
-
-/// Where a certificate lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate, then those that vouch for it (PEM).
-    pub certificate: PathBuf,
-    /// Its private key (PEM).
-    pub key: PathBuf,
+    pub tls: Option<Certificate>,
 }
 
 /// Why nobody can listen there.
@@ -66,7 +55,7 @@ impl Place {
         let bad = |why: String| PlaceError::Address { text: text.to_owned(), why };
         let mut found = text.to_socket_addrs().map_err(|error| bad(error.to_string()))?;
         let address = found.next().ok_or_else(|| bad("it names no machine".to_owned()))?;
-        let tls = files.map(configuration).transpose()?;
+        let tls = files.map(Certificate::read).transpose()?;
         if !is_loopback(address.ip()) && tls.is_none() && !is_guarded {
             return Err(PlaceError::Open { address });
         }
@@ -83,30 +72,6 @@ fn is_loopback(address: IpAddr) -> bool {
                 || address.to_ipv4_mapped().is_some_and(|ip: Ipv4Addr| ip.is_loopback())
         }
     }
-}
-
-fn configuration(files: &TlsFiles) -> Result<Arc<ServerConfig>, PlaceError> {
-    let wrong = |path: &Path, why: &dyn ToString| PlaceError::File {
-        path: path.to_owned(),
-        why: why.to_string(),
-    };
-    let TlsFiles { certificate, key } = files;
-    let read = CertificateDer::pem_file_iter(certificate).map_err(|e| wrong(certificate, &e))?;
-    let chain: Result<Vec<_>, _> = read.collect();
-    let chain = chain.map_err(|error| wrong(certificate, &error))?;
-    if chain.is_empty() {
-        return Err(wrong(certificate, &"there is no certificate (PEM) in it"));
-    }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions =
-        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = versions.map_err(|error| wrong(certificate, &error))?;
-    let built = builder.with_no_client_auth().with_single_cert(chain, private);
-    // A key that belongs to another certificate is found here.
-    let mut built = built.map_err(|error| wrong(key, &error))?;
-    built.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(built))
 }
 
 #[cfg(test)]
@@ -131,34 +96,6 @@ mod tests {
         for text in ["", "9003", "127.0.0.1", "127.0.0.1:99999", "a b:1"] {
             let error = Place::new(text, None, true).unwrap_err().to_string();
             assert!(error.contains("no address") && error.contains(text), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_certificate_goes_with_its_own_key() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let made = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (one, other) = (made(), made());
-        let certificate = write("one.pem", &one.cert.pem());
-        let key = write("one.key", &one.signing_key.serialize_pem());
-        let files = TlsFiles { certificate: certificate.clone(), key: key.clone() };
-        assert!(Place::new("0.0.0.0:0", Some(&files), false).unwrap().tls.is_some());
-        let foreign = write("other.key", &other.signing_key.serialize_pem());
-        let empty = write("empty.pem", "");
-        for (certificate, key, named) in [
-            (&certificate, &foreign, "other.key"),
-            (&empty, &key, "empty.pem"),
-            (&certificate, &empty, "empty.pem"),
-            (&folder.path().join("none"), &key, "none"),
-        ] {
-            let files = TlsFiles { certificate: certificate.clone(), key: key.clone() };
-            let error = Place::new("0.0.0.0:0", Some(&files), false).unwrap_err().to_string();
-            assert!(error.contains(named), "{error}");
         }
     }
 }

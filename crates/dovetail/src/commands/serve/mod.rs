@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
-use dovetail_serve::{Books, Guard, Place, Reviewer, Site, TlsFiles};
+use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles};
 use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -29,6 +29,8 @@ use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::log;
 use crate::settings::scheduler::LogLevel;
 
+/// How often the certificate is read again.
+const READ_CERTIFICATE_EVERY: Duration = Duration::from_secs(60);
 /// After a failure the next try comes this much later; each further failure doubles it, up to `--every`.
 const FIRST_PAUSE_MS: u64 = 5_000;
 
@@ -113,6 +115,9 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     let collecting = collecting(collector, flags.every.ms, stop.clone());
     runtime.block_on(async {
         end_with(stop, stop_signal()?);
+        if let Some(certificate) = &place.tls {
+            keep_fresh(certificate.clone());
+        }
         let served = serve(listener, &place, routes, Limits::default(), stopped).await;
         served.context("cannot answer any more")?;
         collecting.await
@@ -165,6 +170,20 @@ async fn entrance(
     let place = Place::new(&flags.listen, files.as_ref(), guard.is_closed());
     let place = place.map_err(|error| UsageError(format!("--listen: {error}")))?;
     Ok((guard, place))
+}
+
+/// Reads the certificate again and again: it is renewed long before it ends, by who writes its files.
+fn keep_fresh(certificate: Certificate) {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(READ_CERTIFICATE_EVERY).await;
+            match certificate.read_again() {
+                Ok(false) => {}
+                Ok(true) => tracing::info!("the certificate was renewed: it is shown from now on"),
+                Err(error) => tracing::warn!("the certificate of before is shown: {error}"),
+            }
+        }
+    });
 }
 
 /// Makes `stop` true when another becomes it.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
-use dovetail_serve::{Guard, Place, Site, TlsFiles};
-use rustls::pki_types::ServerName;
+use dovetail_serve::{Certificate, Guard, Place, Site, TlsFiles};
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Server {
     address: SocketAddr,
+    certificate: Option<Certificate>,
     stop: watch::Sender<bool>,
     ended: JoinHandle<std::io::Result<()>>,
     _folder: TempDir,
@@ -32,12 +33,13 @@ impl Server {
         let (folder, books) = ledger().await;
         let routes = Site::new(books, Arc::<Metrics>::default(), guard).routes();
         let place = Place::new("127.0.0.1:0", files, false).expect("a place");
+        let certificate = place.tls.clone();
         let listener = TcpListener::bind(place.address).await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let (stop, stopped) = watch::channel(false);
         let ended =
             tokio::spawn(async move { serve(listener, &place, routes, limits, stopped).await });
-        Self { address, stop, ended, _folder: folder }
+        Self { address, certificate, stop, ended, _folder: folder }
     }
 
     fn connect(&self) -> TcpStream {
@@ -162,37 +164,58 @@ async fn a_client_that_says_nothing_is_cut_off_and_makes_room() {
     server.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_is_shown_and_plain_text_is_not_understood() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("made");
-    let files =
-        TlsFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
-    std::fs::write(&files.certificate, made.cert.pem()).expect("written");
-    std::fs::write(&files.key, made.signing_key.serialize_pem()).expect("written");
-    let server = Server::start(Guard::default(), Some(&files), Limits::default()).await;
+/// Asks over TLS for whether it is well, of a server that a root vouches for.
+fn shaken(stream: TcpStream, root: &CertificateDer<'static>) -> Result<u16, String> {
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).expect("a root");
+    roots.add(root.clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let stream = server.connect();
-    let asked = move || {
-        let name = ServerName::try_from("localhost").expect("a name");
-        let client = ClientConnection::new(Arc::new(config), name).expect("a client");
-        let mut stream = StreamOwned::new(client, stream);
-        write!(stream, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .expect("sent");
-        let mut text = Vec::new();
-        // The server may end without TLS's own goodbye.
-        _ = stream.read_to_end(&mut text);
-        String::from_utf8(text).expect("text")
+    let name = ServerName::try_from("localhost").expect("a name");
+    let client = ClientConnection::new(Arc::new(config), name).expect("a client");
+    let mut stream = StreamOwned::new(client, stream);
+    let sent = write!(stream, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    sent.map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    // The server may end without TLS's own goodbye.
+    _ = stream.read_to_end(&mut text);
+    Ok(status(&String::from_utf8(text).expect("text")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_is_shown_and_its_successor_and_plain_text_is_not_understood() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files =
+        TlsFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+    let made = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("made");
+    let written = || {
+        let made = made();
+        std::fs::write(&files.certificate, made.cert.pem()).expect("written");
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).expect("written");
+        made.cert.der().clone()
     };
-    let text = tokio::task::spawn_blocking(asked).await.expect("an answer");
-    assert_eq!(status(&text), 200, "{text}");
+    let first = written();
+    let server = Server::start(Guard::default(), Some(&files), Limits::default()).await;
+    let ask = async |root: &CertificateDer<'static>| {
+        let (stream, root) = (server.connect(), root.clone());
+        tokio::task::spawn_blocking(move || shaken(stream, &root)).await.expect("an answer")
+    };
+    assert_eq!(ask(&first).await, Ok(200));
+    let certificate = server.certificate.as_ref().expect("a certificate");
+    assert!(!certificate.read_again().expect("the same"));
+    // Renewed, and then spoiled: what was right is shown further.
+    let second = written();
+    assert_eq!(ask(&first).await, Ok(200));
+    assert!(certificate.read_again().expect("another"));
+    assert_eq!(ask(&second).await, Ok(200));
+    assert!(ask(&first).await.is_err());
+    std::fs::write(&files.key, made().signing_key.serialize_pem()).expect("written");
+    let told = certificate.read_again().expect_err("a foreign key").to_string();
+    assert!(told.contains("tls.key"), "{told}");
+    assert_eq!(ask(&second).await, Ok(200));
     let mut plain = server.connect();
     write!(plain, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     let mut answer = Vec::new();
