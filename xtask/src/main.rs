@@ -4,6 +4,7 @@ mod cluster;
 mod codegen;
 mod tidy;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -21,9 +22,24 @@ const USAGE: &str = "usage: cargo xtask <task>
   cluster status   what is running
   cluster down     end it";
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(problem) => {
+            // Its causes; where in the code it arose helps nobody who calls this.
+            let _ = writeln!(std::io::stderr(), "error: {problem:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if arguments.iter().any(|word| matches!(*word, "--help" | "-h" | "help")) {
+        writeln!(std::io::stdout(), "{USAGE}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
         ["codegen", "cli"] => {

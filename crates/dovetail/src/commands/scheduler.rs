@@ -25,9 +25,9 @@ use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
 use crate::input::prices::PriceFlags;
 use crate::output::{Output, log};
+use crate::settings::kubernetes_names::split_lease;
 use crate::settings::scheduler::{
     DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, ORDER, POLICY, SCHEDULER_NAME, SchedulerSection,
-    split_lease,
 };
 
 /// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of dovetail.toml.
@@ -59,7 +59,7 @@ pub(crate) struct SchedulerFlags {
     /// How nodes are chosen [default: dovetail]
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
-    /// What is logged: errors alone, or down to every decision [default: info]
+    /// What is logged: errors alone, or down to every decision (debug) or every request (trace) [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -217,11 +217,8 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 fn lease(text: &str) -> Result<LeaseName> {
-    let Some((namespace, name)) = split_lease(text) else {
-        let problem =
-            format!("--lease: `{text}` is not a namespace and a name: write kube-system/dovetail");
-        return Err(UsageError(problem).into());
-    };
+    let (namespace, name) = split_lease(text)
+        .map_err(|expected| UsageError(format!("--lease: `{text}`: expected {expected}")))?;
     Ok(LeaseName { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use toml::de::DeTable;
 
 use super::cost::CostSection;
 use super::notices::NoticeSection;
@@ -49,7 +50,12 @@ pub(super) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
 fn parse(text: &str) -> Result<FileSettings, String> {
     let settings: FileSettings =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check)?;
+    settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check).map_err(
+        |(key, problem)| {
+            let at = line_of(text, "scheduler", key).map(|line| format!("line {line}: "));
+            format!("{}scheduler.{key}: {problem}", at.unwrap_or_default())
+        },
+    )?;
     settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
     settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
     let out = |name, number, least, most| {
@@ -62,6 +68,14 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         }
         _ => Ok(settings),
     }
+}
+
+/// The line on which a key of a section stands, from 1.
+fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let section = table.get_ref().get(section)?;
+    let (key, _) = section.get_ref().as_table()?.get_key_value(key)?;
+    Some(text.get(..key.span().start)?.matches('\n').count() + 1)
 }
 
 #[cfg(test)]
@@ -89,12 +103,25 @@ mod tests {
         let typed = section("log_json = 1").unwrap_err();
         assert!(typed.contains("line 3") && typed.contains("log_json"), "{typed}");
         for (text, told) in [
-            ("lease = \"dovetail\"", "scheduler.lease = \"dovetail\": expected a namespace"),
-            ("policy = \"best\"", "scheduler.policy = \"best\": expected one of"),
-            ("listen = \"\"", "scheduler.listen = \"\": expected a text"),
+            ("lease = \"dovetail\"", "line 3: scheduler.lease: \"dovetail\": expected a namespace"),
+            (
+                "\nlease = \"Bad_NS/UPPER\"",
+                "line 4: scheduler.lease: \"Bad_NS/UPPER\": expected a namespace",
+            ),
+            ("policy = \"best\"", "line 3: scheduler.policy: \"best\": expected one of"),
+            ("listen = \"\"", "line 3: scheduler.listen: \"\": expected an address and a port"),
+            ("scheduler_name = \"\"", "line 3: scheduler.scheduler_name: \"\": expected a name"),
+            (
+                "log_json = true\ndevice_resource = \"not a resource!\"",
+                "line 4: scheduler.device_resource: \"not a resource!\": expected the name of an extended",
+            ),
+            (
+                "node_selector = { \"a b\" = \"c\" }",
+                "line 3: scheduler.node_selector: { \"a b\" = \"c\" }: expected the key of a label",
+            ),
             (
                 "topology = [{ name = \"node\", labels = [\"x\"] }]",
-                "scheduler.topology: level `node`: a level needs a name of its own",
+                "line 3: scheduler.topology: level `node`: a level needs a name of its own",
             ),
         ] {
             assert!(section(text).unwrap_err().starts_with(told), "{text}");

@@ -2,6 +2,7 @@
 
 pub(crate) mod cost;
 mod file;
+pub(crate) mod kubernetes_names;
 pub(crate) mod notices;
 pub(crate) mod scheduler;
 

@@ -9,6 +9,10 @@ use dovetail_plan::Order;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
 
+use super::kubernetes_names::{
+    address, extended_resource, label_key, label_value, scheduler_name, split_lease,
+};
+
 /// What the section can say. Flags of `dovetail scheduler` are stronger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,6 +64,7 @@ pub(crate) enum LogLevel {
     #[default]
     Info,
     Debug,
+    Trace,
 }
 
 /// What holds where nobody says anything.
@@ -71,30 +76,35 @@ pub(crate) const ORDER: Order = Order::DominantShare;
 pub(crate) const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
 
 impl SchedulerSection {
-    /// Refuses what no scheduler could start with.
-    pub(super) fn check(&self) -> Result<(), String> {
-        if let Some(lease) = self.lease.as_deref().filter(|lease| split_lease(lease).is_none()) {
-            let problem = "expected a namespace and a name, such as kube-system/dovetail";
-            return Err(format!("scheduler.lease = \"{lease}\": {problem}"));
+    /// Refuses what no scheduler could start with, or what no cluster can have: the key, and what is wrong.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        type Rule = fn(&str) -> Result<(), &'static str>;
+        let texts: [(&'static str, &Option<String>, Rule); 4] = [
+            ("scheduler_name", &self.scheduler_name, scheduler_name),
+            ("lease", &self.lease, |text| split_lease(text).map(drop)),
+            ("listen", &self.listen, address),
+            ("device_resource", &self.device_resource, extended_resource),
+        ];
+        for (key, text, rule) in texts {
+            let Some(text) = text else { continue };
+            rule(text).map_err(|expected| (key, format!("{text:?}: expected {expected}")))?;
+        }
+        for (label, value) in self.node_selector.iter().flatten() {
+            let wrong = label_key(label).and_then(|()| label_value(value)).err();
+            if let Some(expected) = wrong {
+                return Err((
+                    "node_selector",
+                    format!("{{ {label:?} = {value:?} }}: expected {expected}"),
+                ));
+            }
         }
         if let Some(policy) = &self.policy
             && !POLICIES.iter().any(|(name, _)| name == policy)
         {
             let names = POLICIES.map(|(name, _)| name).join(", ");
-            return Err(format!("scheduler.policy = \"{policy}\": expected one of {names}"));
+            return Err(("policy", format!("{policy:?}: expected one of {names}")));
         }
-        if let Err(problem) = self.levels() {
-            return Err(format!("scheduler.topology: {problem}"));
-        }
-        let texts = [
-            ("scheduler_name", &self.scheduler_name),
-            ("listen", &self.listen),
-            ("device_resource", &self.device_resource),
-        ];
-        match texts.iter().find(|(_, text)| text.as_deref() == Some("")) {
-            Some((name, _)) => Err(format!("scheduler.{name} = \"\": expected a text")),
-            None => Ok(()),
-        }
+        self.levels().map(drop).map_err(|problem| ("topology", problem))
     }
 
     /// The topology levels: those of the file, or the standard ones.
@@ -150,11 +160,4 @@ fn order_name(order: Order) -> String {
         Order::DominantShare => "dominant-share",
     };
     name.to_owned()
-}
-
-/// Namespace and name of a Lease.
-pub(crate) fn split_lease(text: &str) -> Option<(&str, &str)> {
-    let (namespace, name) = text.split_once('/')?;
-    let is_whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
-    is_whole.then_some((namespace, name))
 }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dovetail_testkit::fake_api::Kind;
+use dovetail_testkit::fake_api::{Fault, FaultRule, Kind, On};
 use dovetail_testkit::{FakeApi, Shape};
 use serde_json::{Value, json};
 
@@ -175,6 +175,78 @@ fn with_queues() -> FakeApi {
     api
 }
 
+#[test]
+fn who_waits_without_being_in_line_is_shown_with_the_reason() {
+    let (api, other) = (with_queues(), busy());
+    let folder = connected(&api);
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let alone = json!([{"name": "gang team/alone", "queue": "default", "pods": 1, "reason": "WaitingForMembers",
+        "message": "gang team/alone has 1 of the 2 pods that start together"}]);
+    assert_eq!(all["not_in_line"], alone);
+    let told = folder.call("queue --kubeconfig kubeconfig").out;
+    let end = "1 not in line\n\ngang team/alone (queue default, 1 pod) has 1 of the 2 pods that start together\n";
+    assert!(told.ends_with(end), "{told}");
+    let claims = "team/claims (queue default, 1 pod): persistentvolumeclaim \"missing\" not found: create it\n";
+    let told = connected(&other).call("queue --kubeconfig kubeconfig").out;
+    assert!(told.ends_with(&format!("1 not in line\n\n{claims}")), "{told}");
+}
+
+#[test]
+fn long_names_of_those_that_wait_can_be_copied() {
+    let names = ["a", "b"].map(|letter| letter.repeat(90));
+    let api = cluster(&[pod(&names[0], 9), pod(&names[1], 9)]);
+    let told = connected(&api).call("queue --kubeconfig kubeconfig").out;
+    assert!(names.iter().all(|name| told.contains(name.as_str())), "{told}");
+}
+
+#[test]
+fn why_tells_room_that_is_kept_from_a_request_that_no_node_has() {
+    let api = busy();
+    api.create("pods", "team", &pod("giant", 9)).expect("a new pod");
+    let folder = connected(&api);
+    let first = folder.call("why first --kubeconfig kubeconfig").out;
+    assert!(first.ends_with("\nnothing else keeps it waiting\n"), "{first}");
+    let giant = folder.call("why giant --kubeconfig kubeconfig").out;
+    assert!(giant.contains("it would not start if all nodes"), "{giant}");
+    let fits = |name: &str| {
+        folder.json(&format!("why {name} --kubeconfig kubeconfig"))["fits_when_all_is_free"].clone()
+    };
+    assert_eq!([fits("first"), fits("giant")], [json!(true), json!(false)]);
+}
+
+#[test]
+fn what_annotations_hold_reaches_no_terminal_as_it_is() {
+    let mut rude = pod("rude", 1);
+    rude["metadata"]["labels"] = json!({"dovetail.dev/gang": "rude"});
+    rude["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "3\u{1b}[31mred\n\u{7}"});
+    let api = cluster(&[rude]);
+    let folder = connected(&api);
+    for question in ["why rude", "queue", "top"] {
+        let told = folder.call(&format!("{question} --kubeconfig kubeconfig --color never")).out;
+        assert!(!told.contains(['\u{1b}', '\u{7}']), "{told:?}");
+        assert!(question == "top" || told.contains(r"`3\u{1b}[31mred\n\u{7}`"), "{told}");
+    }
+}
+
+/// Two workers of a job that needs a master, too: the scheduler counts by role, and so does the answer.
+#[test]
+fn why_counts_the_members_of_a_gang_as_the_scheduler_does() {
+    let api = cluster(&[]);
+    api.register(Kind::custom("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"));
+    let job = json!({"metadata": {"name": "train"}, "spec": {"pytorchReplicaSpecs": {
+        "Master": {"replicas": 1}, "Worker": {"replicas": 1}}}});
+    api.create("pytorchjobs", "team", &job).expect("a new job");
+    for at in 0..2 {
+        let mut worker = pod(&format!("train-worker-{at}"), 1);
+        worker["metadata"]["labels"] = json!({"training.kubeflow.org/job-name": "train",
+            "training.kubeflow.org/operator-name": "pytorchjob-controller",
+            "training.kubeflow.org/replica-type": "worker"});
+        api.create("pods", "team", &worker).expect("a new pod");
+    }
+    let why = connected(&api).json("why train --kubeconfig kubeconfig");
+    assert_eq!(why["message"], "pytorchjob team/train has 1 of the 2 pods that start together");
+}
+
 /// Without what is another number every time.
 fn timeless(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("waited"));
@@ -269,6 +341,30 @@ fn until(enough: impl Fn() -> bool) {
 }
 
 #[test]
+fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let on = On::new(&[], "leases");
+    api.set_faults(1, vec![FaultRule::some(on, 1_000_000, Fault::ServerError { code: 403 })]);
+    let address = free_address();
+    let mut command =
+        folder.command(&format!("scheduler --kubeconfig kubeconfig --listen {address}"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
+    let mut scheduler = Running(child);
+    let advice = "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
+                  kube-system";
+    let is_told = |text: String| text.starts_with("HTTP/1.1 503") && text.contains(advice);
+    until(|| http(&address, "GET", "/readyz", "").is_ok_and(is_told));
+    until(|| api.faults().len() >= 3);
+    let mut stderr = scheduler.0.stderr.take().expect("a pipe");
+    scheduler.stop();
+    let mut log = String::new();
+    stderr.read_to_string(&mut log).expect("text");
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("403")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("WARN") && lines[0].contains(advice), "{log}");
+}
+
+#[test]
 fn a_recorded_scheduler_replays_bit_for_bit() {
     let pods: Vec<Value> = (0..12).map(|at| pod(&format!("p{at}"), 1 << (at % 3))).collect();
     let api = cluster(&pods);
@@ -305,6 +401,12 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
 }
 
+/// A port that is free now; another program would have to take it within the moment.
+fn free_address() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").to_string()
+}
+
 /// A request without a client of its own; the answer as it comes.
 fn http(address: &str, method: &str, path: &str, body: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
@@ -325,9 +427,7 @@ fn a_dry_run_beside_another_scheduler_reports_what_it_left_idle() {
     let api = cluster(&[of("a", 8), of("b", 8)]);
     let folder = connected(&api);
     let before = api.revision();
-    // A port that is free now; another program would have to take it within the moment.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = free.expect("a free port").to_string();
+    let address = free_address();
     let scheduler = Running::start(
         &folder,
         &format!(

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::world::{GangLook, MemberLook, World};
+use dovetail_kube::status::harmless;
+use dovetail_kube::world::{GangLook, MemberLook, World, waits_for_members};
 use dovetail_model::JobId;
 use serde::Serialize;
 
@@ -18,6 +19,12 @@ pub(super) struct GangLine {
     pub(super) name: String,
     /// Fewest pods that start together; null if its settings cannot hold.
     pub(super) min: Option<u32>,
+    /// Its pods that have a node or could take one, as far as they count for that: by their roles.
+    #[serde(skip)]
+    present: u32,
+    /// Its pods that scheduling gates hold.
+    #[serde(skip)]
+    gated: u32,
     /// Its pods that are not over.
     pub(super) members: Vec<MemberLine>,
     /// Of a gang that waits: its pods that would find room now, one after the other.
@@ -52,6 +59,8 @@ impl GangLine {
         Self {
             name: look.name.to_string(),
             min: look.terms.as_ref().ok().map(|terms| terms.min),
+            present: look.present,
+            gated: look.gated,
             members: look.members.iter().map(MemberLine::of).collect(),
             fitting_pods: None,
             job: unbound().find_map(|member| job(&member)),
@@ -72,10 +81,8 @@ impl GangLine {
         if let Some(message) = self.members.iter().find_map(|member| member.message.clone()) {
             return ("left_untouched", message);
         }
-        let present = placed + self.count("waits") + self.count("fits");
         let min = self.min.unwrap_or_default();
-        let text = format!("{} has {present} of the {min} pods that start together", self.name);
-        ("waits", text)
+        ("waits", waits_for_members(&self.name, self.present, min, self.gated))
     }
 
     /// Where its pods would go, by node.
@@ -92,7 +99,7 @@ impl GangLine {
     /// Its pods as a table.
     pub(super) fn text(&self) -> String {
         let min = self.min.map_or_else(|| "-".to_owned(), |min| min.to_string());
-        let mut text = format!("{}, at least {min} pods together\n", self.name);
+        let mut text = format!("{}, at least {min} pods together\n", harmless(&self.name));
         if let Some(fitting) = self.fitting_pods {
             let waiting = self.count("waits");
             text += &wrapped(

@@ -6,6 +6,7 @@
 pub(crate) mod comparison;
 mod gang;
 mod line;
+mod not_in_line;
 pub(crate) mod queue;
 pub(crate) mod recording;
 pub(crate) mod top;

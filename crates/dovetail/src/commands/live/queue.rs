@@ -7,16 +7,18 @@ use clap::Args;
 use dovetail_kube::object;
 use dovetail_kube::queues::{amounts, queue as translated};
 use dovetail_kube::schedule::Scheduler;
+use dovetail_kube::status::harmless;
 use dovetail_kube::translate::Rules;
 use dovetail_model::{Axis, Bounds};
 use serde::Serialize;
 
 use super::LookFlags;
 use super::line::{InLine, line};
+use super::not_in_line::{self, NotInLine, not_in_line};
 use crate::app::App;
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, table, whole, wrapped};
+use crate::output::table::{duration, fits, table, whole, wrapped};
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -58,12 +60,15 @@ pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
     let mut seen = flags.look.look(app)?;
     let waiting = line(&mut seen.scheduler, seen.now_ms);
     let queues = queues(&mut seen.scheduler, &waiting);
+    let others = not_in_line(seen.scheduler.world());
     match output {
         Output::Json => {
-            app.print_json(&serde_json::json!({ "queues": queues, "waiting": waiting }))
+            let all =
+                serde_json::json!({ "queues": queues, "waiting": waiting, "not_in_line": others });
+            app.print_json(&all)
         }
         Output::Csv => csv_of(app, &waiting),
-        _ => app.print(&text(app, &queues, &waiting)),
+        _ => app.print(&(text(app, &queues, &waiting, others.is_empty()) + &beside(app, &others))),
     }
 }
 
@@ -101,19 +106,28 @@ fn written(bounds: &Bounds, rules: &Rules) -> BTreeMap<String, String> {
     bounds.iter().map(|(axis, most)| (name(&axis), amounts::written(&axis, most))).collect()
 }
 
-fn text(app: &App, queues: &[QueueLine], waiting: &[InLine]) -> String {
+/// Who waits without being in line.
+fn beside(app: &App, others: &[NotInLine]) -> String {
+    if others.is_empty() {
+        return String::new();
+    }
+    let title = format!("{} not in line", whole(others.len() as u64));
+    format!("\n{}\n\n{}", app.style(Stream::Result).strong(&title), not_in_line::text(others))
+}
+
+fn text(app: &App, queues: &[QueueLine], waiting: &[InLine], is_all: bool) -> String {
     let mut text = String::new();
     if !queues.is_empty() {
         text += &app.style(Stream::Result).strong(&format!("{} queues", queues.len()));
         text += &format!("\n\n{}\n", table_of_queues(queues));
         let broken = queues.iter().filter_map(|queue| Some((&queue.name, queue.problem.as_ref()?)));
         for (name, problem) in broken {
-            text += &wrapped(&format!("queue {name} is not ready: {problem}"), 0);
+            text += &wrapped(&harmless(&format!("queue {name} is not ready: {problem}")), 0);
             text.push('\n');
         }
     }
     if waiting.is_empty() {
-        return text + "nothing waits\n";
+        return text + if is_all { "nothing waits\n" } else { "nothing waits in line\n" };
     }
     let gpu_milli: i64 = waiting.iter().map(|job| job.gpu_milli).sum();
     let jobs = whole(waiting.len() as u64);
@@ -122,9 +136,9 @@ fn text(app: &App, queues: &[QueueLine], waiting: &[InLine]) -> String {
         let gpus = gpus(job.gpu_milli);
         let waited = duration(job.waited_ms as f64 / 1_000.0);
         vec![
-            job.queue.clone(),
+            harmless(&job.queue).into_owned(),
             job.place.to_string(),
-            job.job.clone(),
+            harmless(&job.job).into_owned(),
             job.priority.to_string(),
             job.pods.to_string(),
             gpus,
@@ -132,11 +146,25 @@ fn text(app: &App, queues: &[QueueLine], waiting: &[InLine]) -> String {
             job.reason.to_owned(),
         ]
     };
-    let header = ["queue", "place", "job", "priority", "pods", "GPUs", "waited", "reason"];
-    let rows = waiting.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = waiting.iter().map(row).collect();
     let title = app.style(Stream::Result).strong(&title);
     let hint = "`dovetail why NAME -n NAMESPACE` says more about one of them";
-    text + &format!("{title}\n\n{}\n{hint}\n", table(&header, rows))
+    text + &format!("{title}\n\n{}\n{hint}\n", table_of_jobs(rows))
+}
+
+/// A line each where a table would break names, which nobody could copy then.
+fn table_of_jobs(rows: Vec<Vec<String>>) -> String {
+    let header = ["queue", "place", "job", "priority", "pods", "GPUs", "waited", "reason"];
+    if fits(&header, &rows) {
+        return table(&header, rows);
+    }
+    let named = |row: Vec<String>| {
+        let [queue, place, job, rest @ ..] = row.as_slice() else { return String::new() };
+        let rest = header.iter().skip(3).zip(rest).map(|(name, value)| format!("{name} {value}"));
+        let rest = rest.collect::<Vec<_>>().join(", ");
+        wrapped(&format!("{queue} {place}: {job}: {rest}"), 0)
+    };
+    rows.into_iter().map(named).collect()
 }
 
 /// What each queue is given and holds.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object::Pod;
+use dovetail_kube::status::harmless;
 use dovetail_kube::world::World;
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
 use serde::Serialize;
@@ -129,7 +130,10 @@ fn text(app: &App, nodes: &[NodeLine]) -> String {
         };
         vec![
             node.node.clone(),
-            node.gpu_model.clone().unwrap_or_else(|| "-".to_owned()),
+            node.gpu_model
+                .as_deref()
+                .map(|model| harmless(model).into_owned())
+                .unwrap_or_else(|| "-".to_owned()),
             node.gpus.to_string(),
             node.held.to_string(),
             node.free.to_string(),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object::Pod;
-use dovetail_kube::status;
+use dovetail_kube::status::{self, harmless};
 use dovetail_model::{JobId, PodId};
 use dovetail_plan::explain::relax::named_obstacles;
 use dovetail_plan::explain::{Refusal, Relaxation};
@@ -58,6 +58,9 @@ struct Why {
     /// Minimal sets of constraints, of one and of two, without which it would start now.
     #[serde(skip_serializing_if = "Option::is_none")]
     relaxations: Option<Vec<Vec<Relaxation>>>,
+    /// Whether it could start if nobody held anything, its queue aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fits_when_all_is_free: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,6 +95,7 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
         gang: None,
         obstacles: Vec::new(),
         relaxations: None,
+        fits_when_all_is_free: None,
     };
     let line = line(&mut seen.scheduler, seen.now_ms);
     let world = seen.scheduler.world();
@@ -115,6 +119,7 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
             gang,
             obstacles,
             relaxations,
+            fits_when_all_is_free: seen.scheduler.fits_when_all_is_free(in_line.id),
             ..told("waits", message)
         });
     }
@@ -199,15 +204,15 @@ fn explained(seen: &mut Seen, job: JobId) -> (Vec<Vec<Obstacle>>, Option<Vec<Vec
 fn text(app: &App, why: &Why) -> String {
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&why.name));
     let Some(job) = &why.in_line else {
-        text += &wrapped(&why.message, 0);
+        text += &wrapped(&harmless(&why.message), 0);
         return text + &members(why);
     };
-    text += &wrapped(&format!("waits: {}", why.message), 0);
+    text += &wrapped(&harmless(&format!("waits: {}", why.message)), 0);
     let length = why.line_length.unwrap_or_default();
     text.push('\n');
     text += &facts(vec![
         ("reason", job.reason.to_owned()),
-        ("queue", job.queue.clone()),
+        ("queue", harmless(&job.queue).into_owned()),
         ("place in queue", format!("{} of {length}", job.place)),
         ("priority", job.priority.to_string()),
         ("waited", duration(job.waited_ms as f64 / 1_000.0)),
@@ -222,8 +227,8 @@ fn text(app: &App, why: &Why) -> String {
     }
     match why.relaxations.as_deref() {
         Some([]) => {
-            text +=
-                "\nno single constraint and no pair of them keeps it waiting: it needs more room\n";
+            text.push('\n');
+            text += &wrapped(without_relaxation(why, job), 0);
         }
         Some(all) => {
             text += "\nit would start now without\n";
@@ -235,6 +240,18 @@ fn text(app: &App, why: &Why) -> String {
         None => {}
     }
     text + &members(why)
+}
+
+/// What helps a job that giving up constraints does not help.
+fn without_relaxation(why: &Why, job: &InLine) -> &'static str {
+    match (job.reason, why.fits_when_all_is_free) {
+        ("WaitingForReservation", _) => "nothing else keeps it waiting",
+        (_, Some(false)) => {
+            "no single constraint and no pair of them keeps it waiting, and it would not start if all nodes were empty: \
+             ask for less, or add nodes that have what it asks for"
+        }
+        _ => "no single constraint and no pair of them keeps it waiting: it needs more room",
+    }
 }
 
 /// The pods of the gang, if it is about one.

@@ -1,0 +1,84 @@
+//! Those that wait without being in line: gangs that lack members, and pods that are left untouched.
+
+use std::collections::BTreeMap;
+
+use dovetail_kube::status::harmless;
+use dovetail_kube::world::{World, waits_for_members};
+use serde::Serialize;
+
+use crate::output::table::{counted, wrapped};
+
+/// Shown one by one; of more, the first.
+const SHOWN: usize = 50;
+
+/// A gang or a pod that nothing is decided about as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct NotInLine {
+    /// Name of the gang, or of the pod if it is in none.
+    pub(super) name: String,
+    /// The queue it would be in.
+    pub(super) queue: String,
+    /// Its pods that wait.
+    pub(super) pods: usize,
+    /// `WaitingForMembers` or `LeftUntouched`.
+    pub(super) reason: &'static str,
+    /// Why, for people.
+    pub(super) message: String,
+}
+
+/// All of them, by name.
+pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
+    let queue = |namespace: &str, pod: &str| world.queue_of_pod(namespace, pod).unwrap_or_default();
+    let mut all: Vec<NotInLine> = Vec::new();
+    for look in world.short_gangs() {
+        let Ok(terms) = &look.terms else { continue };
+        let waiting =
+            look.members.iter().filter(|member| member.node.is_none() && member.refused.is_none());
+        let Some(first) = waiting.clone().next().map(|member| &member.pod.meta) else { continue };
+        let name = look.name.to_string();
+        all.push(NotInLine {
+            queue: queue(&first.namespace, &first.name),
+            pods: waiting.count(),
+            reason: "WaitingForMembers",
+            message: waits_for_members(&name, look.present, terms.min, look.gated),
+            name,
+        });
+    }
+    // Pods of one gang mostly have the same against them.
+    let mut untouched: BTreeMap<(String, String), NotInLine> = BTreeMap::new();
+    for (pod, why) in world.refused().filter(|(pod, _)| pod.node.is_empty() && !pod.is_over()) {
+        let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
+        let gang = world.gang_of(namespace, name).map(ToString::to_string);
+        let (shown, message) =
+            (gang.unwrap_or_else(|| format!("{namespace}/{name}")), why.to_string());
+        let new = || NotInLine {
+            name: shown.clone(),
+            queue: queue(namespace, name),
+            pods: 0,
+            reason: "LeftUntouched",
+            message: message.clone(),
+        };
+        untouched.entry((shown.clone(), message.clone())).or_insert_with(new).pods += 1;
+    }
+    all.extend(untouched.into_values());
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+/// Each with its reason.
+pub(super) fn text(all: &[NotInLine]) -> String {
+    let mut text = String::new();
+    for one in all.iter().take(SHOWN) {
+        let NotInLine { name, queue, pods, message, .. } = one;
+        let pods = counted(*pods, "pod");
+        let told = match message.strip_prefix(name.as_str()) {
+            Some(rest) => format!("{name} (queue {queue}, {pods}){rest}"),
+            None => format!("{name} (queue {queue}, {pods}): {message}"),
+        };
+        text += &wrapped(&harmless(&told), 0);
+    }
+    if all.len() > SHOWN {
+        text += &format!("and {} more: --output json shows all\n", all.len() - SHOWN);
+    }
+    text
+}
