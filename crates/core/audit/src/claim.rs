@@ -69,6 +69,11 @@ impl PricedTime {
 
     fn add_part(&mut self, gpu_milli: i64, span: Span, usd_micros_per_gpu_hour: Option<i64>) {
         let time = i128::from(gpu_milli) * i128::from(span.to_ms - span.from_ms);
+        self.add_time(time, usd_micros_per_gpu_hour);
+    }
+
+    /// Adds so many milli-GPU × ms.
+    pub(crate) fn add_time(&mut self, time: i128, usd_micros_per_gpu_hour: Option<i64>) {
         self.gpu_milli_ms += time;
         if let Some(price) = usd_micros_per_gpu_hour {
             self.priced_gpu_milli_ms += time;
@@ -117,8 +122,25 @@ pub struct Settled {
     pub contested: PricedTime,
 }
 
+/// Wasted time that one finding got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Place of the finding.
+    pub(crate) finding: usize,
+    /// What it was.
+    pub(crate) waste: DeviceWaste,
+}
+
 /// Serves the claims of findings; the answers stand in the order of the findings.
 pub fn settle(intervals: &[DeviceWaste], findings: &[Finding]) -> Vec<Settled> {
+    settle_and_tell(intervals, findings).0
+}
+
+/// As [`settle`], and says which parts of which devices each finding got.
+pub(crate) fn settle_and_tell(
+    intervals: &[DeviceWaste],
+    findings: &[Finding],
+) -> (Vec<Settled>, Vec<Taken>) {
     let mut left: BTreeMap<(u32, Option<u32>), Vec<Piece>> = BTreeMap::new();
     for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
         let DeviceWaste { device, interval, usd_micros_per_gpu_hour } = *waste;
@@ -128,14 +150,17 @@ pub fn settle(intervals: &[DeviceWaste], findings: &[Finding]) -> Vec<Settled> {
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by_key(|index| findings[*index].check.layer);
     let mut settled = vec![Settled::default(); findings.len()];
+    let mut taken = Vec::new();
     for index in order {
         for claim in &findings[index].claims {
             if let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) {
-                serve(claim, pieces, &mut settled[index]);
+                serve(claim, pieces, &mut settled[index], |waste| {
+                    taken.push(Taken { finding: index, waste });
+                });
             }
         }
     }
-    settled
+    (settled, taken)
 }
 
 /// A part of wasted time that is wholly before, in or after any claim that was served.
@@ -146,7 +171,12 @@ struct Piece {
     taken_milli: i64,
 }
 
-fn serve(claim: &Claim, pieces: &mut Vec<Piece>, settled: &mut Settled) {
+fn serve(
+    claim: &Claim,
+    pieces: &mut Vec<Piece>,
+    settled: &mut Settled,
+    mut got: impl FnMut(DeviceWaste),
+) {
     let wanted = |piece: &Piece| {
         let Span { from_ms, to_ms } = piece.interval.span;
         let overlaps = from_ms < claim.span.to_ms && claim.span.from_ms < to_ms;
@@ -180,6 +210,11 @@ fn serve(claim: &Claim, pieces: &mut Vec<Piece>, settled: &mut Settled) {
         piece.taken_milli += got_milli;
         *open_milli -= got_milli + contested_milli;
         settled.claimed.add_part(got_milli, span, price);
+        if got_milli > 0 {
+            let interval = DeviceInterval { gpu_milli: got_milli, ..piece.interval };
+            let usd_micros_per_gpu_hour = price;
+            got(DeviceWaste { device: claim.device, interval, usd_micros_per_gpu_hour });
+        }
         settled.contested.add_part(contested_milli, span, price);
     }
 }

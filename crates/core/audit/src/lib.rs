@@ -47,7 +47,7 @@ pub use moment::{
     device_states, node_parts,
 };
 pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
-pub use report::{NodePrice, Priced, Report, Rung, report};
+pub use report::{Brought, NodePrice, Priced, Report, Rung, report};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};

@@ -129,6 +129,11 @@ impl FreeCause {
         !matches!(self, Self::Reserved | Self::Starting)
     }
 
+    /// Whether work waits that would use the time, were this out of its way.
+    pub fn is_of_demand(self) -> bool {
+        Self::OF_DEMAND.contains(&self)
+    }
+
     /// The cause behind an obstacle of placement; `None` if nothing is in the way.
     pub(crate) fn of_obstacle(obstacle: Cause) -> Option<Self> {
         Some(match obstacle {
@@ -136,17 +141,16 @@ impl FreeCause {
             // A ready node gives none of these three.
             Cause::NotReady | Cause::Cordoned => Self::DrainingOrCordoned,
             Cause::Starting => Self::Starting,
-            Cause::NodeName
-            | Cause::Unschedulable
+            Cause::Unschedulable
             | Cause::Taint
-            | Cause::NodeAffinity
             | Cause::VolumeDriver
             | Cause::VolumeNodeAffinity
             | Cause::StorageTopology
             | Cause::StorageCapacity
             | Cause::VolumeZone
             | Cause::DeclaredFeatures => Self::Taint,
-            Cause::Model => Self::TypeMismatch,
+            // Labels tell kinds of nodes apart, and most of those that pods ask for name a model.
+            Cause::Model | Cause::NodeAffinity | Cause::NodeName => Self::TypeMismatch,
             Cause::HostPort
             | Cause::DiskConflict
             | Cause::ReadWriteOncePod

@@ -86,9 +86,11 @@ impl ObjectFlags {
     /// As [`Self::read`].
     pub(crate) fn now_ms(&self, what: &str) -> Result<u64> {
         if !self.is_given() {
+            let server =
+                if cfg!(feature = "scheduler") { "--kubeconfig with a cluster, " } else { "" };
             let text = format!(
-                "name what to {what}: --from with files of `kubectl get nodes,pods,... -A -o json`, or \
-                 --example"
+                "name what to {what}: {server}--from with files of `kubectl get nodes,pods,... -A -o json`, \
+                 or --example"
             );
             return Err(UsageError(text).into());
         }

@@ -137,6 +137,9 @@ pub(crate) fn price_book(file: Option<&Path>, gpu_prices: &[String]) -> Result<P
         let wrong = |problem: String| UsageError(format!("--gpu-price {text}: {problem}"));
         let pair = text.rsplit_once('=');
         let (model, usd) = pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
+        if model.contains('=') {
+            return Err(wrong("two times `=`: expected MODEL=USD_PER_HOUR".to_owned()).into());
+        }
         book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
     }
     Ok(book)

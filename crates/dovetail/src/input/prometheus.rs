@@ -41,14 +41,16 @@ pub(crate) struct WayFlags {
     header: Vec<String>,
 }
 
+const DAY_MS: u64 = 86_400_000;
+
 /// Flags as written: how a server is reached, and which time is asked for.
 #[derive(Debug, Args)]
 pub(crate) struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back, such as 24h or 14d
-    #[arg(long, value_name = "DURATION", default_value = "24h")]
-    period: DurationFlag,
+    /// How far back, such as 24h or 14d [default: 24h]
+    #[arg(long, value_name = "DURATION")]
+    period: Option<DurationFlag>,
     /// Distance of two looks; each is the mean over it [default: 1m, and 5m for more than 3d]
     #[arg(long, value_name = "DURATION")]
     step: Option<DurationFlag>,
@@ -130,9 +132,25 @@ impl ServerFlags {
     ) -> Result<Chosen> {
         let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
         match (choice, &cluster) {
-            (ServerChoice::None, _) | (ServerChoice::Auto, None) => Ok(Chosen::default()),
+            (ServerChoice::None, _) | (ServerChoice::Auto, None) => {
+                Ok(Chosen { asker: None, told: self.without_effect().into_iter().collect() })
+            }
             _ => self.way.chosen(choice, cluster.as_ref(), self.span()?, self.step_ms()?),
         }
+    }
+
+    /// What is said of a time that was asked for where nobody is asked.
+    fn without_effect(&self) -> Option<String> {
+        let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
+        let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
+        Some(format!(
+            "{flag} has no effect: without --prometheus there is one moment and no past, and figures are its run \
+             rate"
+        ))
+    }
+
+    fn period_ms(&self) -> u64 {
+        self.period.map_or(DAY_MS, |period| period.ms)
     }
 
     /// The period that ends now, in whole steps: two runs within one step ask for the same moments.
@@ -143,20 +161,20 @@ impl ServerFlags {
         let step_ms = self.step_ms()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let to_ms = now.as_millis() as u64 / step_ms * step_ms;
-        let steps = self.period.ms.div_ceil(step_ms);
+        let steps = self.period_ms().div_ceil(step_ms);
         Ok(Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms })
     }
 
     fn step_ms(&self) -> Result<u64> {
         const SHORT_MS: u64 = 3 * 86_400_000;
-        let default_ms = if self.period.ms <= SHORT_MS { 60_000 } else { 300_000 };
+        let default_ms = if self.period_ms() <= SHORT_MS { 60_000 } else { 300_000 };
         let step_ms = self.step.map_or(default_ms, |step| step.ms);
         match step_ms {
             step_ms if step_ms < 1_000 => {
                 let text = "--step: at least 1s: exporters are not read more often";
                 Err(UsageError(text.into()).into())
             }
-            step_ms if step_ms > self.period.ms => {
+            step_ms if step_ms > self.period_ms() => {
                 Err(UsageError("--step is longer than --period: shorten it".into()).into())
             }
             step_ms => Ok(step_ms),

@@ -51,6 +51,7 @@ const SIGNALS: [&str; 6] = [
 const HELD_CPU_MEMORY: u8 = 64;
 const UNUSED_CPU_MEMORY: u8 = 65;
 const UNUSED_SHARE: u8 = 66;
+const UNUSED_SHARE_OF_WASTE: u8 = 67;
 
 /// The numbers of this version, both ways.
 #[derive(Debug)]
@@ -110,7 +111,8 @@ impl Codes {
             Paid::Gpus(state) => self.of_state(state),
             Paid::HeldCpuMemory => HELD_CPU_MEMORY,
             Paid::UnusedCpuMemory => UNUSED_CPU_MEMORY,
-            Paid::UnusedShare => UNUSED_SHARE,
+            Paid::UnusedShare { is_waste: false } => UNUSED_SHARE,
+            Paid::UnusedShare { is_waste: true } => UNUSED_SHARE_OF_WASTE,
         }
     }
 
@@ -118,7 +120,8 @@ impl Codes {
         match code {
             HELD_CPU_MEMORY => Some(Paid::HeldCpuMemory),
             UNUSED_CPU_MEMORY => Some(Paid::UnusedCpuMemory),
-            UNUSED_SHARE => Some(Paid::UnusedShare),
+            UNUSED_SHARE => Some(Paid::UnusedShare { is_waste: false }),
+            UNUSED_SHARE_OF_WASTE => Some(Paid::UnusedShare { is_waste: true }),
             code => self.state(code).map(Paid::Gpus),
         }
     }
@@ -149,10 +152,11 @@ mod tests {
             assert!((1..8).contains(&code));
             assert_eq!(codes.signal(code), Some(Some(signal)));
         }
-        for paid in [Paid::HeldCpuMemory, Paid::UnusedCpuMemory, Paid::UnusedShare] {
+        let shares = [false, true].map(|is_waste| Paid::UnusedShare { is_waste });
+        for paid in [Paid::HeldCpuMemory, Paid::UnusedCpuMemory].into_iter().chain(shares) {
             assert_eq!(codes.paid(codes.of_paid(paid)), Some(paid));
         }
-        assert_eq!((codes.state(30), codes.signal(7), codes.paid(67)), (None, None, None));
+        assert_eq!((codes.state(30), codes.signal(7), codes.paid(68)), (None, None, None));
         assert_eq!(UNKNOWN.0, DeviceState::Unknown.name());
     }
 }

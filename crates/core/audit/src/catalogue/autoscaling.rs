@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5m}",
         layer: Layer::ScaleToZero,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
     Check {
         id: "AUT-04",
@@ -73,6 +73,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "kubectl uncordon NODE  # or delete it",
         layer: Layer::Guard,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
 ];

@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
         layer: Layer::Guard,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
     Check {
         id: "CAP-02",
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "kubectl describe node NODE  # repair it, or delete it",
         layer: Layer::Guard,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
     Check {
         id: "CAP-05",
@@ -37,6 +37,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
         layer: Layer::Guard,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
 ];

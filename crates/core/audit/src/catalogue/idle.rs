@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::Autoscaler,
         fix_example: "minReplicas: 0  # of a KServe InferenceService; minReplicaCount: 0 of a KEDA ScaledObject",
         layer: Layer::ScaleToZero,
-        worth: Worth::Returned,
+        worth: Worth::Capacity,
     },
     Check {
         id: "IDL-03",

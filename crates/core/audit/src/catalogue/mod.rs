@@ -49,7 +49,7 @@ pub struct Check {
     pub fix_example: &'static str,
     /// When its claims on wasted time are served.
     pub layer: Layer,
-    /// What mending brings.
+    /// What mending brings at least; whether it is money at once is found for each finding.
     pub worth: Worth,
 }
 

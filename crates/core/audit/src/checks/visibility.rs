@@ -25,7 +25,11 @@ const MEASURABLE: [&str; 3] = ["nvidia.com/", "amd.com/", "gpu.intel.com/"];
 fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let exporters = view.facts.workloads.iter().filter(|workload| workload.exports_gpu_metrics);
     let pods = exporters.flat_map(|workload| &workload.pods);
-    let measured: BTreeSet<&str> = pods.filter_map(|pod| pod.node.as_deref()).collect();
+    let mut measured: BTreeSet<&str> = pods.filter_map(|pod| pod.node.as_deref()).collect();
+    // An exporter need not be a pod that anybody recognises: what was measured has one.
+    let used = view.facts.workloads.iter().flat_map(|workload| &workload.pods);
+    let used = used.filter(|pod| !pod.uses.is_empty());
+    measured.extend(used.filter_map(|pod| pod.node.as_deref()));
     let measurable = |node: &&Node| {
         node.gpus.keys().any(|resource| MEASURABLE.iter().any(|group| resource.starts_with(group)))
     };

@@ -1,7 +1,7 @@
 //! What is left after each layer of findings.
 
 use super::Priced;
-use crate::catalogue::{Layer, Worth};
+use crate::catalogue::Layer;
 use crate::claim::PricedTime;
 
 /// The cluster after all findings of a layer, and of those before it, are mended.
@@ -54,10 +54,11 @@ pub(super) fn ladder(
             rung.findings += 1;
             rung.claimed = rung.claimed + claimed;
             rung.waste = rung.waste - claimed;
-            // What is free can go; what is held can only be used better.
-            if priced.finding.check.worth == Worth::Returned {
-                rung.paid_gpu_milli_ms -= claimed.gpu_milli_ms;
-            }
+            // A node that goes is not paid, and nobody holds it. Waiting work takes what is free; what was held
+            // stays held, by somebody else. All other time can only be used better.
+            let brought = priced.brought;
+            rung.paid_gpu_milli_ms -= brought.gone_gpu_milli_ms;
+            rung.allocated_gpu_milli_ms += brought.filled_gpu_milli_ms - brought.left_gpu_milli_ms;
         }
         if rung.findings > 0 {
             rungs.push(rung);

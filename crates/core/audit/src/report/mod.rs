@@ -1,24 +1,28 @@
 //! The audit of a moment in money: what is wasted, what each finding explains of it, and what is left after
 //! each layer of findings.
 
+mod brought;
 mod ladder;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_ledger::split::split_node;
 use dovetail_ledger::split::{Headline, NodeCost, NodeParts, SplitMethod, Unused, headline};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::checks::audit;
-use crate::claim::{DeviceWaste, PricedTime, Settled, all_waste, settle};
+use crate::claim::{PricedTime, Settled, all_waste, settle_and_tell};
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::moment::{DeviceStates, Moment};
+use crate::moment::{DeviceStates, MONTH_MS, Moment, NodeGpus};
 use crate::suppress::{SuppressionPolicy, suppress};
+pub use brought::Brought;
+use brought::brought;
 pub use ladder::Rung;
 use ladder::ladder;
 
@@ -56,6 +60,8 @@ pub struct Priced {
     pub finding: Finding,
     /// What it claims, and what it explains too.
     pub settled: Settled,
+    /// What mending it brings.
+    pub brought: Brought,
 }
 
 impl Report {
@@ -82,7 +88,8 @@ pub fn report(
     let intervals = &states.intervals;
     let mut findings = audit(facts);
     suppress(&mut findings, facts, policy);
-    let settled = settle(intervals, &findings);
+    let (settled, taken) = settle_and_tell(intervals, &findings);
+    let brought = brought(facts, moment, &states, &findings, &taken);
     let (mut installed, mut blind) = (PricedTime::default(), PricedTime::default());
     let mut by_state: BTreeMap<DeviceState, PricedTime> = BTreeMap::new();
     for waste in intervals {
@@ -94,8 +101,8 @@ pub fn report(
     }
     let mut priced: Vec<Priced> = findings
         .into_iter()
-        .zip(settled)
-        .map(|(finding, settled)| Priced { finding, settled })
+        .zip(settled.into_iter().zip(brought))
+        .map(|(finding, (settled, brought))| Priced { finding, settled, brought })
         .collect();
     let waste = all_waste(intervals);
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
@@ -134,36 +141,46 @@ fn headline_of(
             (&*node.node.name, parts)
         })
         .collect();
-    let mut figures = Vec::new();
-    for method in SplitMethod::ALL.into_iter().filter(|method| *method != SplitMethod::Residual) {
-        let of_node: Vec<Option<i64>> = moment
-            .nodes
-            .iter()
-            .zip(prices)
-            .map(|(node, price)| {
-                let all = price.usd_micros_per_gpu_hour?.checked_mul(node.gpus)?;
-                let gpu_milli = u64::try_from(node.gpus * WHOLE_DEVICE_MILLI).ok()?;
-                let parts = offered.get(&*node.node).copied().unwrap_or_default();
-                let cost = NodeCost {
-                    price: Money::micros(all),
-                    period_ms: 3_600_000,
-                    offered: NodeParts { gpu_milli, ..parts },
-                    list_prices: None,
-                };
-                let split = split_node(method, &cost, &[], Unused::Shown).ok()?;
-                Some(split.unused.gpu.usd_micros / node.gpus.max(1))
-            })
-            .collect();
-        let repriced: Vec<DeviceWaste> = states
-            .intervals
-            .iter()
-            .map(|waste| {
-                let node = states.node_of[waste.device as usize];
-                let price = of_node.get(node).copied().flatten();
-                DeviceWaste { usd_micros_per_gpu_hour: price, ..*waste }
-            })
-            .collect();
-        figures.push((method, all_waste(&repriced).cost()?));
+    let mut wasted_gpu_milli_ms = vec![0_i128; moment.nodes.len()];
+    for waste in states.intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
+        let Span { from_ms, to_ms } = waste.interval.span;
+        let time = i128::from(waste.interval.gpu_milli) * i128::from(to_ms - from_ms);
+        wasted_gpu_milli_ms[states.node_of[waste.device as usize]] += time;
+    }
+    // As prices are told per GPU, the whole price of a node is on its GPUs: what is known to the micro-dollar.
+    let mut figures = vec![(SplitMethod::AllIn, all_waste(&states.intervals).cost()?)];
+    let others = [SplitMethod::AllIn, SplitMethod::Residual];
+    for method in SplitMethod::ALL.into_iter().filter(|method| !others.contains(method)) {
+        let mut waste = Money::ZERO;
+        let nodes = moment.nodes.iter().zip(prices).zip(&wasted_gpu_milli_ms);
+        for ((node, price), wasted) in nodes {
+            let parts = offered.get(&*node.node).copied().unwrap_or_default();
+            if let Some(cost) = of_gpus(method, node, *price, parts) {
+                // Of the month's price, not of an hour's: what is cut off there counts 720 times.
+                let all = i128::from(node.gpus * WHOLE_DEVICE_MILLI) * i128::from(MONTH_MS);
+                waste += Money::micros((i128::from(cost.usd_micros) * wasted / all) as i64);
+            }
+        }
+        figures.push((method, waste));
     }
     headline(SplitMethod::AllIn, &figures)
+}
+
+/// What the GPUs of a node carry of its price of a month; `None` if nobody knows the price.
+fn of_gpus(
+    method: SplitMethod,
+    node: &NodeGpus,
+    price: NodePrice,
+    parts: NodeParts,
+) -> Option<Money> {
+    let hours = i64::try_from(MONTH_MS / 3_600_000).ok()?;
+    let month = price.usd_micros_per_gpu_hour?.checked_mul(node.gpus)?.checked_mul(hours)?;
+    let gpu_milli = u64::try_from(node.gpus * WHOLE_DEVICE_MILLI).ok().filter(|gpus| *gpus > 0)?;
+    let cost = NodeCost {
+        price: Money::micros(month),
+        period_ms: MONTH_MS,
+        offered: NodeParts { gpu_milli, ..parts },
+        list_prices: None,
+    };
+    Some(split_node(method, &cost, &[], Unused::Shown).ok()?.unused.gpu)
 }

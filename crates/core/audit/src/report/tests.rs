@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_model::{Condition, Money, Node as ModelNode, Snapshot};
+use dovetail_model::{
+    Condition, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Mode, Money,
+    Node as ModelNode, Owner, Phase, Requirement, Resources, Snapshot,
+};
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalogue::Layer;
+use crate::catalogue::{Layer, Worth};
 use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
 use crate::moment::{Demand, Held, HeldState, NodeGpus, Slice, Units, device_states};
 use crate::usage::{GpuUse, Matched, UsagePeriod, measure};
@@ -107,8 +110,9 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     let rungs: Vec<_> = report.ladder.iter().map(|rung| (rung.layer, rung.findings)).collect();
     assert!(rungs.contains(&(Some(Layer::Guard), 2)), "{rungs:?}");
     let last = report.ladder.last().unwrap();
-    // The free part of the one and all of the other can go.
-    assert_eq!(last.paid_gpu_milli_ms, hours(11));
+    // The lost node can go; the cordoned one stays paid as long as somebody holds three of its GPUs.
+    assert_eq!(first.brought.worth, Worth::Capacity);
+    assert_eq!(last.paid_gpu_milli_ms, hours(16));
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
@@ -150,6 +154,108 @@ fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
     assert_eq!(mostly.blind.gpu_milli_ms, 0);
 }
 
+/// A node of eight GPUs: a server holds two of them all day and never computes. Others compute on the rest, or
+/// nobody does; and a job may wait for so many.
+fn idle_server(has_busy: bool, waiting: Option<u16>) -> Report {
+    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 2)]);
+    let limits = |gpus| BTreeMap::from([(GPU.to_owned(), gpus)]);
+    let main =
+        |gpus| Container { name: "main".into(), limits: limits(gpus), ..Container::default() };
+    facts.workloads[0].template.containers.push(main(2));
+    if has_busy {
+        let pod = Pod { name: "train-0".into(), node: Some("g0".into()), ..Pod::default() };
+        let owner = ObjectRef::new("Deployment", "prod", "train");
+        let mut train = Workload { owner, pods: vec![pod], ..Workload::default() };
+        train.template.containers.push(main(6));
+        facts.workloads.push(train);
+        let serve = moment.held[0].clone();
+        moment.held.push(Held { workload: 1, pod: "train-0".into(), units: 6, ..serve });
+    }
+    let world = &mut moment.demand[0].world;
+    world.holdings = moment
+        .held
+        .iter()
+        .zip([(1, 0_u16..2), (2, 2..8)])
+        .map(|(held, (id, places))| Holding {
+            id: HoldingId(id),
+            node: "g0".into(),
+            owner: Owner::Foreign(format!("prod/{}", held.pod)),
+            phase: Phase::Held { expected_end_ms: None },
+            reservation: None,
+            resources: Resources::default(),
+            devices: places
+                .map(|place| {
+                    (
+                        place,
+                        DeviceAmount {
+                            mode: Mode::Shared,
+                            compute_milli: 1_000,
+                            ..DeviceAmount::default()
+                        },
+                    )
+                })
+                .collect(),
+            counts_into: Default::default(),
+            attachments: Default::default(),
+        })
+        .collect();
+    if let Some(count) = waiting {
+        let device = DeviceRequest::Whole { count, same_island: false };
+        let requirement = Requirement { device, ..Requirement::default() };
+        world.jobs.push(Job::single(JobId(1), "waits", 0, requirement.into()));
+    }
+    let used = |gpu: usize, active_h: u64| GpuUse {
+        gpu: gpu.to_string(),
+        active_ms: active_h * HOUR_MS,
+        idle_ms: (24 - active_h) * HOUR_MS,
+        ..GpuUse::default()
+    };
+    let key = |pod: &str| ("prod".to_owned(), pod.to_owned());
+    let uses = BTreeMap::from([
+        (key("serve-0"), (0..2).map(|gpu| used(gpu, 0)).collect()),
+        (key("train-0"), (0..6).map(|gpu| used(gpu, 24)).collect::<Vec<_>>()),
+    ]);
+    let span = Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS };
+    measure(&mut facts, &mut moment, UsagePeriod { span, step_ms: 60_000 }, &uses);
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    report(&facts, &moment, states, &[price], &SuppressionPolicy::default())
+}
+
+#[test]
+fn money_comes_back_where_a_node_can_go_or_waiting_work_fits_and_nowhere_else() {
+    let hours = |gpus: i128| gpus * 1000 * i128::from(30 * 24 * HOUR_MS);
+    let found = |report: &Report| {
+        let first = &report.findings[0];
+        assert_eq!(first.finding.check.id, "REQ-05");
+        assert_eq!(first.settled.claimed.gpu_milli_ms, hours(2));
+        let last = report.ladder.last().unwrap();
+        let left = (last.paid_gpu_milli_ms, last.allocated_gpu_milli_ms);
+        (first.brought.worth, first.brought.returned.gpu_milli_ms, left)
+    };
+    // Others hold the node, and nobody waits: somebody has to use what is freed.
+    assert_eq!(found(&idle_server(true, None)), (Worth::Capacity, 0, (hours(8), hours(8))));
+    // Nobody else is there: what was held is not paid any more. Free GPUs that nobody claims are.
+    assert_eq!(found(&idle_server(false, None)), (Worth::Returned, hours(2), (hours(6), 0)));
+    // Work that waits takes the room: one GPU of the two, or both; not three.
+    for (count, taken) in [(1, 1), (2, 2), (3, 0)] {
+        let worth = if taken > 0 { Worth::Returned } else { Worth::Capacity };
+        let expected = (worth, hours(taken), (hours(8), hours(8)));
+        assert_eq!(found(&idle_server(true, Some(count))), expected, "{count}");
+    }
+}
+
+#[test]
+fn the_lowest_figure_is_that_of_the_month_and_not_720_times_a_cut_off_hour() {
+    let report = idle_server(true, None);
+    let headline = report.headline.unwrap();
+    assert_eq!(headline.lowest.0, SplitMethod::AwsSplit);
+    // 8 GPUs, 96 vCPUs and 1 TiB weigh 9 · 8, 0.9 · 96 and 0.1 · 1024; $5,760 a month, two GPUs of eight idle.
+    let by_hand = 5_760_000_000.0 * 72.0 / 260.8 / 4.0;
+    let found = headline.lowest.1.usd_micros as f64;
+    assert!((found - by_hand).abs() <= 1.0, "{found}, by hand {by_hand}");
+}
+
 fn condition() -> impl Strategy<Value = Condition> {
     prop::sample::select(vec![Condition::Ready, Condition::Cordoned, Condition::NotReady])
 }
@@ -175,5 +281,9 @@ proptest! {
         let claimed: Money = report.findings.iter().map(|f| money(f.settled.claimed)).sum();
         prop_assert!(claimed <= money(report.waste) && money(report.waste) <= money(report.installed));
         prop_assert!(report.unexplained_gpu_milli_ms() >= 0);
+        for rung in &report.ladder {
+            let (held, paid) = (rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms);
+            prop_assert!(0 <= held && held <= paid, "{rung:?}");
+        }
     }
 }

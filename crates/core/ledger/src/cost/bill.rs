@@ -59,7 +59,10 @@ pub enum Paid {
     /// CPU and memory kept for nobody.
     UnusedCpuMemory,
     /// A pod's share of what nobody had.
-    UnusedShare,
+    UnusedShare {
+        /// Whether it is of GPU-time that is wasted.
+        is_waste: bool,
+    },
 }
 
 impl Paid {
@@ -69,7 +72,7 @@ impl Paid {
             Self::Gpus(state) => state.name(),
             Self::HeldCpuMemory => "cpu_memory_held".to_owned(),
             Self::UnusedCpuMemory => "cpu_memory_unused".to_owned(),
-            Self::UnusedShare => "unused_distributed".to_owned(),
+            Self::UnusedShare { .. } => "unused_distributed".to_owned(),
         }
     }
 }
@@ -95,9 +98,9 @@ pub fn charges(
     let mut charges = shares.of_gpus(bill, budgets.gpu);
     charges.extend(shares.of_cpu_and_memory(bill, budgets));
     let of_unused = shares.of_unused.into_iter().filter(|(_, cost)| *cost != Money::ZERO);
-    charges.extend(of_unused.map(|(holder, cost)| Charge {
+    charges.extend(of_unused.map(|((holder, is_waste), cost)| Charge {
         holder: Some(holder),
-        paid: Paid::UnusedShare,
+        paid: Paid::UnusedShare { is_waste },
         gpu_milli_ms: 0,
         cost: Some(cost),
     }));
@@ -106,7 +109,8 @@ pub fn charges(
 
 struct Shares {
     unused: Unused,
-    of_unused: BTreeMap<u32, Money>,
+    /// By holder, and whether it is of wasted GPU-time.
+    of_unused: BTreeMap<(u32, bool), Money>,
 }
 
 impl Shares {
@@ -130,12 +134,13 @@ impl Shares {
             }
         }
         let distributes = self.unused == Unused::Distributed && held.values().any(|time| *time > 0);
-        let mut left = Money::ZERO;
+        // What is wasted stays told as waste, whoever pays for it.
+        let (mut wasted, mut left) = (Money::ZERO, Money::ZERO);
         let mut charges = Vec::with_capacity(times.len());
         for (((holder, state), time), part) in bill.gpus.keys().zip(times).zip(parts) {
             let cost = match holder {
                 None if distributes => {
-                    left += part;
+                    *if state.is_waste() { &mut wasted } else { &mut left } += part;
                     Money::ZERO
                 }
                 _ => part,
@@ -143,7 +148,8 @@ impl Shares {
             let paid = Paid::Gpus(*state);
             charges.push(Charge { holder: *holder, paid, gpu_milli_ms: time, cost: Some(cost) });
         }
-        self.distribute(left, &held);
+        self.distribute(wasted, true, &held);
+        self.distribute(left, false, &held);
         charges
     }
 
@@ -166,7 +172,7 @@ impl Shares {
             let held: BTreeMap<u32, i128> = holders.iter().copied().zip(has).collect();
             match self.unused {
                 Unused::Distributed if held.values().any(|held| *held > 0) => {
-                    self.distribute(left, &held);
+                    self.distribute(left, false, &held);
                 }
                 _ => unused += left,
             }
@@ -185,13 +191,13 @@ impl Shares {
         charges
     }
 
-    fn distribute(&mut self, left: Money, held: &BTreeMap<u32, i128>) {
+    fn distribute(&mut self, left: Money, is_waste: bool, held: &BTreeMap<u32, i128>) {
         if left == Money::ZERO {
             return;
         }
         let weights: Vec<i128> = held.values().copied().collect();
         for (holder, part) in held.keys().zip(split_money(left, &weights)) {
-            *self.of_unused.entry(*holder).or_default() += part;
+            *self.of_unused.entry((*holder, is_waste)).or_default() += part;
         }
     }
 }

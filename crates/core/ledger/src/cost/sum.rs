@@ -25,7 +25,7 @@ pub struct CostSum {
     pub waste_gpu_milli_ms: i128,
     /// Of which nobody knows whether it is waste.
     pub blind_gpu_milli_ms: i128,
-    /// Cost of wasted GPU-time.
+    /// Cost of wasted GPU-time, whoever pays for it.
     pub waste: Money,
     /// Cost of idle GPU-time.
     pub idle: Money,
@@ -77,7 +77,8 @@ impl CostSum {
         match paid {
             Paid::Gpus(state) => self.add_state(state, gpu_milli_ms, money),
             Paid::UnusedCpuMemory => self.unused_cpu_memory += money,
-            Paid::HeldCpuMemory | Paid::UnusedShare => {}
+            Paid::UnusedShare { is_waste: true } => self.waste += money,
+            Paid::HeldCpuMemory | Paid::UnusedShare { is_waste: false } => {}
         }
     }
 

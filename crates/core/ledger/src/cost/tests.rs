@@ -85,6 +85,13 @@ fn what_nobody_has_is_distributed_by_what_each_has_of_the_same() {
     let of_nobody: i64 = found.iter().filter(|((pod, _), _)| pod.is_none()).map(|(_, c)| c).sum();
     assert_eq!(of_nobody, 0);
     assert_eq!(found.values().sum::<i64>(), 10_000_000);
+    // What is wasted is told as waste, whoever pays: one free GPU and a broken one, beside one that idles.
+    for unused in [Unused::Shown, Unused::Distributed] {
+        let found = charges(SplitMethod::AllIn, &published_node(), unused).unwrap();
+        let teams = add_up(found.into_iter().map(|charge| (charge.holder, charge)));
+        let waste: Money = teams.values().map(|sum| sum.waste).sum();
+        assert_eq!(waste, Money::micros(3_750_000), "{unused:?}");
+    }
     // Nobody holds GPUs: nobody can pay for them.
     let mut empty = published_node();
     empty.gpus = BTreeMap::from([((None, DeviceState::Unavailable), gpu_hours(8))]);

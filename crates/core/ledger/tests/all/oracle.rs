@@ -203,8 +203,11 @@ fn obstacle(
     let tolerated =
         |taint: &&dovetail_model::Taint| pod.tolerations.iter().any(|t| t.accepts(taint));
     let hard = node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
-    if !hard.clone().all(|taint| tolerated(&taint)) || !selects(pod, node) {
+    if !hard.clone().all(|taint| tolerated(&taint)) {
         return Some(FreeCause::Taint);
+    }
+    if !selects(pod, node) {
+        return Some(FreeCause::TypeMismatch);
     }
     let accepts = |model: &String, memory: i64| {
         (pod.gpu_models.is_empty() || pod.gpu_models.contains(model))

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::{
-    Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report, Severity,
-    UsagePeriod, Worth, patches,
+    Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
+    Severity, UsagePeriod, Worth, patches,
 };
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::split::{Headline, SplitMethod};
@@ -15,6 +15,7 @@ use super::baseline::{Baseline, Object};
 use super::patch::PatchOut;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
+use crate::output::table::counted;
 
 /// Name and version of the form.
 pub(super) const SCHEMA: &str = "dovetail-audit/1";
@@ -146,7 +147,9 @@ pub(super) struct FindingOut {
     pub(super) evidence_values: usize,
     pub(super) affected: Vec<Object>,
     pub(super) affected_objects: usize,
-    pub(super) brings: &'static str,
+    pub(super) brings: String,
+    /// The part of what it claims that comes back at once.
+    pub(super) returned_usd_micros_per_month: Option<i64>,
     pub(super) confidence: &'static str,
     pub(super) usd_micros_per_month: Option<i64>,
     pub(super) gpu_hours_per_month: f64,
@@ -247,6 +250,13 @@ impl Document {
     /// The line at the top.
     pub(super) fn first_line(&self) -> String {
         let head = &self.headline;
+        if head.installed_gpus == 0.0 && self.skipped_objects > 0 {
+            let count =
+                counted(usize::try_from(self.skipped_objects).unwrap_or(usize::MAX), "object");
+            return format!(
+                "No GPUs were seen, and {count} could not be read: nothing can be said of waste."
+            );
+        }
         if head.installed_gpus == 0.0 {
             return "No GPUs were seen: nothing can be wasted.".to_owned();
         }
@@ -326,7 +336,7 @@ impl HeadlineOut {
 
 impl FindingOut {
     fn of(priced: &Priced, patches: Vec<Patch>) -> Self {
-        let Priced { finding, settled } = priced;
+        let Priced { finding, settled, brought } = priced;
         let check = finding.check;
         let is_risk = check.worth == Worth::Risk;
         let claimed = settled.claimed;
@@ -343,7 +353,10 @@ impl FindingOut {
             evidence_values: finding.evidence.len(),
             affected: finding.affected.iter().take(MOST_AFFECTED).map(object).collect(),
             affected_objects: finding.affected.len(),
-            brings: worth_words(check.worth),
+            brings: brings_words(brought, claimed),
+            returned_usd_micros_per_month: (brought.returned.gpu_milli_ms > 0)
+                .then(|| micros(brought.returned))
+                .flatten(),
             confidence: if is_inferred(check.id) { "likely" } else { "certain" },
             usd_micros_per_month: cost
                 .filter(|_| claimed.gpu_milli_ms > 0)
@@ -358,6 +371,16 @@ impl FindingOut {
                 why: plain(&suppression.why),
             }),
             is_new: None,
+        }
+    }
+
+    /// Where it is mended, and how: by the patches that follow, else by an example that is one of many.
+    pub(super) fn mend_words(&self) -> String {
+        let edits = self.fix.edits;
+        match self.patches.len() {
+            0 => format!("mend the {edits}, for example: {}", self.fix.example),
+            1 => format!("mend the {edits} by this patch"),
+            _ => format!("mend the {edits} by these patches"),
         }
     }
 
@@ -494,6 +517,20 @@ pub(super) fn severity_words(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Error => "error",
     }
+}
+
+/// What mending a finding brings, with how much of it at once where that is not all.
+fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
+    let words = worth_words(brought.worth);
+    let returned = brought.returned;
+    if brought.worth != Worth::Returned || returned.gpu_milli_ms == claimed.gpu_milli_ms {
+        return words.to_owned();
+    }
+    let part = match micros(returned) {
+        Some(micros) => usd(Some(micros)),
+        None => format!("{:.1} GPU-hours", hours(returned.gpu_milli_ms)),
+    };
+    format!("{words}, for {part} of it a month; the rest are {}", worth_words(Worth::Capacity))
 }
 
 /// What mending brings.

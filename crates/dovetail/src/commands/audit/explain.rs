@@ -1,7 +1,7 @@
 //! `dovetail audit --explain`.
 
 use anyhow::Result;
-use dovetail_audit::{CATALOGUE, Check, check};
+use dovetail_audit::{CATALOGUE, Check, Worth, check};
 
 use super::document::{fix_words, layer_words, severity_words, worth_words};
 use crate::exit::UsageError;
@@ -23,6 +23,14 @@ pub(super) fn explain(id: &str) -> Result<String> {
     Ok(one(check))
 }
 
+/// What a check can bring; which of it is found for each finding.
+fn brings(worth: Worth) -> String {
+    match worth {
+        Worth::Risk => worth_words(worth).to_owned(),
+        _ => format!("{}; else {}", worth_words(Worth::Returned), worth_words(Worth::Capacity)),
+    }
+}
+
 fn one(check: &Check) -> String {
     let mut text = format!("{}: {}\n\n", check.id, check.title);
     text += &wrapped(check.explanation, 0);
@@ -30,7 +38,7 @@ fn one(check: &Check) -> String {
     text += &facts(vec![
         ("severity", severity_words(check.severity).to_owned()),
         ("shows", check.evidence.to_owned()),
-        ("brings", worth_words(check.worth).to_owned()),
+        ("brings", brings(check.worth)),
         ("served", format!("with the layer `{}`", layer_words(check.layer))),
         ("edits", fix_words(check.fix).to_owned()),
     ]);

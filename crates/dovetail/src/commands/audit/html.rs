@@ -132,13 +132,9 @@ fn finding(finding: &FindingOut) -> String {
         };
         item("affects", &format!("{}{more}", named.join(", ")));
     }
-    item("brings", finding.brings);
+    item("brings", &finding.brings);
     item("confidence", finding.confidence);
-    text += &format!(
-        "<li>mend the {}: <code>{}</code></li>\n</ul>\n",
-        safe(finding.fix.edits),
-        safe(finding.fix.example)
-    );
+    text += &format!("<li>{}</li>\n</ul>\n", safe(&finding.mend_words()));
     finding.patches.iter().for_each(|of| text += &patch(of));
     text + "</details>\n"
 }

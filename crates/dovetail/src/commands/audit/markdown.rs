@@ -81,7 +81,10 @@ fn section(finding: &FindingOut) -> String {
         };
         text += &format!("- affects {}{more}\n", safe(&named.join(", ")));
     }
-    text += &format!("- mend the {}: {}\n", finding.fix.edits, safe(finding.fix.example));
+    if finding.gpu_hours_per_month > 0.0 {
+        text += &format!("- brings {}\n", safe(&finding.brings));
+    }
+    text += &format!("- {}\n", safe(&finding.mend_words()));
     finding.patches.iter().for_each(|of| text += &patch(of));
     text
 }

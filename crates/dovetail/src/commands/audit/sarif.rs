@@ -71,6 +71,8 @@ fn result(finding: &FindingOut, document: &Document) -> Value {
         "properties": {
             "usd_micros_per_month": finding.usd_micros_per_month,
             "gpu_hours_per_month": finding.gpu_hours_per_month,
+            "brings": finding.brings,
+            "returned_usd_micros_per_month": finding.returned_usd_micros_per_month,
             "confidence": finding.confidence,
             "patches": finding.patches.iter().map(patch).collect::<Vec<_>>(),
         },

@@ -135,6 +135,9 @@ fn finding(finding: &FindingOut) -> String {
     if let Some(formula) = &finding.formula {
         text += &wrapped(&format!("formula: {formula}"), 2);
     }
+    if finding.gpu_hours_per_month > 0.0 {
+        text += &wrapped(&format!("brings {}", finding.brings), 2);
+    }
     if finding.also_affects_gpu_hours_per_month > 0.0 {
         let hours = finding.also_affects_gpu_hours_per_month;
         text += &wrapped(&format!("also affects {hours:.1} GPU-hours of findings above"), 2);
@@ -156,7 +159,7 @@ fn finding(finding: &FindingOut) -> String {
     if finding.confidence == "likely" {
         text += "  likely: it rests on what the workload seems to do\n";
     }
-    text += &wrapped(&format!("mend the {}: {}", finding.fix.edits, finding.fix.example), 2);
+    text += &wrapped(&finding.mend_words(), 2);
     for patch in &finding.patches {
         let object = object_words(&patch.object);
         let what = match (&patch.command, patch.form) {

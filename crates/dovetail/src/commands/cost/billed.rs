@@ -1,5 +1,6 @@
 //! What a provider billed, in place of list prices.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -60,9 +61,9 @@ pub(super) fn apply(account: &mut Account, path: &Path) -> Result<BillOut> {
             format!("{name}: it is in {}, prices are in USD: export it in USD", plain(currency));
         return Err(BadInput(text).into());
     }
-    let (billed, list) = replace(account, &bill);
-    let billed_nodes = bill.of_machines.len();
-    account.notes.extend(told(account, &bill, &name));
+    let Replaced { billed, list, nodes, refused } = replace(account, &bill);
+    let billed_nodes = nodes.len();
+    account.notes.extend(told(account, &bill, &name, &refused));
     let unmatched = bill.unmatched();
     Ok(BillOut {
         file: name,
@@ -89,9 +90,20 @@ pub(super) fn apply(account: &mut Account, path: &Path) -> Result<BillOut> {
     })
 }
 
-/// Replaces prices; answers with what was billed and the list price of the nodes that have both.
-fn replace(account: &mut Account, bill: &Bill) -> (Money, Money) {
-    let (mut billed, mut list) = (Money::ZERO, Money::ZERO);
+/// What became of the prices of nodes.
+#[derive(Default)]
+struct Replaced {
+    /// Of nodes that have both: what was billed, and the list price.
+    billed: Money,
+    list: Money,
+    /// Nodes that cost what was billed.
+    nodes: BTreeSet<usize>,
+    /// Nodes with more credits than costs: that is no price of anything.
+    refused: BTreeSet<usize>,
+}
+
+fn replace(account: &mut Account, bill: &Bill) -> Replaced {
+    let mut replaced = Replaced::default();
     for stretch in &mut account.stretches {
         let span = stretch.span;
         for (node, of_node) in &mut stretch.bills {
@@ -99,25 +111,37 @@ fn replace(account: &mut Account, bill: &Bill) -> (Money, Money) {
                 Basis::RunRate => bill.run_rate(*node, span.to_ms - span.from_ms),
                 Basis::Sampled { .. } | Basis::Ledger => bill.cost(*node, span.from_ms, span.to_ms),
             };
-            // More credits than costs are no price of anything.
-            let Some(cost) = cost.filter(|cost| *cost >= Money::ZERO) else { continue };
+            let Some(cost) = cost else { continue };
+            if cost < Money::ZERO {
+                replaced.refused.insert(*node);
+                continue;
+            }
+            replaced.nodes.insert(*node);
             if let Some(price) = of_node.price.replace(cost) {
-                billed += cost;
-                list += price;
+                replaced.billed += cost;
+                replaced.list += price;
                 stretch.lists.insert(*node, price);
             }
         }
     }
-    (billed, list)
+    replaced
 }
 
-fn told(account: &Account, bill: &Bill, name: &str) -> Vec<String> {
+fn told(account: &Account, bill: &Bill, name: &str, refused: &BTreeSet<usize>) -> Vec<String> {
     let mut notes = Vec::new();
     let priced = account.nodes.iter().enumerate().filter(|(_, node)| node.gpus > 0);
     let missing = priced.filter(|(place, _)| !bill.of_machines.contains_key(place)).count();
     if missing > 0 {
         notes.push(format!(
             "{missing} nodes with GPUs are not in {name}: they count at list prices"
+        ));
+    }
+    if let Some(first) = refused.first() {
+        notes.push(format!(
+            "{name}: credits of {} are more than what was billed, which is no price of it, {} first: there it \
+             counts at list prices",
+            counted(refused.len(), "node"),
+            plain(&account.nodes[*first].name)
         ));
     }
     let unmatched = bill.unmatched();

@@ -96,7 +96,7 @@ fn part(account: &Account, charge: &Charge) -> Option<Part> {
     let time = charge.gpu_milli_ms;
     let state = match charge.paid {
         Paid::Gpus(state) => Some(state),
-        Paid::HeldCpuMemory | Paid::UnusedCpuMemory | Paid::UnusedShare => None,
+        Paid::HeldCpuMemory | Paid::UnusedCpuMemory | Paid::UnusedShare { .. } => None,
     };
     let is_held = state.is_some_and(|state| state.is_allocated());
     let is_active = matches!(state, Some(dovetail_ledger::device_time::DeviceState::Active(_)));

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 30] = [
     "about",
     "apiVersion",
     "collectedAt",
@@ -34,12 +34,10 @@ const FIELDS: [&str; 32] = [
     "phase",
     "policy",
     "protocol",
-    "reason",
     "restartPolicy",
     "sizeLimit",
     "status",
     "timeAdded",
-    "topologyKey",
     "type",
     "unschedulable",
     "volumeBindingMode",
@@ -47,28 +45,46 @@ const FIELDS: [&str; 32] = [
     "whenUnsatisfiable",
 ];
 
-/// Fields in which everything stays: amounts by resource, and the one variable and the one argument that are kept.
-const WHOLE: [&str; 20] = [
-    "accessModes",
-    "args",
-    "attributes",
+/// Fields in which everything stays, and the one variable and the one argument that are kept.
+const WHOLE: [&str; 6] =
+    ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
+
+/// Amounts by resource.
+const AMOUNTS: [&str; 10] = [
     "allocatable",
     "allocatedResources",
     "capacity",
-    "complete",
-    "containerResource",
-    "env",
     "hard",
     "limits",
-    "maxSurge",
-    "maxUnavailable",
-    "minAvailable",
+    "lowerBound",
     "overhead",
     "requests",
-    "resource",
     "target",
-    "topologyPolicies",
     "upperBound",
+];
+
+/// Numbers of pods, or percentages.
+const COUNTS: [&str; 3] = ["maxSurge", "maxUnavailable", "minAvailable"];
+
+/// Fields of autoscalers that name a resource.
+const RESOURCES: [&str; 2] = ["containerResource", "resource"];
+
+/// Reasons that Kubernetes itself gives; whatever runs in a cluster may write others.
+const REASONS: [&str; 14] = [
+    "Completed",
+    "ContainerCreating",
+    "CrashLoopBackOff",
+    "ErrImagePull",
+    "Error",
+    "Evicted",
+    "ImagePullBackOff",
+    "Infeasible",
+    "KubeletReady",
+    "OOMKilled",
+    "PodInitializing",
+    "PreemptionByScheduler",
+    "SchedulingGated",
+    "Unschedulable",
 ];
 
 /// Domains of label keys that everybody uses; other keys are names of somebody.
@@ -194,7 +210,10 @@ impl Names {
             _ if WHOLE.contains(&field) => value.clone(),
             Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
             Value::String(text) => Value::String(match field {
-                "key" => self.label_key(text),
+                "key" | "topologyKey" => self.label_key(text),
+                "reason" if REASONS.contains(&text.as_str()) => text.clone(),
+                _ if COUNTS.contains(&field) && is_count(text) => text.clone(),
+                _ if AMOUNTS.contains(&field) => text.clone(),
                 "providerID" => self.provider_id(text),
                 "image" => self.image(text),
                 _ => self.hash(text),
@@ -205,6 +224,8 @@ impl Names {
             Value::Object(fields) => match field {
                 "labels" | "matchLabels" | "nodeSelector" => Value::Object(self.labels(fields)),
                 "annotations" => Value::Object(self.annotations(fields)),
+                _ if AMOUNTS.contains(&field) => Value::Object(self.amounts(fields)),
+                _ if RESOURCES.contains(&field) => Value::Object(self.of_resource(fields)),
                 _ => Value::Object(self.fields(fields)),
             },
             _ => value.clone(),
@@ -242,21 +263,90 @@ impl Names {
         let mut replaced = Map::new();
         for (key, value) in annotations {
             let text = value.as_str().unwrap_or_default();
-            let stays = ANNOTATION_SWITCHES.contains(&text) || key == "dovetail.dev/ignore";
-            let value = if stays { text.to_owned() } else { self.hash(text) };
+            let value = match key.as_str() {
+                _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
+                "dovetail.dev/ignore" => self.ignored(text),
+                _ => self.hash(text),
+            };
             replaced.insert(key.clone(), Value::String(value));
         }
         replaced
     }
 
+    /// Amounts stay, names of resources only where everybody has them.
+    fn amounts(&mut self, amounts: &Map<String, Value>) -> Map<String, Value> {
+        let amount = |(name, amount): (&String, &Value)| {
+            // An amount is a number, or a text that begins with one.
+            let is_amount =
+                |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+            let value = match amount {
+                Value::String(text) if !is_amount(text) => Value::String(self.hash(text)),
+                amount => amount.clone(),
+            };
+            (self.resource(name), value)
+        };
+        amounts.iter().map(amount).collect()
+    }
+
+    /// What an autoscaler looks at of a resource.
+    fn of_resource(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
+        let field = |(name, value): (&String, &Value)| {
+            let value = match (name.as_str(), value) {
+                ("name", Value::String(text)) => Value::String(self.resource(text)),
+                ("container", value) => self.value(value, name),
+                (_, value) => value.clone(),
+            };
+            (name.clone(), value)
+        };
+        fields.iter().map(field).collect()
+    }
+
+    /// Name of a resource, or of what a quota counts: `requests.nvidia.com/gpu`,
+    /// `CLASS.storageclass.storage.k8s.io/requests.storage`.
+    fn resource(&mut self, name: &str) -> String {
+        const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+        if let Some((class, counted)) = name.split_once(OF_CLASS) {
+            return format!("{}{OF_CLASS}{counted}", self.hash(class));
+        }
+        let side =
+            ["requests.", "limits.", "count/"].into_iter().find(|side| name.starts_with(side));
+        let (side, resource) = name.split_at(side.map_or(0, str::len));
+        let domain = resource.split_once('/').map(|(domain, _)| domain);
+        match domain {
+            _ if dovetail_audit::is_gpu_resource(resource) => name.to_owned(),
+            // An extended resource stays one: domain and name have their own hashes.
+            Some(domain) if !is_known(domain) => {
+                let rest = &resource[domain.len() + 1..];
+                format!("{side}{}/{}", self.hash(domain), self.hash(rest))
+            }
+            // Kubernetes' own have no domain; of other kinds that are counted, the group is it.
+            None if side == "count/"
+                && resource
+                    .split_once('.')
+                    .is_some_and(|(_, g)| !is_known(g) && g.contains('.')) =>
+            {
+                format!("{side}{}", self.hash(resource))
+            }
+            _ => name.to_owned(),
+        }
+    }
+
+    /// Names of checks stay, what somebody wrote beside them does not.
+    fn ignored(&mut self, text: &str) -> String {
+        let mut told =
+            |word: &str| match dovetail_audit::check(word).is_some() || word == "idle-notice" {
+                true => word.to_owned(),
+                false => self.hash(word),
+            };
+        // As they are read: separated by commas or blanks.
+        let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+        words.map(&mut told).collect::<Vec<_>>().join(",")
+    }
+
     fn label_key(&mut self, key: &str) -> String {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
-        let is_known = |known: &str| {
-            let above = domain.strip_suffix(known);
-            above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
-        };
         let is_team = crate::facts::TEAM_LABELS.contains(&key);
-        if is_team || DOMAINS.iter().any(|known| is_known(known)) {
+        if is_team || is_known(domain) {
             return key.to_owned();
         }
         self.hash(key)
@@ -286,6 +376,20 @@ impl Names {
         self.names.entry(hash.clone()).or_insert_with(|| text.to_owned());
         hash
     }
+}
+
+/// Whether a domain is one that everybody uses, or below one.
+fn is_known(domain: &str) -> bool {
+    DOMAINS.iter().any(|known| {
+        let above = domain.strip_suffix(known);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    })
+}
+
+/// Whether a text is a number or a percentage.
+fn is_count(text: &str) -> bool {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A name that Kubernetes takes, and that no one gives.
@@ -325,6 +429,50 @@ mod tests {
         // RFC 4231, test case 2.
         let found = hex(&keyed(b"Jefe", b"what do ya want for nothing?"));
         assert_eq!(found, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+
+    #[test]
+    fn text_of_the_owner_hides_in_no_key_and_no_amount_and_rules_still_hold() {
+        let mut names = Names::new([7; 32]);
+        let object = json!({
+            "metadata": {"annotations": {"dovetail.dev/ignore": "REQ-06, because canary said so"},
+                "labels": {"canary.io/rack": "r1"}},
+            "spec": {"topologySpreadConstraints": [{"topologyKey": "canary.io/rack"},
+                    {"topologyKey": "kubernetes.io/hostname"}],
+                "minAvailable": "half of canary", "maxUnavailable": "25%",
+                "hard": {"requests.canary.com/chip": "4", "requests.nvidia.com/gpu": "8", "pods": "5",
+                    "canary.storageclass.storage.k8s.io/requests.storage": "1Gi",
+                    "count/widgets.canary.com": "2", "count/deployments.apps": "3"}},
+            "status": {"allocatable": {"canary.com/chip": "4", "cpu": "96", "habana.ai/gaudi": "8",
+                    "memory": "canary"},
+                "containerStatuses": [
+                    {"state": {"waiting": {"reason": "CanaryNotFed"}}},
+                    {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+        });
+        let replaced = names.replace(&object);
+        let text = replaced.to_string();
+        assert!(!text.to_lowercase().contains("canary"), "{text}");
+        for kept in [
+            "REQ-06,anon-",
+            "\"topologyKey\":\"kubernetes.io/hostname\"",
+            "25%",
+            "CrashLoopBackOff",
+            "\"requests.nvidia.com/gpu\":\"8\"",
+            "\"pods\":\"5\"",
+            "\"cpu\":\"96\"",
+            "habana.ai/gaudi",
+            "count/deployments.apps",
+            ".storageclass.storage.k8s.io/requests.storage\":\"1Gi",
+        ] {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        // The rule and the node still mean the same label, the quota and the node the same resource.
+        let key = replaced["spec"]["topologySpreadConstraints"][0]["topologyKey"].as_str().unwrap();
+        assert!(replaced["metadata"]["labels"].get(key).is_some(), "{text}");
+        let offered = replaced["status"]["allocatable"].as_object().unwrap().keys();
+        let chip = offered.clone().find(|name| names.translate(name) == "canary.com/chip").unwrap();
+        let hard = replaced["spec"]["hard"].as_object().unwrap();
+        assert_eq!(hard[&format!("requests.{chip}")], "4");
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! What mending a finding brings: money, where a node can then go or waiting work then fits, else GPU-hours that
+//! somebody has to use.
+//!
+//! It is decided for all findings together, as they are mended together: a node can go once nothing holds it that
+//! no finding explains, and waiting work takes room once. What somebody ignores is not mended.
+
+use std::collections::BTreeMap;
+
+use super::room::{Freed, waiting_work_takes};
+use crate::catalogue::Worth;
+use crate::claim::{DeviceWaste, PricedTime, Taken};
+use crate::facts::Facts;
+use crate::finding::Finding;
+use crate::moment::{DeviceStates, Moment};
+
+/// What mending one finding brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Money if any part of what it claims comes back at once.
+    pub worth: Worth,
+    /// That part.
+    pub returned: PricedTime,
+    /// Returned with nodes that can go.
+    pub(super) gone_gpu_milli_ms: i128,
+    /// The part of it that was held.
+    pub(super) left_gpu_milli_ms: i128,
+    /// Was free, and waiting work takes it.
+    pub(super) filled_gpu_milli_ms: i128,
+}
+
+/// What each finding brings, in the order of the findings.
+pub(super) fn brought(
+    facts: &Facts,
+    moment: &Moment,
+    states: &DeviceStates,
+    findings: &[Finding],
+    taken: &[Taken],
+) -> Vec<Brought> {
+    let none = |finding: &Finding| Brought {
+        worth: finding.check.worth,
+        returned: PricedTime::default(),
+        gone_gpu_milli_ms: 0,
+        left_gpu_milli_ms: 0,
+        filled_gpu_milli_ms: 0,
+    };
+    let mut brought: Vec<Brought> = findings.iter().map(none).collect();
+    let is_mended = |taken: &&Taken| {
+        let finding = &findings[taken.finding];
+        finding.suppressed.is_none() && finding.check.worth != Worth::Risk
+    };
+    let mended: Vec<&Taken> = taken.iter().filter(is_mended).collect();
+    let node_of = |waste: &DeviceWaste| states.node_of[waste.device as usize];
+    let unexplained = unexplained(states, &mended);
+    let freed = freed(states, &mended, &unexplained);
+    let mut room = waiting_work_takes(facts, moment, &freed);
+    for taken in mended {
+        let waste = &taken.waste;
+        let (node, holder) = (node_of(waste), waste.interval.holder);
+        let of = &mut brought[taken.finding];
+        let time = time_of(waste);
+        let returned = if unexplained.nodes.get(&node).copied().unwrap_or(0) == 0 {
+            of.gone_gpu_milli_ms += time;
+            of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
+            time
+        } else if holder.is_none() {
+            let waits = matches!(waste.interval.state, super::DeviceState::Free(Some(cause)) if cause.is_of_demand());
+            let time = if waits { time } else { 0 };
+            of.filled_gpu_milli_ms += time;
+            time
+        } else if freed.contains_key(&(holder, node)) {
+            let left = room.entry(node).or_default();
+            let time = time.min(*left);
+            *left -= time;
+            time
+        } else {
+            0
+        };
+        of.returned.add_time(returned, waste.usd_micros_per_gpu_hour);
+    }
+    for (of, finding) in brought.iter_mut().zip(findings) {
+        of.worth = match of.returned.gpu_milli_ms {
+            0 => finding.check.worth,
+            _ => Worth::Returned,
+        };
+    }
+    brought
+}
+
+fn time_of(waste: &DeviceWaste) -> i128 {
+    let span = waste.interval.span;
+    i128::from(waste.interval.gpu_milli) * i128::from(span.to_ms - span.from_ms)
+}
+
+/// Held time that no mended finding explains.
+#[derive(Default)]
+struct Unexplained {
+    nodes: BTreeMap<usize, i128>,
+    devices: BTreeMap<(Option<u32>, u32), i128>,
+}
+
+fn unexplained(states: &DeviceStates, mended: &[&Taken]) -> Unexplained {
+    let mut left = Unexplained::default();
+    let mut add = |waste: &DeviceWaste, sign: i128| {
+        if waste.interval.state.is_allocated() {
+            let time = sign * time_of(waste);
+            let node = states.node_of[waste.device as usize];
+            *left.nodes.entry(node).or_default() += time;
+            *left.devices.entry((waste.interval.holder, waste.device)).or_default() += time;
+        }
+    };
+    states.intervals.iter().for_each(|waste| add(waste, 1));
+    mended.iter().for_each(|taken| add(&taken.waste, -1));
+    left
+}
+
+/// How much of each node a holder would leave altogether: devices of which every moment is explained.
+fn freed(states: &DeviceStates, mended: &[&Taken], left: &Unexplained) -> Freed {
+    let mut freed = Freed::new();
+    for taken in mended {
+        let (waste, holder) = (&taken.waste, taken.waste.interval.holder);
+        if holder.is_some() && left.devices.get(&(holder, waste.device)) == Some(&0) {
+            let node = states.node_of[waste.device as usize];
+            *freed.entry((holder, node)).or_default() += time_of(waste);
+        }
+    }
+    freed
+}
