@@ -135,7 +135,7 @@ fn what_cannot_be_collected_is_told() {
         assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
     };
-    told("--to kept.json", 2, "name what to collect: --from");
+    told("--to kept.json", 2, "name what to collect: ");
     told("--from dump.json", 2, "--to <FILE>");
     told("--from dump.json --to kept.json --anonymise", 2, "--names <FILE>");
     told("--from dump.json --to x.json --anonymise --names x.json", 2, "both name x.json");

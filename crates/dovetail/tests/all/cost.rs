@@ -244,7 +244,7 @@ fn what_cannot_be_split_is_told() {
         assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
     };
-    told("", 2, "name what to split the cost of: --from");
+    told("", 2, "name what to split the cost of: ");
     let from = "--from dump.json";
     told(&format!("{from} --method residual"), 2, "residual needs list prices");
     told(&format!("{from} --method best"), 2, "`best` is no split method");
@@ -319,6 +319,45 @@ fn a_bill_takes_the_place_of_list_prices() {
     let done = folder.call(&format!("{CALL} --bill bill.csv"));
     assert_eq!(done.code, Some(3), "{}", done.err);
     assert!(done.err.contains("bill.csv: it is in EUR"), "{}", done.err);
+}
+
+/// What is billed for less than nothing is no price; and who pays for what is unused changes no waste.
+#[test]
+fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
+    let folder = folder();
+    folder.write(
+        "bill.csv",
+        "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency\n\
+         i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-30,Usage,USD\n",
+    );
+    let found = document(&folder, "--by namespace --bill bill.csv");
+    assert_eq!(found["bill"]["billed_nodes"], 0);
+    let notes = found["notes"].to_string();
+    assert!(
+        notes.contains("credits of 1 node are more than what was billed")
+            && notes.contains("g1 first"),
+        "{notes}"
+    );
+    let waste = |flags: &str| {
+        let found = document(&folder, flags);
+        let rows = found["rows"].as_array().unwrap().iter();
+        let sum: i64 = rows.map(|row| row["waste_usd_micros"].as_i64().unwrap_or(0)).sum();
+        assert_eq!(Some(sum), found["total"]["waste_usd_micros"].as_i64(), "{flags}");
+        sum
+    };
+    assert!(waste("--by team") > 0);
+    assert_eq!(waste("--by team"), waste("--by team --unused distributed"));
+}
+
+/// A time needs somebody who is asked about it, a price somebody who has the model.
+#[test]
+fn flags_without_effect_are_told() {
+    let folder = folder();
+    let notes = document(&folder, "--period 7d")["notes"].to_string();
+    assert!(notes.contains("--period has no effect: without --prometheus"), "{notes}");
+    let done = folder.call(&format!("{CALL} --gpu-price H100=2=3"));
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("two times `=`"), "{}", done.err);
 }
 
 /// $280,000 over 4 years, 10.2 kW, PUE 1.4, $0.12 per kWh: $1.213058 for each of eight GPUs.

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_ledger::device_time::DeviceState;
+
 use super::room::{Freed, waiting_work_takes};
 use crate::catalogue::Worth;
 use crate::claim::{DeviceWaste, PricedTime, Taken};
@@ -63,7 +65,7 @@ pub(super) fn brought(
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
         } else if holder.is_none() {
-            let waits = matches!(waste.interval.state, super::DeviceState::Free(Some(cause)) if cause.is_of_demand());
+            let waits = matches!(waste.interval.state, DeviceState::Free(Some(cause)) if cause.is_of_demand());
             let time = if waits { time } else { 0 };
             of.filled_gpu_milli_ms += time;
             time
@@ -109,7 +111,9 @@ fn unexplained(states: &DeviceStates, mended: &[&Taken]) -> Unexplained {
         }
     };
     states.intervals.iter().for_each(|waste| add(waste, 1));
-    mended.iter().for_each(|taken| add(&taken.waste, -1));
+    // Who starts or waits for the rest of its gang stays: mended, it computes sooner.
+    let leaves = |taken: &&&Taken| taken.waste.interval.state == DeviceState::Idle;
+    mended.iter().filter(leaves).for_each(|taken| add(&taken.waste, -1));
     left
 }
 

@@ -246,6 +246,24 @@ fn money_comes_back_where_a_node_can_go_or_waiting_work_fits_and_nowhere_else() 
 }
 
 #[test]
+fn who_starts_for_long_stays_and_its_node_cannot_go() {
+    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
+    let limits = BTreeMap::from([(GPU.to_owned(), 8)]);
+    let main = Container { name: "main".into(), limits, ..Container::default() };
+    let serve = &mut facts.workloads[0];
+    serve.template.containers.push(main);
+    (serve.pods[0].is_starting, serve.pods[0].placed_since_ms) = (true, Some(NOW_MS - HOUR_MS));
+    moment.held[0].state = HeldState::Starting;
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+    let first = &report.findings[0];
+    assert_eq!((first.finding.check.id, first.brought.worth), ("IDL-05", Worth::Capacity));
+    assert!(first.settled.claimed.gpu_milli_ms > 0);
+    assert_eq!(first.brought.returned, PricedTime::default());
+}
+
+#[test]
 fn the_lowest_figure_is_that_of_the_month_and_not_720_times_a_cut_off_hour() {
     let report = idle_server(true, None);
     let headline = report.headline.unwrap();

@@ -280,7 +280,9 @@ impl Names {
             let is_amount =
                 |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
             let value = match amount {
-                Value::String(text) if !is_amount(text) => Value::String(self.hash(text)),
+                Value::String(text) if !is_amount(text) && name != "type" => {
+                    Value::String(self.hash(text))
+                }
                 amount => amount.clone(),
             };
             (self.resource(name), value)
