@@ -4,6 +4,7 @@ mod databases;
 mod faults;
 mod free_looks;
 mod killed;
+mod last_seen;
 mod once;
 mod resolution;
 mod versions;
