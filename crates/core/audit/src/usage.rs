@@ -21,6 +21,8 @@ pub struct GpuUse {
     pub unknown_ms: u64,
     /// Part of that: the signals cannot all be true.
     pub contradicted_ms: u64,
+    /// Part of it, too: the API server has the pod on another node, or with fewer GPUs.
+    pub misplaced_ms: u64,
     /// The best signal that any of it rests on; `None` where nobody said which it was.
     pub signal: Option<Signal>,
     /// Since when it has not computed, without a gap until the end of the period; `None` if it did last.
@@ -58,13 +60,25 @@ impl GpuUse {
             };
             *sum += segment.length_ms();
             found.idle_since_ms = since_ms;
-            if segment.verdict.reason == Some(UnknownReason::SignalsContradict) {
-                found.contradicted_ms += segment.length_ms();
+            match segment.verdict.reason {
+                Some(UnknownReason::SignalsContradict) => {
+                    found.contradicted_ms += segment.length_ms();
+                }
+                Some(UnknownReason::PlacementContradicts) => {
+                    found.misplaced_ms += segment.length_ms();
+                }
+                _ => {}
             }
             // The best comes first.
             found.signal = found.signal.into_iter().chain(segment.verdict.signal).min();
         }
         found
+    }
+
+    /// The same where the pod cannot have had that GPU: nobody knows what it did.
+    pub fn misplaced(self) -> Self {
+        let all_ms = self.known_ms() + self.unknown_ms;
+        Self { gpu: self.gpu, unknown_ms: all_ms, misplaced_ms: all_ms, ..Self::default() }
     }
 
     /// How long somebody knows what it did.

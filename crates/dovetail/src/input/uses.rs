@@ -111,7 +111,9 @@ fn of_file(
     let to_ms = times.max().unwrap_or(0).saturating_add(step_ms);
     let period = UsagePeriod { span: Span { from_ms, to_ms }, step_ms };
     let namespaces = namespaces(gathered);
+    let places = places(gathered);
     let mut of_pods = UsesOfPods::new();
+    let mut ends_ms: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
     for series in &mut samples.series {
         let namespace = match (&series.namespace, namespaces.get(&*series.pod)) {
             (Some(namespace), _) => namespace.clone(),
@@ -119,11 +121,41 @@ fn of_file(
             (None, Some(known)) if known.len() == 1 => known.iter().copied().collect(),
             (None, _) => String::new(),
         };
-        let of_pod = of_pods.entry((namespace.clone(), series.pod.clone())).or_default();
-        of_pod.push(gpu_use(series, period, rule));
+        let key = (namespace.clone(), series.pod.clone());
+        let used = gpu_use(series, period, rule);
+        let is_elsewhere = series.node.as_ref().is_some_and(|node| {
+            places.get(&key).is_some_and(|(own, _)| !own.contains(node.as_str()))
+        });
+        let end_ms = series.activity.last().map_or(0, |sample| sample.at_ms);
+        ends_ms.entry(key.clone()).or_default().push(end_ms);
+        let used = if is_elsewhere { used.misplaced() } else { used };
+        of_pods.entry(key).or_default().push(used);
         series.namespace = Some(namespace);
     }
+    for (key, uses) in &mut of_pods {
+        let Some((_, units)) = places.get(key) else { continue };
+        // A pod that began anew may have had other GPUs before: those that were measured last count.
+        let ends_ms = ends_ms.get(key).map(Vec::as_slice).unwrap_or_default();
+        let last_ms = ends_ms.iter().copied().max().unwrap_or(0);
+        let since_ms = last_ms.saturating_sub(step_ms * u64::from(rule.max_gap_intervals));
+        let at_once = ends_ms.iter().filter(|end_ms| **end_ms >= since_ms).count();
+        if i64::try_from(at_once).is_ok_and(|at_once| at_once > *units) {
+            *uses = std::mem::take(uses).into_iter().map(GpuUse::misplaced).collect();
+        }
+    }
     Ok(Uses { period, of_pods, series: samples.series, source })
+}
+
+/// Nodes of pods that hold GPUs, by namespace and name, and how many units they hold.
+fn places(gathered: &Gathered) -> BTreeMap<(String, String), (BTreeSet<&str>, i64)> {
+    let mut found: BTreeMap<(String, String), (BTreeSet<&str>, i64)> = BTreeMap::new();
+    for held in &gathered.moment.held {
+        let namespace = gathered.facts.workloads[held.workload].owner.namespace.clone();
+        let (nodes, units) = found.entry((namespace, held.pod.clone())).or_default();
+        nodes.insert(&held.node);
+        *units = units.saturating_add(held.units);
+    }
+    found
 }
 
 /// Namespaces in which a pod of that name holds GPUs.

@@ -10,6 +10,7 @@ use dovetail_ledger::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;
+use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
 use crate::input::{hangs, serving};
@@ -27,13 +28,28 @@ pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Res
     serving::mark(asker, gathered, &mut notes);
     notes.iter().for_each(|text| app.note(&plain(text)));
     asker.tell_warnings(app);
-    let time = seen.time;
+    let mut time = seen.time;
+    let placements = Placements::of(Some(gathered), None);
+    let misplaced = time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
+    if let Some(text) = misplaced_in_words(&misplaced) {
+        app.note(&text);
+    }
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
     let source = asker.client.server().to_owned();
     if time.devices.is_empty() {
         app.note(&format!("{source} has no series of a GPU exporter in this period"));
     }
-    Ok(Uses { period, of_pods: of_pods(&time, period.span.to_ms), series: Vec::new(), source })
+    let mut of_pods = of_pods(&time, period.span.to_ms);
+    for one in misplaced {
+        let key = (one.holder.namespace, one.holder.pod);
+        let used = GpuUse {
+            gpu: format!("{} of {}", one.device, one.node),
+            unknown_ms: one.held.to_ms - one.held.from_ms,
+            ..GpuUse::default()
+        };
+        of_pods.entry(key).or_default().push(used.misplaced());
+    }
+    Ok(Uses { period, of_pods, series: Vec::new(), source })
 }
 
 /// What each pod's devices did until the end of the period.

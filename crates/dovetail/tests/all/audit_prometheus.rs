@@ -55,6 +55,41 @@ fn gpus(document: &Value, state: &str) -> f64 {
     states.find(|of| of["state"] == state).map_or(0.0, |of| of["gpus"].as_f64().expect("a number"))
 }
 
+/// Series have the pod's GPU on another node than the API server: nobody knows what the pod's own GPU does.
+#[test]
+fn series_that_contradict_the_placement_are_a_finding_and_unknown() {
+    let folder = folder();
+    let mut moved = pod("vision", "train-0", 1, "n2");
+    moved["metadata"]["labels"] = json!({"dovetail.dev/class": "interactive"});
+    let objects = [node("n1", 2, "h100"), node("n2", 2, "h100"), moved];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let server = FakePrometheus::start(|query| series(query, 0.0));
+    let usage = |rows: &[(&str, &str)]| {
+        let row = |at_s: u64| {
+            let of = |(gpu, node): &(&str, &str)| format!("{at_s},train-0,{gpu},0,vision,{node}\n");
+            rows.iter().map(of).collect::<String>()
+        };
+        let rows: String = (0..200).map(|minute| row(1_795_000_000 + minute * 60)).collect();
+        format!("timestamp_s,pod,gpu,activity_percent,namespace,node\n{rows}")
+    };
+    folder.write("elsewhere.csv", &usage(&[("0", "n1")]));
+    folder.write("more.csv", &usage(&[("0", "n2"), ("1", "n2")]));
+    folder.write("true.csv", &usage(&[("0", "n2")]));
+    let prometheus = format!("--prometheus {} --period 24h", server.url);
+    for (source, is_false) in [
+        (prometheus.as_str(), true),
+        ("--usage elsewhere.csv", true),
+        ("--usage more.csv", true),
+        ("--usage true.csv", false),
+    ] {
+        let call = format!("audit --from dump.json {source} --gpu-price H100=6 --fail-on never");
+        let found = folder.json(&call);
+        assert_eq!(finding(&found, "VIS-05").is_some(), is_false, "{source}: {found:#}");
+        assert_eq!(gpus(&found, "idle") == 0.0, is_false, "{source}: {found:#}");
+        assert!(finding(&found, "IDL-02").is_none() || !is_false, "{source}: {found:#}");
+    }
+}
+
 /// One hour of 24 active, 23 idle: of a month of 720 hours at $6 that is 690 hours, $4,140.
 #[test]
 fn what_a_server_saw_turns_blind_time_into_idle_time_with_its_price() {

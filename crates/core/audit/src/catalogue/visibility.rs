@@ -53,4 +53,17 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Guard,
         worth: Worth::Risk,
     },
+    Check {
+        id: "VIS-05",
+        severity: Severity::Warning,
+        title: "what is measured contradicts where pods are",
+        explanation: "Samples name a pod on a node where the API server does not have it, or with more GPUs than it holds. One of the \
+                      two is wrong, so nobody knows what these GPUs did: the time is unknown here, and no check takes it for idle. \
+                      Often a label is overwritten on the way, or samples of two clusters are in one server.",
+        evidence: "GPU, minutes, pod and node",
+        fix: FixKind::NodePool,
+        fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: {cluster: NAME} where clusters share a server",
+        layer: Layer::Guard,
+        worth: Worth::Risk,
+    },
 ];

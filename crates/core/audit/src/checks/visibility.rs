@@ -14,6 +14,7 @@ pub(super) const RUNS: &[Run] = &[
     ("VIS-02", contradicted),
     ("VIS-03", coarse),
     ("VIS-04", nobody_advises),
+    ("VIS-05", misplaced),
 ];
 
 /// Signals that contradict each other for longer are no accident of two samples.
@@ -50,6 +51,25 @@ fn contradicted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>
                 let minutes = used.contradicted_ms / 60_000;
                 let which = format!("GPU {} of {} for {minutes} min", used.gpu, node.node.name);
                 let finding = Finding::new(check, &node.pool).with("signals contradict", which);
+                found.push(finding.affecting([node_ref(node)]));
+            }
+        }
+    }
+}
+
+/// Samples that name a pod on a node where it is not, or with more GPUs than it has.
+fn misplaced(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for workload in view.gpu_workloads() {
+        for (pod, node) in view.placed(workload) {
+            let wrong = pod.uses.iter().filter(|used| used.misplaced_ms > CONTRADICTED_MS);
+            for used in wrong {
+                let minutes = used.misplaced_ms / 60_000;
+                let (namespace, name) = (&workload.owner.namespace, &pod.name);
+                let what = format!(
+                    "GPU {} for {minutes} min, which {namespace}/{name} on {} cannot have had",
+                    used.gpu, node.node.name
+                );
+                let finding = Finding::new(check, &workload.owner).with("measured", what);
                 found.push(finding.affecting([node_ref(node)]));
             }
         }

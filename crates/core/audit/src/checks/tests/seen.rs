@@ -31,7 +31,15 @@ fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
     }
 }
 
-pub(super) const VISIBILITY: [Case; 4] = [
+/// Servers of which a sample names a GPU that they cannot have had, for so long.
+fn misplaced_for(facts: &mut Facts, misplaced_ms: u64) {
+    used(facts, SERVE, &[23 * HOUR_MS]);
+    for pod in &mut facts.workloads[SERVE].pods {
+        pod.uses[0].misplaced_ms = misplaced_ms;
+    }
+}
+
+pub(super) const VISIBILITY: [Case; 5] = [
     (
         "VIS-01",
         |f| f.workloads[EXPORTER].pods.clear(),
@@ -57,6 +65,7 @@ pub(super) const VISIBILITY: [Case; 4] = [
         // Nobody could read what recommenders say.
         |f| f.advice = None,
     ),
+    ("VIS-05", |f| misplaced_for(f, 600_001), |f| misplaced_for(f, 600_000)),
 ];
 
 #[test]
