@@ -172,7 +172,7 @@ async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds(
     let span = (FROM_S * 1000, (FROM_S + MINUTES * 60) * 1000 - 1);
     let period = Span { from_ms: span.0 as u64, to_ms: span.1 as u64 + 1 };
     let mut apart = Vec::new();
-    for gpu in 0..5 {
+    for (gpu, active) in active.into_iter().enumerate() {
         let series = format!("{SERIES}{{UUID=\"GPU-{gpu}\"}}");
         let step_ms = STEP_MS as i64;
         let means = mean_over_steps(&series, STEP_MS);
@@ -190,8 +190,7 @@ async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds(
             assert_eq!(sum.allocated() / 60_000_000, i128::from(MINUTES));
             sum.active() as f64 / 6e7
         };
-        let (truth, within) =
-            (active[gpu] as f64, time.active_within(period, STEP_MS) as f64 / 6e7);
+        let (truth, within) = (active as f64, time.active_within(period, STEP_MS) as f64 / 6e7);
         let found = minutes(&time);
         assert!((found - truth).abs() <= within, "{gpu}: {found}, not {truth}, within {within}");
         apart.push(((minutes(&before) - truth) / truth, (found - truth) / truth));
