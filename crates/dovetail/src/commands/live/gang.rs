@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_kube::status::harmless;
-use dovetail_kube::world::{GangLook, MemberLook, World, waits_for_members};
+use dovetail_kube::world::{GangLook, Gathering, MemberLook, World, waits_for_members};
 use dovetail_model::JobId;
 use serde::Serialize;
 
@@ -81,8 +81,8 @@ impl GangLine {
         if let Some(message) = self.members.iter().find_map(|member| member.message.clone()) {
             return ("left_untouched", message);
         }
-        let min = self.min.unwrap_or_default();
-        ("waits", waits_for_members(&self.name, self.present, min, self.gated))
+        let (present, min, gated) = (self.present, self.min.unwrap_or_default(), self.gated);
+        ("waits", waits_for_members(&self.name, Gathering { present, min, gated }))
     }
 
     /// Where its pods would go, by node.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_kube::status::harmless;
-use dovetail_kube::world::{World, waits_for_members};
+use dovetail_kube::world::{Gathering, World, waits_for_members};
 use serde::Serialize;
 
 use crate::output::table::{counted, wrapped};
@@ -36,11 +36,12 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
             look.members.iter().filter(|member| member.node.is_none() && member.refused.is_none());
         let Some(first) = waiting.clone().next().map(|member| &member.pod.meta) else { continue };
         let name = look.name.to_string();
+        let (present, min, gated) = (look.present, terms.min, look.gated);
         all.push(NotInLine {
             queue: queue(&first.namespace, &first.name),
             pods: waiting.count(),
             reason: "WaitingForMembers",
-            message: waits_for_members(&name, look.present, terms.min, look.gated),
+            message: waits_for_members(&name, Gathering { present, min, gated }),
             name,
         });
     }
