@@ -128,6 +128,17 @@ async fn days_of_history_are_read_in_chunks_and_add_up() {
     assert_eq!(minutes(sum.allocated()), active + idle);
 }
 
+/// By minute: half on, one in seven, on but for one in nine, a restless one that is never high, always on.
+fn level(gpu: usize, minute: i64) -> f64 {
+    match gpu {
+        0 => [0.9, 0.0][(minute.rem_euclid(4) / 2) as usize],
+        1 => [0.6, 0.0][usize::from(minute % 7 != 0)],
+        2 => [0.0, 0.8][usize::from(minute % 9 != 0)],
+        3 => [0.0, 0.008, 0.012, 0.05][(minute * minute % 11 % 4) as usize],
+        _ => 0.7,
+    }
+}
+
 /// A day of five GPUs whose work comes and goes faster than they are looked at: bounds hold, and on or off is told
 /// apart to a hundredth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,14 +149,6 @@ async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds(
     const MINUTES: i64 = 1_440;
     const FROM_S: i64 = 1_767_225_600;
     const STEP_MS: u64 = 300_000;
-    // By minute: half on, one in seven, on but for one in nine, a restless one that is never high, always on.
-    let level = |gpu: usize, minute: i64| match gpu {
-        0 => [0.9, 0.0][(minute.rem_euclid(4) / 2) as usize],
-        1 => [0.6, 0.0][usize::from(minute % 7 != 0)],
-        2 => [0.0, 0.8][usize::from(minute % 9 != 0)],
-        3 => [0.0, 0.008, 0.012, 0.05][(minute * minute % 11 % 4) as usize],
-        _ => 0.7,
-    };
     let mut text = format!("# TYPE {SERIES} gauge\n");
     let mut active = [0_i128; 5];
     for (gpu, active) in active.iter_mut().enumerate() {
