@@ -48,7 +48,9 @@ impl World {
         let is_short = |look: &GangLook<'_>| {
             let waits = |member: &MemberLook<'_>| member.node.is_none() && member.refused.is_none();
             let min = look.terms.as_ref().map_or(0, |terms| terms.min);
-            (look.present < min || look.gated > 0) && look.members.iter().any(waits)
+            // Gates hold up a gang that has not begun.
+            let is_held = look.gated > 0 && look.members.iter().all(|member| member.node.is_none());
+            (look.present < min || is_held) && look.members.iter().any(waits)
         };
         looks.filter(is_short).collect()
     }
