@@ -350,6 +350,7 @@ fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
 }
 
 /// A time needs somebody who is asked about it, a price somebody who has the model.
+#[cfg(feature = "scheduler")]
 #[test]
 fn flags_without_effect_are_told() {
     let folder = folder();

@@ -349,8 +349,8 @@ mod tests {
         let prices = Prices::from([(Some("H100".to_owned()), Priced::Known(known))]);
         report_of(&prices, |report| {
             let total = &report.total;
-            // The sample that is no number leaves its hour unseen.
-            assert_eq!((total.seen_gpu_hours, total.allocated_gpu_hours), (11.0, 7.0));
+            // The sample that is no number says who holds the GPU, and not what it does.
+            assert_eq!((total.seen_gpu_hours, total.allocated_gpu_hours), (12.0, 8.0));
             assert_eq!(
                 (total.active_gpu_hours, total.idle_gpu_hours, total.free_gpu_hours),
                 (4.0, 3.0, 4.0)
