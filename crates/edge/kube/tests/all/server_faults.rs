@@ -44,7 +44,8 @@ struct Run {
     wanted: BTreeMap<String, Pod>,
     schedulers: BTreeMap<String, Process>,
     started: usize,
-    frozen: Option<(Process, usize)>,
+    /// By the name under which it runs for the leadership, and for how many looks.
+    frozen: Option<(String, Process, usize)>,
     away: Option<(String, usize)>,
     foreign: usize,
     apart: bool,
@@ -142,10 +143,10 @@ impl Run {
     }
 
     /// The process that leads, taken out of the running ones; none while nobody does.
-    async fn leader(&mut self) -> Option<Process> {
+    async fn leader(&mut self) -> Option<(String, Process)> {
         let leases = Api::<Lease>::default_namespaced(self.client.clone());
         let lease = leases.get_opt("dovetail").await.expect("an answer")?;
-        self.schedulers.remove(&lease.spec?.holder_identity?)
+        self.schedulers.remove_entry(&lease.spec?.holder_identity?)
     }
 
     /// Owners replace the pods that have failed or are gone.
@@ -184,9 +185,9 @@ impl Run {
                 if self.frozen.is_some() {
                     return false;
                 }
-                let Some(leader) = self.leader().await else { return false };
+                let Some((name, leader)) = self.leader().await else { return false };
                 leader.signal("-STOP");
-                self.frozen = Some((leader, 20 + self.choose.below(40)));
+                self.frozen = Some((name, leader, 20 + self.choose.below(40)));
             }
             Step::RemoveNode => {
                 if self.away.is_some() {
@@ -253,12 +254,12 @@ impl Run {
             None => {}
         }
         match self.frozen.take() {
-            Some((process, 0)) => {
+            Some((name, process, 0)) => {
                 process.signal("-CONT");
-                self.started += 1;
-                self.schedulers.insert(format!("thawed-{}", self.started), process);
+                // It may lead again.
+                self.schedulers.insert(name, process);
             }
-            Some((process, looks)) => self.frozen = Some((process, looks - 1)),
+            Some((name, process, looks)) => self.frozen = Some((name, process, looks - 1)),
             None => {}
         }
         if self.choose.once_in(3)
