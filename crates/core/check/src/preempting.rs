@@ -185,6 +185,9 @@ impl World {
                 found.push(Violation::TakesWhatIsKept { pod, node, axis });
             }
         }
+        if books.devices.pooled {
+            return;
+        }
         // What would be free of a device when all that ends has gone, with the pod and without it.
         let mut with = books.clone();
         let ends = |holder: &&Holder| self.ending.contains_key(*holder);
@@ -197,7 +200,7 @@ impl World {
         };
         let mut kept = here.iter().flat_map(|place| &place.devices);
         let takes = kept.any(|device| fits(&without, device) && !fits(&with, device));
-        if !books.devices.pooled && takes {
+        if takes {
             let (node, axis) = (node.clone(), "devices".to_owned());
             found.push(Violation::TakesWhatIsKept { pod, node, axis });
         }

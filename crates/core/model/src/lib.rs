@@ -16,6 +16,7 @@
 
 pub mod action;
 pub mod device;
+pub mod digits;
 pub mod event;
 pub mod holding;
 pub mod ids;
@@ -35,6 +36,7 @@ pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
+pub use digits::grouped;
 pub use event::Event;
 pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};

@@ -1,6 +1,7 @@
 //! Tables of at most 100 columns, and numbers as people read them.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+pub(crate) use dovetail_model::grouped as whole;
 
 const WIDTH: u16 = 100;
 /// What a number begins with; a dash stands for one that is not known.
@@ -118,19 +119,6 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
         is_empty = false;
     }
     lines + &line + "\n"
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A number of things: `1 node`, `12 nodes`.

@@ -1,6 +1,6 @@
 //! Amounts as people read them.
 
-use dovetail_model::Money;
+use dovetail_model::{Money, grouped};
 
 /// `6 h`, `25 min`, `3 days`: one unit, rounded down.
 pub(super) fn duration(ms: u64) -> String {
@@ -27,19 +27,6 @@ pub(super) fn dollars(amount: Money) -> String {
             format!("{sign}${}.{:02}", cents / 100, cents % 100)
         }
     }
-}
-
-/// `41,300`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `2 GPUs`, `0.5 GPUs`.

@@ -91,6 +91,13 @@ fn beyond_counted(mut claimed: HeldDevices, awaited: &mut HeldDevices) -> HeldDe
     claimed
 }
 
+/// Takes off both what they have in common; nothing of what is less than nothing.
+pub(super) fn take(one: &mut i64, other: &mut i64) {
+    let taken = (*one).min(*other).max(0);
+    *one -= taken;
+    *other -= taken;
+}
+
 impl Cell {
     /// All that is free of it, in the way it is used.
     fn rest(&self) -> DeviceAmount {
@@ -134,11 +141,6 @@ impl Amount for DeviceAmount {
 
     fn take_away(&mut self, other: &Self) -> Self {
         let mut beyond = other.clone();
-        let take = |have: &mut i64, asked: &mut i64| {
-            let taken = (*have).min(*asked).max(0);
-            *have -= taken;
-            *asked -= taken;
-        };
         take(&mut self.compute_milli, &mut beyond.compute_milli);
         take(&mut self.memory_bytes, &mut beyond.memory_bytes);
         for (have, asked) in self.counters.iter_mut().zip(&mut beyond.counters) {

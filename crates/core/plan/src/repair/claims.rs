@@ -8,6 +8,7 @@ use dovetail_model::{
 };
 use smallvec::SmallVec;
 
+use super::beyond::take;
 use crate::cause::Help;
 use crate::device::cell::Cell;
 use crate::engine::Engine;
@@ -286,10 +287,6 @@ fn kept(
 impl Amounts {
     /// What is needed less is taken out of `other`.
     fn take_from(&mut self, other: &mut Self) {
-        let take = |need: &mut i64, left: &mut i64| {
-            let taken = (*need).min(*left).max(0);
-            (*need, *left) = (*need - taken, *left - taken);
-        };
         take(&mut self.cpu_milli, &mut other.cpu_milli);
         take(&mut self.memory_bytes, &mut other.memory_bytes);
         take(&mut self.ephemeral_bytes, &mut other.ephemeral_bytes);

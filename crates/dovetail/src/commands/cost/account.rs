@@ -149,12 +149,18 @@ pub(super) fn list_price(bill: &NodeBill, prices: &ListPrices) -> Money {
 /// A period cut at the ends of days (UTC).
 #[cfg(feature = "scheduler")]
 pub(super) fn days_of(period: Span) -> Vec<Span> {
-    let mut days = Vec::new();
-    let mut from_ms = period.from_ms;
-    while from_ms < period.to_ms {
-        let to_ms = ((from_ms / DAY_MS + 1) * DAY_MS).min(period.to_ms);
-        days.push(Span { from_ms, to_ms });
+    cut(period, DAY_MS)
+}
+
+/// A span in parts, each but the last ending with a multiple of `every_ms`.
+#[cfg(feature = "scheduler")]
+pub(super) fn cut(span: Span, every_ms: u64) -> Vec<Span> {
+    let mut parts = Vec::new();
+    let mut from_ms = span.from_ms;
+    while from_ms < span.to_ms {
+        let to_ms = ((from_ms / every_ms + 1) * every_ms).min(span.to_ms);
+        parts.push(Span { from_ms, to_ms });
         from_ms = to_ms;
     }
-    days
+    parts
 }

@@ -11,7 +11,7 @@ use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
 };
 
-use super::account::{Account, Basis, DayOf};
+use super::account::{Account, Basis, DayOf, cut};
 use super::dimension::{Dimension, UNKNOWN, without_holder};
 use super::document::Document;
 use super::flags::{AccountFlags, Terms};
@@ -244,7 +244,7 @@ impl Ledger {
         let period = Span { from_ms: from_ms.max(floor_ms), ..asker.period };
         let missing = self.run(|store| store.missing(cluster, Some(&source), period))?;
         let (mut gaps, mut is_all) = (Coverage::default(), !missing.is_empty());
-        for span in missing.into_iter().flat_map(chunks) {
+        for span in missing.into_iter().flat_map(|span| cut(span, CHUNK_MS)) {
             let tried_ms = self.silent.get(&span.to_ms).copied().unwrap_or(0);
             if span.to_ms < period.to_ms && now_ms() < tried_ms.saturating_add(ASK_AGAIN_MS) {
                 gaps.add(span);
@@ -364,18 +364,6 @@ pub(super) fn whole_hours(period: Span) -> Span {
         from_ms: period.from_ms / HOUR_MS * HOUR_MS,
         to_ms: period.to_ms.next_multiple_of(HOUR_MS),
     }
-}
-
-/// A span in parts that end with an hour.
-fn chunks(span: Span) -> Vec<Span> {
-    let mut chunks = Vec::new();
-    let mut from_ms = span.from_ms;
-    while from_ms < span.to_ms {
-        let to_ms = ((from_ms / CHUNK_MS + 1) * CHUNK_MS).min(span.to_ms);
-        chunks.push(Span { from_ms, to_ms });
-        from_ms = to_ms;
-    }
-    chunks
 }
 
 fn add_price(prices: &mut Vec<PriceLine>, line: PriceLine) {

@@ -64,13 +64,9 @@ pub(super) fn idle_notices(
         !is_ignored && idle_ms >= section.idle_after_ms(is_notebook)
     };
     let spells: Vec<(String, IdleSpell)> = spells.into_iter().filter(is_due).collect();
-    let told = ledger.run(|store| store.told(cluster))?;
-    let subjects: Vec<(String, i128)> =
-        spells.iter().map(|(job, spell)| (subject(job), weight(spell, until_ms))).collect();
-    let subjects = subjects.iter().map(|(subject, weight)| (subject.as_str(), *weight));
-    let due: BTreeSet<&str> =
-        due(&rate(section), &told, subjects, super::now_ms()).into_iter().collect();
-    let notices = spells.iter().filter(|(job, _)| due.contains(subject(job).as_str()));
+    let subjects = spells.iter().map(|(job, spell)| (subject(job), weight(spell, until_ms)));
+    let due = due_now(ledger, cluster, section, &subjects.collect::<Vec<_>>())?;
+    let notices = spells.iter().filter(|(job, _)| due.contains(&subject(job)));
     let notice = |(job, spell): &(String, IdleSpell)| OwnerNotice {
         subject: subject(job),
         reason: "GpusIdle",
@@ -91,13 +87,25 @@ pub(super) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String])
     ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
 }
 
-/// How often anybody is told.
-pub(super) fn rate(section: &NoticeSection) -> Rate {
-    Rate {
+/// Who may be told now of those there is something to tell, the weightiest first, after all that was told before.
+///
+/// # Errors
+/// A ledger that cannot be read.
+pub(super) fn due_now(
+    ledger: &mut Ledger,
+    cluster: &str,
+    section: &NoticeSection,
+    subjects: &[(String, i128)],
+) -> Result<BTreeSet<String>> {
+    let rate = Rate {
         repeat_ms: section.repeat_ms(),
         most: section.most_per_hour.unwrap_or(50) as usize,
         window_ms: HOUR_MS,
-    }
+    };
+    let told = ledger.run(|store| store.told(cluster))?;
+    let subjects = subjects.iter().map(|(subject, weight)| (subject.as_str(), *weight));
+    let due = due(&rate, &told, subjects, super::now_ms());
+    Ok(due.into_iter().map(str::to_owned).collect())
 }
 
 /// Workloads by kind, namespace and name, as a ledger names jobs.

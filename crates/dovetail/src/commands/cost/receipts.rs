@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::notices::{JobTotals, Tally, due, receipt_text};
+use dovetail_ledger::notices::{JobTotals, Tally, receipt_text};
 use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;
-use super::noticing::{OwnerNotice, live, rate, workloads_by_job};
+use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
 use super::receipt_lives::{Told, told_by_lives};
 use crate::output::plain::plain;
 use crate::settings::notices::NoticeSection;
@@ -72,7 +72,6 @@ pub(super) fn receipts(
     until_ms: u64,
 ) -> Result<Vec<OwnerNotice>> {
     let workloads = workloads_by_job(gathered);
-    let told = ledger.run(|store| store.told(cluster))?;
     let floor = ledger.run(|store| store.writable_from_ms(cluster))? / HOUR_MS;
     let last = until_ms.saturating_sub(1) / HOUR_MS;
     let mut back = Back { ledger, cluster, floor, jobs: BTreeMap::new() };
@@ -91,11 +90,9 @@ pub(super) fn receipts(
         ENDING.contains(&kind) && is_gone && end_ms + SETTLED_MS <= until_ms
     };
     ends.retain(|job, end_ms| has_ended(job, *end_ms));
-    let subjects: Vec<String> = ends.keys().map(|job| subject(job)).collect();
-    let now_ms = super::now_ms();
-    let due = due(&rate(section), &told, subjects.iter().map(|s| (s.as_str(), 0)), now_ms);
-    let due: BTreeSet<&str> = due.into_iter().collect();
-    ends.retain(|job, _| due.contains(subject(job).as_str()));
+    let subjects: Vec<(String, i128)> = ends.keys().map(|job| (subject(job), 0)).collect();
+    let due = due_now(back.ledger, cluster, section, &subjects)?;
+    ends.retain(|job, _| due.contains(&subject(job)));
     let mut notices = Vec::new();
     let tallies = tallies(&mut back, &ends, last)?;
     let held = |job: &str| back.jobs.values().filter(|of_pod| *of_pod == job).count();
