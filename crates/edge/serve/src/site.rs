@@ -19,7 +19,7 @@ use crate::allocation::{Ask, Refusal};
 use crate::books::{Books, BooksError};
 use crate::connections::Peer;
 use crate::guard::{Guard, Review};
-use crate::metrics::Metrics;
+use crate::metrics::{Format, Metrics};
 use crate::rate::Rates;
 
 /// An answer must begin within this time.
@@ -28,9 +28,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const MOST_LONG_ANSWERS: usize = 8;
 /// So much of a long answer is handed over at a time.
 const PIECE_BYTES: usize = 32 << 10;
-
-/// The type of [`Metrics::text`].
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers requests.
 pub struct Site {
@@ -135,9 +132,11 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
     }
 }
 
-async fn metrics(State(site): State<Arc<Site>>) -> Response {
-    let text = site.metrics.text(now_ms());
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let format = Format::accepted(accept);
+    let text = site.metrics.text(format, now_ms());
+    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
 async fn allocation(State(site): State<Arc<Site>>, request: Request) -> Response {

@@ -4,6 +4,7 @@
 //! them, and a counter must not go back. What nobody knows is absent, never 0.
 
 mod cells;
+mod format;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
+use format::plain;
+
 pub use cells::{Cell, OTHERS, Place, cells, fewer, teams};
+pub use format::Format;
 
 type Real = Gauge<f64, AtomicU64>;
 
@@ -41,6 +45,7 @@ pub struct Metrics {
     collection_s: Family<OfCluster, Real>,
     lag_s: Family<OfCluster, Real>,
     missing_s: Family<OfCluster, Real>,
+    exporters: Family<Answering, Real>,
     requests: Family<Asked, Counter>,
     /// Cluster, and the moment until which it was read, in ms since 1970.
     read: Mutex<Option<(String, u64)>>,
@@ -95,6 +100,12 @@ struct OfCluster {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answering {
+    cluster: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Outcome {
     outcome: &'static str,
 }
@@ -123,6 +134,7 @@ impl Default for Metrics {
             collection_s: Family::default(),
             lag_s: Family::default(),
             missing_s: Family::default(),
+            exporters: Family::default(),
             requests: Family::default(),
             read: Mutex::default(),
         };
@@ -159,6 +171,9 @@ impl Metrics {
         self.add("dovetail_collection_lag_seconds", &["cluster"], help, self.lag_s.clone());
         let help = "What of the time that is looked back at was never read: it is in no amount";
         self.add("dovetail_ledger_missing_seconds", &["cluster"], help, self.missing_s.clone());
+        let help = "GPU exporters that are asked directly, by `state` at the last look: answering, silent; absent where a \
+                    Prometheus is asked";
+        self.add("dovetail_exporters", &["cluster", "state"], help, self.exporters.clone());
         let help = "Questions by `path` and `code` of the answer";
         self.add("dovetail_http_requests", &["path", "code"], help, self.requests.clone());
     }
@@ -193,8 +208,15 @@ impl Metrics {
         text
     }
 
-    /// Everything, in the text format of OpenMetrics; `now_ms` is the present.
-    pub fn text(&self, now_ms: u64) -> String {
+    /// Everything in one of the formats that Prometheus reads; `now_ms` is the present.
+    pub fn text(&self, format: Format, now_ms: u64) -> String {
+        match format {
+            Format::OpenMetrics => self.open_metrics(now_ms),
+            Format::Plain => plain(&self.open_metrics(now_ms)),
+        }
+    }
+
+    fn open_metrics(&self, now_ms: u64) -> String {
         let _whole = lock(&self.whole);
         if let Some((cluster, until_ms)) = &*lock(&self.read) {
             let of = OfCluster { cluster: cluster.clone() };
@@ -253,6 +275,14 @@ impl Metrics {
         self.missing_s.get_or_create(&of).set(seconds(standing.missing_ms));
         if let Some(until_ms) = standing.read_until_ms {
             *lock(&self.read) = Some((standing.cluster.to_owned(), until_ms));
+        }
+    }
+
+    /// So many exporters answered when they were last looked at, and so many did not.
+    pub fn asked_exporters(&self, cluster: &str, answering: usize, silent: usize) {
+        for (state, count) in [("answering", answering), ("silent", silent)] {
+            let of = Answering { cluster: cluster.to_owned(), state };
+            self.exporters.get_or_create(&of).set(count as f64);
         }
     }
 

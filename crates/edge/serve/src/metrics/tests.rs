@@ -19,8 +19,9 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
     metrics.show_budgets([(&"eyes".to_owned(), Money::micros(5_000_000))].into_iter());
     metrics.collected("west", true, 1500);
     metrics.stands(Standing { cluster: "west", read_until_ms: Some(40_000), missing_ms: 7_000 });
+    metrics.asked_exporters("west", 3, 1);
     metrics.asked("/metrics", 200);
-    let text = metrics.text(100_000);
+    let text = metrics.text(Format::OpenMetrics, 100_000);
     let mut seen = std::collections::BTreeSet::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();
@@ -40,6 +41,7 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
         "dovetail_month_usd{cluster=\"west\",team=\"eyes\"} 6.0",
         "dovetail_collection_lag_seconds{cluster=\"west\"} 60.0",
         "dovetail_ledger_missing_seconds{cluster=\"west\"} 7.0",
+        "dovetail_exporters{cluster=\"west\",state=\"silent\"} 1.0",
     ] {
         assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
     }
@@ -51,7 +53,7 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
     );
     // What is gone is not shown any more.
     metrics.show_day(&cells[..1]);
-    assert!(!metrics.text(0).contains(
+    assert!(!metrics.text(Format::Plain, 0).contains(
         "dovetail_day_gpu_seconds{cluster=\"west\",team=\"eyes\",pool=\"a\",cause=\"unknown\"}"
     ));
 }

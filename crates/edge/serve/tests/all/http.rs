@@ -20,7 +20,7 @@ use crate::world::ledger;
 /// No test waits longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     certificate: Option<Certificate>,
     stop: watch::Sender<bool>,
@@ -29,9 +29,11 @@ struct Server {
 }
 
 impl Server {
-    async fn start(guard: Guard, files: Option<&TlsFiles>, limits: Limits) -> Self {
+    pub(crate) async fn start(guard: Guard, files: Option<&TlsFiles>, limits: Limits) -> Self {
         let (folder, books) = ledger().await;
-        let routes = Site::new(books, Arc::<Metrics>::default(), guard).routes();
+        let metrics = Arc::<Metrics>::default();
+        metrics.collected("west", true, 1_500);
+        let routes = Site::new(books, metrics, guard).routes();
         let place = Place::new("127.0.0.1:0", files, false).expect("a place");
         let certificate = place.tls.clone();
         let listener = TcpListener::bind(place.address).await.expect("a port");
@@ -49,7 +51,7 @@ impl Server {
     }
 
     /// Status and text of an answer.
-    async fn ask(&self, head: &str) -> (u16, String) {
+    pub(crate) async fn ask(&self, head: &str) -> (u16, String) {
         let (mut stream, head) = (self.connect(), head.to_owned());
         let asked = move || {
             write!(stream, "{head}\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
@@ -61,7 +63,7 @@ impl Server {
         (status(&text), text)
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.send_replace(true);
         let ended = tokio::time::timeout(PATIENCE, self.ended).await;
         ended.expect("an end in time").expect("no panic").expect("no failure");

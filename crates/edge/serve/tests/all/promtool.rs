@@ -1,10 +1,15 @@
 //! Rules, alerts and queries, judged by Prometheus' own tool.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use dovetail_serve::Guard;
+use dovetail_serve::connections::Limits;
 use dovetail_serve::monitoring::{dashboard, rules};
 use serde_json::Value;
+
+use crate::http::Server;
 
 /// Whether the program is there; says so where it is not.
 #[allow(clippy::print_stderr, reason = "a skipped test must say why")]
@@ -14,7 +19,7 @@ fn is_there() -> bool {
     let found = asked.status().is_ok_and(|status| status.success());
     if !found {
         eprintln!(
-            "skipped: rules and queries by promtool: no `promtool` on the PATH (make test fetches it)"
+            "skipped: rules, queries and metrics by promtool: no `promtool` on the PATH (make test fetches it)"
         );
     }
     found
@@ -63,4 +68,34 @@ fn every_query_of_the_dashboard_is_promql() {
     let file = serde_json::json!({"groups": [{"name": "queries", "rules": rules}]});
     std::fs::write(folder.path().join("queries.yaml"), file.to_string()).expect("written");
     promtool(folder.path(), &["check", "rules", "queries.yaml"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_served_to_whoever_names_no_format_is_understood_without_a_complaint() {
+    if !is_there() {
+        return;
+    }
+    let server = Server::start(Guard::default(), None, Limits::default()).await;
+    // The second answer counts the first question.
+    server.ask("GET /metrics HTTP/1.1").await;
+    let (status, answer) = server.ask("GET /metrics HTTP/1.1").await;
+    assert_eq!(status, 200, "{answer}");
+    let (head, page) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    for counter in ["dovetail_collections_total", "dovetail_http_requests_total"] {
+        assert!(page.lines().any(|line| line.starts_with(&format!("{counter}{{"))), "{page}");
+    }
+    let mut judge = Command::new("promtool");
+    judge.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut judge = judge.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut input = judge.stdin.take().expect("a stream");
+    input.write_all(page.as_bytes()).expect("written");
+    drop(input);
+    let found = judge.wait_with_output().expect("an end");
+    let told = [found.stdout, found.stderr].concat();
+    assert!(found.status.success() && told.is_empty(), "{}", String::from_utf8_lossy(&told));
+    let open = server.ask("GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text").await.1;
+    assert!(open.contains("application/openmetrics-text; version=1.0.0"), "{open}");
+    assert!(open.trim_end().ends_with("# EOF"), "{open}");
+    server.end().await;
 }
