@@ -1,5 +1,5 @@
-//! A cluster of 40,000 GPUs: 5,000 nodes in 20 pools; 2,500 jobs of 16 GPUs at a time, of 200 teams, each for half a
-//! day, 60,000 in 12 days; they start and end at hours of their own.
+//! A cluster of 40,000 GPUs: 5,000 nodes in 20 pools; 2,500 jobs of 16 GPUs at a time, of 200 teams, each for 30 hours,
+//! 60,000 in 30 days; they start and end at hours of their own. A job stands in one pool, a team's in most of them.
 
 use std::future::Future;
 
@@ -13,15 +13,20 @@ const NODES_PER_JOB: usize = 2;
 pub(crate) const JOBS: usize = NODES / NODES_PER_JOB;
 const TEAMS: usize = 200;
 /// Jobs of a place in the cluster follow each other.
-const HOURS_PER_JOB: u64 = 30;
-/// A day.
+pub(crate) const HOURS_PER_JOB: u64 = 30;
+const NODES_PER_POOL: usize = NODES / 20;
+/// A day, and the begin of a turn of all jobs.
 pub(crate) const START_HOUR: u64 = 20_000 * 24;
 
 /// The job of a node in an hour.
 pub(crate) fn job(node: usize, hour: u64) -> usize {
-    let place = node / NODES_PER_JOB;
-    let turn = (hour + place as u64 % HOURS_PER_JOB) / HOURS_PER_JOB;
-    turn as usize * JOBS + place
+    let turn = (hour + ahead_hours(node)) / HOURS_PER_JOB;
+    turn as usize * JOBS + node / NODES_PER_JOB
+}
+
+/// How much earlier than others the jobs of a node begin and end.
+pub(crate) fn ahead_hours(node: usize) -> u64 {
+    (node / NODES_PER_JOB) as u64 % HOURS_PER_JOB
 }
 
 /// The pod of a job on a node.
@@ -34,7 +39,7 @@ pub(crate) fn namespace(job: usize) -> String {
 }
 
 pub(crate) fn node_name(node: usize) -> String {
-    format!("ip-10-{}-{}.ec2.internal", node / 250, node % 250)
+    format!("ip-10-{}-{}.ec2.internal", node / NODES_PER_POOL, node % NODES_PER_POOL)
 }
 
 pub(crate) fn nodes() -> Vec<ReadNode> {
@@ -48,8 +53,8 @@ pub(crate) fn nodes() -> Vec<ReadNode> {
     };
     let node = |node: usize| ReadNode {
         name: node_name(node),
-        gpu_type: if node.is_multiple_of(5) { "A100-80GB" } else { "H100" }.to_owned(),
-        pool: format!("NodePool p{}", node % 20),
+        gpu_type: if node < 4 * NODES_PER_POOL { "A100-80GB" } else { "H100" }.to_owned(),
+        pool: format!("NodePool p{}", node / NODES_PER_POOL),
         terms,
         ..ReadNode::default()
     };
@@ -72,11 +77,14 @@ pub(crate) fn pods(hour: u64) -> Vec<ReadPod> {
 
 /// An empty ledger: a file in a temporary folder, or the database that is named.
 pub(crate) async fn ledger(folder: &std::path::Path) -> Store {
-    let address = match std::env::var("DOVETAIL_LEDGER") {
+    Store::open(&address(folder)).await.expect("a ledger")
+}
+
+pub(crate) fn address(folder: &std::path::Path) -> Address {
+    match std::env::var("DOVETAIL_LEDGER") {
         Ok(url) => url.parse().expect("an address"),
         Err(_) => Address::File(folder.join("ledger.db")),
-    };
-    Store::open(&address).await.expect("a ledger")
+    }
 }
 
 pub(crate) fn bytes_on_disk(folder: &std::path::Path) -> u64 {
