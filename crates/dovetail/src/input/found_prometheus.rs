@@ -67,8 +67,8 @@ fn believed(candidate: &Candidate, seen: Seen) -> String {
 /// A line for the result, and one for each that was asked.
 fn nobody(asked: &[String]) -> Vec<String> {
     let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with series of GPUs was found in the cluster: this is \
-                 one moment, and what GPUs did is unknown; --prometheus URL names one, and audit --exporters-in NAMESPACE asks \
-                 the exporters themselves";
+                 one moment, and what GPUs did is unknown; --prometheus URL names one, and --exporters-in NAMESPACE asks the \
+                 exporters themselves";
     let asked = asked.iter().map(|answer| plain(&format!("looking for Prometheus: {answer}")));
     [found.to_owned()].into_iter().chain(asked).collect()
 }

@@ -8,7 +8,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// Flags as written.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ConnectionFlags {
     /// Connection to the cluster; without it, that of kubectl or of the pod this runs in.
     #[arg(long, value_name = "FILE")]

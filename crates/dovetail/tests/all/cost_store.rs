@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::fake_prometheus::{FakePrometheus, two_gpus as series};
+use crate::live::{busy, connected};
 use crate::program::Folder;
 
 fn time_ms(found: &Value, key: &str) -> f64 {
@@ -56,6 +57,33 @@ fn what_was_read_is_kept_and_read_once() {
     assert!(begin_ms >= until_ms - 300_001.0, "{begin_ms} is long before {until_ms}");
     assert_eq!(again["rows"], alone["rows"]);
     assert_eq!(alone["headline"], again["headline"]);
+}
+
+/// One GPU of node n1 is free in the series; objects say why, at the moment of the run.
+#[test]
+fn a_run_keeps_why_gpus_are_free_for_the_step_that_it_saw() {
+    let api = busy();
+    let folder = connected(&api);
+    let server = FakePrometheus::start(series);
+    let ask = "cost --store ledger.db --period 2h --by cause";
+    let fill = format!(
+        "{ask} --kubeconfig kubeconfig --prometheus {} --cluster west --gpu-price H100=6",
+        server.url
+    );
+    let seconds = |found: &Value| -> f64 {
+        let rows = found["rows"].as_array().expect("rows").iter();
+        let cause = |row: &Value| row["key"]["cause"].as_str().expect("a cause").to_owned();
+        let known = rows
+            .filter(|row| cause(row).starts_with("free_") && cause(row) != "free_of_unknown_cause");
+        known.map(|row| row["gpu_hours"].as_f64().expect("hours") * 3600.0).sum()
+    };
+    let first = seconds(&folder.json(&fill));
+    assert!((first - 60.0).abs() < 0.01, "{first}");
+    // What is known stays; another run adds its own step, which may be the same.
+    let again = seconds(&folder.json(&fill));
+    let is_whole_steps = (again - 60.0).abs() < 0.01 || (again - 120.0).abs() < 0.01;
+    assert!(is_whole_steps, "{again}");
+    assert!((seconds(&folder.json(ask)) - again).abs() < 0.01);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::live::connected;
 use crate::program::Folder;
 
 /// One GPU works for a pod, one is held by another that does nothing, and `rest`.
-fn page(rest: &str) -> String {
+pub(crate) fn page(rest: &str) -> String {
     let device = |place: u32, pod: &str, busy: f64| {
         format!(
             "DCGM_FI_PROF_GR_ENGINE_ACTIVE{{gpu=\"{place}\",UUID=\"GPU-{place}\",namespace=\"vision\",\
@@ -70,8 +70,9 @@ fn create(api: &FakeApi, pod: &Value) {
     api.merge("pods", namespace, name, "status", &status).expect("its status");
 }
 
-#[test]
-fn those_of_a_namespace_are_asked_through_the_api_server_and_nobody_elses() {
+/// A cluster with an exporter in namespace `gpu-operator` that answers, one that does not, and one of somebody else that
+/// lies.
+pub(crate) fn gpu_operator() -> (FakeApi, FakeExporter, FakeExporter) {
     let api = FakeApi::start().expect("a free port");
     for namespace in ["gpu-operator", "vision"] {
         api.create("namespaces", "", &json!({"metadata": {"name": namespace}}))
@@ -97,6 +98,12 @@ fn those_of_a_namespace_are_asked_through_the_api_server_and_nobody_elses() {
     let address = |exporter: &FakeExporter| exporter.address.parse().expect("an address");
     api.serve_pod("gpu-operator", "dcgm-a:9400", address(&truth));
     api.serve_pod("vision", "liar:9400", address(&lies));
+    (api, truth, lies)
+}
+
+#[test]
+fn those_of_a_namespace_are_asked_through_the_api_server_and_nobody_elses() {
+    let (api, _truth, _lies) = gpu_operator();
     let folder = connected(&api);
     let call = format!("audit --kubeconfig kubeconfig --exporters-in gpu-operator {LOOK}");
     assert_measured(&folder.json(&call));

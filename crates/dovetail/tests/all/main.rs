@@ -49,6 +49,8 @@ mod results;
 #[cfg(feature = "scheduler")]
 mod serve;
 #[cfg(feature = "scheduler")]
+mod serve_exporters;
+#[cfg(feature = "scheduler")]
 mod serve_rights;
 #[cfg(feature = "scheduler")]
 mod trace_from_ledger;

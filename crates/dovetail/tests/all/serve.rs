@@ -79,7 +79,7 @@ impl Served {
     }
 
     /// The value of a series.
-    fn metric(&self, series: &str) -> f64 {
+    pub(crate) fn metric(&self, series: &str) -> f64 {
         let text = self.get("/metrics");
         let value = text.lines().find_map(|line| line.strip_prefix(series));
         let value = value.unwrap_or_else(|| panic!("no {series} in\n{text}"));
@@ -264,6 +264,10 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
         (url.to_owned(), "--cluster NAME"),
         ("--cluster west".to_owned(), "--kubeconfig"),
         ("--cluster west --prometheus none".to_owned(), "name a server"),
+        (format!("--cluster west {url} --exporter http://127.0.0.1:1"), "cannot be used with"),
+        ("--cluster west --exporter ftp://a".to_owned(), "--exporter: `ftp://a` is not"),
+        ("--cluster west --exporters-in gpus".to_owned(), "--kubeconfig or --in-cluster"),
+        ("--exporter http://127.0.0.1:1".to_owned(), "--cluster NAME"),
         (format!("--cluster west {url} --gpu-price H100=six"), "H100=six"),
     ] {
         let done = folder.call(&format!("serve {flags}"));

@@ -251,6 +251,56 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     assert_eq!(writes, [&only]);
 }
 
+const EXPORTER: &str = r#"{"apiVersion": "v1", "kind": "Pod",
+  "metadata": {"name": "dcgm-a", "namespace": "gpu-operator", "labels": {"app": "nvidia-dcgm-exporter"}},
+  "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i",
+    "ports": [{"name": "metrics", "containerPort": 9400}]}]}}"#;
+
+/// The API server connects to no address of its own machine, so nobody answers; what counts is who may ask.
+#[test]
+fn exporters_are_asked_with_the_rights_of_their_manifest_and_not_without() {
+    let folder = Folder::new();
+    let control_plane = start(&folder);
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/serve");
+    kubectl(&control_plane, &["apply", "--validate=strict", "-k", &deploy.display().to_string()]);
+    kubectl(&control_plane, &["create", "namespace", "gpu-operator"]);
+    folder.write("exporter.json", EXPORTER);
+    let exporter = folder.path("exporter.json").display().to_string();
+    kubectl(&control_plane, &["apply", "--validate=strict", "-f", &exporter]);
+    let status = r#"{"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}"#;
+    let pod = ["patch", "pod", "dcgm-a", "-n", "gpu-operator", "--subresource=status"];
+    kubectl(&control_plane, &[&pod[..], &["--type=merge", "-p", status]].concat());
+    let rights = deploy.join("exporters.yaml").display().to_string();
+    let kubeconfig = control_plane.cluster().kubeconfig_of(ACCOUNT).display().to_string();
+    let flags = format!(
+        "--kubeconfig {kubeconfig} --exporters-in gpu-operator --store ledger.db --every 1d --step 1s"
+    );
+    let mut read = 0;
+    let mut asked_for = |is_granted: bool| {
+        if is_granted {
+            kubectl(&control_plane, &["apply", "--validate=strict", "-f", &rights]);
+        }
+        let served = Served::start(&folder, &flags);
+        let told = served.waits_for("1 of 1 exporter did not answer");
+        assert_eq!(told.contains("403"), !is_granted, "{told}");
+        assert_eq!(served.end(), Some(0));
+        let log = folder.read("audit.log").split_off(read);
+        read += log.len();
+        log
+    };
+    let (_, refused) = asked(&asked_for(false));
+    assert!(!refused.is_empty(), "{refused:?}");
+    for request in &refused {
+        assert!(request.contains("/pods/dcgm-a:9400/proxy/metrics"), "{request}");
+    }
+    let (used, refused) = asked(&asked_for(true));
+    assert!(refused.is_empty(), "{refused:?}");
+    let proxied = (String::new(), "pods".to_owned(), "get".to_owned());
+    assert!(used.contains(&proxied), "{used:?}");
+    let writes = used.iter().filter(|(_, _, verb)| verb != "list" && verb != "get");
+    assert_eq!(writes.count(), 0, "{used:?}");
+}
+
 #[test]
 fn the_command_line_of_the_manifests_is_read() {
     let manifest = include_str!("../../../../deploy/serve/deployment.yaml");

@@ -17,6 +17,7 @@ use super::digest::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
 use super::flags::{list_prices, parts};
 use super::free_moments::FreeMoments;
+use super::from_exporters::Exporters;
 use super::from_objects::Parts;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::from_store::{Ledger, Silence};
@@ -29,6 +30,7 @@ use crate::app::App;
 use crate::commands::serve::owner_events::OwnerEvents;
 use crate::exit::UsageError;
 use crate::input::duration::DurationFlag;
+use crate::input::exporters::Lookout;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::lists_of;
@@ -48,6 +50,14 @@ pub(crate) struct CollectFlags {
     prometheus: ServerChoice,
     #[command(flatten)]
     way: WayFlags,
+    /// Ask this GPU exporter itself every --step, where no Prometheus keeps its series: http://HOST:PORT; can be
+    /// given several times
+    #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "prometheus")]
+    exporter: Vec<String>,
+    /// Ask the GPU exporters of this namespace themselves, through the API server of the cluster; can be given
+    /// several times
+    #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
+    exporters_in: Vec<String>,
     /// How far back the ledger is filled where it has nothing: when it is new, and where it was not filled
     /// for a while
     #[arg(long, value_name = "DURATION", default_value = "14d")]
@@ -87,6 +97,10 @@ pub(crate) struct Collector {
     teams: Teams,
     ledger: Ledger,
     asker: Option<Asker>,
+    /// Those that are asked instead of a server.
+    exporters: Option<Exporters>,
+    /// The objects of the last round, for what exporters say until the end.
+    last_objects: Option<Gathered>,
     metrics: Arc<Metrics>,
     /// Who tells owners that their GPUs idle, if that is named.
     events: Option<OwnerEvents>,
@@ -128,9 +142,13 @@ impl CollectFlags {
     fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
         let refused = match (&self.prometheus, connection) {
             (ServerChoice::None, _) => Some(
-                "--prometheus none: a ledger is filled with what GPUs did: name a server, or auto",
+                "--prometheus none: a ledger is filled with what GPUs did: name a server, auto, or exporters with \
+                 --exporter or --exporters-in",
             ),
-            (ServerChoice::Auto, None) => Some(
+            (_, None) if !self.exporters_in.is_empty() => Some(
+                "--exporters-in asks through the API server of a cluster: name it with --kubeconfig or --in-cluster",
+            ),
+            (ServerChoice::Auto, None) if !self.asks_exporters() => Some(
                 "--prometheus auto looks for one in a cluster: name the cluster with --kubeconfig or --in-cluster, \
                  or the server's address",
             ),
@@ -150,6 +168,18 @@ impl CollectFlags {
         // Prices that cannot be read are told now, not in the log.
         self.prices.of(&[], &app.settings.cost)?;
         Ok(())
+    }
+
+    /// Whether exporters are asked themselves, and no server.
+    fn asks_exporters(&self) -> bool {
+        !self.exporter.is_empty() || !self.exporters_in.is_empty()
+    }
+
+    /// Begins to look at the exporters that are named.
+    fn look_at_exporters(&self, connection: Option<&ConnectionFlags>) -> Result<Exporters> {
+        let (urls, namespaces) = (&self.exporter, &self.exporters_in);
+        let lookout = Lookout::start(urls, namespaces, connection.cloned(), self.step.ms)?;
+        Ok(Exporters::new(lookout, self.step.ms))
     }
 
     fn named(&self, app: &App) -> Option<String> {
@@ -177,7 +207,11 @@ impl Collector {
         let list_prices = list_prices(&app, &flags.vcpu_price, &flags.gib_price)?;
         let teams = Teams::new(&app.settings.cost, &flags.team_label);
         let ledger = Ledger::open("--store", address)?;
+        let asks_exporters = flags.asks_exporters();
+        let exporters = asks_exporters.then(|| flags.look_at_exporters(connection.as_ref()));
         Ok(Self {
+            exporters: exporters.transpose()?,
+            last_objects: None,
             cluster: flags.named(&app).unwrap_or_else(|| UNKNOWN.to_owned()),
             app,
             flags,
@@ -234,8 +268,15 @@ impl Collector {
         {
             self.tell(&format!("why GPUs are free is not known: {error:#}"));
         }
-        let period = self.period();
-        let read = self.read(&cluster, gathered.as_ref(), period, goes_on);
+        let whole = self.period();
+        let period = match &self.exporters {
+            Some(exporters) => exporters.period(&mut self.ledger, &cluster, whole)?,
+            None => whole,
+        };
+        let read = match self.exporters.is_some() {
+            true => self.keep_seen(&cluster, gathered.as_ref(), period.to_ms),
+            false => self.read(&cluster, gathered.as_ref(), period, goes_on),
+        };
         // How the ledger stands is shown whether or not more could be read.
         let shown = self.show(&cluster, period);
         let (parts, (missing_ms, until_ms)) = (read?, shown?);
@@ -250,6 +291,9 @@ impl Collector {
             if let Err(error) = sent {
                 tracing::warn!("no digests are sent: {error:#}");
             }
+        }
+        if self.exporters.is_some() {
+            self.last_objects = gathered;
         }
         Ok(Round { parts, missing_ms })
     }
@@ -340,6 +384,44 @@ impl Collector {
         filled?;
         self.asker = Some(asker);
         Ok(parts)
+    }
+
+    /// Keeps what exporters said until a moment; answers with how many parts that are.
+    fn keep_seen(&mut self, cluster: &str, gathered: Option<&Gathered>, to_ms: u64) -> Result<u64> {
+        let Some(exporters) = &mut self.exporters else { return Ok(0) };
+        if let Some(standing) = exporters.standing() {
+            self.metrics.asked_exporters(cluster, standing.answering, standing.silent);
+        }
+        let sources = Sources {
+            teams: &self.teams,
+            prices: &self.flags.prices,
+            list_prices: self.list_prices,
+            own: &self.app.settings.cost,
+            gathered,
+            free: self.free.looks(),
+        };
+        let from_ms = to_ms.saturating_sub(self.flags.back.ms);
+        let told = exporters.keep(&mut self.ledger, &sources, cluster, (from_ms, to_ms))?;
+        let Some(told) = told else { return Ok(0) };
+        told.notes.iter().for_each(|note| self.tell(note));
+        for gap in &told.gaps {
+            tracing::warn!("no GPU exporter answered {}: a gap", span_in_words(*gap));
+        }
+        Ok(u64::from(!told.is_silent))
+    }
+
+    /// Keeps what exporters said since the last round, told by the objects of that round.
+    ///
+    /// # Errors
+    /// A ledger that cannot be written.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let objects = self.last_objects.take();
+        if self.connection.is_some() && objects.is_none() {
+            // Whose GPUs they are nobody knows.
+            return Ok(());
+        }
+        let (cluster, to_ms) = (self.cluster.clone(), self.period().to_ms);
+        self.keep_seen(&cluster, objects.as_ref(), to_ms).map(|_| ())
     }
 
     /// What should be in the ledger, in whole steps.
@@ -443,15 +525,15 @@ impl Collector {
 
 /// Time without a series, for the log.
 fn gap_in_words(gap: Span) -> String {
+    format!("no series of a GPU exporter {}: a gap, which is asked for again", span_in_words(gap))
+}
+
+fn span_in_words(span: Span) -> String {
     let time = |ms: u64| {
         let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
         time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
     };
-    format!(
-        "no series of a GPU exporter from {} to {}: a gap, which is asked for again",
-        time(gap.from_ms),
-        time(gap.to_ms)
-    )
+    format!("from {} to {}", time(span.from_ms), time(span.to_ms))
 }
 
 /// The hour in which the month began (UTC).

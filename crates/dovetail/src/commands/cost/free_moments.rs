@@ -17,6 +17,40 @@ const REMEMBERED_MS: u64 = 24 * HOUR_MS;
 /// Milli-GPU of a node by cause.
 type Amounts = Vec<(FreeCause, i64)>;
 
+/// What a single moment says of a period: of the step that it lies in, as a sample does. Objects that were read shortly
+/// after the period say it of its last step; others say nothing of it.
+pub(super) fn of_one_moment(
+    now_ms: u64,
+    (nodes, parts): (&[NodeGpus], &Parts<'_>),
+    period: Span,
+    step_ms: u64,
+) -> Vec<(String, FreeLook)> {
+    let is_known = period.from_ms < period.to_ms
+        && (period.from_ms..=period.to_ms.saturating_add(HOLDS_MS)).contains(&now_ms);
+    if !is_known {
+        return Vec::new();
+    }
+    let from_ms = now_ms.min(period.to_ms - 1) / step_ms * step_ms;
+    let span =
+        Span { from_ms: from_ms.max(period.from_ms), to_ms: (from_ms + step_ms).min(period.to_ms) };
+    let look = |(node, gpu_milli)| (node, FreeLook { span, gpu_milli });
+    amounts(nodes, parts).into_iter().map(look).collect()
+}
+
+/// What is free on each node, by cause.
+fn amounts(nodes: &[NodeGpus], parts: &Parts<'_>) -> BTreeMap<String, Amounts> {
+    let of_nodes = nodes.iter().zip(parts).map(|(node, parts)| {
+        let mut amounts: BTreeMap<FreeCause, i64> = BTreeMap::new();
+        for part in parts {
+            if let DeviceState::Free(Some(cause)) = part.state {
+                *amounts.entry(cause).or_default() += part.gpu_milli;
+            }
+        }
+        (node.node.clone(), amounts.into_iter().collect())
+    });
+    of_nodes.collect()
+}
+
 /// Moments, each as the time for which it holds.
 #[derive(Debug, Default)]
 pub(super) struct FreeMoments {
@@ -29,16 +63,7 @@ pub(super) struct FreeMoments {
 impl FreeMoments {
     /// Another moment: the one before it is over.
     pub(super) fn add(&mut self, now_ms: u64, nodes: &[NodeGpus], parts: &Parts<'_>) {
-        let of_nodes = nodes.iter().zip(parts).map(|(node, parts)| {
-            let mut amounts: BTreeMap<FreeCause, i64> = BTreeMap::new();
-            for part in parts {
-                if let DeviceState::Free(Some(cause)) = part.state {
-                    *amounts.entry(cause).or_default() += part.gpu_milli;
-                }
-            }
-            (node.node.clone(), amounts.into_iter().collect())
-        });
-        let new = (now_ms, of_nodes.collect());
+        let new = (now_ms, amounts(nodes, parts));
         if let Some((from_ms, of_nodes)) = self.last.replace(new) {
             let to_ms = now_ms.min(from_ms + HOLDS_MS);
             // A clock that was set back says nothing.
@@ -105,6 +130,23 @@ mod tests {
             look("b", 60, 65, &[]),
         ];
         assert_eq!(moments.looks(), expected);
+        // Alone it says something of one step: that in which it lies, or the last one, and of nothing long before it.
+        let period = Span { from_ms: 10 * minute, to_ms: 30 * minute };
+        for (at_s, expected) in [
+            (9 * 60, None),
+            (10 * 60, Some((10, 15))),
+            (17 * 60 + 3, Some((15, 20))),
+            (30 * 60 + 20, Some((25, 30))),
+            (45 * 60, Some((25, 30))),
+            (45 * 60 + 1, None),
+        ] {
+            let seen = (&nodes[..], &parts(1000));
+            let found = of_one_moment(at_s * 1000, seen, period, 5 * minute);
+            let expected = expected.map(|(from, to)| {
+                vec![look("a", from, to, &quota(1007)), look("b", from, to, &[])]
+            });
+            assert_eq!(found, expected.unwrap_or_default(), "{at_s}");
+        }
         moments.add(25 * 60 * minute, &nodes, &parts(1000));
         // Of a day ago: what reached beyond the first hour, and what followed.
         assert_eq!(moments.looks().len(), 3);

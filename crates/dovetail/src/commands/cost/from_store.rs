@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use anyhow::Result;
+use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{Coverage, HOUR_MS};
+use dovetail_ledger::rollup::{Coverage, FreeLook, HOUR_MS};
 use dovetail_ledger::split::{ListPrices, Unused};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
@@ -14,7 +15,8 @@ use dovetail_store::{
 use super::account::{Account, Basis, DayOf, cut};
 use super::dimension::{Dimension, UNKNOWN, without_holder};
 use super::document::Document;
-use super::flags::{AccountFlags, Terms};
+use super::flags::{AccountFlags, Terms, parts};
+use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::reading::{self, Told};
 use super::silence::{bridge, cut_to_what_was_heard};
@@ -27,6 +29,7 @@ use crate::input::connection::connection_runtime;
 use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::{Asker, Chosen};
 use crate::output::plain::plain;
+use crate::output::table::counted;
 
 /// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
 const CHUNK_MS: u64 = 6 * HOUR_MS;
@@ -192,13 +195,19 @@ impl Ledger {
             false => None,
         };
         let (gathered, of_objects) = read.map(|read| (read.gathered, read.sources)).unzip();
+        let free = gathered.as_ref().map(|objects| free_looks(objects, &asker)).transpose();
+        let free = free.unwrap_or_else(|error| {
+            account.notes.push(format!("why GPUs are free is not known: {error:#}"));
+            None
+        });
+        let free = free.unwrap_or_default();
         let sources = Sources {
             teams,
             prices: &flags.prices,
             list_prices,
             own: &app.settings.cost,
             gathered: gathered.as_ref(),
-            free: &[],
+            free: &free,
         };
         let named = flags.cluster.clone().or_else(|| app.settings.cost.cluster.clone());
         let by_objects = || gathered.as_ref().map(|objects| objects.cluster_uid.clone());
@@ -268,8 +277,7 @@ impl Ledger {
         Ok(Silence { gaps, is_all })
     }
 
-    /// Reads the asker's period and keeps what was heard. The ledger is looked at back to `from_ms` for how devices
-    /// were left.
+    /// Reads the asker's period and keeps what was heard.
     fn read_and_keep(
         &mut self,
         asker: &mut Asker,
@@ -277,15 +285,26 @@ impl Ledger {
         cluster: &str,
         from_ms: u64,
     ) -> Result<Told> {
-        let period = asker.period;
-        let mut told = reading::read(asker, sources, cluster)?;
+        let told = reading::read(asker, sources, cluster)?;
+        self.keep(told, asker.step_ms, (from_ms, asker.period.from_ms))
+    }
+
+    /// Keeps what was heard of a reading's time, and answers with what was not. Of devices that were first seen later than
+    /// `after_ms` the ledger says how they were left, back to `from_ms`.
+    pub(super) fn keep(
+        &mut self,
+        mut told: Told,
+        step_ms: u64,
+        (from_ms, after_ms): (u64, u64),
+    ) -> Result<Told> {
+        let period = told.reading.span;
         if told.has_no_gpus {
             self.run(|store| store.keep(&told.reading, now_ms()))?;
             return Ok(told);
         }
-        match cut_to_what_was_heard(&mut told.reading, asker.step_ms) {
+        match cut_to_what_was_heard(&mut told.reading, step_ms) {
             Some(gaps) => {
-                bridge(self, &mut told.reading, period.from_ms, from_ms)?;
+                bridge(self, &mut told.reading, after_ms, from_ms)?;
                 self.run(|store| store.keep(&told.reading, now_ms()))?;
                 told.gaps = gaps;
             }
@@ -321,18 +340,33 @@ impl Ledger {
                 hours_unknown: day.hours_unknown,
                 step_ms: day.finest_ms.zip(day.coarsest_ms),
             }));
-            let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
-            if ms > 0 {
-                let (hours, parts) = (ms as f64 / 3.6e6, missing.len());
-                account.notes.push(format!(
-                    "{name}: of {hours:.1} h of the period, in {parts} part{}, no GPU exporter was read: they are \
-                     in no amount, and are asked for again",
-                    if parts == 1 { "" } else { "s" }
-                ));
-            }
+            account.notes.extend(gaps_in_words(&name, &missing));
         }
         Ok(())
     }
+}
+
+/// What of a period nobody read; nothing where that is less than a minute, which is on its way.
+fn gaps_in_words(cluster: &str, missing: &[Span]) -> Option<String> {
+    const MINUTE_MS: u64 = 60_000;
+    let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
+    let time = match ms {
+        ..MINUTE_MS => return None,
+        MINUTE_MS..HOUR_MS => format!("{} min", ms / MINUTE_MS),
+        _ => format!("{:.1} h", ms as f64 / HOUR_MS as f64),
+    };
+    let parts = counted(missing.len(), "part");
+    Some(format!(
+        "{cluster}: of {time} of the period, in {parts}, no GPU exporter was read: they are in no amount, and are asked \
+         for again"
+    ))
+}
+
+/// Why GPUs were free in the step of the asker's period in which the objects were read.
+fn free_looks(objects: &Gathered, asker: &Asker) -> Result<Vec<(String, FreeLook)>> {
+    let parts = parts(objects)?;
+    let seen = (&objects.moment.nodes[..], &parts);
+    Ok(of_one_moment(objects.facts.now_ms, seen, asker.period, asker.step_ms))
 }
 
 /// Flags that only count while something is read.
@@ -433,5 +467,37 @@ fn key(dimension: Dimension, row: &SumRow, teams: &Teams) -> String {
             known(&format!("{}/{}", party.namespace, row.pod.as_deref().unwrap_or_default()))
         }
         _ => known(&party.namespace),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_told_in_the_unit_that_shows_them() {
+        let gaps = |lengths_s: &[u64]| -> Vec<Span> {
+            let places = lengths_s.iter().enumerate();
+            let span = |(place, length_s): (usize, &u64)| {
+                let from_ms = place as u64 * 7 * HOUR_MS;
+                Span { from_ms, to_ms: from_ms + length_s * 1000 }
+            };
+            places.map(span).collect()
+        };
+        for (lengths_s, expected) in [
+            (&[][..], None),
+            (&[59], None),
+            (&[29, 30], None),
+            (&[60], Some("1 min of the period, in 1 part,")),
+            (&[30, 3569], Some("59 min of the period, in 2 parts,")),
+            (&[3600], Some("1.0 h of the period, in 1 part,")),
+            (&[3600, 19_800], Some("6.5 h of the period, in 2 parts,")),
+        ] {
+            let told = gaps_in_words("west", &gaps(lengths_s));
+            match expected {
+                None => assert_eq!(told, None, "{lengths_s:?}"),
+                Some(part) => assert!(told.is_some_and(|told| told.contains(part)), "{part}"),
+            }
+        }
     }
 }

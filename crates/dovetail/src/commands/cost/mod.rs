@@ -13,6 +13,8 @@ mod focus;
 #[cfg(feature = "scheduler")]
 mod free_moments;
 #[cfg(feature = "scheduler")]
+mod from_exporters;
+#[cfg(feature = "scheduler")]
 mod from_ledger;
 mod from_objects;
 #[cfg(feature = "scheduler")]

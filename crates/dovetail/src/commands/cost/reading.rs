@@ -12,7 +12,7 @@ use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading}
 
 use super::from_prometheus::{Look, Machine, Pods, Sources, add, ask_kept};
 use crate::input::node_prices::PriceLine;
-use crate::input::prometheus::Asker;
+use crate::input::prometheus::{Asker, Observed};
 
 /// A reading with what is said beside it.
 pub(super) struct Told {
@@ -37,13 +37,43 @@ impl Told {
 /// Reads the asker's period of a cluster.
 pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<Told> {
     let look = Look::of(asker, sources)?;
+    let whose = Whose {
+        cluster: cluster.to_owned(),
+        source: asker.client.server().to_owned(),
+        span: asker.period,
+        step_ms: asker.step_ms,
+    };
+    reading_of(&look, sources, whose, |pods, notes| match look.kube.is_empty() {
+        true => None,
+        false => kept(asker, &look.machines, pods, notes),
+    })
+}
+
+/// What exporters said of some time who were asked themselves.
+pub(super) fn of_exporters(seen: Observed, sources: &Sources<'_>, whose: Whose) -> Result<Told> {
+    reading_of(&Look::of_exporters(seen, sources)?, sources, whose, |_, _| None)
+}
+
+/// Whose reading it is, and of which time.
+pub(super) struct Whose {
+    pub(super) cluster: String,
+    pub(super) source: String,
+    pub(super) span: Span,
+    pub(super) step_ms: u64,
+}
+
+/// A look as a reading; `ask_pods` has what pods kept of CPU and memory.
+fn reading_of(
+    look: &Look,
+    sources: &Sources<'_>,
+    whose: Whose,
+    ask_pods: impl FnOnce(&mut Pods<'_>, &mut Vec<String>) -> Option<Vec<ReadKept>>,
+) -> Result<Told> {
+    let period = whose.span;
     let mut notes = look.notes.clone();
     let mut pods = Pods::new(sources, &look.kube);
-    let devices = devices(&look.seen.time, asker.period, &look.machines, &mut pods)?;
-    let kept = match look.kube.is_empty() {
-        true => None,
-        false => kept(asker, &look.machines, &mut pods, &mut notes),
-    };
+    let devices = devices(&look.seen.time, period, &look.machines, &mut pods)?;
+    let kept = ask_pods(&mut pods, &mut notes);
     let priced = look.machines.iter().zip(&look.prices.of_nodes).zip(&look.prices.places);
     let nodes = priced.map(|((machine, price), place)| ReadNode {
         provider_id: machine.provider_id.clone(),
@@ -63,7 +93,6 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
     });
     let nodes = nodes.collect();
     let places = places(&look.machines);
-    let period = asker.period;
     let free = sources.free.iter().filter_map(|(node, look)| {
         let node = *places.get(node.as_str())?;
         let span = Span { to_ms: look.span.to_ms.min(period.to_ms), ..look.span };
@@ -82,10 +111,10 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         labels: own,
     });
     let reading = Reading {
-        cluster: cluster.to_owned(),
-        source: asker.client.server().to_owned(),
-        span: asker.period,
-        step_ms: Some(asker.step_ms),
+        cluster: whose.cluster,
+        source: whose.source,
+        span: period,
+        step_ms: Some(whose.step_ms),
         nodes,
         pods: pods.collect(),
         devices,
@@ -93,7 +122,7 @@ pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> R
         free,
     };
     let has_no_gpus = look.seen.time.devices.is_empty() && look.kube.offers_no_gpus();
-    let prices = look.prices.told;
+    let prices = look.prices.told.clone();
     Ok(Told { reading, prices, notes, has_no_gpus, is_silent: false, gaps: Vec::new() })
 }
 

@@ -45,16 +45,17 @@ pub(super) fn cut_to_what_was_heard(reading: &mut Reading, step_ms: u64) -> Opti
 }
 
 /// Fills the time from when the ledger last saw a device until a reading saw it first, as if both were one reading: a
-/// pod that held it before and after did so meanwhile. Looks back until `from_ms`; `read_from_ms` is what was asked for.
+/// pod that held it before and after did so meanwhile. Looks back until `from_ms`, for devices that were first seen later
+/// than `after_ms`.
 pub(super) fn bridge(
     ledger: &mut Ledger,
     reading: &mut Reading,
-    read_from_ms: u64,
+    after_ms: u64,
     from_ms: u64,
 ) -> Result<()> {
     let firsts = reading.devices.iter().filter_map(|device| {
         let first_ms = device.intervals.iter().map(|interval| interval.span.from_ms).min()?;
-        (first_ms > read_from_ms).then(|| (key(reading, device), first_ms))
+        (first_ms > after_ms).then(|| (key(reading, device), first_ms))
     });
     let firsts: BTreeMap<DeviceKey, u64> = firsts.collect();
     let cluster = reading.cluster.clone();

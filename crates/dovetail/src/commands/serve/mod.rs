@@ -259,6 +259,9 @@ fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<boo
         };
         collector.wait(is_stopped, pause_ms);
     }
+    if let Err(error) = collector.end() {
+        tracing::warn!("what exporters said since the last round is lost: {error:#}");
+    }
 }
 
 /// The pause after a failure that followed on so many others.

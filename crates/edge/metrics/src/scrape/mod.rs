@@ -18,7 +18,7 @@ use crate::prometheus::{Labels, Sample, Series};
 const INSTANCE: &str = "instance";
 
 /// What several looks at exporters brought. Memory grows with the number of samples.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Scrapes {
     /// Samples by series: the place of its measure, and its labels.
     series: BTreeMap<(usize, Labels), Vec<Sample>>,
@@ -104,6 +104,30 @@ impl Scrapes {
         (observation, pods)
     }
 
+    /// Adds what another look brought, which was later.
+    pub fn append(&mut self, later: Self) {
+        for (series, samples) in later.series {
+            self.series.entry(series).or_default().extend(samples);
+        }
+        if let Some(more) = later.refused {
+            let count = self.refused.as_ref().map_or(0, |refused| refused.count);
+            self.refused.get_or_insert(more.clone()).count = count + more.count;
+        }
+    }
+
+    /// How many samples are held.
+    pub fn samples(&self) -> usize {
+        self.series.values().map(Vec::len).sum()
+    }
+
+    /// Drops what was seen before a moment.
+    pub fn forget_before(&mut self, at_ms: i64) {
+        self.series.retain(|_, samples| {
+            samples.retain(|sample| sample.at_ms >= at_ms);
+            !samples.is_empty()
+        });
+    }
+
     /// Lines that were left out; none if there is none.
     pub fn refused(&self) -> Option<&RefusedLines> {
         self.refused.as_ref()
@@ -151,6 +175,22 @@ mod tests {
         assert_eq!(seconds(sum.of(DeviceState::Idle)), 30);
         let holders: Vec<&str> = time.holders.iter().map(|holder| &*holder.pod).collect();
         assert_eq!(holders, ["train-0", "idle-0"]);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_seen_any_more() {
+        let (mut scrapes, mut later) = (Scrapes::default(), Scrapes::default());
+        let without_last: String = PAGE
+            .lines()
+            .filter(|line| !line.contains("GPU-c"))
+            .fold(String::new(), |page, line| page + line + "\n");
+        scrapes.take("n1", PAGE.as_bytes(), 0).unwrap();
+        later.take("n1", without_last.as_bytes(), 15_000).unwrap();
+        scrapes.append(later);
+        assert_eq!(scrapes.samples(), 5);
+        scrapes.forget_before(15_000);
+        assert_eq!(scrapes.samples(), 2);
+        assert_eq!(scrapes.observation().0.devices(), 2);
     }
 
     #[test]

@@ -53,10 +53,32 @@ impl Look {
     /// # Errors
     /// A server that does not answer, or prices that cannot be.
     pub(crate) fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
-        let mut seen = asker.observe()?;
+        let seen = asker.observe()?;
         let mut notes = Vec::new();
         notes.extend(too_fine(asker.step_ms, &seen));
         let kube = kube_state(asker, &mut notes);
+        Self::of_seen(seen, kube, notes, sources)
+    }
+
+    /// What exporters said who were asked themselves. Nobody says what pods kept of CPU and memory, so that of nodes is
+    /// unknown.
+    ///
+    /// # Errors
+    /// Prices that cannot be.
+    pub(crate) fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
+        let mut look = Self::of_seen(seen, KubeState::default(), Vec::new(), sources)?;
+        look.machines.iter_mut().for_each(|machine| {
+            (machine.cpu_milli, machine.memory_bytes) = (0, 0);
+        });
+        Ok(look)
+    }
+
+    fn of_seen(
+        mut seen: Observed,
+        kube: KubeState,
+        mut notes: Vec<String>,
+        sources: &Sources<'_>,
+    ) -> Result<Self> {
         let placements = Placements::of(sources.gathered, Some(&kube));
         let misplaced =
             seen.time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
@@ -108,11 +130,15 @@ impl Look {
             }
         }
         if !time.devices.is_empty() {
-            notes.push(
-                "a GPU counts from its first sample to its last, nodes without GPUs do not; why free GPUs were free \
-                 needs a moment: --from without --prometheus"
-                    .to_owned(),
-            );
+            let causes = match sources.free.is_empty() {
+                true => "why free GPUs were free needs a moment: --from without --prometheus",
+                false => {
+                    "why free GPUs were free is known of the moments at which objects were read"
+                }
+            };
+            let counts =
+                "a GPU counts from its first sample to its last, nodes without GPUs do not";
+            notes.push(format!("{counts}; {causes}"));
         }
         notes
     }

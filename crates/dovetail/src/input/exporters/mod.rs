@@ -1,40 +1,41 @@
-//! What GPUs do now, from exporters that are asked directly: where no server keeps their series.
+//! What GPUs do, from exporters that are asked directly: where no server keeps their series.
+//!
+//! | module | what |
+//! |---|---|
+//! | `targets` | how each is reached, and one look at all of them |
+//! | `lookout` | looks again and again, beside everything else |
+
+mod lookout;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args};
 use dovetail_audit::UsagePeriod;
-use dovetail_kube::discover::{Proxies, exporters};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::ActivityRule;
-use dovetail_metrics::exporter::host;
-use dovetail_metrics::prometheus::{Direct, DirectOptions, Transport};
-use dovetail_metrics::scrape::Scrapes;
-use futures_util::StreamExt;
-use futures_util::stream;
+use dovetail_metrics::scrape::{RefusedLines, Scrapes};
+use tokio::time::Instant;
 
+use self::targets::{ANSWER_WITHIN, Target};
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::through_api_server::ThroughApiServer;
 use crate::input::uses::Uses;
 use crate::input::uses_of_server::of_pods;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
-/// One that does not answer at once is not waited for.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// A node with sixteen GPUs and every series there is stays far below.
-const PAGE_BYTES: usize = 16 << 20;
-/// So many are asked at a time.
-const AT_A_TIME: usize = 16;
-/// What stands behind the address.
-const METRICS: &str = "/metrics";
+pub(crate) use self::lookout::{Lookout, Standing};
+
+/// Said where GPUs are seen and no holder of one.
+pub(crate) const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all GPUs are free, or they do not map \
+     them to pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true)";
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -54,12 +55,6 @@ pub(crate) struct ExporterFlags {
     /// Distance of two looks at exporters
     #[arg(long, value_name = "DURATION", default_value = "15s")]
     look_every: DurationFlag,
-}
-
-/// An exporter: how it is asked, and what stands for the node where its labels name none.
-struct Target {
-    way: Box<dyn Transport>,
-    node: String,
 }
 
 /// What came of the looks.
@@ -98,10 +93,7 @@ impl ExporterFlags {
         let (observation, _) = looks.scrapes.observation();
         let time = observation.histories(span, every_ms, &ActivityRule::default());
         if time.holders.is_empty() && !time.devices.is_empty() {
-            app.note(
-                "exporters name no pod on any GPU: either all GPUs are free, or they do not map them to pods \
-                 (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true)",
-            );
+            app.note(NO_POD_IS_NAMED);
         }
         Ok(Uses {
             period: UsagePeriod { span, step_ms: every_ms },
@@ -112,37 +104,12 @@ impl ExporterFlags {
     }
 
     async fn targets(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Vec<Target>> {
-        let mut targets = Vec::new();
-        for url in &self.exporter {
-            let base = url.trim_end_matches('/').trim_end_matches(METRICS);
-            let options = DirectOptions { timeout: ANSWER_WITHIN, ..DirectOptions::at(base) };
-            let way = Direct::new(&options);
-            let way = way.map_err(|error| UsageError(format!("--exporter: {error}")))?;
-            let node = host_of(base).to_owned();
-            targets.push(Target { way: Box::new(way), node });
-        }
-        let Some(path) = kubeconfig.filter(|_| !self.exporters_in.is_empty()) else {
-            return Ok(targets);
-        };
-        let cluster = ConnectionFlags::of_file(path.to_owned());
-        let config = cluster.connect().await?;
-        let proxies = Proxies::new(&config).with_context(|| cluster.name())?;
-        for namespace in &self.exporters_in {
-            let found = exporters(&config, namespace).await.with_context(|| cluster.name())?;
-            found.unread.iter().for_each(|text| app.note(&plain(text)));
-            if found.pods.is_empty() {
-                app.note(&format!(
-                    "no GPU exporter runs in namespace {}: a pod is one by its label app or app.kubernetes.io/name \
-                     with `exporter` or `xpum` in it, and a port",
-                    plain(namespace)
-                ));
-            }
-            for pod in &found.pods {
-                let way = Box::new(ThroughApiServer(proxies.to_pod(pod)));
-                targets.push(Target { way, node: pod.node.clone() });
-            }
-        }
-        Ok(targets)
+        let mut all = targets::at(&self.exporter)?;
+        let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
+        let found = targets::running_in(&self.exporters_in, cluster.as_ref()).await?;
+        found.told.iter().for_each(|text| app.note(text));
+        all.extend(found.targets);
+        Ok(all)
     }
 }
 
@@ -154,16 +121,11 @@ async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
     let mut clock = tokio::time::interval(every);
     for round in 0..count {
         clock.tick().await;
-        // One moment for all devices, whoever answered first.
         let at_ms = (from_ms + round * every.as_millis() as u64) as i64;
-        let asked =
-            targets.iter().enumerate().map(async |(place, target)| (place, page(target).await));
-        let mut answers = stream::iter(asked).buffer_unordered(AT_A_TIME);
-        while let Some((place, page)) = answers.next().await {
-            let node = &targets[place].node;
-            let taken = page.and_then(|page| {
-                looks.scrapes.take(node, &page, at_ms).map_err(|error| error.to_string())
-            });
+        // Each has its own time to answer in; all of them together have enough.
+        let end = Instant::now() + ANSWER_WITHIN * (targets.len() as u32).max(1);
+        let said = targets::look(targets, 0..targets.len(), at_ms, end, &mut looks.scrapes).await;
+        for (place, taken) in said.into_iter().enumerate() {
             // Who answered once is not told as silent.
             let known = looks.answers.entry(place).or_insert_with(|| taken.clone());
             if taken.is_ok() {
@@ -172,17 +134,6 @@ async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
         }
     }
     (looks, from_ms)
-}
-
-async fn page(target: &Target) -> Result<Vec<u8>, String> {
-    let asked = tokio::time::timeout(ANSWER_WITHIN, target.way.get(METRICS, PAGE_BYTES)).await;
-    let name = target.way.name();
-    match asked {
-        Ok(Ok(reply)) if reply.status == 200 => Ok(reply.body.to_vec()),
-        Ok(Ok(reply)) => Err(format!("{name}{METRICS} answers with status {}", reply.status)),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer from {name} within {} s", ANSWER_WITHIN.as_secs())),
-    }
 }
 
 /// Says who did not answer; an error where nobody did.
@@ -200,19 +151,13 @@ fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
         ));
     }
     if let Some(refused) = looks.scrapes.refused() {
-        app.note(&format!(
-            "{} of exporters left out: line {} of {} {}",
-            counted(usize::try_from(refused.count).unwrap_or(usize::MAX), "line"),
-            refused.line,
-            plain(&refused.source),
-            refused.problem
-        ));
+        let lines = counted(usize::try_from(refused.count).unwrap_or(usize::MAX), "line");
+        app.note(&format!("{lines} of exporters left out: {}", refused_in_words(refused)));
     }
     Ok(())
 }
 
-/// The host of a URL.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    host(rest.split('/').next().unwrap_or(rest))
+/// The first line that was left out.
+fn refused_in_words(refused: &RefusedLines) -> String {
+    format!("line {} of {} {}", refused.line, plain(&refused.source), refused.problem)
 }
