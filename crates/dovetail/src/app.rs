@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::exit::UsageError;
+use crate::output::forms::forms;
 use crate::output::style::{Stream, Style};
 use crate::output::{Output, to_stderr};
 use crate::settings::Settings;
@@ -23,7 +24,12 @@ impl App {
     }
 
     /// The form of output asked for, if the command has it.
-    pub(crate) fn output(&self, command: &str, known: &[Output]) -> Result<Output> {
+    pub(crate) fn output(&self, command: &str) -> Result<Output> {
+        self.output_of(command, forms(command).unwrap_or_default())
+    }
+
+    /// The form of output asked for, if it is one of these.
+    pub(crate) fn output_of(&self, command: &str, known: &[Output]) -> Result<Output> {
         let wanted = self.settings.output.value;
         if known.contains(&wanted) {
             return Ok(wanted);

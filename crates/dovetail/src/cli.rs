@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::commands::live;
 use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
+use crate::output::forms::with_forms;
 use crate::output::style::Color;
 use crate::settings::{SettingFlags, Settings};
 
@@ -86,7 +87,8 @@ impl Cli {
         let words: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = std::env::var("DOVETAIL_COLOR").ok();
-        let command = Self::command().color(color_of_messages(&words, variable.as_deref()));
+        let command = with_forms(Self::command());
+        let command = command.color(color_of_messages(&words, variable.as_deref()));
         let arguments = as_understood(std::env::args_os());
         let read = command
             .try_get_matches_from(arguments)

@@ -8,6 +8,7 @@ use dovetail_model::{NodeCondition, Toleration};
 
 use crate::hang::Hang;
 use crate::served_model::ServedModel;
+use crate::thresholds::Thresholds;
 use crate::usage::{GpuUse, UsagePeriod};
 
 /// A cluster at one moment.
@@ -38,6 +39,8 @@ pub struct Facts {
     pub advice: Option<BTreeMap<ObjectRef, Advice>>,
     /// The period over which the use of GPUs was measured; `None` if nobody did.
     pub usage: Option<UsagePeriod>,
+    /// From where on something is a finding.
+    pub thresholds: Thresholds,
 }
 
 /// An object, as people name it.

@@ -14,14 +14,17 @@
 //! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `patch` | the change of an object that mends a finding, ready to be applied |
+//! | `thresholds` | from where on something is a finding |
 //! | `suppress` | findings that somebody ignores, and who |
 //! | `claim` | wasted time, claimed once |
+//! | `confirm` | what a ledger says of findings that are fixed |
 //! | `moment` | one moment as a month: what every part of every GPU is |
 //! | `report` | all of it in money, and what is left after each layer of findings |
 
 mod catalogue;
 mod checks;
 mod claim;
+mod confirm;
 mod facts;
 mod finding;
 mod hang;
@@ -30,11 +33,16 @@ mod patch;
 mod report;
 mod served_model;
 mod suppress;
+mod thresholds;
 mod usage;
 
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
 pub use checks::audit;
 pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
+pub use confirm::{
+    Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
+    equal_periods,
+};
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Class, Container, ContainerKind,
     Facts, Gpus, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
@@ -50,4 +58,5 @@ pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, pat
 pub use report::{Brought, NodePrice, Priced, Report, Rung, report};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
+pub use thresholds::{THRESHOLDS, Threshold, Thresholds, threshold, thresholds_of};
 pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};

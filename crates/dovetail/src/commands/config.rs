@@ -17,7 +17,7 @@ struct Line {
 
 /// Prints the settings.
 pub(crate) fn run(app: &App) -> Result<()> {
-    let output = app.output("config", &[Output::Table, Output::Json])?;
+    let output = app.output("config")?;
     let settings = &app.settings;
     let line = |setting, value: String, origin: &dyn ToString| Line {
         setting,
@@ -32,7 +32,8 @@ pub(crate) fn run(app: &App) -> Result<()> {
     ];
     let (section, path) = &settings.scheduler;
     let of_file = section.lines().into_iter().chain(settings.cost.lines());
-    for (setting, value, is_in_file) in of_file.chain(settings.notices.lines()) {
+    let of_file = of_file.chain(settings.notices.lines()).chain(settings.audit.lines());
+    for (setting, value, is_in_file) in of_file {
         let in_file = Origin::File(path.clone());
         lines.push(line(setting, value, if is_in_file { &in_file } else { &Origin::Default }));
     }

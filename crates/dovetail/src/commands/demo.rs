@@ -53,7 +53,7 @@ pub(crate) struct DemoFlags {
 
 /// Runs the demonstration.
 pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
-    let output = app.output("demo", &[Output::Table, Output::Json, Output::Html])?;
+    let output = app.output("demo")?;
     prepare_place(&flags.report)?;
     let started = Instant::now();
     let mut data = ReportData {

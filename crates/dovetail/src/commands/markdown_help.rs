@@ -7,6 +7,7 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::app::App;
 use crate::cli::Cli;
+use crate::output::forms::forms;
 
 /// Prints the reference.
 pub(crate) fn run(app: &App) -> Result<()> {
@@ -52,6 +53,12 @@ fn write_command(text: &mut String, command: &Command, parents: &str) {
         }
     }
     write_arguments(text, &own);
+    // Paths begin with the program's own name.
+    let forms = path.split_once(' ').and_then(|(_, command)| forms(command)).unwrap_or_default();
+    if !forms.is_empty() {
+        let names: Vec<String> = forms.iter().map(|form| format!("`{}`", form.name())).collect();
+        let _ = write!(text, "\nForms of `--output`: {}.\n", names.join(", "));
+    }
     if let Some(after) = command.get_after_help().filter(|_| !parents.is_empty()) {
         let _ = write!(text, "\n```text\n{after}\n```\n");
     }

@@ -72,7 +72,7 @@ pub(crate) struct SchedulerFlags {
 /// Schedules until a signal asks to stop.
 pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
     let section = app.settings.scheduler.0.clone();
-    let output = app.output("scheduler", &[Output::Table, Output::Json])?;
+    let output = app.output("scheduler")?;
     if let Some(flag) = flags.prices.given().filter(|_| flags.of.is_none()) {
         let text = format!("{flag}: prices are for --dry-run --of SCHEDULER");
         return Err(UsageError(text).into());

@@ -1,6 +1,7 @@
 //! Forms of output.
 
 pub(crate) mod file;
+pub(crate) mod forms;
 #[cfg(feature = "scheduler")]
 pub(crate) mod log;
 pub(crate) mod places;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use toml::de::DeTable;
 
+use super::audit::AuditSection;
 use super::cost::CostSection;
 use super::notices::NoticeSection;
 use super::scheduler::SchedulerSection;
@@ -28,6 +29,7 @@ pub(super) struct FileSettings {
     pub(super) color: Option<Color>,
     pub(super) scheduler: Option<SchedulerSection>,
     pub(super) cost: Option<CostSection>,
+    pub(super) audit: Option<AuditSection>,
     pub(super) notices: Option<NoticeSection>,
 }
 
@@ -50,12 +52,20 @@ pub(super) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
 fn parse(text: &str) -> Result<FileSettings, String> {
     let settings: FileSettings =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    settings.scheduler.as_ref().map_or(Ok(()), SchedulerSection::check).map_err(
-        |(key, problem)| {
-            let at = line_of(text, "scheduler", key).map(|line| format!("line {line}: "));
-            format!("{}scheduler.{key}: {problem}", at.unwrap_or_default())
-        },
-    )?;
+    let at = |section: &str, key: &str, problem: String| {
+        let line = line_of(text, section, key).map(|line| format!("line {line}: "));
+        format!("{}{section}.{key}: {problem}", line.unwrap_or_default())
+    };
+    settings
+        .scheduler
+        .as_ref()
+        .map_or(Ok(()), SchedulerSection::check)
+        .map_err(|(key, problem)| at("scheduler", key, problem))?;
+    settings
+        .audit
+        .as_ref()
+        .map_or(Ok(()), AuditSection::check)
+        .map_err(|(key, problem)| at("audit", key, problem))?;
     settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
     settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
     let out = |name, number, least, most| {
@@ -126,6 +136,37 @@ mod tests {
         ] {
             assert!(section(text).unwrap_err().starts_with(told), "{text}");
         }
+    }
+
+    #[test]
+    fn thresholds_of_the_audit_are_refused_with_their_line_and_name() {
+        let section = |text: &str| parse(&format!("seed = 7\n[audit]\n{text}"));
+        let good = section("cordoned_minutes = 60\nlent_idle_percent = 0").unwrap();
+        let thresholds = good.audit.unwrap().thresholds();
+        assert_eq!((thresholds.cordoned_minutes, thresholds.lent_idle_percent), (60, 0));
+        assert_eq!(thresholds.starting_minutes, 10);
+        for (text, told) in [
+            (
+                "cordoned_minutes = 0",
+                "line 3: audit.cordoned_minutes: 0: expected a whole number from 1 to 43200",
+            ),
+            (
+                "hung_minutes = 60\nslice_busy_percent = 101",
+                "line 4: audit.slice_busy_percent: 101: expected a whole number from 1 to 100",
+            ),
+            ("lent_idle_percent = -1", "line 3: audit.lent_idle_percent: -1: expected a whole"),
+            ("cordoned_minute = 60", "line 3: audit.cordoned_minute: unknown field: expected one"),
+        ] {
+            let problem = section(text).unwrap_err();
+            assert!(problem.starts_with(told), "{text}: {problem}");
+        }
+        // Whoever misspells one sees all.
+        let unknown = section("cordoned = 60").unwrap_err();
+        for threshold in dovetail_audit::THRESHOLDS {
+            assert!(unknown.contains(&format!("`{}`", threshold.name)), "{unknown}");
+        }
+        let typed = section("starting_minutes = \"10m\"").unwrap_err();
+        assert!(typed.contains("line 3") && typed.contains("starting_minutes"), "{typed}");
     }
 
     #[test]

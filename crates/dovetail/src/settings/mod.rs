@@ -1,5 +1,6 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
 
+pub(crate) mod audit;
 pub(crate) mod cost;
 mod file;
 pub(crate) mod kubernetes_names;
@@ -15,6 +16,7 @@ use clap::{Args, ValueEnum};
 use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::style::Color;
+use audit::AuditSection;
 use cost::CostSection;
 use file::{FileSettings, read_file};
 use notices::NoticeSection;
@@ -94,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) scheduler: (SchedulerSection, PathBuf),
     /// What the file says of bills.
     pub(crate) cost: CostSection,
+    /// From where on something is a finding.
+    pub(crate) audit: AuditSection,
     /// Who is told what.
     pub(crate) notices: NoticeSection,
 }
@@ -128,6 +132,7 @@ impl Settings {
             color: sources.pick(color, Color::default(), file.color, flags.color)?,
             scheduler,
             cost: file.cost.clone().unwrap_or_default(),
+            audit: file.audit.clone().unwrap_or_default(),
             notices: file.notices.clone().unwrap_or_default(),
         })
     }

@@ -61,6 +61,31 @@ fn help_fits_100_columns_and_names_every_flag_with_a_meaning() {
 }
 
 #[test]
+fn help_lists_the_forms_that_a_command_takes_and_no_others() {
+    let folder = Folder::new();
+    let listed = |command: &str| -> Vec<String> {
+        let help = folder.call(&format!("{command} --help")).out;
+        let (_, after) = help.split_once("--output <FORM>").unwrap_or_default();
+        let after = after.split("\n      --").next().unwrap_or_default();
+        let items = after.lines().filter_map(|line| line.trim().strip_prefix("- "));
+        items.filter_map(|item| Some(item.split_once(':')?.0.to_owned())).collect()
+    };
+    assert_eq!(listed("audit"), ["table", "json", "html", "markdown", "sarif"]);
+    assert_eq!(listed("cost"), ["table", "json", "csv"]);
+    assert_eq!(listed("cost job"), ["table", "json"]);
+    assert_eq!(listed("collect"), [""; 0]);
+    let done = folder.call("cost --example --output xml");
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("[possible values: table, json, csv]"), "{}", done.err);
+    let done = folder.call("cost --example --output sarif");
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("has no sarif output: use --output table or json or csv"));
+    // Before the command, too.
+    let done = folder.call("--output json config");
+    assert!(done.out.starts_with('{'), "{}{}", done.out, done.err);
+}
+
+#[test]
 fn the_reference_has_every_command() {
     let done = Folder::new().call("markdown-help");
     for command in COMMANDS {

@@ -2,7 +2,10 @@
 
 mod audit;
 #[cfg(feature = "scheduler")]
+mod audit_ledger;
+#[cfg(feature = "scheduler")]
 mod audit_prometheus;
+mod audit_settings;
 mod behaviour;
 mod collect;
 mod cost;

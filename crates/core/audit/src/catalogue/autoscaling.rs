@@ -7,8 +7,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-01",
         severity: Severity::Warning,
         title: "pods that must not be moved hold half-empty GPU nodes",
-        explanation: "The annotation keeps the autoscaler from emptying a node of which less than half of the GPUs are \
-                      requested. Set it for as long as the work cannot be moved, not for good.",
+        explanation: "The annotation keeps the autoscaler from emptying a node of whose GPUs less than \
+                      `half_empty_percent` are requested. Set it for as long as the work cannot be moved, not for good.",
         evidence: "annotation, node, GPUs requested of GPUs there",
         fix: FixKind::OwnerTemplate,
         fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
@@ -31,8 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-03",
         severity: Severity::Warning,
         title: "GPU nodes without a GPU pod are not removed",
-        explanation: "Nothing on the node has held a GPU for more than ten minutes, nothing waits for it, and it is still \
-                      paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
+        explanation: "Nothing on the node has held a GPU for longer than `empty_node_minutes`, nothing waits for it, and it \
+                      is still paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
                       it.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
@@ -66,9 +66,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-06",
         severity: Severity::Warning,
-        title: "GPU nodes cordoned for more than four hours",
-        explanation: "A cordoned node takes nothing new and is paid. After a repair or an upgrade it was forgotten, or it \
-                      should be gone.",
+        title: "GPU nodes stay cordoned",
+        explanation: "A cordoned node takes nothing new and is paid. After longer than `cordoned_minutes` the repair or the \
+                      upgrade is over and it was forgotten, or it should be gone.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
         fix_example: "kubectl uncordon NODE  # or delete it",

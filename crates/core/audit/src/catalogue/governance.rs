@@ -31,8 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "team leaves GPUs of its quota idle",
         explanation: "A quota keeps GPUs for one team. Those that it holds and does not use could be lent, and taken \
-                      back when they are needed. Its dollars are the measured idle time beyond a tenth of what its pods \
-                      hold, as far as no other finding explains it.",
+                      back when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
+                      its pods hold, as far as no other finding explains it.",
         evidence: "quota, idle part of what its pods hold, period",
         fix: FixKind::Namespace,
         fix_example: "cohort: research  # of a Kueue ClusterQueue, or a lower quota",

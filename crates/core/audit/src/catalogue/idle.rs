@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-01",
         severity: Severity::Warning,
         title: "notebook stands still and holds its GPU",
-        explanation: "Nothing has run on the GPU for more than an hour. At night and on weekends notebooks hold GPUs \
+        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. At night and on weekends notebooks hold GPUs \
                       for 128 hours a week; a culler ends them and keeps their files.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-02",
         severity: Severity::Error,
         title: "server holds GPUs and nobody asks it",
-        explanation: "None of its replicas has computed for more than an hour: no requests come. With nothing to do \
+        explanation: "None of its replicas has computed for longer than `idle_server_minutes`: no requests come. With nothing to do \
                       it needs no replica; the first request starts one.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::Autoscaler,
@@ -56,8 +56,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod holds GPUs for more than ten minutes and was never ready",
-        explanation: "Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
+        title: "pod holds GPUs for long and was never ready",
+        explanation: "It has its node for longer than `starting_minutes`. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
                       cache on the node, a volume with the weights or a smaller image shorten that.",
         evidence: "pods and minutes since they have their node",
         fix: FixKind::OwnerTemplate,
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-06",
         severity: Severity::Warning,
         title: "deleted pod still holds GPUs",
-        explanation: "Its grace period is over and it is still there: a finalizer that nobody serves, or a process that \
+        explanation: "Its grace period is over for longer than `overdue_minutes` and it is still there: a finalizer that nobody serves, or a process that \
                       cannot be killed. Its GPUs are given to nobody else.",
         evidence: "pods and minutes since they should be gone",
         fix: FixKind::OwnerTemplate,
@@ -93,7 +93,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-08",
         severity: Severity::Error,
         title: "training hangs: its GPUs spin and nothing moves",
-        explanation: "For ten minutes or longer at least one member spun in a kernel and none worked: no tensor cores, no \
+        explanation: "For `hung_minutes` or longer at least one member spun in a kernel and none worked: no tensor cores, no \
                       memory traffic, power near idle. So looks a collective that waits for a member that will not come. \
                       Utilisation shows 100 %, so nothing else tells. It is found by the method of `dovetail cost job`, \
                       where tensor cores or memory traffic were read; what hosts did meanwhile is not looked at here. No \

@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "MOD-01",
         severity: Severity::Info,
         title: "much asked model is served at 16 bits or more",
-        explanation: "It answers more than 100,000 requests a day, and neither its name nor an argument says that its weights \
+        explanation: "It answers more than `many_requests_per_day`, and neither its name nor an argument says that its weights \
                       are quantised. With 8 bits each token moves half the memory, and the same GPUs answer more. What \
                       that does to the answers has to be measured on the model's own requests first: serve both, compare, \
                       then move. No dollars are claimed: how much faster it gets depends on model, GPU and load.",
@@ -21,10 +21,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "MOD-02",
         severity: Severity::Info,
         title: "small model has large GPUs for itself",
-        explanation: "By its name its weights fill a quarter of the memory of its GPUs at most, and nothing else runs on them: a \
+        explanation: "By its name its weights fill `small_model_percent` of the memory of its GPUs at most, and nothing else runs on them: a \
                       smaller GPU, a slice or sharing would do. Servers fill the rest of the memory with a cache of their \
-                      own accord, so memory in use does not show it. Where GPUs were measured and computed half of the time \
-                      or more, the model needs their speed and there is no finding. No dollars are claimed: what a smaller \
+                      own accord, so memory in use does not show it. Where GPUs were measured and computed for \
+                      `busy_model_percent` of the time or more, the model needs their speed and there is no finding. No dollars are claimed: what a smaller \
                       GPU answers in time has to be tried.",
         evidence: "weights with their bytes, memory of the GPUs of a pod, active part of the time where it was measured",
         fix: FixKind::OwnerTemplate,

@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-06",
         severity: Severity::Info,
         title: "workload would fit a slice of its GPU",
-        explanation: "At 95 of 100 moments the GPU is no busier than four fifths of a MIG slice could be, and its \
+        explanation: "At 95 of 100 moments the GPU is no busier than `slice_busy_percent` of what a MIG slice could be, and its \
                       memory fits the slice. A slice is separate in memory and time, so neighbours do not slow each \
                       other down. Only idle time is counted: what is saved while it computes is not.",
         evidence: "busy at 95 of 100 moments, most memory, smallest slice that fits, period",
@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "request is a round number and far more than is needed",
         explanation: "Requests of 4 cores or 16Gi are guesses. A VerticalPodAutoscaler has seen what the container needs, and \
-                      less than half of it would do: what is reserved for it keeps other pods from the GPUs of its node.",
+                      it asks for more than `over_request_percent` of that: what is reserved for it keeps other pods from the GPUs of its node.",
         evidence: "container, resource, request, what is needed at most and who says so",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "GPU waits for CPU that its container may not use",
         explanation: "The container needs more CPU than its limit, by what a VerticalPodAutoscaler has seen, and its GPU computes \
-                      less than 30 % of the time: whoever loads and prepares data is throttled, and the GPU waits.",
+                      for less than `starved_active_percent` of the time: whoever loads and prepares data is throttled, and the GPU waits.",
         evidence: "container, limit, what is needed and who says so, active part of the time",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
@@ -140,7 +140,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-12",
         severity: Severity::Info,
-        title: "training with 64 MiB of shared memory",
+        title: "training with little shared memory",
         explanation: "Data loaders hand batches over in /dev/shm. With the container runtime's 64 MiB they fall back to \
                       copying, or crash, and the GPU waits for data.",
         evidence: "size of /dev/shm",

@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-05",
         severity: Severity::Warning,
         title: "pods that share a GPU fill its memory",
-        explanation: "Time-slicing does not divide the memory. Together the pods have used more than 85 % of it: the \
+        explanation: "Time-slicing does not divide the memory. Together the pods have used more than `full_memory_percent` of it: the \
                       next burst of one ends another.",
         evidence: "most memory of its pods together, GPU and node, period",
         fix: FixKind::NodePool,

@@ -44,9 +44,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-04",
         severity: Severity::Info,
         title: "the same GPUs cost less in another region of their provider",
-        explanation: "By list price the same model, bought the same way, is at least a tenth cheaper there. What moves is \
+        explanation: "By list price the same model, bought the same way, is cheaper there by `cheaper_region_percent` or more. What moves is \
                       data: the evidence says how much of it may be moved so that the difference pays for the \
-                      transfer within 30 days. Data that must stay where it is, users who are near, and capacity that \
+                      transfer within `transfer_payback_days`. Data that must stay where it is, users who are near, and capacity that \
                       is not to be had there are reasons to stay. No dollars are claimed: nobody knows how much data \
                       a workload has.",
         evidence: "price here and where it is cheapest, day of the prices, data that may move",

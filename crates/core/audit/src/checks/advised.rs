@@ -1,6 +1,6 @@
 //! What a recommender knows of a workload: requests that are guesses, and CPU that starves a GPU.
 
-use super::{View, pods_of};
+use super::{View, percent_of, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Advice, Container, Recommended, Workload};
 use crate::finding::Finding;
@@ -13,12 +13,6 @@ const GIB: i64 = 1 << 30;
 /// Requests that people write when they guess: thousandths of a core, bytes.
 const ROUND_CPU: [i64; 8] = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
 const ROUND_MEMORY_GIB: [i64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-
-/// More than so many times what is needed is waste, not care.
-const GENEROUS: i64 = 2;
-
-/// A GPU that works less than this while its container wants more CPU than it may use waits for it.
-const STARVED_PERCENT: u64 = 30;
 
 /// Containers of workloads with GPUs of which a recommender knows something.
 fn advised<'a>(
@@ -48,6 +42,7 @@ fn rounded(resource: &str, amount: i64) -> i64 {
 }
 
 pub(super) fn too_much(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let limits = &view.facts.thresholds;
     for (workload, advice, container, recommended) in advised(view) {
         for resource in ["cpu", "memory"] {
             let Some(asked) = container.requests.get(resource).copied() else { continue };
@@ -56,12 +51,14 @@ pub(super) fn too_much(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                 "cpu" => ROUND_CPU.contains(&asked),
                 _ => ROUND_MEMORY_GIB.contains(&(asked / GIB)) && asked % GIB == 0,
             };
-            if !is_round || upper <= 0 || asked <= upper.saturating_mul(GENEROUS) {
+            let generous = percent_of(upper, limits.over_request_percent);
+            if !is_round || upper <= 0 || asked <= generous {
                 continue;
             }
-            // A fifth more than is needed nearly always.
+            // What is needed nearly always, and headroom.
             let target = recommended.target.get(resource).copied().unwrap_or(upper);
-            let request = rounded(resource, target.saturating_add(target / 5));
+            let more = percent_of(target, limits.request_headroom_percent);
+            let request = rounded(resource, target.saturating_add(more));
             let change = Change::Amount {
                 container: container.name.clone(),
                 resource,
@@ -86,7 +83,7 @@ pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut
         let target = recommended.target.get("cpu").copied();
         let (Some(limit), Some(target)) = (limit, target) else { continue };
         let Some(percent) = active_percent(workload) else { continue };
-        if target <= limit || percent >= STARVED_PERCENT {
+        if target <= limit || percent >= view.facts.thresholds.starved_active_percent {
             continue;
         }
         let change = Change::Amount {

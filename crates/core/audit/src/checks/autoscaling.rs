@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
 
-use super::{Run, View, claims_on, node_ref, pods_of};
+use super::{Run, View, claims_on, length_words, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Claim;
 use crate::facts::{BudgetLimit, Node};
@@ -22,12 +22,7 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 const HOUR_MS: u64 = 3_600_000;
-
-/// Longest that a repair or an upgrade keeps a node.
-const CORDONED_MS: u64 = 4 * HOUR_MS;
-
-/// As long as an autoscaler takes to remove an empty node.
-const EMPTY_MS: u64 = HOUR_MS / 6;
+const MINUTE_MS: u64 = 60_000;
 
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
@@ -43,7 +38,8 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
             let used = requested.get(&*node.node.name).copied().unwrap_or(0);
             let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
-            if used.saturating_mul(2) < all {
+            let half = i128::from(view.facts.thresholds.half_empty_percent);
+            if i128::from(used) * 100 < i128::from(all) * half {
                 let finding = Finding::new(check, &workload.owner)
                     .with("annotation", annotation)
                     .mended_in(workload, [Change::DropAnnotation { key: key_of(annotation) }])
@@ -95,7 +91,8 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         let Some(since_ms) = node.without_gpu_pods_since_ms else { continue };
         let length_ms = view.facts.now_ms.saturating_sub(since_ms);
         // A cordoned node has a finding of its own, and stays until somebody decides.
-        if length_ms > EMPTY_MS && node.cordoned_since_ms.is_none() {
+        let is_long = length_ms > view.facts.thresholds.empty_node_minutes * MINUTE_MS;
+        if is_long && node.cordoned_since_ms.is_none() {
             let hours = length_ms as f64 / HOUR_MS as f64;
             let mut finding = Finding::new(check, &node.pool)
                 .with("without GPU pods", format!("{} for {hours:.1} h", node.node.name))
@@ -134,10 +131,9 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
     for node in view.gpu_nodes() {
         let Some(since_ms) = node.cordoned_since_ms else { continue };
         let length_ms = view.facts.now_ms.saturating_sub(since_ms);
-        if length_ms > CORDONED_MS {
-            let hours = length_ms / HOUR_MS;
+        if length_ms > view.facts.thresholds.cordoned_minutes * MINUTE_MS {
             let mut finding = Finding::new(check, &node.pool)
-                .with("cordoned", format!("{} for {hours} h", node.node.name))
+                .with("cordoned", format!("{} for {}", node.node.name, length_words(length_ms)))
                 .mended_by(Change::Uncordon)
                 .affecting([node_ref(node)]);
             let cause = FreeCause::DrainingOrCordoned;

@@ -7,7 +7,7 @@ use dovetail_ledger::device_time::DeviceState;
 use super::measured::{all_units, idle_claims};
 use super::{Run, View, claims_on, measured, pod_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::{Node, ObjectRef, Pod, Workload};
+use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::patch::Change;
 
@@ -23,15 +23,6 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 const MINUTE_MS: u64 = 60_000;
-
-/// As long as a large image and its weights may take.
-const STARTING_MS: u64 = 10 * MINUTE_MS;
-
-/// Kubelets remove what is over within seconds; longer is stuck.
-const OVERDUE_MS: u64 = 5 * MINUTE_MS;
-
-/// A collective may wait for a slow member, but hardly for so long.
-const HUNG_MS: u64 = 10 * MINUTE_MS;
 
 /// Metrics that say nothing of a GPU.
 const OF_THE_HOST: [&str; 2] = ["cpu", "memory"];
@@ -78,7 +69,7 @@ fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     for (number, workload) in numbered.filter(|(_, workload)| workload.has_gpus()) {
         let mut finding = Finding::new(check, &workload.owner);
         let mut nodes: BTreeMap<&str, &Node> = BTreeMap::new();
-        for (pod, minutes) in starting(workload, view.facts.now_ms) {
+        for (pod, minutes) in starting(workload, view.facts) {
             finding = finding
                 .with("never ready", format!("{} for {minutes} min", pod.name))
                 .affecting([pod_ref(workload, pod)]);
@@ -97,10 +88,11 @@ fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
 }
 
 /// Pods that were never ready, with the minutes since they have their node, where that is too long.
-fn starting(workload: &Workload, now_ms: u64) -> impl Iterator<Item = (&Pod, u64)> {
+fn starting<'w>(workload: &'w Workload, facts: &Facts) -> impl Iterator<Item = (&'w Pod, u64)> {
+    let (now_ms, most_ms) = (facts.now_ms, facts.thresholds.starting_minutes * MINUTE_MS);
     workload.pods.iter().filter(|pod| pod.is_starting).filter_map(move |pod| {
         let length_ms = now_ms.saturating_sub(pod.placed_since_ms?);
-        (length_ms > STARTING_MS).then_some((pod, length_ms / MINUTE_MS))
+        (length_ms > most_ms).then_some((pod, length_ms / MINUTE_MS))
     })
 }
 
@@ -112,7 +104,7 @@ fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
             let Some(end_ms) = pod.should_be_gone_ms else { continue };
             let length_ms = view.facts.now_ms.saturating_sub(end_ms);
-            if length_ms > OVERDUE_MS {
+            if length_ms > view.facts.thresholds.overdue_minutes * MINUTE_MS {
                 let minutes = length_ms / MINUTE_MS;
                 let mut finding = Finding::new(check, &workload.owner)
                     .with("should be gone", format!("{} for {minutes} min", pod.name));
@@ -146,8 +138,11 @@ fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
 
 fn hangs(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let Some(period) = view.facts.usage else { return };
+    let least_ms = view.facts.thresholds.hung_minutes * MINUTE_MS;
     for workload in view.gpu_workloads() {
-        let Some(hang) = workload.hang.filter(|hang| hang.length_ms() >= HUNG_MS) else { continue };
+        let Some(hang) = workload.hang.filter(|hang| hang.length_ms() >= least_ms) else {
+            continue;
+        };
         let ended_ms = period.span.to_ms.saturating_sub(hang.longest.to_ms);
         let until = match ended_ms {
             // The last sample stands for a step.

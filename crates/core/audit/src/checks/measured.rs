@@ -19,24 +19,9 @@ use crate::usage::GpuUse;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// A shorter look says little about a workload.
-const LEAST_MS: u64 = 12 * HOUR_MS;
-
-/// A notebook, or a server, that has not computed for so long waits for nobody.
-const IDLE_AFTER_MS: u64 = HOUR_MS;
-
-/// GPUs that a team owns and leaves idle for more than this part of the time could be lent.
-const LENT_PERCENT: u64 = 10;
-
-/// Of the memory of a GPU that is shared, more than this leaves no room for a burst.
-const FULL_PERCENT: u128 = 85;
-
 const WHOLE: &str = "nvidia.com/gpu";
 const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
 const REPLICAS: &str = "nvidia.com/gpu.replicas";
-
-/// From how much memory on a GPU is a large one, in MiB.
-const LARGE_MIB: u64 = 40_000;
 
 /// A slice of a GPU: compute slices, name, GiB of memory.
 type Profile = (u32, &'static str, u64);
@@ -53,11 +38,12 @@ const PROFILES: [(&str, u32, [Profile; 3]); 5] = [
 
 /// Workloads with GPUs, with their number and their pods that were measured for long enough.
 fn measured<'a>(view: &View<'a>) -> impl Iterator<Item = (u32, &'a Workload, Vec<&'a Pod>)> {
+    let least_ms = view.facts.thresholds.least_measured_hours * HOUR_MS;
     let numbered = view.facts.workloads.iter().zip(0..);
-    numbered.filter_map(|(workload, number)| {
+    numbered.filter_map(move |(workload, number)| {
         let long = |pod: &&Pod| {
             let known = pod.uses.iter().map(GpuUse::known_ms).min();
-            pod.node.is_some() && !pod.is_starting && known >= Some(LEAST_MS)
+            pod.node.is_some() && !pod.is_starting && known >= Some(least_ms)
         };
         let pods: Vec<&Pod> = workload.pods.iter().filter(long).collect();
         (!pods.is_empty() && workload.has_gpus()).then_some((number, workload, pods))
@@ -203,24 +189,28 @@ fn smallest_slice(
     let models: BTreeSet<Option<&str>> = models.collect();
     let [Some(model)] = models.into_iter().collect::<Vec<_>>()[..] else { return None };
     let (_, of, profiles) = PROFILES.iter().find(|(name, ..)| model.contains(name))?;
-    // Four fifths of the slice at most.
+    let percent = view.facts.thresholds.slice_busy_percent;
     let fits = |(slices, _, gib): &&Profile| {
-        let compute = slices * 80_000_000 / of;
-        busy_micro_percent <= compute && memory_bytes <= gib << 30
+        let compute = u64::from(*slices) * percent * 1_000_000 / u64::from(*of);
+        u64::from(busy_micro_percent) <= compute && memory_bytes <= gib << 30
     };
     let (slices, name, _) = profiles.iter().find(fits)?;
     (slices < of).then_some((*name, i64::from(*slices), i64::from(*of)))
 }
 
-/// Pods whose GPUs all stand still since so long before the end of the period, with the hours.
-fn idle_pods<'a>(view: &View<'_>, workload: &'a Workload) -> Vec<(&'a Pod, f64)> {
+/// Pods whose GPUs all stand still for longer than so long until the end of the period, with the hours.
+fn idle_pods<'a>(
+    view: &View<'_>,
+    workload: &'a Workload,
+    idle_after_ms: u64,
+) -> Vec<(&'a Pod, f64)> {
     let Some(period) = view.facts.usage else { return Vec::new() };
     let pods = workload.pods.iter().filter_map(|pod| {
         let since = pod.uses.iter().map(|used| used.idle_since_ms);
         // The GPU that stopped last.
         let since_ms = since.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         let length_ms = period.span.to_ms.saturating_sub(since_ms);
-        let is_idle = length_ms > IDLE_AFTER_MS && pod.node.is_some() && !pod.is_starting;
+        let is_idle = length_ms > idle_after_ms && pod.node.is_some() && !pod.is_starting;
         is_idle.then_some((pod, length_ms as f64 / HOUR_MS as f64))
     });
     pods.collect()
@@ -229,7 +219,7 @@ fn idle_pods<'a>(view: &View<'_>, workload: &'a Workload) -> Vec<(&'a Pod, f64)>
 fn idle_of_class(
     view: &View<'_>,
     class: Class,
-    all_of_them: bool,
+    (all_of_them, idle_after_minutes): (bool, u64),
     check: &'static Check,
     found: &mut Vec<Finding>,
 ) {
@@ -237,7 +227,7 @@ fn idle_of_class(
         if workload.class != Some(class) || !workload.has_gpus() {
             continue;
         }
-        let idle = idle_pods(view, workload);
+        let idle = idle_pods(view, workload, idle_after_minutes * MINUTE_MS);
         let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
         if idle.is_empty() || all_of_them && idle.len() < placed {
             continue;
@@ -258,12 +248,14 @@ fn idle_of_class(
 }
 
 pub(super) fn idle_notebook(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    idle_of_class(view, Class::Interactive, false, check, found);
+    let minutes = view.facts.thresholds.idle_notebook_minutes;
+    idle_of_class(view, Class::Interactive, (false, minutes), check, found);
 }
 
 /// As long as one replica answers, the others may be there for a burst.
 pub(super) fn idle_server(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    idle_of_class(view, Class::Inference, true, check, found);
+    let minutes = view.facts.thresholds.idle_server_minutes;
+    idle_of_class(view, Class::Inference, (true, minutes), check, found);
 }
 
 pub(super) fn notebook_on_large_gpu(
@@ -280,7 +272,8 @@ pub(super) fn notebook_on_large_gpu(
             let memory = node.node.labels.get(GPU_MEMORY).and_then(|text| text.parse().ok());
             let replicas = node.node.labels.get(REPLICAS).map(String::as_str);
             let is_shared = replicas.is_some_and(|replicas| replicas != "1");
-            if memory.is_some_and(|mib: u64| mib >= LARGE_MIB) && !is_shared {
+            let large_mib = view.facts.thresholds.large_gpu_mib;
+            if memory.is_some_and(|mib: u64| mib >= large_mib) && !is_shared {
                 let model = node.gpus.get(WHOLE).and_then(|gpus| gpus.model.as_deref());
                 let finding = Finding::new(check, &workload.owner)
                     .with("model", model.unwrap_or("unknown"))
@@ -296,6 +289,7 @@ pub(super) fn shared_memory_is_full(
     check: &'static Check,
     found: &mut Vec<Finding>,
 ) {
+    let full_percent = u128::from(view.facts.thresholds.full_memory_percent);
     let mut used: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for workload in view.gpu_workloads() {
         for pod in &workload.pods {
@@ -311,7 +305,7 @@ pub(super) fn shared_memory_is_full(
         let number = |key: &str| node.node.labels.get(key)?.parse::<u64>().ok();
         let (Some(mib), Some(2..)) = (number(GPU_MEMORY), number(REPLICAS)) else { continue };
         let all = u128::from(mib) << 20;
-        if u128::from(bytes) * 100 > all * FULL_PERCENT {
+        if u128::from(bytes) * 100 > all * full_percent {
             let percent = u128::from(bytes) * 100 / all.max(1);
             let full = format!("{percent} % on GPU {gpu} of {}", node.node.name);
             let finding = Finding::new(check, &node.pool)
@@ -333,6 +327,7 @@ struct OfNamespace<'a> {
 }
 
 pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let lent_percent = u128::from(view.facts.thresholds.lent_idle_percent);
     let mut namespaces: BTreeMap<&str, OfNamespace<'_>> = BTreeMap::new();
     for (number, workload, pods) in measured(view) {
         let of = namespaces.entry(&workload.owner.namespace).or_default();
@@ -348,7 +343,7 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
     for namespace in view.facts.namespaces.iter().filter(|space| !space.gpu_quota.is_empty()) {
         let Some(of) = namespaces.remove(&*namespace.name) else { continue };
         let (idle, known) = (u128::from(of.idle_ms), u128::from(of.known_ms));
-        if idle * 100 <= known * u128::from(LENT_PERCENT) {
+        if idle * 100 <= known * lent_percent {
             continue;
         }
         let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
@@ -359,7 +354,7 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
             .with("idle of what its pods hold", format!("{share:.1} %"))
             .with("measured", period(view));
         // The idle time beyond what everybody has: of each unit the same part.
-        let beyond = idle * 100 - known * u128::from(LENT_PERCENT);
+        let beyond = idle * 100 - known * lent_percent;
         let part_milli = (beyond * 1000 / (idle * 100)) as i64;
         for (number, pods) in of.held {
             let units = pods.into_iter().flat_map(all_units);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operator};
 
-use super::View;
 use super::scheduling::{keeping_away, tolerates};
+use super::{View, percent_of};
 use crate::facts::{Container, ContainerKind, Node, Workload};
 use crate::patch::{Change, Limit};
 
@@ -76,12 +76,12 @@ pub(super) fn no_more_than(
     (request > 0).then_some(Change::Amount { container, resource, request, limit: Limit::Stays })
 }
 
-/// A tenth more memory for the only container, as request and limit.
-pub(super) fn more_memory(workload: &Workload) -> Option<Change> {
+/// So much more memory for the only container, as request and limit.
+pub(super) fn more_memory(workload: &Workload, percent: u64) -> Option<Change> {
     let mut works = workload.template.containers.iter();
     let (only, None) = (works.next()?, works.next()) else { return None };
     let has = only.limits.get("memory").or(only.requests.get("memory")).copied()?;
-    let more = (has.checked_add(has / 10)?.checked_add(MIB - 1)?) / MIB * MIB;
+    let more = (has.checked_add(percent_of(has, percent))?.checked_add(MIB - 1)?) / MIB * MIB;
     let limit = Limit::Is(more);
     let container = only.name.clone();
     Some(Change::Amount { container, resource: "memory", request: more, limit })

@@ -9,17 +9,8 @@ use crate::usage::GpuUse;
 
 pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
 
-/// So many requests a day are worth an experiment.
-const MANY_PER_DAY: u64 = 100_000;
-
 /// Fewer bits than these are quantised.
 const WIDE_BITS: u32 = 16;
-
-/// Weights that fill a larger part of the memory than one of so many have no GPU too large.
-const SMALL_PART: u128 = 4;
-
-/// A GPU that computes for so much of the time is needed for its speed.
-const BUSY_PERCENT: u64 = 50;
 
 const WHOLE: &str = "nvidia.com/gpu";
 const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
@@ -45,8 +36,9 @@ fn weights_words(millions: u64) -> String {
 }
 
 fn not_quantised(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let many = view.facts.thresholds.many_requests_per_day;
     for (workload, model) in served(view) {
-        let Some(requests) = workload.requests_per_day.filter(|count| *count > MANY_PER_DAY) else {
+        let Some(requests) = workload.requests_per_day.filter(|count| *count > many) else {
             continue;
         };
         if model.likely_bits() < WIDE_BITS {
@@ -63,14 +55,16 @@ fn not_quantised(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
 }
 
 fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let limits = &view.facts.thresholds;
     for (workload, model) in served(view) {
         let (Some(millions), Some(weights)) = (model.weights_millions, model.weight_bytes()) else {
             continue;
         };
         let Some(memory) = memory_of_a_pod(view, workload) else { continue };
         let active = active_percent(workload);
-        let is_busy = active.is_some_and(|percent| percent >= BUSY_PERCENT);
-        if u128::from(weights) * SMALL_PART > u128::from(memory) || is_busy {
+        let is_busy = active.is_some_and(|percent| percent >= limits.busy_model_percent);
+        let small = u128::from(memory) * u128::from(limits.small_model_percent);
+        if u128::from(weights) * 100 > small || is_busy {
             continue;
         }
         let gib = |bytes: u64| format!("{:.0} GiB", bytes as f64 / f64::from(1u32 << 30));

@@ -30,9 +30,6 @@ pub(super) const RUNS: &[Run] = &[
 /// The container runtime's `/dev/shm`.
 const DEFAULT_SHARED_MEMORY_BYTES: i64 = 64 << 20;
 
-/// Kills for memory in seven days that happen to anybody.
-const TOLERATED_KILLS: u32 = 2;
-
 fn request_is_limit(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for workload in &view.facts.workloads {
         for container in &workload.template.containers {
@@ -154,13 +151,13 @@ fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Claim> 
 }
 
 fn killed_for_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let limits = &view.facts.thresholds;
     for workload in view.gpu_workloads() {
-        let Some(kills) = workload.memory_kills.filter(|kills| *kills > TOLERATED_KILLS) else {
-            continue;
-        };
+        let is_often = |kills: &u32| u64::from(*kills) > limits.tolerated_memory_kills;
+        let Some(kills) = workload.memory_kills.filter(is_often) else { continue };
         let mut finding = Finding::new(check, &workload.owner)
             .with("kills in seven days", kills)
-            .mended_in(workload, mend::more_memory(workload))
+            .mended_in(workload, mend::more_memory(workload, limits.memory_raise_percent))
             .affecting(pods_of(workload));
         let containers = workload.template.containers.iter();
         for container in containers.filter(|container| !container.limits.contains_key("memory")) {
@@ -211,13 +208,14 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let small_bytes = (view.facts.thresholds.small_shared_memory_mib << 20) as i64;
     let trains = |workload: &&Workload| workload.class == Some(Class::Training);
     for workload in view.gpu_workloads().filter(trains) {
         let bytes = match workload.template.shared_memory {
             None => DEFAULT_SHARED_MEMORY_BYTES,
             Some(memory) => memory.limit_bytes.unwrap_or(i64::MAX),
         };
-        if bytes <= DEFAULT_SHARED_MEMORY_BYTES {
+        if bytes <= small_bytes {
             let finding = Finding::new(check, &workload.owner)
                 .with("bytes at /dev/shm", bytes)
                 .mended_in(workload, mend::shared_memory(workload))

@@ -4,6 +4,7 @@
 mod models;
 mod priced;
 mod seen;
+mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,7 @@ use crate::catalogue::CATALOGUE;
 use crate::claim::{DeviceWaste, settle};
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
+use crate::thresholds::Thresholds;
 use crate::usage::{GpuUse, UsagePeriod};
 use models::{MODELS, cheaper, hung};
 use seen::{VISIBILITY, advised, throttled};
@@ -141,6 +143,7 @@ fn healthy() -> Facts {
         team_labels: BTreeSet::from(["team".to_owned(), "cost-center".to_owned()]),
         advice: None,
         usage: None,
+        thresholds: Thresholds::default(),
     }
 }
 

@@ -17,8 +17,7 @@ pub(super) const RUNS: &[Run] = &[
     ("VIS-05", misplaced),
 ];
 
-/// Signals that contradict each other for longer are no accident of two samples.
-const CONTRADICTED_MS: u64 = 600_000;
+const MINUTE_MS: u64 = 60_000;
 
 /// Resources of devices whose exporters are known.
 const MEASURABLE: [&str; 3] = ["nvidia.com/", "amd.com/", "gpu.intel.com/"];
@@ -44,11 +43,12 @@ fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
 
 /// Counters that stay at zero while kernels run or power is drawn.
 fn contradicted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let accident_ms = view.facts.thresholds.contradicted_minutes * MINUTE_MS;
     for workload in view.gpu_workloads() {
         for (pod, node) in view.placed(workload) {
-            let dead = pod.uses.iter().filter(|used| used.contradicted_ms > CONTRADICTED_MS);
+            let dead = pod.uses.iter().filter(|used| used.contradicted_ms > accident_ms);
             for used in dead {
-                let minutes = used.contradicted_ms / 60_000;
+                let minutes = used.contradicted_ms / MINUTE_MS;
                 let which = format!("GPU {} of {} for {minutes} min", used.gpu, node.node.name);
                 let finding = Finding::new(check, &node.pool).with("signals contradict", which);
                 found.push(finding.affecting([node_ref(node)]));
@@ -59,11 +59,12 @@ fn contradicted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>
 
 /// Samples that name a pod on a node where it is not, or with more GPUs than it has.
 fn misplaced(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let accident_ms = view.facts.thresholds.contradicted_minutes * MINUTE_MS;
     for workload in view.gpu_workloads() {
         for (pod, node) in view.placed(workload) {
-            let wrong = pod.uses.iter().filter(|used| used.misplaced_ms > CONTRADICTED_MS);
+            let wrong = pod.uses.iter().filter(|used| used.misplaced_ms > accident_ms);
             for used in wrong {
-                let minutes = used.misplaced_ms / 60_000;
+                let minutes = used.misplaced_ms / MINUTE_MS;
                 let (namespace, name) = (&workload.owner.namespace, &pod.name);
                 let what = format!(
                     "GPU {} for {minutes} min, which {namespace}/{name} on {} cannot have had",

@@ -9,7 +9,7 @@ use crate::facts::{Container, Workload};
 pub struct Remedy {
     /// Containers of the pods that it is about; none where it is about something else.
     pub(super) containers: Vec<Container>,
-    pub(super) change: Change,
+    pub(crate) change: Change,
 }
 
 impl Remedy {

@@ -179,7 +179,8 @@ fn edited(facts: &Facts, finding: &Finding, source: &Source) -> Option<Patch> {
     };
     let is_gang = |remedy: &Remedy| matches!(remedy.change, Change::Gang { .. });
     if finding.remedies.iter().any(is_gang) {
-        let text = "the label binds pods of the scheduler dovetail (schedulerName); with Kueue it is                     kueue.x-k8s.io/queue-name, with others a PodGroup";
+        let text = "the label binds pods of the scheduler dovetail (schedulerName); with Kueue it is \
+                    kueue.x-k8s.io/queue-name, with others a PodGroup";
         warnings.push(text.to_owned());
     }
     warnings.extend(source.manager.as_ref().map(managed));

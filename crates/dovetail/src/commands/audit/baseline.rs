@@ -14,7 +14,14 @@ use crate::output::plain::plain;
 #[derive(Debug)]
 pub(super) struct Baseline {
     pub(super) taken_at: String,
-    pub(super) findings: BTreeMap<(String, Object), Option<i64>>,
+    pub(super) findings: BTreeMap<(String, Object), Worth>,
+}
+
+/// What a finding came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worth {
+    pub(super) usd_micros_per_month: Option<i64>,
+    pub(super) gpu_hours_per_month: Option<f64>,
 }
 
 /// An object, as in the JSON of an audit.
@@ -39,6 +46,7 @@ struct Entry {
     id: String,
     object: Object,
     usd_micros_per_month: Option<i64>,
+    gpu_hours_per_month: Option<f64>,
 }
 
 /// Reads what `dovetail audit --output json` wrote.
@@ -56,7 +64,11 @@ pub(super) fn read(path: &Path) -> Result<Baseline> {
         let Object { kind, namespace, name } = entry.object;
         let object =
             Object { kind: plain(&kind), namespace: plain(&namespace), name: plain(&name) };
-        ((plain(&entry.id), object), entry.usd_micros_per_month)
+        let worth = Worth {
+            usd_micros_per_month: entry.usd_micros_per_month,
+            gpu_hours_per_month: entry.gpu_hours_per_month,
+        };
+        ((plain(&entry.id), object), worth)
     };
     Ok(Baseline {
         taken_at: plain(&file.taken_at),

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
-    Severity, UsagePeriod, Worth, patches,
+    Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
 };
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::split::{Headline, SplitMethod};
 use dovetail_model::Money;
 use serde::{Serialize, Serializer};
 
-use super::baseline::{Baseline, Object};
+use super::baseline::{Baseline, Object, Worth as OldWorth};
+use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
@@ -43,6 +44,10 @@ pub(super) struct Document {
     pub(super) findings: Vec<FindingOut>,
     pub(super) fixed: Option<Vec<FixedOut>>,
     pub(super) baseline_taken_at: Option<String>,
+    /// What a ledger says of what is fixed.
+    pub(super) ledger: Option<LedgerOut>,
+    /// Thresholds that somebody set.
+    pub(super) thresholds: Vec<ThresholdOut>,
     pub(super) prices: Vec<PriceLine>,
     pub(super) unexplained_waste_gpu_hours_per_month: f64,
     pub(super) skipped: Vec<String>,
@@ -188,6 +193,49 @@ pub(super) struct FixedOut {
     pub(super) id: String,
     pub(super) object: Object,
     pub(super) usd_micros_per_month: Option<i64>,
+    pub(super) gpu_hours_per_month: Option<f64>,
+    /// What a ledger says of it.
+    pub(super) ledger: Option<ConfirmedOut>,
+}
+
+impl FixedOut {
+    fn of(((id, object), worth): ((String, Object), OldWorth)) -> Self {
+        let OldWorth { usd_micros_per_month, gpu_hours_per_month } = worth;
+        Self { id, object, usd_micros_per_month, gpu_hours_per_month, ledger: None }
+    }
+
+    /// What the earlier audit said it was worth.
+    pub(super) fn worth_words(&self) -> String {
+        let is_risk = check(&self.id).is_none_or(|check| check.worth == Worth::Risk);
+        match (self.usd_micros_per_month, self.gpu_hours_per_month) {
+            (Some(micros), _) => format!("{} a month", usd(Some(micros))),
+            (None, Some(hours)) if hours > 0.0 => {
+                format!("{hours:.1} GPU-hours a month, of unknown price")
+            }
+            (None, Some(_)) if !is_risk => "no time of its own".to_owned(),
+            (None, Some(_)) => "a risk without a price".to_owned(),
+            (None, None) => "of unknown price".to_owned(),
+        }
+    }
+}
+
+/// A threshold that somebody set.
+#[derive(Debug, Serialize)]
+pub(super) struct ThresholdOut {
+    pub(super) name: &'static str,
+    pub(super) value: u64,
+    pub(super) default: u64,
+}
+
+impl ThresholdOut {
+    fn all_of(thresholds: &Thresholds) -> Vec<Self> {
+        let all = THRESHOLDS.iter().map(|threshold| Self {
+            name: threshold.name,
+            value: threshold.of(thresholds),
+            default: threshold.default,
+        });
+        all.filter(|threshold| threshold.value != threshold.default).collect()
+    }
 }
 
 fn id<S: Serializer>(check: &&'static Check, out: S) -> Result<S::Ok, S::Error> {
@@ -220,12 +268,7 @@ impl Document {
                 let key = (finding.check.id.to_owned(), finding.object.clone());
                 finding.is_new = Some(left.remove(&key).is_none());
             }
-            let gone = |((id, object), usd_micros_per_month)| FixedOut {
-                id,
-                object,
-                usd_micros_per_month,
-            };
-            fixed = Some(left.into_iter().map(gone).collect());
+            fixed = Some(left.into_iter().map(FixedOut::of).collect());
         }
         Self {
             schema: SCHEMA,
@@ -240,6 +283,8 @@ impl Document {
             findings,
             fixed,
             baseline_taken_at: baseline.map(|baseline| baseline.taken_at.clone()),
+            ledger: None,
+            thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
             prices,
             unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
             skipped: gathered.skipped.iter().map(|skipped| plain(&skipped.to_string())).collect(),
@@ -296,9 +341,15 @@ impl Document {
                 measured.hours, measured.until
             ),
         };
+        let set: Vec<String> =
+            self.thresholds.iter().map(|of| format!("{} = {}", of.name, of.value)).collect();
+        let set = match set.is_empty() {
+            true => String::new(),
+            false => format!(" Thresholds that were set: {}.", set.join(", ")),
+        };
         format!(
             "One snapshot of {}, as if that moment lasted {} days: list prices, no bill.{measured} Blind is \
-             held without a measurement of whether it computes: waste can be more, never less.",
+             held without a measurement of whether it computes: waste can be more, never less.{set}",
             self.taken_at, self.month_days
         )
     }
@@ -483,7 +534,7 @@ fn gpus(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / MONTH_MS as f64 / 1000.0
 }
 
-fn hours(gpu_milli_ms: i128) -> f64 {
+pub(super) fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }
 
@@ -495,7 +546,7 @@ fn micros(time: PricedTime) -> Option<i64> {
     time.cost().map(|cost| cost.usd_micros)
 }
 
-fn time(now_ms: u64) -> String {
+pub(super) fn time(now_ms: u64) -> String {
     let time = i64::try_from(now_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
 }

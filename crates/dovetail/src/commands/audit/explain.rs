@@ -1,14 +1,16 @@
 //! `dovetail audit --explain`.
 
 use anyhow::Result;
-use dovetail_audit::{CATALOGUE, Check, Worth, check};
+use dovetail_audit::{CATALOGUE, Check, Worth, check, thresholds_of};
 
 use super::document::{fix_words, layer_words, severity_words, worth_words};
+use crate::app::App;
 use crate::exit::UsageError;
 use crate::output::table::{facts, table, wrapped};
+use crate::settings::Origin;
 
 /// A check, or all of them in a table.
-pub(super) fn explain(id: &str) -> Result<String> {
+pub(super) fn explain(app: &App, id: &str) -> Result<String> {
     if id.eq_ignore_ascii_case("all") {
         let rows = CATALOGUE.into_iter().flatten().map(|check| {
             let severity = severity_words(check.severity);
@@ -20,7 +22,7 @@ pub(super) fn explain(id: &str) -> Result<String> {
         let text = format!("--explain {id}: there is no such check: `--explain all` lists them");
         return Err(UsageError(text).into());
     };
-    Ok(one(check))
+    Ok(one(check) + &thresholds(app, check))
 }
 
 /// What a check can bring; which of it is found for each finding.
@@ -44,4 +46,24 @@ fn one(check: &Check) -> String {
     ]);
     text += &format!("\nBy example:\n  {}\n", check.fix_example);
     text
+}
+
+/// The thresholds in force, and where each comes from.
+fn thresholds(app: &App, check: &Check) -> String {
+    let (section, path) = (&app.settings.audit, &app.settings.scheduler.1);
+    let mut text = String::new();
+    for threshold in thresholds_of(check.id) {
+        let told = match section.of(threshold) {
+            None => format!("{} ({})", threshold.default, Origin::Default),
+            Some(value) => {
+                let origin = Origin::File(path.clone());
+                format!("{value} ({origin}; the default is {})", threshold.default)
+            }
+        };
+        text += &wrapped(&format!("{} = {told}: {}", threshold.name, threshold.what()), 2);
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nThresholds, to be set in [audit] of dovetail.toml:\n{text}"),
+    }
 }

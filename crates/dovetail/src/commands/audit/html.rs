@@ -1,5 +1,6 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
+use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::patch::PatchOut;
 use super::text::html as safe;
@@ -66,9 +67,17 @@ pub(super) fn html(document: &Document) -> String {
     if let Some(fixed) = &document.fixed {
         page += "<h2>Fixed</h2>\n";
         let fixed = fixed.iter().map(|fixed| {
-            vec![fixed.id.clone(), object_words(&fixed.object), usd(fixed.usd_micros_per_month)]
+            let object = object_words(&fixed.object);
+            let mut cells = vec![fixed.id.clone(), object, fixed.worth_words()];
+            cells.extend(fixed.ledger.as_ref().map(ConfirmedOut::words));
+            cells
         });
-        page += &table(&["finding", "object", "a month"], 2, fixed);
+        let header = ["finding", "object", "by the earlier audit", "by the ledger"];
+        let columns = if document.ledger.is_some() { 4 } else { 3 };
+        page += &table(&header[..columns], 4, fixed);
+        if let Some(ledger) = &document.ledger {
+            page += &format!("<p>{}</p>\n", safe(&ledger.sentence()));
+        }
     }
     page + "</main>\n</body>\n</html>\n"
 }

@@ -1,5 +1,6 @@
 //! An audit as Markdown: tables and a section for each finding.
 
+use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
@@ -39,10 +40,21 @@ pub(super) fn markdown(document: &Document) -> String {
         }
     }
     if let Some(fixed) = &document.fixed {
-        text += "\n## Fixed\n\n| finding | object | a month |\n|---|---|--:|\n";
+        text += "\n## Fixed\n\n";
+        text += match &document.ledger {
+            None => "| finding | object | by the earlier audit |\n|---|---|--:|\n",
+            Some(_) => {
+                "| finding | object | by the earlier audit | by the ledger |\n|---|---|--:|---|\n"
+            }
+        };
         for fixed in fixed {
             let object = object_words(&fixed.object);
-            text += &row(&[&fixed.id, &object, &usd(fixed.usd_micros_per_month)]);
+            let mut cells = vec![fixed.id.clone(), object, fixed.worth_words()];
+            cells.extend(fixed.ledger.as_ref().map(ConfirmedOut::words));
+            text += &row(&cells);
+        }
+        if let Some(ledger) = &document.ledger {
+            text += &format!("\n{}\n", safe(&ledger.sentence()));
         }
     }
     text

@@ -1,10 +1,14 @@
 //! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
 
 mod baseline;
+#[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only a ledger fills it"))]
+mod confirmed;
 mod document;
 mod explain;
 mod html;
 mod ignore_file;
+#[cfg(feature = "scheduler")]
+mod ledger;
 mod markdown;
 mod patch;
 mod patch_files;
@@ -69,6 +73,9 @@ pub(crate) struct AuditFlags {
     /// An earlier audit (--output json): says what is new and what is fixed
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
+    #[cfg(feature = "scheduler")]
+    #[command(flatten)]
+    ledger: ledger::LedgerFlags,
     /// End with exit code 5 on a finding this bad or worse; with --baseline, on a new one
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     fail_on: FailOn,
@@ -137,10 +144,9 @@ impl AuditFlags {
 /// Audits, or explains a check.
 pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     if let Some(id) = &flags.explain {
-        return app.print(&explain::explain(id)?);
+        return app.print(&explain::explain(app, id)?);
     }
-    let forms = [Output::Table, Output::Json, Output::Sarif, Output::Markdown, Output::Html];
-    let output = app.output("audit", &forms)?;
+    let output = app.output("audit")?;
     let policy = match &flags.ignore_file {
         Some(path) => ignore_file::read(path)?,
         None => Default::default(),
@@ -154,6 +160,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         false => flags.team_label.iter().cloned().collect(),
     };
     let mut gathered = read.inventory.facts(teams);
+    gathered.facts.thresholds = app.settings.audit.thresholds();
     spot::mark(&mut gathered);
     if let Some(uses) = flags.uses(app, &mut gathered)? {
         apply(app, &mut gathered, &uses);
@@ -165,6 +172,8 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
+    #[cfg(feature = "scheduler")]
+    let document = flags.ledger.held_against(app, &gathered, document)?;
     if let Some(folder) = &flags.patches {
         let count = patch_files::write(folder, &document)?;
         let index = folder.join("index.md");

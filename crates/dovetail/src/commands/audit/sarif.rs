@@ -27,6 +27,14 @@ pub(super) fn sarif(document: &Document) -> Value {
         })
         .collect();
     let results: Vec<Value> = document.findings.iter().map(|of| result(of, document)).collect();
+    let mut properties = json!({"summary": document.first_line()});
+    // A result of what is gone would be shown as an alert by readers that do not know baselines.
+    if let Some(fixed) = &document.fixed {
+        properties["fixed"] = json!(fixed);
+    }
+    if let Some(ledger) = &document.ledger {
+        properties["ledger"] = json!(ledger);
+    }
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -39,7 +47,7 @@ pub(super) fn sarif(document: &Document) -> Value {
             }},
             "columnKind": "unicodeCodePoints",
             "results": results,
-            "properties": {"summary": document.first_line()},
+            "properties": properties,
         }],
     })
 }

@@ -58,9 +58,14 @@ pub(super) fn terminal(document: &Document) -> String {
         let new = document.findings.iter().filter(|finding| finding.is_new == Some(true)).count();
         text += &format!("\nSince {then}: {new} new, {} fixed\n", fixed.len());
         for fixed in fixed {
-            let saved = usd(fixed.usd_micros_per_month);
-            let object = object_words(&fixed.object);
-            text += &wrapped(&format!("fixed: {} {object}, {saved} a month", fixed.id), 2);
+            let (object, worth) = (object_words(&fixed.object), fixed.worth_words());
+            text += &wrapped(&format!("fixed: {} {object}, {worth}", fixed.id), 2);
+            if let Some(ledger) = &fixed.ledger {
+                text += &wrapped(&format!("by the ledger, {}", ledger.words()), 6);
+            }
+        }
+        if let Some(ledger) = &document.ledger {
+            text += &wrapped(&ledger.sentence(), 2);
         }
     }
     text

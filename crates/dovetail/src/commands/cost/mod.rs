@@ -114,7 +114,7 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
         Some(Question::Digest(flags)) => return digest::run(app, flags),
         None => {}
     }
-    let output = app.output("cost", &[Output::Table, Output::Json, Output::Csv])?;
+    let output = app.output("cost")?;
     let by = flags.dimensions()?;
     #[cfg(feature = "scheduler")]
     if let Some(ledger) = &flags.store {

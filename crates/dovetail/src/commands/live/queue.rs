@@ -56,7 +56,7 @@ struct QueueLine {
 
 /// Prints queues and those who wait.
 pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
-    let output = app.output("queue", &[Output::Table, Output::Json, Output::Csv])?;
+    let output = app.output("queue")?;
     let mut seen = flags.look.look(app)?;
     let waiting = line(&mut seen.scheduler, seen.now_ms);
     let queues = queues(&mut seen.scheduler, &waiting);

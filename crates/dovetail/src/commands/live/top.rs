@@ -57,7 +57,7 @@ struct Holder {
 
 /// Prints the nodes.
 pub(crate) fn run(app: &App, flags: &TopFlags) -> Result<()> {
-    let output = app.output("top", &[Output::Table, Output::Json])?;
+    let output = app.output("top")?;
     let mut seen = flags.look.look(app)?;
     let world = seen.scheduler.snapshot(seen.now_ms);
     let nodes = nodes(&world, seen.scheduler.world(), flags.all);

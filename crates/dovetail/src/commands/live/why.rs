@@ -72,7 +72,7 @@ struct Obstacle {
 
 /// Tells how it is.
 pub(crate) fn run(app: &App, flags: &WhyFlags) -> Result<()> {
-    let output = app.output("why", &[Output::Table, Output::Json])?;
+    let output = app.output("why")?;
     let mut seen = flags.look.look(app)?;
     let namespace = flags.namespace.clone().unwrap_or_else(|| seen.namespace.clone());
     let name = flags.name.rsplit('/').next().unwrap_or_default();

@@ -80,7 +80,7 @@ struct TimeReport {
 
 /// Computes the bounds.
 pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
-    let output = app.output("sim bounds", &[Output::Table, Output::Json])?;
+    let output = app.output("sim bounds")?;
     let refuse = |flag: &str, other: &str| {
         Err(UsageError(format!("{flag} belongs to --protocol {other}: leave it out")).into())
     };

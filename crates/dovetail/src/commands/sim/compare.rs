@@ -79,7 +79,7 @@ struct Comparison {
 
 /// Compares.
 pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
-    let output = app.output("sim compare", &[Output::Table, Output::Json, Output::Html])?;
+    let output = app.output("sim compare")?;
     let grid = Grid::new(app, &flags.grid)?;
     let against = flags.against.clone().unwrap_or_else(|| grid.variants[0].clone());
     if !grid.variants.contains(&against) {

@@ -31,7 +31,7 @@ pub(crate) struct ReplayFlags {
 
 /// Replays a recording and compares every decision.
 pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
-    let output = app.output("sim replay", &[Output::Table, Output::Json])?;
+    let output = app.output("sim replay")?;
     let file = flags.recording.display().to_string();
     if let Some(name) = &flags.policy {
         let policy = policy::seeded(name, app.settings.seed.value);

@@ -50,7 +50,7 @@ struct Report {
 
 /// Replays the pods of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
-    let output = app.output("sim run", &[Output::Table, Output::Json, Output::Html])?;
+    let output = app.output("sim run")?;
     let name = flags.policy.as_deref().unwrap_or("dovetail");
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;

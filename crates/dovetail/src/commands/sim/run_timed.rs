@@ -65,10 +65,9 @@ struct Report {
 /// Replays the jobs of one file.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let pause = flags.pause.pause()?;
-    let known = [Output::Table, Output::Json, Output::Html];
     let output = match pause {
-        Some(_) => app.output("sim run --pause-at", &known[..2])?,
-        None => app.output("sim run", &known)?,
+        Some(_) => app.output_of("sim run --pause-at", &[Output::Table, Output::Json])?,
+        None => app.output("sim run")?,
     };
     let plan = plan(app, flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;

@@ -24,7 +24,7 @@ const SHOWN: usize = 4;
 
 /// Replays every combination.
 pub(crate) fn run(app: &App, flags: &SweepFlags) -> Result<()> {
-    let output = app.output("sim sweep", &[Output::Table, Output::Json, Output::Csv])?;
+    let output = app.output("sim sweep")?;
     let rows = Grid::new(app, &flags.grid)?.run(false)?;
     match output {
         Output::Json => app.print_json(&serde_json::json!({

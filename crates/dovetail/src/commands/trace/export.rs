@@ -48,7 +48,7 @@ pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
         return super::from_ledger::run(app, &flags.ledger, ledger, &flags.to);
     }
     let Some(jobs) = &flags.jobs else { bail!("the command line asks for a file") };
-    let output = app.output("trace export", &[Output::Table, Output::Json])?;
+    let output = app.output("trace export")?;
     refuse_shared(&[("FILE", Some(jobs))], &[("--to", Some(&flags.to))])?;
     let trace = trace_file::jobs_with_times(app, jobs, flags.rows, "a job table")?;
     let left_out_columns = write_whole(&flags.to, |file| write_job_table(&trace, file))?;

@@ -101,7 +101,7 @@ struct Machines {
 
 /// Writes what a ledger saw.
 pub(super) fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()> {
-    let output = app.output("trace export", &[Output::Table, Output::Json])?;
+    let output = app.output("trace export")?;
     let to_nodes = flags.to_nodes.as_deref();
     let address: Address = ledger.parse().map_err(|error| bad_address("--from-ledger", error))?;
     let file = match &address {

@@ -60,7 +60,7 @@ struct Report {
 
 /// Converts a file.
 pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
-    let output = app.output("trace import", &[Output::Table, Output::Json])?;
+    let output = app.output("trace import")?;
     refuse_shared(&[("FILE", Some(&flags.file))], &[("--to", Some(&flags.to))])?;
     let named = flags.format.as_deref().and_then(Format::from_name);
     let format = named.map_or_else(|| detect_format(&flags.file), Ok)?;

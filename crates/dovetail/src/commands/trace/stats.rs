@@ -26,7 +26,7 @@ pub(crate) struct StatsFlags {
 
 /// Describes a trace.
 pub(crate) fn run(app: &App, flags: &StatsFlags) -> Result<()> {
-    let output = app.output("trace stats", &[Output::Table, Output::Json])?;
+    let output = app.output("trace stats")?;
     let trace = trace_file::jobs(app, &flags.jobs, flags.rows)?;
     let cluster = flags.nodes.as_ref().map(|nodes| nodes.cluster(app, flags.rows)).transpose()?;
     let stats = describe(&trace, cluster.as_ref());

@@ -70,7 +70,7 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     else {
         bail!("the command line asks for both files");
     };
-    let output = app.output("trace synth", &[Output::Table, Output::Json])?;
+    let output = app.output("trace synth")?;
     let settings = SynthConfig {
         seed: app.settings.seed.value,
         nodes: flags.nodes,

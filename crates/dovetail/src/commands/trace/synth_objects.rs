@@ -31,7 +31,7 @@ struct Report {
 
 /// Writes one file for each kind into a folder, and the samples beside it.
 pub(super) fn run(app: &App, flags: &SynthFlags, folder: &Path) -> Result<()> {
-    let output = app.output("trace synth", &[Output::Table, Output::Json])?;
+    let output = app.output("trace synth")?;
     let settings = ObjectsConfig { seed: app.settings.seed.value, nodes: flags.nodes };
     let made = objects(&settings)?;
     empty(folder)?;

@@ -59,7 +59,7 @@ impl FromStr for ThresholdFlag {
 
 /// Finds the runs of a file.
 pub(crate) fn run(app: &App, flags: &IdleFlags) -> Result<()> {
-    let output = app.output("usage idle", &[Output::Table, Output::Json])?;
+    let output = app.output("usage idle")?;
     let samples = read(app, flags)?;
     let rule = IdleRule {
         threshold_micro_percent: flags.threshold_percent.0,

@@ -9,14 +9,14 @@ use crate::hang::Hang;
 use crate::served_model::ServedModel;
 
 /// Servers of a model of 8 billion weights that are asked so often.
-fn asked(facts: &mut Facts, requests: u64, bits: Option<u32>) {
+pub(super) fn asked(facts: &mut Facts, requests: u64, bits: Option<u32>) {
     let serve = &mut facts.workloads[SERVE];
     serve.requests_per_day = Some(requests);
     serve.template.model = Some(ServedModel { weights_millions: Some(8_000), bits });
 }
 
 /// Servers of so many weights on a GPU with 64,000 MiB, which compute for so long of the day.
-fn sized(facts: &mut Facts, weights_millions: u64, active_ms: u64) {
+pub(super) fn sized(facts: &mut Facts, weights_millions: u64, active_ms: u64) {
     label(facts, "nvidia.com/gpu.memory", "64000");
     let model = ServedModel { weights_millions: Some(weights_millions), bits: None };
     facts.workloads[SERVE].template.model = Some(model);
@@ -82,7 +82,7 @@ fn evidence_says_what_a_finding_rests_on() {
         "GPU-hour here: $7.000 in eu-1",
         "GPU-hour where it is cheapest: $5.000 in us-1",
         // Two dollars for 720 hours.
-        "pays back in 30 days if no more data moves: 14400 GB per GPU, at an assumed $0.10 per GB",
+        "pays back if no more data moves: 14400 GB per GPU in 30 days, at an assumed $0.10 per GB",
         "list prices of: 2026-08-03",
     ];
     assert_eq!(told(|f| cheaper(f, 5_000_000)), wanted);

@@ -3,9 +3,10 @@
 use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState};
 
-use super::{GIB, HOUR_MS, SERVE, TRAIN, healthy, helper, owned, requests, taint, used};
+use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
 use crate::checks::audit;
 use crate::claim::{DeviceWaste, settle};
+use crate::confirm::ends;
 use crate::facts::{ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood free for a day,
@@ -101,4 +102,20 @@ fn a_team_that_owns_has_its_idle_time_beyond_a_tenth() {
     // Four devices idle for 6 of 24 hours: 24 hours, of which 9.6 are a tenth of what is held.
     let claimed = claimed_of_idle(&mut facts, [6, 6, 6, 6, 0]);
     assert_eq!(claimed, [("GOV-03", 14.4)]);
+}
+
+#[test]
+fn a_ledger_is_asked_for_the_time_that_findings_claim() {
+    let mut claims = 0;
+    for (id, triggers, _) in cases() {
+        let mut facts = healthy();
+        triggers(&mut facts);
+        for finding in audit(&facts).iter().filter(|finding| finding.check.id == id) {
+            for state in finding.claims.iter().flat_map(|claim| &claim.states) {
+                assert!(ends(id, *state), "{id} claims {state:?}");
+                claims += 1;
+            }
+        }
+    }
+    assert!(claims > 0);
 }

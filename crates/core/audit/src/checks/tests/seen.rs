@@ -24,7 +24,7 @@ pub(super) fn throttled(facts: &mut Facts, active_ms: u64, limit_milli: i64) {
 }
 
 /// Servers that are busy, measured by a signal, and whose signals contradict each other for so long.
-fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
+pub(super) fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
     used(facts, SERVE, &[23 * HOUR_MS]);
     for pod in &mut facts.workloads[SERVE].pods {
         (pod.uses[0].signal, pod.uses[0].contradicted_ms) = (Some(signal), contradicted_ms);
@@ -32,7 +32,7 @@ fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
 }
 
 /// Servers of which a sample names a GPU that they cannot have had, for so long.
-fn misplaced_for(facts: &mut Facts, misplaced_ms: u64) {
+pub(super) fn misplaced_for(facts: &mut Facts, misplaced_ms: u64) {
     used(facts, SERVE, &[23 * HOUR_MS]);
     for pod in &mut facts.workloads[SERVE].pods {
         pod.uses[0].misplaced_ms = misplaced_ms;

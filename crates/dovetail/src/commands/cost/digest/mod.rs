@@ -57,8 +57,7 @@ pub(crate) struct DigestFlags {
 
 /// Prints or sends.
 pub(crate) fn run(app: &App, flags: &DigestFlags) -> Result<()> {
-    let forms = [Output::Table, Output::Json, Output::Markdown, Output::Html];
-    let output = app.output("cost digest", &forms)?;
+    let output = app.output("cost digest")?;
     let weeks = weeks(app, flags)?;
     if flags.send {
         return send(app, &weeks);

@@ -44,7 +44,7 @@ pub(crate) struct JobFlags {
 
 /// Reads, splits and prints.
 pub(super) fn run(app: &App, flags: &JobFlags) -> Result<()> {
-    let output = app.output("cost job", &[Output::Table, Output::Json])?;
+    let output = app.output("cost job")?;
     let terms = flags.account.terms(app)?;
     let time = flags.time(app, &terms)?;
     let document = Document::of(&time, &terms, now_ms())?;

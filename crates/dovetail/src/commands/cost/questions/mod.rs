@@ -67,7 +67,7 @@ pub(super) enum Name {
 
 /// Reads, answers and prints.
 pub(super) fn run(app: &App, flags: &QuestionsFlags) -> Result<()> {
-    let output = app.output("cost questions", &[Output::Table, Output::Json])?;
+    let output = app.output("cost questions")?;
     let wanted: Vec<Name> = match flags.questions.is_empty() {
         true => Name::value_variants().to_vec(),
         false => flags.questions.clone(),

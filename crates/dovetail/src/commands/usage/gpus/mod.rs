@@ -30,7 +30,7 @@ pub(crate) struct GpusFlags {
 
 /// Reads a period and prints what every device did.
 pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
-    let output = app.output("usage gpus", &[Output::Table, Output::Json])?;
+    let output = app.output("usage gpus")?;
     let mut asker = flags.server.asker(&flags.prometheus)?;
     let Observed { observation, time, .. } = asker.observe()?;
     asker.tell_warnings(app);

@@ -1,0 +1,124 @@
+//! What a ledger says of findings that are fixed, in the words of the JSON.
+
+use serde::Serialize;
+
+use super::document::usd;
+
+/// Waste as it would be in a month.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RateOut {
+    pub(super) gpu_hours_per_month: f64,
+    pub(super) usd_micros_per_month: Option<i64>,
+}
+
+impl RateOut {
+    /// In dollars, else in time.
+    fn words(&self) -> String {
+        match self.usd_micros_per_month {
+            Some(micros) => usd(Some(micros)),
+            None => format!("{:.1} GPU-hours of unknown price", self.gpu_hours_per_month),
+        }
+    }
+}
+
+/// What a ledger says of one finding.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ConfirmedOut {
+    pub(super) status: &'static str,
+    pub(super) why: String,
+    pub(super) before: Option<RateOut>,
+    pub(super) after: Option<RateOut>,
+    pub(super) confirmed: Option<RateOut>,
+}
+
+impl ConfirmedOut {
+    /// Without figures.
+    #[cfg(feature = "scheduler")]
+    pub(super) fn unknown(why: &str) -> Self {
+        let why = why.to_owned();
+        Self { status: "unknown", why, before: None, after: None, confirmed: None }
+    }
+
+    /// In a sentence, as what the ledger does.
+    pub(super) fn words(&self) -> String {
+        let status = self.status.replace('_', " ");
+        let rates = match (&self.before, &self.after) {
+            (Some(before), Some(after)) => {
+                format!(" (before {} a month, since {})", before.words(), after.words())
+            }
+            _ => String::new(),
+        };
+        match &self.confirmed {
+            Some(confirmed) => {
+                let hours = confirmed.gpu_hours_per_month;
+                let of_time = match confirmed.usd_micros_per_month {
+                    Some(_) => format!(" of {hours:.1} GPU-hours"),
+                    None => String::new(),
+                };
+                format!("{status}: {} a month{of_time}{rates}", confirmed.words())
+            }
+            None => format!("{status}: {}{rates}", self.why),
+        }
+    }
+}
+
+/// One of two equal periods.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PeriodOut {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) hours: f64,
+    pub(super) hours_read: f64,
+    /// All waste of the cluster; null where too little was read.
+    pub(super) waste: Option<RateOut>,
+}
+
+/// What a ledger says of all of them together.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LedgerOut {
+    pub(super) source: String,
+    pub(super) cluster: Option<String>,
+    /// How nodes' prices are split; null where nothing was added up.
+    pub(super) method: Option<String>,
+    pub(super) before: Option<PeriodOut>,
+    pub(super) after: Option<PeriodOut>,
+    pub(super) confirmed: Option<RateOut>,
+    pub(super) free_of_unknown_cause_rose_gpu_hours_per_month: Option<f64>,
+    /// Why nothing can be said, if so.
+    pub(super) why_unknown: Option<String>,
+}
+
+impl LedgerOut {
+    /// All of it in words.
+    pub(super) fn sentence(&self) -> String {
+        let cluster = self.cluster.as_ref().map(|name| format!(", cluster {name}"));
+        let source = format!("{}{}", self.source, cluster.unwrap_or_default());
+        let waste = |period: &Option<PeriodOut>| {
+            let PeriodOut { from, to, waste, .. } = period.as_ref()?;
+            Some((waste.as_ref()?.words(), format!("from {from} until {to}")))
+        };
+        let (Some(before), Some(after), Some(confirmed)) =
+            (waste(&self.before), waste(&self.after), &self.confirmed)
+        else {
+            let why = self.why_unknown.as_deref().unwrap_or("it has nothing of it");
+            return format!("The ledger ({source}) confirms nothing: {why}.");
+        };
+        let method = self.method.as_deref().unwrap_or("unknown");
+        let free = match self.free_of_unknown_cause_rose_gpu_hours_per_month {
+            Some(hours) if hours > 0.0 => format!(
+                " GPU-time that is free for a cause that nobody kept rose by {hours:.1} GPU-hours a month: it \
+                 is in no waste."
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "By the ledger ({source}, method {method}) all waste came to {} a month {}, and to {} {}. Fixed \
+             findings account for {} of the fall.{free}",
+            before.0,
+            before.1,
+            after.0,
+            after.1,
+            confirmed.words(),
+        )
+    }
+}
