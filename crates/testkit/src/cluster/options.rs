@@ -32,7 +32,8 @@ pub struct Options {
 pub enum NodesLookedAt {
     /// Every node, so that what it finds does not depend on where it begins.
     All,
-    /// As many as it takes by default: fewer, the larger the cluster is.
+    /// As many as it takes by default: fewer, the larger the cluster is. So that it is measured as people run it, its
+    /// alpha feature of gangs in topology domains is off, too.
     Some,
 }
 

@@ -112,7 +112,7 @@ impl Programs {
             // ServiceAccount waits for a controller that may not run. TaintNodesByCondition taints each
             // new node as not ready, and nobody here would take the taint away.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
-            format!("--feature-gates={GANGS}"),
+            format!("--feature-gates={GANGS_IN_DOMAINS}"),
             "--runtime-config=scheduling.k8s.io/v1beta1=true".to_owned(),
         ];
         arguments.extend(options.api_server_arguments.iter().cloned());
@@ -135,10 +135,10 @@ impl Programs {
     }
 
     pub(super) fn scheduler(&self, looks_at: NodesLookedAt) -> Result<Invocation, StartError> {
-        let percent = match looks_at {
-            NodesLookedAt::All => 100,
-            // Its own choice by the size of the cluster.
-            NodesLookedAt::Some => 0,
+        let (percent, gates) = match looks_at {
+            NodesLookedAt::All => (100, GANGS_IN_DOMAINS),
+            // Its own choice by the size of the cluster; gangs as they are by default, without what is alpha.
+            NodesLookedAt::Some => (0, GANGS),
         };
         let configuration = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -156,7 +156,7 @@ impl Programs {
         let arguments = vec![
             format!("--config={}", path.display()),
             "--secure-port=0".to_owned(),
-            format!("--feature-gates={GANGS}"),
+            format!("--feature-gates={gates}"),
         ];
         Ok(self.invocation(Program::KubeScheduler, arguments, None))
     }
@@ -177,7 +177,7 @@ impl Programs {
                 "--service-account-private-key-file={}",
                 self.file(certificates::SERVICE_ACCOUNT_KEY)
             ),
-            format!("--feature-gates={GANGS}"),
+            format!("--feature-gates={GANGS_IN_DOMAINS}"),
         ];
         self.invocation(Program::KubeControllerManager, arguments, None)
     }
@@ -211,3 +211,6 @@ impl Programs {
 
 /// Gangs as Kubernetes itself defines them: PodGroup of scheduling.k8s.io.
 const GANGS: &str = "GenericWorkload=true";
+/// The same with the topology levels that they must not leave, which is alpha in 1.37: without the gate the API server
+/// drops `spec.schedulingConstraints` without a word.
+const GANGS_IN_DOMAINS: &str = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true";

@@ -3,7 +3,7 @@
 use dovetail_testkit::{ControlPlane, Shape, cluster};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -42,7 +42,10 @@ impl Stage {
 
     /// Creates pods.
     pub(crate) fn create_pods(&self, pods: impl Iterator<Item = Value>) {
-        self.runtime.block_on(create(&self.pods(), pods));
+        // As they are written: the types of the client know no groups of pods, and would drop them without a word.
+        let resource = ApiResource::erase::<Pod>(&());
+        let api = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &resource);
+        self.runtime.block_on(create(&api, pods));
     }
 
     /// Removes all pods, and returns when the last is gone.

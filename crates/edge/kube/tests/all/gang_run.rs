@@ -1,6 +1,6 @@
 //! Gangs through the whole scheduler: a server that fails, and a real one whose leader is killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_kube::schedule::Options;
 use dovetail_kube::world::{self, Patience};
@@ -19,19 +19,19 @@ use crate::schedule::{
     judge, pod, until,
 };
 
-fn group(name: &str, min: usize) -> Value {
+pub(crate) fn group(name: &str, min: usize) -> Value {
     json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
         "metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": min}}}})
 }
 
-fn member(group: usize, at: usize, gpus: u32) -> Value {
+pub(crate) fn member(group: usize, at: usize, gpus: u32) -> Value {
     let mut pod = pod(&format!("g{group}-{at}"), gpus);
     pod["spec"]["schedulingGroup"] = json!({"podGroupName": format!("g{group}")});
     pod
 }
 
 /// Bound pods of each gang, by the name of its group.
-fn bound_of_gangs(pods: &[Value]) -> BTreeMap<String, usize> {
+pub(crate) fn bound_of_gangs(pods: &[Value]) -> BTreeMap<String, usize> {
     let mut bound = BTreeMap::new();
     for pod in pods {
         let group = pod["spec"]["schedulingGroup"]["podGroupName"].as_str().unwrap_or_default();
@@ -115,11 +115,16 @@ async fn a_gang_that_cannot_be_completed_is_deleted_pod_by_pod() {
     scheduler.stop().await;
 }
 
+/// Pods that are sent as they are written: the types of the client know no groups, and would drop them without a word.
+pub(crate) fn pods_as_written(client: &Client) -> Api<DynamicObject> {
+    Api::default_namespaced_with(client.clone(), &ApiResource::erase::<Pod>(&()))
+}
+
 async fn create_gangs(client: &Client, gangs: usize, size: usize) {
     let kind = GroupVersionKind::gvk("scheduling.k8s.io", "v1beta1", "PodGroup");
     let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
     let groups = Api::<DynamicObject>::default_namespaced_with(client.clone(), &resource);
-    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let pods = pods_as_written(client);
     for gang in 0..gangs {
         let group = serde_json::from_value(group(&format!("g{gang}"), size)).expect("a group");
         groups.create(&PostParams::default(), &group).await.expect("a new group");
@@ -131,6 +136,13 @@ async fn create_gangs(client: &Client, gangs: usize, size: usize) {
         async move { drop(pods.create(&PostParams::default(), &pod).await.expect("a new pod")) }
     });
     creating.await;
+}
+
+/// The gang of a pod that was decided about with others, as its decision says.
+fn gang_decided_together(pod: &Pod) -> Option<String> {
+    let decision = pod.metadata.annotations.as_ref()?.get("dovetail.dev/decision")?;
+    let gang = pod.metadata.name.as_ref()?.split_once('-')?.0;
+    decision.contains('/').then(|| gang.to_owned())
 }
 
 /// Eight native groups of eight on a real server; the leader is killed when some of them run.
@@ -154,6 +166,8 @@ async fn gangs_are_whole_after_the_leader_was_killed() {
     let pods = Api::<Pod>::default_namespaced(client);
     let all = pods.list(&ListParams::default()).await.expect("all pods").items;
     assert_eq!(all.len(), 64);
+    let decided_together: BTreeSet<String> = all.iter().filter_map(gang_decided_together).collect();
+    assert_eq!(decided_together.len(), 8, "{decided_together:?}");
     assert_within(held(&all));
     drop(new);
 }

@@ -17,6 +17,7 @@ mod lead;
 mod levels;
 mod lists;
 mod memory;
+mod native_topology;
 mod objects;
 mod preempt;
 mod preempt_orders;
