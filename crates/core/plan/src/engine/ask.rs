@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use dovetail_model::{HeldDevices, Job, NodeId, NodeName, PodId};
+use dovetail_model::{HeldDevices, Job, JobId, NodeId, NodeName, PodId};
 
 use super::{Engine, EngineError};
-use crate::gang::Gang;
+use crate::gang::{Gang, PlacedPod};
 use crate::policy::whole_score;
+use crate::queue::quota::Beside;
 use crate::view::View;
 
 /// Where one pod of a job in question would go.
@@ -29,13 +30,27 @@ impl Engine {
         view: &View,
     ) -> Result<Option<Vec<WouldGo>>, EngineError> {
         let gang = Gang::of(&mut self.state, job)?;
-        let Some(placed) = self.what_if(&gang, view) else { return Ok(None) };
+        let placed = self.what_if(&gang, view);
+        Ok(placed.map(|placed| self.would_go(job.id, placed)))
+    }
+
+    /// Where pods of a job would go now: as many of each set as there is room for and as its queue may hold, whatever
+    /// its smallest size is. Nothing changes. The error is that of [`Engine::what_if_job`].
+    pub fn what_fits(&mut self, job: &Job) -> Result<Vec<WouldGo>, EngineError> {
+        let mut gang = Gang::of(&mut self.state, job)?;
+        gang.sets.iter_mut().for_each(|set| set.min = 0);
+        let limit = self.quota.headroom(&job.queue, &Beside::default());
+        let placed = self.what_if_within(&gang, &View::Now, limit).unwrap_or_default();
+        Ok(self.would_go(job.id, placed))
+    }
+
+    fn would_go(&self, job: JobId, placed: Vec<PlacedPod>) -> Vec<WouldGo> {
         let would_go = placed.into_iter().map(|placed| WouldGo {
-            pod: PodId { job: job.id, ..placed.pod },
+            pod: PodId { job, ..placed.pod },
             node: self.state.nodes.cold(placed.node).node.name.clone(),
             devices: placed.devices,
         });
-        Ok(Some(would_go.collect()))
+        would_go.collect()
     }
 
     /// The best node for the first pod of a job, found by judging every node and without any index; `None`

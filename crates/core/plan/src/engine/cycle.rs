@@ -206,6 +206,16 @@ impl Engine {
 
     /// Where a gang would be placed under a view; nothing changes.
     pub(crate) fn what_if(&mut self, gang: &Gang, view: &View) -> Option<Vec<PlacedPod>> {
+        self.what_if_within(gang, view, Bounds::default())
+    }
+
+    /// The same with at most so much beyond its smallest size.
+    pub(crate) fn what_if_within(
+        &mut self,
+        gang: &Gang,
+        view: &View,
+        growth_limit: Bounds,
+    ) -> Option<Vec<PlacedPod>> {
         let helped = self.state.helped;
         let draws = (self.finder.finder().draws(), self.policy.draws());
         let mark = self.state.open_view(view);
@@ -213,7 +223,7 @@ impl Engine {
             // What those leave for whom room is kept is not for others.
             self.fill_all();
         }
-        let placed = self.place(JobId(u64::MAX), gang, Bounds::default());
+        let placed = self.place(JobId(u64::MAX), gang, growth_limit);
         self.state.rollback(mark);
         self.state.helped = helped;
         self.finder.finder().set_draws(draws.0);

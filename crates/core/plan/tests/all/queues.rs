@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dovetail_model::{
     Action, Axis, BoundBy, Bounds, DeviceRequest, Event, Job, JobId, Node, PendingReason, Plan,
-    Queue, Requirement, Resources, Snapshot,
+    PodSet, Queue, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, Order, QuotaBlock};
@@ -69,6 +69,27 @@ fn a_queue_holds_what_it_is_guaranteed_and_borrows_only_if_it_may_and_up_to_its_
     // Without the queue nothing bounds its jobs.
     let gone = world.step(Event::QueueRemoved { name: "team".to_owned() });
     assert_eq!(placed(&gone).len(), 2);
+}
+
+#[test]
+fn what_fits_is_as_much_as_there_is_room_for_and_the_queue_may_hold() {
+    let team = Queue { limit: Bounds::gpus(Some(6_000)), ..queue("team", None, None) };
+    let mut world = world(vec![team]);
+    world.submit(|job| job.queue = "team".to_owned(), asks(whole(1)));
+    let wants = |queue: &str, gpus: u16, pods: u32| {
+        let set = PodSet::fixed("main", Arc::new(asks(whole(gpus))), pods);
+        let job = Job::single(JobId(77), "asked", 0, Arc::default());
+        Job { queue: queue.to_owned(), pod_sets: vec![set], ..job }
+    };
+    let before = world.engines[0].snapshot();
+    let table = [("team", 1, 9, 5), ("team", 2, 9, 2), ("", 1, 9, 9), ("", 2, 9, 7), ("", 1, 0, 0)];
+    for (queue, gpus, pods, expected) in table {
+        for engine in &mut world.engines {
+            let places = engine.what_fits(&wants(queue, gpus, pods)).expect("known levels");
+            assert_eq!(places.len(), expected, "{queue} {gpus} {pods}");
+        }
+    }
+    assert_eq!(world.engines[0].snapshot(), before);
 }
 
 /// A job of the random worlds: queue, priority, GPUs, CPUs.

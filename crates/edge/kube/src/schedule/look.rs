@@ -62,6 +62,7 @@ async fn read(clients: &Clients, options: &Options, now_ms: u64) -> Result<Sched
     let kinds = served(&clients.watches).await.map_err(LookError::Kinds)?;
     let world = World::new(options.world.clone());
     let mut scheduler = Scheduler::new(world, options.engine.clone(), 0);
+    scheduler.only_ask();
     let mut notices = watch(&clients.watches, &kinds, options.watch);
     while !scheduler.is_ready() {
         // Watches never end.

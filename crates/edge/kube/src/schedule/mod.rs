@@ -8,6 +8,7 @@ mod comparison;
 pub mod endpoints;
 mod first_lists;
 mod look;
+mod lost;
 mod metrics;
 mod news;
 mod outbox;

@@ -56,6 +56,8 @@ pub struct Scheduler {
     is_told: bool,
     /// Names that the engine knew when it last forgot some.
     names_in_use: usize,
+    /// Whether there was an engine in this leadership.
+    pub(super) has_begun: bool,
 }
 
 /// How many pods are where.
@@ -90,6 +92,7 @@ impl Scheduler {
             is_dry_run: false,
             is_told: false,
             names_in_use: 0,
+            has_begun: false,
         }
     }
 
@@ -369,6 +372,7 @@ impl Scheduler {
                 self.engine = Some(engine);
                 self.is_told = true;
                 self.take_up_stops(&snapshot.claims);
+                self.keep_for_the_lost();
             }
             Err(error) => self.news.push(News::Inconsistent(error)),
         }

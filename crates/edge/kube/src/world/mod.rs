@@ -42,7 +42,7 @@ use crate::translate::{Facts, NotYet, Rules};
 use attachments::Attachments;
 use budgets::Budgets;
 use gangs::Gangs;
-pub use gangs::{GangLook, MemberLook, Patience, Unwinding};
+pub use gangs::{GangLook, LostMembers, MemberLook, Patience, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
 use network::Network;

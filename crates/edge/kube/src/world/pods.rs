@@ -73,6 +73,13 @@ impl PodEntry {
         pod.node.is_empty() && self.assumed.is_none() && !pod.meta.deleting && !pod.is_over()
     }
 
+    /// Whether it is on a node and about to leave it.
+    pub(super) fn ends_on_a_node(&self) -> bool {
+        let pod = &self.pod;
+        let is_told = matches!(self.told, Told::Running { .. });
+        is_told && pod.meta.deleting && !pod.is_over()
+    }
+
     /// The node it is on, is to be on, or that is freed for it; empty if none.
     fn wanted_place(&self) -> &str {
         match (&*self.pod.node, &self.assumed) {

@@ -164,6 +164,8 @@ fn a_native_group_starts_with_min_count_pods_or_not_at_all() {
     let mut cluster = Cluster::of(3);
     (0..4).for_each(|at| cluster.create(&format!("p{at}"), native(8)));
     assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(cluster.reports(), names(&[]), "its group may be on its way");
+    cluster.pass(2_000);
     assert_eq!(
         cluster.reports().first().map(String::as_str),
         Some("pod blue/p0 is left untouched: podgroup blue/train does not exist: create it")

@@ -16,6 +16,7 @@ mod history;
 mod lead;
 mod levels;
 mod lists;
+mod lost;
 mod memory;
 mod native_topology;
 mod objects;

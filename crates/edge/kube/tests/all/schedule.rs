@@ -39,6 +39,12 @@ impl Running {
         Self { stop, task, status, metrics }
     }
 
+    /// Ends in the middle of whatever it does.
+    pub(crate) async fn crash(self) {
+        self.task.abort();
+        _ = self.task.await;
+    }
+
     pub(crate) async fn stop(self) {
         self.stop.send_replace(true);
         let ended = tokio::time::timeout(PATIENCE, self.task).await.expect("an end in time");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_model::{JobId, PodId};
 
-use crate::translate::gang::{Described, GangName, terms};
+use crate::translate::gang::GangName;
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::tell::LAST_AHEAD;
@@ -25,12 +25,7 @@ impl World {
     /// Who would be left of a gang, if that is too few.
     fn left_without(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
         let Some(gang) = self.gangs.get(name) else { return Vec::new() };
-        let (group, workload) = (self.gangs.groups.get(&**name), self.gangs.workload_of(name));
-        let members = self.live_members(gang);
-        let described = Described { group, workload };
-        let Ok(terms) = terms(name, described, &members, self.network.known()) else {
-            return Vec::new();
-        };
+        let Some(Ok(terms)) = self.terms_of(name) else { return Vec::new() };
         let mut roll = self.roll(gang);
         roll.placed.retain(|slot| !stopped.contains(slot));
         let may_go = |slot: &Slot| !self.pods.get(*slot).pod.preemption.is_protected;

@@ -20,6 +20,16 @@ pub(super) struct Kept {
     is_told: bool,
 }
 
+impl Kept {
+    /// Room like what a holding is, until a time.
+    pub(super) fn new(mut holding: Holding, until_ms: u64) -> Self {
+        // Nobody is there to be counted, and volumes go with their pods.
+        holding.counts_into.clear();
+        holding.attachments.clear();
+        Self { holding, until_ms, is_told: false }
+    }
+}
+
 impl World {
     /// Notes what a member holds that is about to be told as gone.
     pub(in crate::world) fn keep_room(&mut self, slot: Slot) {
@@ -38,13 +48,10 @@ impl World {
         let owner = Owner::Foreign(format!("the place of {} in {gang}", full_name(&entry.pod)));
         let (gang, node) = (gang.clone(), node.clone());
         let phase = HoldingPhase::Held { expected_end_ms: None };
-        let mut holding = self.holding(slot, owner, node, phase);
-        // Nobody is there to be counted, and volumes go with their pods.
-        holding.counts_into.clear();
-        holding.attachments.clear();
+        let holding = self.holding(slot, owner, node, phase);
         let until_ms = self.now_ms + self.settings.patience.keep_for_ms;
         let kept = &mut self.gangs.get_mut(&gang).kept;
-        kept.push(Kept { holding, until_ms, is_told: false });
+        kept.push(Kept::new(holding, until_ms));
     }
 
     /// Tells what is kept for a gang with what it lacks: whether that `is_loss`, or it never had it. When it is to be

@@ -3,7 +3,7 @@
 use crate::object::Pod;
 use crate::queues::shown_name;
 use crate::translate::NotYet;
-use crate::translate::gang::{Described, GangName, Terms, terms};
+use crate::translate::gang::{GangName, Terms};
 use crate::world::World;
 
 /// A gang as it stands.
@@ -57,13 +57,7 @@ impl World {
 
     fn gang_look<'w>(&'w self, name: &'w GangName) -> Option<GangLook<'w>> {
         let gang = self.gangs.get(name)?;
-        let pods = self.live_members(gang);
-        if pods.is_empty() {
-            return None;
-        }
-        let group = self.gangs.groups.get(name);
-        let described = Described { group, workload: self.gangs.workload_of(name) };
-        let terms = terms(name, described, &pods, self.network.known());
+        let terms = self.terms_of(name)?;
         let entries = gang.members.values().map(|slot| self.pods.get(*slot));
         let live = entries.filter(|entry| !entry.pod.is_over() && !entry.pod.meta.deleting);
         let members = live.map(|entry| MemberLook {

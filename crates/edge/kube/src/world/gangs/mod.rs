@@ -10,6 +10,7 @@ mod companions;
 mod describe;
 mod kept;
 mod look;
+mod lost;
 mod recognise;
 mod roll;
 mod short;
@@ -25,10 +26,11 @@ use super::World;
 use super::pods::Slot;
 use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
 use crate::translate::NotYet;
-use crate::translate::gang::{GangName, Source, gang_of};
+use crate::translate::gang::{Described, GangName, Source, Terms, gang_of, terms};
 use crate::world::Gathering;
 use kept::Kept;
 pub use look::{GangLook, MemberLook};
+pub use lost::LostMembers;
 use short::Shortness;
 pub use short::Unwinding;
 
@@ -193,6 +195,17 @@ impl World {
     /// A native group of pods.
     pub fn native_group(&self, namespace: &str, name: &str) -> Option<&PodGroup> {
         self.gangs.group(Kind::PodGroup, namespace, name)
+    }
+
+    /// On what terms a gang starts, by its objects and its pods that are not over; `None` if there is none of these.
+    fn terms_of(&self, name: &GangName) -> Option<Result<Terms, NotYet>> {
+        let members = self.live_members(self.gangs.get(name)?);
+        if members.is_empty() {
+            return None;
+        }
+        let group = self.gangs.groups.get(name);
+        let described = Described { group, workload: self.gangs.workload_of(name) };
+        Some(terms(name, described, &members, self.network.known()))
     }
 
     /// Notes the gang of a pod that is new or different.

@@ -35,6 +35,11 @@ pub(super) struct Shortness {
 }
 
 impl Shortness {
+    /// Whether the gang is short.
+    pub(super) fn is_there(&self) -> bool {
+        self.since_ms.is_some()
+    }
+
     /// The gang is not short, or nothing can be said.
     pub(super) fn is_over(&mut self) {
         self.since_ms = None;
@@ -94,6 +99,12 @@ impl World {
         !lack.is_none()
             && gang.shortness.had_its_size == Some(true)
             && self.decided_pods(gang) >= terms.min
+    }
+
+    /// Whether the pods of a gang that have nodes all say for how many a decision was: then those that are missing are
+    /// known.
+    pub(super) fn say_how_many_they_were(&self, gang: &Gang) -> bool {
+        self.decided_pods(gang) != u32::MAX
     }
 
     /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it say how many were

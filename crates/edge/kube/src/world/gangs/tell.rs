@@ -9,7 +9,7 @@ use super::kind_of;
 use super::roll::{Lack, Roll};
 use crate::object::{Kind, Strange};
 use crate::translate::NotYet;
-use crate::translate::gang::{Described, GangName, Source, Terms, terms};
+use crate::translate::gang::{GangName, Source, Terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::report::{Gathering, Report};
@@ -25,14 +25,7 @@ impl World {
             return self.gangs.forget(name);
         }
         let roll = self.roll(gang);
-        let group = self.gangs.groups.get(&**name);
-        let described = Described { group, workload: self.gangs.workload_of(name) };
-        let members = self.live_members(gang);
-        let terms = match members.is_empty() {
-            true => None,
-            false => Some(terms(name, described, &members, self.network.known())),
-        };
-        match terms {
+        match self.terms_of(name) {
             Some(Ok(terms)) => self.settle_on(name, &terms, roll, events),
             Some(Err(reason)) => self.leave_untouched(name, reason, &roll, events),
             None => self.leave_be(name, events),
@@ -48,8 +41,10 @@ impl World {
         events: &mut Events,
     ) {
         match self.if_unreadable(name, reason) {
-            // The watches of workloads and of pods do not wait for each other.
-            NotYet::WorkloadMissing { .. } if self.quiet_at_ms(name) > self.now_ms => {
+            // What describes it may come a moment after its pods, and watches do not wait for each other.
+            NotYet::WorkloadMissing { .. } | NotYet::GroupMissing { .. }
+                if self.quiet_at_ms(name) > self.now_ms =>
+            {
                 for slot in &roll.wishing {
                     self.set_aside(*slot, None, events);
                 }
