@@ -15,7 +15,6 @@ mod hyper_node;
 mod images;
 mod in_tree;
 pub(crate) mod json;
-mod kueue_topology;
 mod label_selector;
 mod labels;
 mod meta;
@@ -33,6 +32,7 @@ mod read;
 mod requests;
 mod storage_class;
 mod sub_group;
+mod topology_labels;
 mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
@@ -42,7 +42,6 @@ pub use device_class::{DeviceClass, ResourceSlice};
 pub use disruption_budget::DisruptionBudget;
 pub use hyper_node::{HyperNode, HyperNodeMember, HyperNodeSelector};
 pub use in_tree::{InTreePlugin, VolumeSource};
-pub use kueue_topology::KueueTopology;
 pub use label_selector::{LabelSelector, LabelTerm, LabelTest};
 pub use labels::Labels;
 pub use meta::{Controller, Meta};
@@ -58,6 +57,7 @@ pub use queue::Queue;
 pub use read::{Strange, read};
 pub use storage_class::StorageClass;
 pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
+pub use topology_labels::TopologyLabels;
 pub use workload::{Workload, WorkloadKind, WorkloadRole};
 
 /// A kind of object that is watched.
@@ -93,6 +93,8 @@ pub enum Kind {
     HyperNode,
     /// `kueue.x-k8s.io/v1beta2` Topology.
     KueueTopology,
+    /// `kai.scheduler/v1alpha1` Topology (KAI).
+    KaiTopology,
     /// `dovetail.dev/v1alpha1` Queue.
     Queue,
     /// `resource.k8s.io/v1` ResourceSlice.
@@ -109,10 +111,11 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Namespace,
         Self::DisruptionBudget,
         Self::KueueTopology,
+        Self::KaiTopology,
         Self::HyperNode,
         Self::Queue,
         Self::Node,
@@ -162,6 +165,7 @@ impl Kind {
             Self::KaiGroup => "PodGroup.scheduling.run.ai",
             Self::HyperNode => "HyperNode",
             Self::KueueTopology => "Topology",
+            Self::KaiTopology => "Topology.kai.scheduler",
             Self::Queue => "Queue.dovetail.dev",
             Self::ResourceSlice => "ResourceSlice",
             Self::StorageClass => "StorageClass",
@@ -184,6 +188,7 @@ impl Kind {
             Self::KaiGroup => "scheduling.run.ai",
             Self::HyperNode => "topology.volcano.sh",
             Self::KueueTopology => "kueue.x-k8s.io",
+            Self::KaiTopology => "kai.scheduler",
             Self::Queue => "dovetail.dev",
             Self::Workload(kind) => kind.group(),
             Self::CsiDriver
@@ -198,7 +203,9 @@ impl Kind {
     pub fn version(self) -> &'static str {
         match self {
             Self::PodGroup | Self::VolcanoGroup => "v1beta1",
-            Self::CoschedulingGroup | Self::HyperNode | Self::Queue => "v1alpha1",
+            Self::CoschedulingGroup | Self::HyperNode | Self::KaiTopology | Self::Queue => {
+                "v1alpha1"
+            }
             Self::KueueTopology => "v1beta2",
             Self::KaiGroup => "v2alpha2",
             Self::Workload(kind) => kind.version(),
@@ -223,7 +230,7 @@ impl Kind {
                 "podgroups"
             }
             Self::HyperNode => "hypernodes",
-            Self::KueueTopology => "topologies",
+            Self::KueueTopology | Self::KaiTopology => "topologies",
             Self::Queue => "queues",
             Self::ResourceSlice => "resourceslices",
             Self::StorageClass => "storageclasses",
@@ -258,8 +265,8 @@ pub enum Object {
     PodGroup(Kind, Box<PodGroup>),
     /// A part of the network.
     HyperNode(HyperNode),
-    /// Labels of topology levels, as Kueue names them.
-    KueueTopology(KueueTopology),
+    /// Labels of topology levels, in the words of one of the kinds for that.
+    Topology(Kind, TopologyLabels),
     /// What a team is given.
     Queue(Box<Queue>),
     /// Devices that a driver offers (DRA).
@@ -306,7 +313,9 @@ impl Object {
                 of(kind, json, |group| Self::PodGroup(kind, Box::new(group)))
             }
             Kind::HyperNode => of(kind, json, Self::HyperNode),
-            Kind::KueueTopology => of(kind, json, Self::KueueTopology),
+            Kind::KueueTopology | Kind::KaiTopology => {
+                of(kind, json, |labels| Self::Topology(kind, labels))
+            }
             Kind::Queue => of(kind, json, |queue| Self::Queue(Box::new(queue))),
             Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
@@ -332,13 +341,12 @@ impl Object {
             Self::Claim(_) => Kind::Claim,
             Self::Pod(_) => Kind::Pod,
             Self::HyperNode(_) => Kind::HyperNode,
-            Self::KueueTopology(_) => Kind::KueueTopology,
             Self::Queue(_) => Kind::Queue,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::Workload(kind, _) => Kind::Workload(*kind),
-            Self::PodGroup(kind, _) | Self::Strange(kind, _) => *kind,
+            Self::PodGroup(kind, _) | Self::Topology(kind, _) | Self::Strange(kind, _) => *kind,
         }
     }
 
@@ -357,7 +365,7 @@ impl Object {
             Self::Pod(object) => &object.meta,
             Self::PodGroup(_, object) => &object.meta,
             Self::HyperNode(object) => &object.meta,
-            Self::KueueTopology(object) => &object.meta,
+            Self::Topology(_, object) => &object.meta,
             Self::Queue(object) => &object.meta,
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,

@@ -127,7 +127,7 @@ impl Levels {
         Ok(Self(levels))
     }
 
-    /// The same levels with the labels that Topologies of Kueue name, widest first each. A label that no level has is
+    /// The same levels with the labels that Topologies of Kueue and of KAI name, widest first each. A label that no level has is
     /// one of the level above that of the next narrower label; the narrowest of them is one of `rack`, or of the narrowest
     /// level where there is none of that name. What would be above the widest level is left out.
     pub fn with_labels_of<'a>(&self, topologies: impl Iterator<Item = &'a [Box<str>]>) -> Self {

@@ -60,9 +60,9 @@ impl World {
                 let name = hyper_node.meta.name.clone();
                 self.set_hyper_node(&name, Some(hyper_node));
             }
-            Object::KueueTopology(topology) => {
+            Object::Topology(kind, topology) => {
                 let name = topology.meta.name.clone();
-                self.set_topology(&name, Some(topology));
+                self.set_topology(kind, &name, Some(topology));
             }
             Object::Queue(queue) => self.put_queue(*queue),
             Object::ResourceSlice(slice) => {
@@ -126,7 +126,7 @@ impl World {
                 self.remove_group(kind, namespace, name);
             }
             Kind::HyperNode => self.set_hyper_node(name, None),
-            Kind::KueueTopology => self.set_topology(name, None),
+            Kind::KueueTopology | Kind::KaiTopology => self.set_topology(kind, name, None),
             Kind::Queue => self.remove_queue(name),
             Kind::ResourceSlice => {
                 self.dirty.nodes.extend(self.nodes.set_slice(name, None));
@@ -168,7 +168,9 @@ impl World {
                 self.gangs.group(kind, namespace, name).map(|group| &group.meta)
             }
             Kind::HyperNode => self.network.hyper_nodes.get(name).map(|object| &object.meta),
-            Kind::KueueTopology => self.network.topologies.get(name).map(|object| &object.meta),
+            Kind::KueueTopology | Kind::KaiTopology => {
+                self.network.topologies.get(&(kind, name.into())).map(|object| &object.meta)
+            }
             Kind::Queue => self.queues.get(name).map(|object| &object.meta),
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
@@ -204,8 +206,9 @@ impl World {
                 self.gangs.groups(kind).map(|group| of(&group.meta)).collect()
             }
             Kind::HyperNode => self.network.hyper_nodes.names().map(cluster).collect(),
-            Kind::KueueTopology => {
-                self.network.topologies.keys().map(|name| cluster(name)).collect()
+            Kind::KueueTopology | Kind::KaiTopology => {
+                let all = self.network.topologies.keys();
+                all.filter(|(of, _)| *of == kind).map(|(_, name)| cluster(name)).collect()
             }
             Kind::Queue => self.queues.names().map(cluster).collect(),
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),

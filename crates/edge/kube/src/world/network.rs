@@ -7,7 +7,7 @@ use dovetail_model::Topology;
 
 use super::World;
 use super::hyper_nodes::HyperNodes;
-use crate::object::{HyperNode, KueueTopology, Node};
+use crate::object::{HyperNode, Kind, Node, TopologyLabels};
 use crate::translate::levels::{KnownLevels, Levels};
 
 /// What is known about levels and domains.
@@ -15,11 +15,11 @@ use crate::translate::levels::{KnownLevels, Levels};
 pub(super) struct Network {
     /// The levels of the settings.
     set: Levels,
-    /// The same, with the labels that Topologies of Kueue name.
+    /// The same, with the labels that Topologies of Kueue and of KAI name.
     levels: Levels,
     /// The levels as the engine knows them.
     pub(super) topology: Topology,
-    pub(super) topologies: BTreeMap<Box<str>, KueueTopology>,
+    pub(super) topologies: BTreeMap<(Kind, Box<str>), TopologyLabels>,
     pub(super) hyper_nodes: HyperNodes,
     /// How many nodes carry each level.
     carriers: Vec<usize>,
@@ -99,12 +99,18 @@ impl World {
         names.iter().for_each(|name| self.place_node(name));
     }
 
-    /// A Topology of Kueue is there, different, or gone.
-    pub(super) fn set_topology(&mut self, name: &str, topology: Option<KueueTopology>) {
+    /// A Topology is there, different, or gone.
+    pub(super) fn set_topology(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        topology: Option<TopologyLabels>,
+    ) {
         let topologies = &mut self.network.topologies;
+        let key = (kind, Box::from(name));
         match topology {
-            Some(topology) => topologies.insert(name.into(), topology),
-            None => topologies.remove(name),
+            Some(topology) => topologies.insert(key, topology),
+            None => topologies.remove(&key),
         };
         let named = self.network.topologies.values().map(|topology| &topology.labels[..]);
         let levels = self.network.set.with_labels_of(named);

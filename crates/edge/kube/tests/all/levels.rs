@@ -157,6 +157,26 @@ fn labels_of_a_kueue_topology_are_levels_and_each_set_of_pods_asks_for_its_own()
 }
 
 #[test]
+fn labels_of_a_kai_topology_are_levels_too() {
+    let mut cluster = racks("example.com/row");
+    create_pair(
+        &mut cluster,
+        json!({"kai.scheduler/topology-required-placement": "example.com/row",
+            "kai.scheduler/topology": "halls"}),
+    );
+    let named = "example.com/row is the label of no topology level";
+    assert_eq!(cluster.run(), names(&[]));
+    assert!(cluster.reports()[0].contains(named));
+    // A Topology of Kueue of the same name is another object.
+    let other = json!({"spec": {"levels": [{"nodeLabel": "example.com/other"}]}});
+    cluster.server.apply(Kind::KueueTopology, "", "halls", other);
+    let levels = json!([{"nodeLabel": "example.com/hall"}, {"nodeLabel": "example.com/row"}]);
+    cluster.server.apply(Kind::KaiTopology, "", "halls", json!({"spec": {"levels": levels}}));
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
+}
+
+#[test]
 fn a_member_replaced_while_nobody_led_goes_to_the_domain_of_its_gang() {
     let required = json!({"dovetail.dev/topology-required": "rack"});
     let mut cluster = racks("topology.kubernetes.io/rack");

@@ -25,7 +25,7 @@ use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
 
 /// Groups of kinds that the server of this test does not have.
-const ABSENT: [&str; 9] = [
+const ABSENT: [&str; 10] = [
     "scheduling.x-k8s.io",
     "scheduling.volcano.sh",
     "scheduling.run.ai",
@@ -34,6 +34,7 @@ const ABSENT: [&str; 9] = [
     "kubeflow.org",
     "ray.io",
     "kueue.x-k8s.io",
+    "kai.scheduler",
     "topology.volcano.sh",
 ];
 

@@ -1,13 +1,14 @@
-//! Topologies of Kueue (`kueue.x-k8s.io/v1beta2`): node labels, from the widest level to the narrowest.
+//! Topologies of Kueue (`kueue.x-k8s.io/v1beta2`) and of KAI (`kai.scheduler/v1alpha1`), which are written alike: node
+//! labels, from the widest level to the narrowest.
 
 use serde::{Deserialize, Deserializer};
 
 use super::json::nullable;
 use super::meta::Meta;
 
-/// The labels that a Topology of Kueue names.
+/// The labels that a Topology names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KueueTopology {
+pub struct TopologyLabels {
     /// Name and identity.
     pub meta: Meta,
     /// Node labels, widest level first.
@@ -36,7 +37,7 @@ struct LevelJson {
     node_label: Box<str>,
 }
 
-impl<'de> Deserialize<'de> for KueueTopology {
+impl<'de> Deserialize<'de> for TopologyLabels {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let TopologyJson { metadata, spec } = TopologyJson::deserialize(input)?;
         let labels = spec.levels.into_iter().map(|level| level.node_label);
