@@ -188,6 +188,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             rules,
             levels,
             preempt_foreign,
+            patience: section.patience(),
             ..world::Settings::default()
         },
         ..Options::default()

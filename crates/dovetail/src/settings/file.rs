@@ -126,6 +126,14 @@ mod tests {
                 "line 4: scheduler.device_resource: \"not a resource!\": expected the name of an extended",
             ),
             (
+                "gang_quiet_ms = 3600001",
+                "line 3: scheduler.gang_quiet_ms: 3600001: expected 0 to 3600000 milliseconds",
+            ),
+            (
+                "gang_complete_within_ms = 999",
+                "line 3: scheduler.gang_complete_within_ms: 999: expected 1000 to 86400000 milliseconds",
+            ),
+            (
                 "node_selector = { \"a b\" = \"c\" }",
                 "line 3: scheduler.node_selector: { \"a b\" = \"c\" }: expected the key of a label",
             ),

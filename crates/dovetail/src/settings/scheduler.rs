@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use dovetail_kube::translate::levels::{LevelLabels, Levels};
+use dovetail_kube::world::Patience;
 use dovetail_plan::Order;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
@@ -41,6 +42,12 @@ pub(crate) struct SchedulerSection {
     pub(crate) preempt_foreign: Option<bool>,
     /// Whether nobody is stopped beyond what PodDisruptionBudgets allow.
     pub(crate) respect_pdb: Option<bool>,
+    /// A gang that has its smallest size starts when no further pod has appeared for so long.
+    pub(crate) gang_quiet_ms: Option<u64>,
+    /// A gang that got only a part of its nodes is given up after so long.
+    pub(crate) gang_complete_within_ms: Option<u64>,
+    /// For how long room is kept for a lost member of a gang that runs.
+    pub(crate) gang_keep_for_ms: Option<u64>,
     /// What is logged.
     pub(crate) log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -73,6 +80,7 @@ pub(crate) const LEASE: &str = "kube-system/dovetail";
 pub(crate) const LISTEN: &str = "127.0.0.1:10251";
 pub(crate) const POLICY: &str = "dovetail";
 pub(crate) const ORDER: Order = Order::DominantShare;
+const HOUR_MS: u64 = 3_600_000;
 pub(crate) const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
 
 impl SchedulerSection {
@@ -98,6 +106,7 @@ impl SchedulerSection {
                 ));
             }
         }
+        self.check_patience()?;
         if let Some(policy) = &self.policy
             && !POLICIES.iter().any(|(name, _)| name == policy)
         {
@@ -105,6 +114,33 @@ impl SchedulerSection {
             return Err(("policy", format!("{policy:?}: expected one of {names}")));
         }
         self.levels().map(drop).map_err(|problem| ("topology", problem))
+    }
+
+    /// Times that would leave pods lying for hours, or give a gang up before it can be bound, are mistakes.
+    fn check_patience(&self) -> Result<(), (&'static str, String)> {
+        let times = [
+            ("gang_quiet_ms", self.gang_quiet_ms, 0..=HOUR_MS),
+            ("gang_complete_within_ms", self.gang_complete_within_ms, 1_000..=24 * HOUR_MS),
+            ("gang_keep_for_ms", self.gang_keep_for_ms, 0..=HOUR_MS),
+        ];
+        for (key, time_ms, possible) in times {
+            if let Some(time_ms) = time_ms.filter(|time_ms| !possible.contains(time_ms)) {
+                let (least, most) = (possible.start(), possible.end());
+                let expected = format!("expected {least} to {most} milliseconds");
+                return Err((key, format!("{time_ms}: {expected}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// How long gangs are waited for.
+    pub(crate) fn patience(&self) -> Patience {
+        let default = Patience::default();
+        Patience {
+            quiet_ms: self.gang_quiet_ms.unwrap_or(default.quiet_ms),
+            complete_within_ms: self.gang_complete_within_ms.unwrap_or(default.complete_within_ms),
+            keep_for_ms: self.gang_keep_for_ms.unwrap_or(default.keep_for_ms),
+        }
     }
 
     /// The topology levels: those of the file, or the standard ones.
@@ -125,6 +161,9 @@ impl SchedulerSection {
         let switch = |name, value: Option<bool>, default: bool| {
             (name, value.unwrap_or(default).to_string(), value.is_some())
         };
+        let patience = self.patience();
+        let time =
+            |name, given: Option<u64>, time_ms: u64| (name, time_ms.to_string(), given.is_some());
         let labels = self.node_selector.iter().flatten();
         let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
         let selector = if labels.is_empty() { "every node".to_owned() } else { labels.join(",") };
@@ -145,6 +184,13 @@ impl SchedulerSection {
             switch("scheduler.preemption", self.preemption, true),
             switch("scheduler.preempt_foreign", self.preempt_foreign, false),
             switch("scheduler.respect_pdb", self.respect_pdb, false),
+            time("scheduler.gang_quiet_ms", self.gang_quiet_ms, patience.quiet_ms),
+            time(
+                "scheduler.gang_complete_within_ms",
+                self.gang_complete_within_ms,
+                patience.complete_within_ms,
+            ),
+            time("scheduler.gang_keep_for_ms", self.gang_keep_for_ms, patience.keep_for_ms),
             ("scheduler.log_level", level, self.log_level.is_some()),
             switch("scheduler.log_json", self.log_json, false),
         ]
