@@ -94,3 +94,29 @@ fn the_reference_has_every_command() {
     }
     assert!(done.out.contains("Exit codes") && !done.out.contains("markdown-help`\n"));
 }
+
+#[test]
+fn help_names_the_forms_that_a_command_has_and_no_others() {
+    let folder = Folder::new();
+    for (command, has, has_not) in [
+        ("sim run", "html", "csv"),
+        ("sim sweep", "csv", "sarif"),
+        ("audit", "sarif", "csv"),
+        ("cost job", "json", "csv"),
+    ] {
+        let help = folder.call(&format!("{command} --help")).out;
+        let forms = &help[help.find("--output").expect("a flag")..];
+        let forms = &forms[..forms.find("--seed").expect("the next flag")];
+        assert!(forms.contains(has) && !forms.contains(has_not), "{command}: {forms}");
+    }
+    // It is read all the same, before and behind the command.
+    for line in ["--output json config", "config --output json"] {
+        assert!(folder.call(line).out.starts_with('{'), "{line}");
+    }
+    let done = folder.call("config --output csv");
+    assert_eq!(done.code, Some(2));
+    assert!(
+        done.whole().contains("`dovetail config` has no csv output: use --output table or json")
+    );
+    assert!(!folder.call("collect --help").out.contains("--output FORM"));
+}
