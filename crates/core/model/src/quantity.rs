@@ -89,6 +89,11 @@ impl Quantity {
         Self { nano: self.nano.saturating_add(other.nano), format: self.format }
     }
 
+    /// Whether it is more than another, however both were written.
+    pub fn is_more_than(self, other: Self) -> bool {
+        self.nano > other.nano
+    }
+
     /// The amount in whole units, rounded away from zero as Kubernetes' `Value()` does.
     pub fn to_units(self) -> i64 {
         ceil_away(self.nano, NANO)

@@ -99,6 +99,11 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     ] {
         assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
     }
+    // As events and tables of ours write names, from any namespace.
+    let config = folder.read("kubeconfig").replace("\"team\"", "\"elsewhere\"");
+    folder.write("kubeconfig2", &config);
+    let elsewhere = folder.json("why team/picky --kubeconfig kubeconfig2");
+    assert_eq!(elsewhere["name"], "team/picky");
     let none = folder.call("why nobody -n elsewhere --kubeconfig kubeconfig");
     assert_eq!(none.code, Some(2));
     assert!(none.err.contains("no pod and no gang nobody in namespace elsewhere"), "{}", none.err);

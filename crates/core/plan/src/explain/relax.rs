@@ -12,7 +12,7 @@ use dovetail_model::{
 };
 use serde::Serialize;
 
-use crate::cause::{CAUSES, CauseCounts};
+use crate::cause::CauseCounts;
 use crate::engine::Engine;
 use crate::gang::Gang;
 use crate::queue::quota::{Beside, QuotaBlock};
@@ -245,14 +245,4 @@ fn of_rule(cause: RuleCause) -> Relaxation {
         RuleCause::HostPort => Relaxation::HostPort,
         RuleCause::DiskConflict | RuleCause::ReadWriteOncePod => Relaxation::Volume,
     }
-}
-
-/// Nodes per cause as (name, number), the most frequent first, without those that fit.
-pub fn named_obstacles(counts: &CauseCounts) -> Vec<(crate::Cause, u32)> {
-    let mut named: Vec<_> = (1..CAUSES)
-        .map(|index| (crate::Cause::ALL[index], counts[index]))
-        .filter(|(_, nodes)| *nodes > 0)
-        .collect();
-    named.sort_by_key(|(cause, nodes)| (std::cmp::Reverse(*nodes), *cause));
-    named
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_kube::status::harmless;
-use dovetail_kube::world::{GangLook, Gathering, MemberLook, World, waits_for_members};
+use dovetail_kube::world::{GangLook, Gathering, MemberLook, World, how_many, waits_for_members};
 use dovetail_model::JobId;
 use serde::Serialize;
 
@@ -98,8 +98,12 @@ impl GangLine {
 
     /// Its pods as a table.
     pub(super) fn text(&self) -> String {
-        let min = self.min.map_or_else(|| "-".to_owned(), |min| min.to_string());
-        let mut text = format!("{}, at least {min} pods together\n", harmless(&self.name));
+        let min = match self.min {
+            None => "at least - pods".to_owned(),
+            Some(u32::MAX) => format!("{} pods", how_many(u32::MAX)),
+            Some(min) => format!("at least {min} pods"),
+        };
+        let mut text = format!("{}, {min} together\n", harmless(&self.name));
         if let Some(fitting) = self.fitting_pods {
             let waiting = self.count("waits");
             text += &wrapped(

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object;
-use dovetail_kube::queues::{amounts, queue as translated};
+use dovetail_kube::queues::amounts;
 use dovetail_kube::schedule::Scheduler;
 use dovetail_kube::status::harmless;
-use dovetail_kube::translate::Rules;
-use dovetail_model::{Axis, Bounds};
 use serde::Serialize;
 
 use super::LookFlags;
@@ -83,13 +81,12 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
     let line = |(object, problem): (object::Queue, Option<String>)| {
         let name = object.meta.name.to_string();
         let usage = scheduler.queue_use(&name)?;
-        let queue = translated(&object, &rules);
         Some(QueueLine {
             parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
-            weight: queue.weight,
-            borrows: queue.borrows,
-            guaranteed: written(&queue.guaranteed, &rules),
-            limit: written(&queue.limit, &rules),
+            weight: object.weight,
+            borrows: object.borrows,
+            guaranteed: amounts::as_written(&object.guaranteed),
+            limit: amounts::as_written(&object.limit),
             used: amounts::held(&usage.used, &rules),
             share_percent: usage.share as f64 / 10_000_000.0,
             gpu_milli: usage.used.gpu_milli,
@@ -99,11 +96,6 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
         })
     };
     objects.into_iter().filter_map(line).collect()
-}
-
-fn written(bounds: &Bounds, rules: &Rules) -> BTreeMap<String, String> {
-    let name = |axis: &Axis| amounts::resource(axis, rules).to_owned();
-    bounds.iter().map(|(axis, most)| (name(&axis), amounts::written(&axis, most))).collect()
 }
 
 /// Who waits without being in line.

@@ -3,10 +3,9 @@
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object::Pod;
-use dovetail_kube::status::{self, harmless};
+use dovetail_kube::status::{Obstacle, harmless};
 use dovetail_model::{JobId, PodId};
-use dovetail_plan::explain::relax::named_obstacles;
-use dovetail_plan::explain::{Refusal, Relaxation};
+use dovetail_plan::explain::Relaxation;
 use serde::Serialize;
 
 use super::gang::GangLine;
@@ -21,7 +20,7 @@ use crate::output::table::{duration, facts, wrapped};
 /// About what.
 #[derive(Debug, Args)]
 pub(crate) struct WhyFlags {
-    /// Name of a pod or of a gang
+    /// Name of a pod or of a gang; a namespace may stand before it (team/train)
     #[arg(value_name = "NAME")]
     name: String,
     /// Its namespace [default: that of the connection]
@@ -63,23 +62,30 @@ struct Why {
     fits_when_all_is_free: Option<bool>,
 }
 
-#[derive(Debug, Serialize)]
-struct Obstacle {
-    nodes: u32,
-    /// In kube-scheduler's words.
-    reason: String,
-}
-
 /// Tells how it is.
 pub(crate) fn run(app: &App, flags: &WhyFlags) -> Result<()> {
     let output = app.output("why")?;
     let mut seen = flags.look.look(app)?;
-    let namespace = flags.namespace.clone().unwrap_or_else(|| seen.namespace.clone());
-    let name = flags.name.rsplit('/').next().unwrap_or_default();
+    let (namespace, name) = meant(&seen, flags);
     let why = why(&mut seen, &namespace, name)?;
     match output {
         Output::Json => app.print_json(&why),
         _ => app.print(&text(app, &why)),
+    }
+}
+
+/// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as dovetail itself writes
+/// names, if only that leads to something.
+fn meant<'f>(seen: &Seen, flags: &'f WhyFlags) -> (String, &'f str) {
+    let (before, name) = flags.name.rsplit_once('/').unwrap_or(("", &flags.name));
+    let world = seen.scheduler.world();
+    let is_there = |namespace: &str| {
+        world.pod(namespace, name).is_some() || world.look_at_gang(namespace, name).is_some()
+    };
+    let namespace = flags.namespace.clone().unwrap_or_else(|| seen.namespace.clone());
+    match flags.namespace.is_none() && !is_there(&namespace) && is_there(before) {
+        true => (before.to_owned(), name),
+        false => (namespace, name),
     }
 }
 
@@ -191,14 +197,7 @@ fn without_job(seen: &Seen, pod: &Pod) -> Option<(&'static str, String)> {
 
 fn explained(seen: &mut Seen, job: JobId) -> (Vec<Vec<Obstacle>>, Option<Vec<Vec<Relaxation>>>) {
     let Some(waiting) = seen.scheduler.why(job) else { return (Vec::new(), None) };
-    let rules = seen.scheduler.world().rules();
-    let told = |(cause, nodes)| {
-        let refusal = Refusal { cause, resource: None };
-        Obstacle { nodes, reason: status::reason(&refusal, rules).into_owned() }
-    };
-    let sets = waiting.obstacles.iter();
-    let sets = sets.map(|counts| named_obstacles(counts).into_iter().map(told).collect());
-    (sets.collect(), Some(waiting.relaxations))
+    (seen.scheduler.obstacles(job), Some(waiting.relaxations))
 }
 
 fn text(app: &App, why: &Why) -> String {

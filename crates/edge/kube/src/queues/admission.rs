@@ -45,7 +45,6 @@ pub fn admit(
     let rule = match &queue.namespaces {
         LabelSelector::Nothing if name == DEFAULT_QUEUE => return Ok(()),
         LabelSelector::Nothing => "it has no spec.namespaceSelector".to_owned(),
-        LabelSelector::Unreadable(problem) => format!("its spec.namespaceSelector: {problem}"),
         selector if selector.matches(labels.unwrap_or(&none)) => return Ok(()),
         selector => format!("its spec.namespaceSelector is {selector}"),
     };

@@ -16,6 +16,23 @@ pub(super) fn bounds(amounts: &BTreeMap<Box<str>, Quantity>, rules: &Rules) -> B
     bounds
 }
 
+/// Amounts by resource, as their owner wrote them.
+pub fn as_written(amounts: &BTreeMap<Box<str>, Quantity>) -> BTreeMap<String, String> {
+    let each = amounts.iter();
+    each.map(|(name, amount)| (plain(name).to_owned(), amount.to_string())).collect()
+}
+
+/// What is said of one thing among these amounts.
+pub(super) fn amount_of(
+    axis: &Axis,
+    amounts: &BTreeMap<Box<str>, Quantity>,
+    rules: &Rules,
+) -> Option<Quantity> {
+    let name = resource(axis, rules);
+    let mut said = amounts.iter().filter(|(resource, _)| plain(resource) == name);
+    said.next().map(|(_, amount)| *amount)
+}
+
 /// The prefix that ResourceQuotas write before what pods request.
 const REQUESTS: &str = "requests.";
 
@@ -90,6 +107,13 @@ mod tests {
             assert_eq!((resource(&axis, &rules), &*written(&axis, amount)), (resource_name, text));
         }
         assert_eq!(in_units("nvidia.com/gpu", "8".parse().unwrap(), &rules), (Axis::Gpu, 8_000));
+        // More than the engine counts in thousandths is shown as it stands there.
+        let queue = [("requests.nvidia.com/gpu", "9E"), ("cpu", "1500m"), ("memory", "9E")];
+        let queue = queue.map(|(name, text)| (Box::from(name), text.parse().unwrap()));
+        let shown = as_written(&BTreeMap::from(queue));
+        let shown: Vec<(&str, &str)> =
+            shown.iter().map(|(name, text)| (&**name, &**text)).collect();
+        assert_eq!(shown, [("cpu", "1500m"), ("memory", "9E"), ("nvidia.com/gpu", "9E")]);
         assert_eq!([percent(125_000_000), percent(333_333_333)], ["12.5%", "33.3%"]);
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Problem;
-use super::amounts::{bounds, held, percent, written};
+use super::amounts::{amount_of, bounds, held, percent, written};
 use crate::object::Queue;
 use crate::status::harmless;
 use crate::translate::Rules;
@@ -23,15 +23,16 @@ pub fn status(
     rules: &Rules,
 ) -> Value {
     let guaranteed = bounds(&queue.guaranteed, rules);
-    let limit = bounds(&queue.limit, rules);
     let borrowed = beyond(&usage.used, &guaranteed);
     let gpus = |amount: i64| written(&Axis::Gpu, amount);
     let mut of_gpus = BTreeMap::from([
         ("used", gpus(usage.used.gpu_milli)),
         ("borrowed", gpus(borrowed.gpu_milli)),
     ]);
-    of_gpus.extend(guaranteed.gpu_milli.map(|amount| ("guaranteed", gpus(amount))));
-    of_gpus.extend(limit.gpu_milli.map(|amount| ("limit", gpus(amount))));
+    for (field, amounts) in [("guaranteed", &queue.guaranteed), ("limit", &queue.limit)] {
+        let said = amount_of(&Axis::Gpu, amounts, rules);
+        of_gpus.extend(said.map(|amount| (field, amount.to_string())));
+    }
     json!({
         "used": held(&usage.used, rules),
         "borrowed": held(&borrowed, rules),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::Bounds;
+use dovetail_model::Quantity;
 use thiserror::Error;
 
-use super::amounts::{bounds, can_be_bounded, plain, resource, written};
+use super::amounts::{amount_of, bounds, can_be_bounded, plain, resource};
 use super::{DEFAULT_QUEUE, engine_name};
-use crate::object::Queue;
+use crate::object::{LabelSelector, Queue};
 use crate::translate::Rules;
 
 /// Why a queue takes no pods. What its pods hold already counts as ever.
@@ -51,6 +51,12 @@ pub enum Problem {
         /// The resource of whole GPUs.
         gpus: String,
     },
+    /// What says whose pods it takes is not understood.
+    #[error("spec.namespaceSelector: {problem}: correct it, or no namespace is chosen")]
+    SelectorUnreadable {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// It names a resource in two ways.
     #[error("{field} bounds {resource} twice, once with `requests.` before it: leave one")]
     Twice {
@@ -76,6 +82,7 @@ impl Problem {
             Self::ParentMissing { .. } => "ParentMissing",
             Self::Circle { .. } => "CircleOfParents",
             Self::PromisesTooMuch { .. } => "GuaranteesAboveParent",
+            Self::SelectorUnreadable { .. } => "NamespaceSelectorUnreadable",
             Self::NotBounded { .. } | Self::Twice { .. } => "ResourceNotBounded",
             Self::Above { .. } => "QueueAboveNotReady",
         }
@@ -107,7 +114,10 @@ pub fn problems(queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) -> BTreeMap<B
                 Some(Problem::Above { above: above.to_owned(), problem })
             })
         };
-        found.extend(own(name).or_else(above).map(|problem| (name.clone(), problem)));
+        let selector = || unreadable_selector(queues.get(name)?);
+        found.extend(
+            own(name).or_else(above).or_else(selector).map(|problem| (name.clone(), problem)),
+        );
     }
     found
 }
@@ -127,6 +137,16 @@ fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) ->
         return Some(Problem::ParentMissing { parent: parent.to_string() });
     }
     wrong_resource(queue, rules).or_else(|| promises_too_much(queue, queues, rules))
+}
+
+/// What is wrong with the selector of a queue. It is no matter of the queues below: each has one of its own.
+fn unreadable_selector(queue: &Queue) -> Option<Problem> {
+    match &queue.namespaces {
+        LabelSelector::Unreadable(problem) => {
+            Some(Problem::SelectorUnreadable { problem: problem.to_string() })
+        }
+        LabelSelector::Nothing | LabelSelector::Of(_) => None,
+    }
 }
 
 /// The first resource that a queue names in vain or twice.
@@ -151,15 +171,14 @@ fn promises_too_much(
     queues: &BTreeMap<Box<str>, Queue>,
     rules: &Rules,
 ) -> Option<Problem> {
-    let below = queues.values().filter(|below| below.parent == queue.meta.name);
-    let below: Vec<Bounds> = below.map(|below| bounds(&below.guaranteed, rules)).collect();
-    bounds(&queue.guaranteed, rules).iter().find_map(|(axis, most)| {
-        let amounts = below.iter().filter_map(|bounds| bounds.get(&axis));
-        let sum = amounts.fold(0_i64, i64::saturating_add);
-        (sum > most).then(|| Problem::PromisesTooMuch {
+    let below = || queues.values().filter(|below| below.parent == queue.meta.name);
+    bounds(&queue.guaranteed, rules).iter().find_map(|(axis, _)| {
+        let of = |queue: &Queue| amount_of(&axis, &queue.guaranteed, rules);
+        let (most, sum) = (of(queue)?, below().filter_map(of).reduce(Quantity::saturating_add)?);
+        sum.is_more_than(most).then(|| Problem::PromisesTooMuch {
             resource: resource(&axis, rules).to_owned(),
-            sum: written(&axis, sum),
-            most: written(&axis, most),
+            sum: sum.to_string(),
+            most: most.to_string(),
         })
     })
 }
@@ -238,6 +257,21 @@ mod tests {
             json!({"metadata": {"name": "q"}, "spec": {"limit": {"requests.nvidia.com/gpu": 1}}});
         let quota: Queue = serde_json::from_value(quota).unwrap();
         assert_eq!(queue(&quota, &Rules::default()).limit.gpu_milli, Some(1_000));
+    }
+
+    #[test]
+    fn a_selector_that_is_not_understood_is_told_on_its_queue_alone() {
+        let like =
+            json!({"matchExpressions": [{"key": "team", "operator": "Like", "values": ["a"]}]});
+        let found = read(&[
+            ("all", json!({"namespaceSelector": like})),
+            ("one", json!({"parent": "all", "namespaceSelector": {}})),
+            ("orphan", json!({"parent": "gone", "namespaceSelector": like})),
+        ]);
+        let selector = "spec.namespaceSelector: `team Like` has an operator that is not known: correct it, or no \
+                        namespace is chosen";
+        let orphan = "its parent gone does not exist: create it, or name another in spec.parent";
+        assert_eq!(found, expected(&[("all", selector), ("orphan", orphan)]));
     }
 
     #[test]

@@ -292,6 +292,16 @@ impl Scheduler {
         status::waiting(engine, job, reason, &nodes, self.world.rules())
     }
 
+    /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
+    pub fn obstacles(&mut self, job: JobId) -> Vec<Vec<status::Obstacle>> {
+        let nodes = self.world.node_names();
+        let Some(engine) = self.engine.as_mut() else { return Vec::new() };
+        let waiting = engine.job(job).filter(|job| job.start_ms.is_none()).cloned();
+        waiting.map_or_else(Vec::new, |job| {
+            status::obstacles(engine, &job, &nodes, self.world.rules())
+        })
+    }
+
     /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
     pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
         self.engine.as_mut()?.why(job)

@@ -178,7 +178,8 @@ fn required_levels(job: &Job) -> String {
     all.into_iter().collect::<Vec<_>>().join(", one ")
 }
 
-fn against(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Vec<Refusal>> {
+/// Everything that each node has against one more pod of a set.
+pub(super) fn against(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Vec<Refusal>> {
     let requirement = Arc::clone(&set.requirement);
     nodes.iter().filter_map(|node| engine.refusals(&requirement, node)).collect()
 }

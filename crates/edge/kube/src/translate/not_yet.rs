@@ -122,6 +122,19 @@ pub enum NotYet {
         /// The annotation or resource.
         by: String,
     },
+    /// It asks for more devices than are counted on a node.
+    #[error(
+        "the pod asks for {asked} {resource}, and no node can have so many (at most {most} are counted): ask for less \
+         in each pod, and have more pods"
+    )]
+    TooManyDevices {
+        /// The resource of whole devices.
+        resource: String,
+        /// How many it asks for.
+        asked: i64,
+        /// The most that a node may have.
+        most: i64,
+    },
     /// The queue it names is not there.
     #[error("queue {queue} does not exist: create it, or name another in label dovetail.dev/queue")]
     QueueMissing {

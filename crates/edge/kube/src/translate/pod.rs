@@ -33,8 +33,8 @@ pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYe
         0 => DeviceRequest::None,
         1..=MOST_DEVICES => DeviceRequest::Whole { count: devices as u16, same_island: false },
         _ => {
-            let problem = format!("{} {devices}: no node has so many", rules.device_resource);
-            return Err(NotYet::Unreadable { field: "resources", problem });
+            let resource = rules.device_resource.clone();
+            return Err(NotYet::TooManyDevices { resource, asked: devices, most: MOST_DEVICES });
         }
     };
     let mut node_conditions = node_conditions(pod);

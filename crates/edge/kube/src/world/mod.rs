@@ -50,7 +50,7 @@ use nodes::Nodes;
 use pods::{Pods, Slot};
 use queues::Queues;
 use registry::Registry;
-pub use report::{Gathering, Report, waits_for_members};
+pub use report::{Gathering, Report, how_many, waits_for_members};
 use standing::Told;
 
 /// What a world is told once.

@@ -19,11 +19,19 @@ pub struct Gathering {
 /// What a gang that is not gathered says: how many of the pods that start together are there, and how many are held.
 pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
     let Gathering { present, min, gated } = gathering;
-    let there = format!("{gang} has {present} of the {min} pods that start together");
+    let there = format!("{gang} has {present} of the {} pods that start together", how_many(min));
     match gated {
         0 => there,
         1 => format!("{there}, and scheduling gates hold one of its pods"),
         _ => format!("{there}, and scheduling gates hold {gated} of its pods"),
+    }
+}
+
+/// A number of pods. The largest that is counted stands for all above it, which sums of what owners write may be.
+pub fn how_many(pods: u32) -> String {
+    match pods {
+        u32::MAX => "more than 4 billion".to_owned(),
+        _ => pods.to_string(),
     }
 }
 
@@ -116,4 +124,19 @@ pub enum Report {
         /// Why.
         reason: NotYet,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_stands_for_more_is_said_in_words() {
+        let of = |min| waits_for_members("gang a/b", Gathering { present: 2, min, gated: 0 });
+        assert_eq!(of(3), "gang a/b has 2 of the 3 pods that start together");
+        assert_eq!(
+            of(u32::MAX),
+            "gang a/b has 2 of the more than 4 billion pods that start together"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_kube::status::{Waiting, waiting};
+use dovetail_kube::status::{Waiting, obstacles, waiting};
 use dovetail_kube::translate::Rules;
 use dovetail_model::topology::Level;
 use dovetail_model::{
@@ -156,4 +156,19 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     let nodes = cluster.nodes.clone();
     let rules = Rules::default();
     assert_eq!(waiting(&mut cluster.engine, JobId(1), said, &nodes, &rules), None, "it is gone");
+}
+
+#[test]
+fn what_keeps_pods_off_the_nodes_is_named_as_kube_scheduler_names_it() {
+    let mut cluster = Cluster::of(&["a", "b", "c"]);
+    cluster.hold("a", Phase::Held { expected_end_ms: None });
+    let mut job = job(1, 1, 1);
+    let asks = Arc::make_mut(&mut job.pod_sets[0].requirement);
+    asks.resources.cpu_milli = 7_500;
+    asks.resources.extended.insert("rdma/hca".to_owned(), 1);
+    let found = obstacles(&mut cluster.engine, &job, &cluster.nodes, &Rules::default());
+    let found = found[0].iter().map(|one| (one.nodes, one.reason.as_str()));
+    // Node a is short of GPUs, too; CPU is looked at first.
+    let expected = [(2, "Insufficient rdma/hca"), (1, "Insufficient cpu")];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
