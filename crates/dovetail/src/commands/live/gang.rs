@@ -25,6 +25,9 @@ pub(super) struct GangLine {
     /// Its pods that scheduling gates hold.
     #[serde(skip)]
     gated: u32,
+    /// Its pods that are left untouched.
+    #[serde(skip)]
+    refused: u32,
     /// Its pods that are not over.
     pub(super) members: Vec<MemberLine>,
     /// Of a gang that waits: its pods that would find room now, one after the other.
@@ -61,6 +64,7 @@ impl GangLine {
             min: look.terms.as_ref().ok().map(|terms| terms.min),
             present: look.present,
             gated: look.gated,
+            refused: look.refused,
             members: look.members.iter().map(MemberLine::of).collect(),
             fitting_pods: None,
             job: unbound().find_map(|member| job(&member)),
@@ -81,8 +85,9 @@ impl GangLine {
         if let Some(message) = self.members.iter().find_map(|member| member.message.clone()) {
             return ("left_untouched", message);
         }
-        let (present, min, gated) = (self.present, self.min.unwrap_or_default(), self.gated);
-        ("waits", waits_for_members(&self.name, Gathering { present, min, gated }))
+        let (present, min) = (self.present, self.min.unwrap_or_default());
+        let gathering = Gathering { present, min, gated: self.gated, refused: self.refused };
+        ("waits", waits_for_members(&self.name, gathering))
     }
 
     /// Where its pods would go, by node.

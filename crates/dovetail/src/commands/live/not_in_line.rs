@@ -36,12 +36,13 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
             look.members.iter().filter(|member| member.node.is_none() && member.refused.is_none());
         let Some(first) = waiting.clone().next().map(|member| &member.pod.meta) else { continue };
         let name = look.name.to_string();
-        let (present, min, gated) = (look.present, terms.min, look.gated);
+        let (present, min) = (look.present, terms.min);
+        let (gated, refused) = (look.gated, look.refused);
         all.push(NotInLine {
             queue: queue(&first.namespace, &first.name),
             pods: waiting.count(),
             reason: "WaitingForMembers",
-            message: waits_for_members(&name, Gathering { present, min, gated }),
+            message: waits_for_members(&name, Gathering { present, min, gated, refused }),
             name,
         });
     }

@@ -1,7 +1,7 @@
 //! What `dovetail scheduler --record` writes: the form of `dovetail sim run --record`, for `dovetail sim replay`.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::LineWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -18,7 +18,8 @@ use crate::exit::UsageError;
 pub(crate) struct LiveRecording {
     path: PathBuf,
     files: u32,
-    open: Option<(PathBuf, Recorder<BufWriter<File>>)>,
+    /// Each line is written as it ends, so that a process that is killed leaves what it decided.
+    open: Option<(PathBuf, Recorder<LineWriter<File>>)>,
     /// What the engine was told at one time since it last decided, and what it answered at once.
     told: Option<(u64, Vec<Event>, Plan)>,
 }
@@ -65,7 +66,7 @@ impl Record for LiveRecording {
         let (path, file) = self.next_file();
         match file {
             Ok(file) => {
-                let (name, output) = (path.display().to_string(), BufWriter::new(file));
+                let (name, output) = (path.display().to_string(), LineWriter::new(file));
                 info!(file = name, "recording every decision");
                 self.open = Some((path, Recorder::start(&name, output, BUILD, config, engine)));
             }
@@ -108,5 +109,26 @@ impl Record for LiveRecording {
         if let Err(problem) = recorder.finish() {
             error!(file = %path.display(), %problem, "the recording is not whole");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::Snapshot;
+
+    use super::*;
+
+    #[test]
+    fn what_was_decided_is_in_the_file_before_the_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recording");
+        let mut recording = LiveRecording::into(&path).expect("a new file");
+        let config = EngineConfig::default();
+        let engine = Engine::new(config.clone(), &Snapshot::default()).expect("an empty world");
+        recording.begin(&config, &engine);
+        recording.decided(1, &Plan::default());
+        let written = std::fs::read_to_string(&path).expect("a file");
+        assert!(written.ends_with('\n'), "{written}");
+        assert_eq!(written.lines().count(), 2, "where it begins, and one decision");
     }
 }

@@ -6,7 +6,8 @@ use super::announcer::{Report, Written};
 use super::due::Due;
 use super::{Condition, Note, PodIdentity, Write};
 use crate::pause::{ServerPause, doubled};
-use crate::status::{Waiting, harmless};
+use crate::status::{Waiting, harmless, is_own_word};
+use crate::translate::NotYet;
 
 /// The message of a condition is changed at most so often, its reason more often.
 const CHANGE_MS: u64 = 10_000;
@@ -132,6 +133,20 @@ impl Announcements {
         self.set_due(&uid, due_ms);
     }
 
+    /// A pod is left untouched: an event says so, and its condition does if it says something of ours that holds no
+    /// longer.
+    pub fn is_left_untouched(&mut self, pod: PodIdentity, why: &NotYet, now_ms: u64) {
+        let waiting = Waiting::left_untouched(why);
+        if waiting.only_corrects() {
+            self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
+        }
+        let (uid, told) = (pod.uid.clone(), waiting.only_corrects().then(|| waiting.word()));
+        self.waits(pod, waiting, now_ms);
+        if let Some((entry, word)) = self.pods.get_mut(&uid).zip(told) {
+            entry.told = Some((word, now_ms));
+        }
+    }
+
     /// A pod was given a node.
     pub fn bound(&mut self, pod: PodIdentity, node: &str, decision: &str, now_ms: u64) {
         self.forget(&pod.uid);
@@ -224,6 +239,11 @@ impl Announcements {
                 self.forget(&uid);
                 continue;
             };
+            let says_ours = seen.says.is_some_and(|(word, _)| is_own_word(word));
+            if entry.waiting.only_corrects() && !says_ours {
+                self.forget(&uid);
+                continue;
+            }
             if seen.says == Some((entry.waiting.word(), &*harmless(&entry.waiting.message))) {
                 // Somebody else's words are told already, but not ours whose answer was lost.
                 let waiting = entry.waiting.clone();

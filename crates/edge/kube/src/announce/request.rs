@@ -174,8 +174,7 @@ mod tests {
     #[test]
     fn the_same_said_again_has_the_same_name() {
         let waits = |message: &str, at_ms| {
-            let waiting =
-                Waiting { reason: PendingReason::Unschedulable, message: message.to_owned() };
+            let waiting = Waiting::pending(PendingReason::Unschedulable, message.to_owned());
             event_name(&Note::waits(pod("p"), &waiting, at_ms))
         };
         assert_eq!(waits("a", 1), waits("a", 2));

@@ -75,14 +75,18 @@ impl Announcing {
             News::Waits { job, reason, .. } => self.look_at(*job, *reason, now_ms + SETTLE_MS),
             News::Object(world::Report::Refused { namespace, name, uid, reason }) => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                let pod = PodIdentity { namespace, name, uid };
-                self.book.note(Note::left_untouched(pod, &reason.to_string(), now_ms));
+                self.book.is_left_untouched(PodIdentity { namespace, name, uid }, reason, now_ms);
             }
             News::Object(world::Report::Contradiction { kind, namespace, name, uid, reason }) => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                let of = StatusOf::group(&namespace, &name);
                 let about = PodIdentity { namespace, name, uid };
                 let note = Note::contradiction(*kind, about, &reason.to_string(), now_ms);
                 self.book.note(note);
+                if *kind == Kind::PodGroup {
+                    let wanted = status::group_is_left_untouched(reason);
+                    self.statuses.wants(of, wanted, now_ms);
+                }
             }
             News::Object(world::Report::WaitsForMembers {
                 namespace,

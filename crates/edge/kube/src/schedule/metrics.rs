@@ -226,7 +226,9 @@ impl Metrics {
             }
             News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
-                self.objects.get_or_create(&OfReport { problem: problem(report) }).inc();
+                if let Some(problem) = problem(report) {
+                    self.objects.get_or_create(&OfReport { problem }).inc();
+                }
             }
             News::Inconsistent(_) => {
                 self.inconsistencies.inc();
@@ -331,17 +333,19 @@ fn outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn problem(report: &crate::world::Report) -> &'static str {
+/// What is wrong with an object; `None` for reports of what goes as it should.
+fn problem(report: &crate::world::Report) -> Option<&'static str> {
     use crate::world::Report;
-    match report {
+    Some(match report {
         Report::Strange(_) => "unreadable",
         Report::TwiceOffered { .. } => "twice_offered",
         Report::UnknownHolder { .. } => "unknown_holder",
-        Report::WaitsForMembers { .. } | Report::GroupWaits { .. } => "waits_for_members",
-        Report::GroupHasItsSize { .. } => "group_has_its_size",
+        Report::WaitsForMembers { .. }
+        | Report::GroupWaits { .. }
+        | Report::GroupHasItsSize { .. } => return None,
         Report::Contradiction { .. } => "contradiction",
         Report::Refused { .. } => "left_untouched",
-    }
+    })
 }
 
 fn seconds(milliseconds: u64) -> f64 {

@@ -6,8 +6,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::waiting::LEFT_UNTOUCHED;
 use super::{Waiting, harmless};
 use crate::object::PodGroup;
+use crate::translate::NotYet;
 
 /// Type of the condition.
 pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
@@ -22,12 +24,19 @@ pub fn group_waits(waiting: &Waiting) -> Value {
     json!({"status": "False", "reason": waiting.word(), "message": harmless(&waiting.message)})
 }
 
+/// What a group says whose pods are left untouched, if it said something else before.
+pub fn group_is_left_untouched(why: &NotYet) -> Value {
+    group_waits(&Waiting::left_untouched(why))
+}
+
 /// The strategic merge patch that makes a group say so; `None` if it does, or if it was scheduled before. The
 /// version makes the server refuse it for a group that has changed meanwhile.
 pub fn group_patch(group: &PodGroup, wanted: &Value, now_ms: u64) -> Option<Value> {
     let says = &group.initially_scheduled;
     let same = ["status", "reason", "message"].iter().all(|key| says[*key] == wanted[*key]);
-    if says["status"] == "True" || same {
+    // Whoever is left untouched is written to only where it says what holds no longer.
+    let is_needless = wanted["reason"] == LEFT_UNTOUCHED && says["status"] != "False";
+    if says["status"] == "True" || same || is_needless {
         return None;
     }
     let since = says["lastTransitionTime"].as_str().filter(|_| says["status"] == wanted["status"]);
@@ -55,8 +64,7 @@ mod tests {
     #[test]
     fn once_scheduled_a_group_says_so_for_ever() {
         let waiting = |message: &str| {
-            let reason = PendingReason::Unschedulable;
-            group_waits(&Waiting { reason, message: message.to_owned() })
+            group_waits(&Waiting::pending(PendingReason::Unschedulable, message.to_owned()))
         };
         let saying = |condition: Value| -> PodGroup {
             let conditions = json!([{"type": "DisruptionTarget", "status": "True"}, condition]);

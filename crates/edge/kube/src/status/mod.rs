@@ -7,8 +7,10 @@ mod obstacles;
 mod reason;
 mod waiting;
 
-pub use group::{INITIALLY_SCHEDULED, group_is_scheduled, group_patch, group_waits};
+pub use group::{
+    INITIALLY_SCHEDULED, group_is_left_untouched, group_is_scheduled, group_patch, group_waits,
+};
 pub use harmless::harmless;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
-pub use waiting::{Waiting, waiting};
+pub use waiting::{Reason, Waiting, is_own_word, waiting};

@@ -14,14 +14,23 @@ use dovetail_plan::{Engine, View};
 
 use super::reason::unschedulable_message;
 use crate::queues::{amounts, shown_name};
-use crate::translate::Rules;
+use crate::translate::{NotYet, Rules};
 use crate::world::{Gathering, waits_for_members};
+
+/// Why a pod waits, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its job is known to the engine, which has not placed it for this reason.
+    Pending(PendingReason),
+    /// It is left untouched until somebody changes it, or what it names.
+    LeftUntouched,
+}
 
 /// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Why, in one word.
-    pub reason: PendingReason,
+    pub reason: Reason,
     /// Why, for people.
     pub message: String,
 }
@@ -29,25 +38,55 @@ pub struct Waiting {
 impl Waiting {
     /// What the pods of a gang say that is not all there.
     pub fn for_members(gang: &str, gathering: Gathering) -> Self {
-        let message = waits_for_members(gang, gathering);
-        Self { reason: PendingReason::WaitingForMembers, message }
+        Self::pending(PendingReason::WaitingForMembers, waits_for_members(gang, gathering))
+    }
+
+    /// What a pod says whose job waits.
+    pub fn pending(reason: PendingReason, message: String) -> Self {
+        Self { reason: Reason::Pending(reason), message }
+    }
+
+    /// What a pod says that is left untouched, and said something else before.
+    pub fn left_untouched(why: &NotYet) -> Self {
+        match why {
+            // It is its turn when another one of its gang is over.
+            NotYet::GangFull { .. } => {
+                Self::pending(PendingReason::WaitingForTurn, why.to_string())
+            }
+            _ => Self { reason: Reason::LeftUntouched, message: why.to_string() },
+        }
     }
 
     /// Whether a new node would help: what autoscalers act on.
     pub fn is_unschedulable(&self) -> bool {
-        self.reason == PendingReason::Unschedulable
+        self.reason == Reason::Pending(PendingReason::Unschedulable)
     }
 
     /// The word in the condition's `reason`.
     pub fn word(&self) -> &'static str {
         match self.reason {
-            PendingReason::Unschedulable => "Unschedulable",
-            PendingReason::WaitingForQuota => "WaitingForQuota",
-            PendingReason::WaitingForTurn => "WaitingForTurn",
-            PendingReason::WaitingForReservation => "WaitingForReservation",
-            PendingReason::WaitingForMembers => "WaitingForMembers",
+            Reason::Pending(PendingReason::Unschedulable) => "Unschedulable",
+            Reason::Pending(PendingReason::WaitingForQuota) => "WaitingForQuota",
+            Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
+            Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
+            Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
+            Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
     }
+
+    /// Whether it is said only in place of what was said before and holds no longer: whoever is left untouched is not
+    /// written to without need.
+    pub fn only_corrects(&self) -> bool {
+        self.reason == Reason::LeftUntouched
+    }
+}
+
+/// The word of pods and groups that are left untouched.
+pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
+
+/// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
+pub fn is_own_word(word: &str) -> bool {
+    word == "Unschedulable" || word.starts_with("WaitingFor") || word == LEFT_UNTOUCHED
 }
 
 /// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the
@@ -60,7 +99,7 @@ pub fn waiting(
     rules: &Rules,
 ) -> Option<Waiting> {
     let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
-    let because = |reason, message: String| Some(Waiting { reason, message });
+    let because = |reason, message: String| Some(Waiting::pending(reason, message));
     match reason {
         PendingReason::Unschedulable => {}
         PendingReason::WaitingForQuota => {
@@ -105,7 +144,11 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
         0 => String::new(),
         _ => format!(", {kept} more are kept for pods that others are being stopped for"),
     };
-    format!("{bound}: it holds {used}{kept}, and {asked} more would be needed")
+    let never = match block.asked > block.most {
+        true => ", more than it may ever hold: raise that, or ask for less",
+        false => "",
+    };
+    format!("{bound}: it holds {used}{kept}, and {asked} more would be needed{never}")
 }
 
 /// What the queue of a job holds, if it is one that somebody described.

@@ -1,5 +1,7 @@
 //! What people should know about the objects.
 
+use std::fmt::Write as _;
+
 use thiserror::Error;
 
 use crate::object::{Kind, Strange};
@@ -14,17 +16,34 @@ pub struct Gathering {
     pub min: u32,
     /// Its pods that scheduling gates hold.
     pub gated: u32,
+    /// Its pods that are left untouched.
+    pub refused: u32,
 }
 
-/// What a gang that is not gathered says: how many of the pods that start together are there, and how many are held.
+/// What a gang that is not gathered says: how many of the pods that start together are there,
+/// and why others do not count.
 pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
-    let Gathering { present, min, gated } = gathering;
-    let there = format!("{gang} has {present} of the {} pods that start together", how_many(min));
-    match gated {
-        0 => there,
-        1 => format!("{there}, and scheduling gates hold one of its pods"),
-        _ => format!("{there}, and scheduling gates hold {gated} of its pods"),
+    let Gathering { present, min, gated, refused } = gathering;
+    let mut there =
+        format!("{gang} has {present} of the {} pods that start together", how_many(min));
+    let some_of_its_pods = |pods: u32| match pods {
+        1 => "one of its pods".to_owned(),
+        _ => format!("{pods} of its pods"),
+    };
+    if gated > 0 {
+        let _ = write!(there, ", and scheduling gates hold {}", some_of_its_pods(gated));
     }
+    match refused {
+        0 => {}
+        1 => there.push_str(", and one of its pods is left untouched: its events say why"),
+        _ => {
+            let _ = write!(
+                there,
+                ", and {refused} of its pods are left untouched: their events say why"
+            );
+        }
+    }
+    there
 }
 
 /// A number of pods. The largest that is counted stands for all above it, which sums of what owners write may be.
@@ -132,11 +151,19 @@ mod tests {
 
     #[test]
     fn a_number_that_stands_for_more_is_said_in_words() {
-        let of = |min| waits_for_members("gang a/b", Gathering { present: 2, min, gated: 0 });
+        let of = |min| {
+            waits_for_members("gang a/b", Gathering { present: 2, min, gated: 0, refused: 0 })
+        };
         assert_eq!(of(3), "gang a/b has 2 of the 3 pods that start together");
         assert_eq!(
             of(u32::MAX),
             "gang a/b has 2 of the more than 4 billion pods that start together"
+        );
+        let some_left = Gathering { present: 2, min: 5, gated: 2, refused: 1 };
+        assert_eq!(
+            waits_for_members("gang a/b", some_left),
+            "gang a/b has 2 of the 5 pods that start together, and scheduling gates hold 2 of its pods, and one of \
+             its pods is left untouched: its events say why"
         );
     }
 }

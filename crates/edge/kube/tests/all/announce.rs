@@ -36,7 +36,7 @@ fn waits(unschedulable: bool, message: u8) -> Waiting {
         true => PendingReason::Unschedulable,
         false => PendingReason::WaitingForTurn,
     };
-    Waiting { reason, message: message.to_string() }
+    Waiting::pending(reason, message.to_string())
 }
 
 /// What can happen to the book.
@@ -323,6 +323,36 @@ async fn nothing_is_said_of_another_pod_of_the_name_nor_of_one_that_has_a_node_b
     let says = |name: &str| condition(&api.get("pods", "default", name).expect("a pod"));
     assert_eq!(says("placed").map(|[status, ..]| status).as_deref(), Some("True"));
     assert_ne!(says("replaced").map(|[_, reason, _]| reason).as_deref(), Some("Unschedulable"));
+}
+
+/// What is left untouched does not go on saying what held before: autoscalers would buy nodes for it. Who said nothing
+/// is not written to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_left_untouched_from_now_on_is_unschedulable_no_longer() {
+    let api = fake_cluster(1, 0);
+    let fraction = json!({"metadata": {"annotations": {"gpu-fraction": "0.5"}}});
+    let mut silent = pod("silent", 9);
+    silent["metadata"]["annotations"] = fraction["metadata"]["annotations"].clone();
+    api.create("pods", "default", &pod("large", 9)).expect("a new pod");
+    api.create("pods", "default", &silent).expect("a new pod");
+    let word = |name: &str| {
+        let pod = api.get("pods", "default", name).expect("a pod");
+        condition(&pod).map(|[_, reason, _]| reason)
+    };
+    let scheduler = Running::start(config(&api), Options::default());
+    until(&api, || word("large").as_deref() == Some("Unschedulable")).await;
+    scheduler.stop().await;
+    // Nobody leads when it changes.
+    api.merge("pods", "default", "large", "", &fraction).expect("a changed pod");
+    let scheduler = Running::start(config(&api), Options::default());
+    until(&api, || word("large").as_deref() == Some("LeftUntouched")).await;
+    assert!(!autoscalers_act(&api.get("pods", "default", "large").expect("a pod")));
+    scheduler.stop().await;
+    assert_eq!(word("silent"), None);
+    let client = Client::try_from(config(&api)).expect("a client");
+    let told = events(&client, "default").await;
+    let of_large = told.iter().filter(|(pod, ..)| pod == "large").count();
+    assert_eq!(of_large, 2, "that no node takes it, and why it is left: {told:?}");
 }
 
 /// A gang of two of which one pod is there: the one that is says for how many it waits, once.

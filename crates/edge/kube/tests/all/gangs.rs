@@ -518,3 +518,19 @@ fn what_contradicts_its_pods_says_so_itself_once() {
                 p0 has `0`, p1 has `7`; give all the same";
     assert_eq!(said, [text]);
 }
+
+/// Two of three pods would find room, so none starts; then somebody else binds one of them.
+#[test]
+fn what_another_scheduler_binds_of_a_waiting_gang_does_not_start_the_others_one_by_one() {
+    let mut cluster = Cluster::of(2);
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), member(8, 3, 3)));
+    assert_eq!(cluster.run(), Vec::<String>::new());
+    let key = (Kind::Pod, "blue".to_owned(), "p2".to_owned());
+    cluster.server.change(&key, |pod| pod["spec"]["nodeName"] = json!("n1"));
+    assert_eq!(cluster.run(), Vec::<String>::new(), "one alone would leave the gang in parts");
+    // A scheduler that begins with it knows it, too.
+    let mut cluster = Cluster::over(cluster.server);
+    assert_eq!(cluster.run(), Vec::<String>::new());
+    node(&mut cluster.server, 2);
+    assert_eq!(cluster.run(), ["p0", "p1"], "together, with what is there now");
+}

@@ -182,7 +182,7 @@ async fn queues_are_validated_counted_and_shown() {
         create(&control_plane, &member(name, 8, "train"));
     }
     let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it holds 0, and 16 more \
-               would be needed";
+               would be needed, more than it may ever hold: raise that, or ask for less";
     until("the condition of the group", async || {
         let says = group(&client).await;
         says["reason"] == "WaitingForQuota" && says["status"] == "False" && says["message"] == why

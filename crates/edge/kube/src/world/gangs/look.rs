@@ -17,6 +17,8 @@ pub struct GangLook<'w> {
     pub present: u32,
     /// Its pods that scheduling gates hold.
     pub gated: u32,
+    /// Its pods that are left untouched.
+    pub refused: u32,
     /// Its pods that are not over, oldest first.
     pub members: Vec<MemberLook<'w>>,
 }
@@ -74,7 +76,8 @@ impl World {
         let present = terms
             .as_ref()
             .map_or(0, |terms| terms.min.saturating_sub(self.lack(name, terms, there).pods));
-        Some(GangLook { name, terms, present, gated: roll.gated, members: members.collect() })
+        let (gated, refused) = (roll.gated, roll.refused);
+        Some(GangLook { name, terms, present, gated, refused, members: members.collect() })
     }
 
     /// The queue of a pod, by the name that people know.

@@ -21,6 +21,8 @@ pub(super) struct Roll {
     pub(super) succeeded: Vec<Slot>,
     /// Scheduling gates hold them.
     pub(super) gated: u32,
+    /// They are left untouched.
+    pub(super) refused: u32,
 }
 
 impl Roll {
@@ -74,6 +76,8 @@ impl World {
                 roll.wishing.push(slot);
             } else if pod.gated && pod.node.is_empty() && self.is_ours(pod) {
                 roll.gated += 1;
+            } else if entry.refused.is_some() && entry.waits() {
+                roll.refused += 1;
             }
         }
         roll

@@ -126,21 +126,30 @@ impl World {
 
     /// Whether everything that was ever decided for a gang was carried out, as far as its pods say. Of a decision of
     /// which fewer pods are there than it was about, the others wait as they did when it was made, or they were lost
-    /// since: who was made after it was carried out replaces one of those.
+    /// since: who was made after it was carried out replaces one of those. What others have bound is one decision, which
+    /// does not say about how many.
     fn is_carried_out(&self, name: &GangName) -> bool {
         let Some(gang) = self.gangs.get(name) else { return true };
         let entries = || gang.members.values().map(|slot| self.pods.get(*slot));
-        let mut bound: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
+        let mut bound: BTreeMap<Option<&str>, (u32, u64)> = BTreeMap::new();
         for entry in entries() {
-            let Some(tag) = entry.pod.meta.annotations.get(DECISION) else { continue };
+            let meta = &entry.pod.meta;
+            let tag = meta.annotations.get(DECISION);
+            if tag.is_none() && entry.pod.node.is_empty() {
+                continue;
+            }
             let (count, first_ms) = bound.entry(tag).or_insert((0, u64::MAX));
             *count += 1;
-            *first_ms = (*first_ms).min(entry.pod.scheduled_ms);
+            *first_ms = (*first_ms).min(match (entry.pod.scheduled_ms, tag) {
+                // Made with a node.
+                (0, None) => meta.created_ms,
+                (scheduled_ms, _) => scheduled_ms,
+            });
         }
         bound.into_iter().all(|(tag, (count, first_ms))| {
             // When it was bound is not known of a pod that does not say so.
             let is_old = |entry: &PodEntry| first_ms == 0 || entry.pod.meta.created_ms <= first_ms;
-            size_in(tag).is_none_or(|size| size <= count)
+            tag.is_some_and(|tag| size_in(tag).is_none_or(|size| size <= count))
                 || !entries().any(|entry| entry.waits() && is_old(entry))
         })
     }
