@@ -2,9 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use dovetail_testkit::Shape;
+use dovetail_testkit::binaries::Release;
 use dovetail_testkit::cluster::Options;
 
 pub(super) const USAGE: &str = "arguments of `up`:
+  --kubernetes RELEASE   1.37 (the default) or 1.35
   --nodes N              create N Node objects
   --shape SHAPE          what they are, such as 8xH100 (the default) or 4xL40S
   --scheduler            start kube-scheduler
@@ -26,6 +28,7 @@ pub(super) fn parse(arguments: &[&str]) -> Result<Arguments> {
     while let Some(argument) = rest.next() {
         let mut value = || rest.next().with_context(|| format!("`{argument}` needs a value"));
         match *argument {
+            "--kubernetes" => parsed.options.release = Some(value()?.parse::<Release>()?),
             "--nodes" => {
                 let text = value()?;
                 parsed.nodes =

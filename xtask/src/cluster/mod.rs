@@ -13,25 +13,29 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use dovetail_testkit::binaries::{self, Program};
+use dovetail_testkit::binaries::{self, Program, Release};
 
 use crate::codegen::root;
 
 /// Runs one task of `cargo xtask cluster`.
 pub(crate) fn run(task: &[&str]) -> Result<ExitCode> {
     match task {
-        ["build"] => build(),
+        ["build"] => build(Release::chosen()?),
+        ["build", "--kubernetes", release] => build(release.parse::<Release>()?),
         ["up", rest @ ..] => up(rest),
         ["status"] => status(),
         ["down"] => down(),
         ["serve", rest @ ..] => serve::run(rest),
-        _ => bail!("usage: cargo xtask cluster build|up|status|down\n{}", arguments::USAGE),
+        _ => bail!(
+            "usage: cargo xtask cluster build [--kubernetes RELEASE]|up|status|down\n{}",
+            arguments::USAGE
+        ),
     }
 }
 
 /// Builds the programs of a control plane that the cache does not hold yet.
-fn build() -> Result<ExitCode> {
-    for folder in binaries::build_all(&mut say)? {
+fn build(release: Release) -> Result<ExitCode> {
+    for folder in binaries::build_all(release, &mut say)? {
         print(&folder.display().to_string())?;
     }
     Ok(ExitCode::SUCCESS)
@@ -39,7 +43,8 @@ fn build() -> Result<ExitCode> {
 
 /// Starts a control plane and returns when it is ready.
 fn up(arguments: &[&str]) -> Result<ExitCode> {
-    arguments::parse(arguments)?;
+    let release = arguments::parse(arguments)?.options.release;
+    let release = release.map_or_else(Release::chosen, Ok)?;
     if control::ask("status")?.is_some() {
         bail!("a control plane is running: end it with `cargo xtask cluster down`");
     }
@@ -60,7 +65,7 @@ fn up(arguments: &[&str]) -> Result<ExitCode> {
         match line.split_once(' ') {
             Some(("ready", kubeconfig)) => {
                 print(kubeconfig)?;
-                let kubectl = binaries::program(Program::Kubectl, &mut say)?;
+                let kubectl = binaries::program(Program::Kubectl, release, &mut say)?;
                 say(&format!("try: KUBECONFIG={kubeconfig} {} get nodes", kubectl.display()));
                 return Ok(ExitCode::SUCCESS);
             }

@@ -6,12 +6,14 @@
 mod cache;
 mod compile;
 mod module;
+mod release;
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
 use module::{MODULES, Module};
+pub use release::{Release, UnknownRelease};
 
 /// A program that tests start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,8 +32,6 @@ pub enum Program {
     Kwok,
     /// kube-scheduler's own filter plugins as judges.
     Oracle,
-    /// The same of Kubernetes 1.35.
-    Oracle135,
 }
 
 impl Program {
@@ -45,40 +45,49 @@ impl Program {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
-            Self::Oracle | Self::Oracle135 => "oracle",
+            Self::Oracle => "oracle",
         }
     }
 
-    fn module(self) -> &'static Module {
+    fn module(self, release: Release) -> &'static Module {
         match self {
             Self::Etcd => &module::ETCD,
             Self::Kwok => &module::KWOK,
-            Self::Oracle => &module::ORACLE,
-            Self::Oracle135 => &module::ORACLE_1_35,
+            Self::Oracle => release.oracle(),
             Self::KubeApiserver
             | Self::KubeScheduler
             | Self::KubeControllerManager
-            | Self::Kubectl => &module::KUBERNETES,
+            | Self::Kubectl => release.control_plane(),
         }
     }
 }
 
-/// The path of a program. Builds its module first where the cache does not hold it: minutes, with a
-/// line to `progress` now and then.
+/// The path of a program, of a release of Kubernetes if it is one of Kubernetes' own. Builds its module first
+/// where the cache does not hold it: minutes, with a line to `progress` now and then.
 ///
 /// # Errors
 /// When Go is missing or too old, when it cannot fetch or compile a module, or when the cache folder
 /// cannot be written.
-pub fn program(program: Program, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, BuildError> {
-    Ok(cache::folder_with(program.module(), progress)?.join(program.name()))
+pub fn program(
+    program: Program,
+    release: Release,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, BuildError> {
+    Ok(cache::folder_with(program.module(release), progress)?.join(program.name()))
 }
 
-/// Builds every module that the cache does not hold, and answers with their folders.
+/// Builds every module that the cache does not hold, with the control plane of a release, and answers with
+/// their folders.
 ///
 /// # Errors
 /// As [`program`].
-pub fn build_all(progress: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>, BuildError> {
-    MODULES.iter().map(|module| cache::folder_with(module, progress)).collect()
+pub fn build_all(
+    release: Release,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<PathBuf>, BuildError> {
+    let others = (release != Release::default()).then(|| release.control_plane());
+    let modules = MODULES.into_iter().chain(others);
+    modules.map(|module| cache::folder_with(module, progress)).collect()
 }
 
 /// Why a program could not be built.
@@ -132,6 +141,9 @@ pub enum BuildError {
         /// The directive that was looked for.
         wanted: String,
     },
+    /// A release of Kubernetes that is not kept here.
+    #[error(transparent)]
+    Release(#[from] UnknownRelease),
     /// No folder to keep programs in is known.
     #[error(
         "no cache folder is known: set DOVETAIL_K8S_BIN to a folder for the built programs, or HOME"

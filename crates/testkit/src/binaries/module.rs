@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::BuildError;
 
-/// All modules, in the order in which they are built.
+/// The modules that tests need, in the order in which they are built.
 pub(super) const MODULES: [&Module; 5] = [&ETCD, &KUBERNETES, &KWOK, &ORACLE, &ORACLE_1_35];
 
 /// A Go module and the programs it builds.
@@ -57,6 +57,10 @@ pub(super) const KUBERNETES: Module = Module {
     // Without it the server reports v0.0.0, and clients that negotiate by version misbehave.
     stamped: true,
 };
+
+/// The oldest release that the project is run on.
+pub(super) const KUBERNETES_1_35: Module =
+    Module { name: "kubernetes-1.35", folder: "xtask/cluster/kubernetes-1.35", ..KUBERNETES };
 
 pub(super) const KWOK: Module = Module {
     name: "kwok",

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub use error::StartError;
 pub use options::{NodesLookedAt, Options, User};
 
-use crate::binaries::Program;
+use crate::binaries::{Program, Release};
 use access::Access;
 use certificates::Authority;
 use guard::Guard;
@@ -113,6 +113,12 @@ impl Cluster {
     #[must_use]
     pub fn program(&self, program: Program) -> Option<&Path> {
         self.started.programs.path(program)
+    }
+
+    /// The release of Kubernetes that runs.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.started.programs.release()
     }
 
     /// Kills the API server without warning, as a crash does. Its store lives on.

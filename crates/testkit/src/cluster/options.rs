@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::StartError;
+use crate::binaries::Release;
 
 /// A file that says that a folder is a control plane's and may be removed with all it holds.
 const MARK: &str = "dovetail-cluster.txt";
@@ -11,6 +12,8 @@ const MARK: &str = "dovetail-cluster.txt";
 /// What to start beside etcd and the API server, and for whom. `Options::default()` is those two.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The release of Kubernetes; without it [`Release::chosen`].
+    pub release: Option<Release>,
     /// Start kube-scheduler, with its client's limits raised to 5,000 requests per second: its default
     /// of 50 measures the limit instead of the scheduler.
     pub scheduler: bool,

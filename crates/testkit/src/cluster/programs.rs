@@ -9,7 +9,7 @@ use super::access::{self, kubeconfig_in};
 use super::ports::Ports;
 use super::stages::stages;
 use super::{NodesLookedAt, Options, StartError, certificates};
-use crate::binaries::{self, Program};
+use crate::binaries::{self, BuildError, Program, Release};
 
 /// Large worlds need more than etcd's default of 2 GiB.
 const ETCD_QUOTA_BYTES: u64 = 8 << 30;
@@ -30,6 +30,7 @@ pub(super) struct Invocation {
 /// Where the programs are, and the control plane they belong to.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
+    release: Release,
     paths: BTreeMap<Program, PathBuf>,
     folder: PathBuf,
     ports: Ports,
@@ -49,12 +50,13 @@ impl Programs {
             Program::Kubectl,
         ];
         wanted.extend(options.kwok.then_some(Program::Kwok));
+        let release = options.release.map_or_else(Release::chosen, Ok).map_err(BuildError::from)?;
         let mut paths = BTreeMap::new();
         for program in wanted {
-            paths.insert(program, binaries::program(program, progress)?);
+            paths.insert(program, binaries::program(program, release, progress)?);
         }
         let ports = Ports { api_server: 0, etcd_clients: 0, etcd_peers: 0 };
-        Ok(Self { paths, folder: PathBuf::new(), ports })
+        Ok(Self { release, paths, folder: PathBuf::new(), ports })
     }
 
     /// The same programs for a control plane with this folder and these ports.
@@ -62,6 +64,10 @@ impl Programs {
         self.folder = folder.to_owned();
         self.ports = ports;
         self
+    }
+
+    pub(super) fn release(&self) -> Release {
+        self.release
     }
 
     pub(super) fn path(&self, program: Program) -> Option<&Path> {
@@ -112,9 +118,11 @@ impl Programs {
             // ServiceAccount waits for a controller that may not run. TaintNodesByCondition taints each
             // new node as not ready, and nobody here would take the taint away.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
-            format!("--feature-gates={GANGS_IN_DOMAINS}"),
-            "--runtime-config=scheduling.k8s.io/v1beta1=true".to_owned(),
         ];
+        arguments.extend(self.gates(GANGS_IN_DOMAINS));
+        if self.release.has_gangs() {
+            arguments.push("--runtime-config=scheduling.k8s.io/v1beta1=true".to_owned());
+        }
         arguments.extend(options.api_server_arguments.iter().cloned());
         self.invocation(Program::KubeApiserver, arguments, Some("Serving securely on"))
     }
@@ -153,17 +161,15 @@ impl Programs {
         });
         let path = self.folder.join("kube-scheduler.yaml");
         std::fs::write(&path, configuration.to_string()).map_err(StartError::file(&path))?;
-        let arguments = vec![
-            format!("--config={}", path.display()),
-            "--secure-port=0".to_owned(),
-            format!("--feature-gates={gates}"),
-        ];
+        let mut arguments =
+            vec![format!("--config={}", path.display()), "--secure-port=0".to_owned()];
+        arguments.extend(self.gates(gates));
         Ok(self.invocation(Program::KubeScheduler, arguments, None))
     }
 
     fn controller_manager(&self) -> Invocation {
         let kubeconfig = kubeconfig_in(&self.folder, access::CONTROLLER_MANAGER);
-        let arguments = vec![
+        let mut arguments = vec![
             format!("--kubeconfig={}", kubeconfig.display()),
             "--secure-port=0".to_owned(),
             "--leader-elect=false".to_owned(),
@@ -177,8 +183,8 @@ impl Programs {
                 "--service-account-private-key-file={}",
                 self.file(certificates::SERVICE_ACCOUNT_KEY)
             ),
-            format!("--feature-gates={GANGS_IN_DOMAINS}"),
         ];
+        arguments.extend(self.gates(GANGS_IN_DOMAINS));
         self.invocation(Program::KubeControllerManager, arguments, None)
     }
 
@@ -202,6 +208,11 @@ impl Programs {
     ) -> Invocation {
         let path = self.paths.get(&program).cloned().unwrap_or_else(|| program.name().into());
         Invocation { program: program.name(), path, arguments, mark }
+    }
+
+    /// The argument that opens gates of gangs, where the release has them.
+    fn gates(&self, gates: &str) -> Option<String> {
+        self.release.has_gangs().then(|| format!("--feature-gates={gates}"))
     }
 
     fn file(&self, name: &str) -> String {

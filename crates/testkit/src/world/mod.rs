@@ -28,10 +28,11 @@ mod volume;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::binaries::Release;
 pub use coverage::{Coverage, PluginCoverage};
 pub use documented::{DocumentedWorld, documented};
 pub use generate::generate;
-pub use oracle::{Answer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection, Release};
+pub use oracle::{Answer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection};
 pub use shrink::shrink;
 
 /// A cluster at one moment, as API objects with the server's defaults filled in.

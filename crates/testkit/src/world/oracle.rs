@@ -8,16 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::World;
-use crate::binaries::{BuildError, Program, program};
-
-/// Which kube-scheduler answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// 1.37.1.
-    V1_37,
-    /// 1.35.4.
-    V1_35,
-}
+use crate::binaries::{BuildError, Program, Release, program};
 
 /// A running oracle: it reads worlds and answers them one by one, until it is dropped.
 #[derive(Debug)]
@@ -33,12 +24,8 @@ impl Oracle {
     /// # Errors
     /// When it cannot be built or started.
     pub fn start(release: Release) -> Result<Self, OracleError> {
-        let wanted = match release {
-            Release::V1_37 => Program::Oracle,
-            Release::V1_35 => Program::Oracle135,
-        };
         #[allow(clippy::print_stderr, reason = "a build takes minutes: say what is going on")]
-        let path = program(wanted, &mut |line| eprintln!("{line}"))?;
+        let path = program(Program::Oracle, release, &mut |line| eprintln!("{line}"))?;
         Self::start_at(&path)
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::World;
-use super::oracle::Release;
+use crate::binaries::Release;
 
 impl World {
     /// The world as servers and schedulers of a release see it: what they do not know, or do not look

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_kube::schedule::Options;
 use dovetail_kube::world::{self, Patience};
+use dovetail_testkit::binaries::Release;
 use dovetail_testkit::fake_api::FaultRule;
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
 use futures_util::stream::{self, StreamExt};
@@ -120,18 +121,34 @@ pub(crate) fn pods_as_written(client: &Client) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &ApiResource::erase::<Pod>(&()))
 }
 
-async fn create_gangs(client: &Client, gangs: usize, size: usize) {
+/// Gangs as pods alone say them, for servers without PodGroups of their own.
+fn labelled_member(group: usize, at: usize, size: usize) -> Value {
+    let mut pod = pod(&format!("g{group}-{at}"), 1);
+    pod["metadata"]["labels"] = json!({"dovetail.dev/gang": format!("g{group}")});
+    pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": size.to_string()});
+    pod
+}
+
+async fn create_groups(client: &Client, gangs: usize, size: usize) {
     let kind = GroupVersionKind::gvk("scheduling.k8s.io", "v1beta1", "PodGroup");
     let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
     let groups = Api::<DynamicObject>::default_namespaced_with(client.clone(), &resource);
-    let pods = pods_as_written(client);
     for gang in 0..gangs {
         let group = serde_json::from_value(group(&format!("g{gang}"), size)).expect("a group");
         groups.create(&PostParams::default(), &group).await.expect("a new group");
     }
+}
+
+async fn create_gangs(client: &Client, release: Release, gangs: usize, size: usize) {
+    if release.has_gangs() {
+        create_groups(client, gangs, size).await;
+    }
+    let pods = pods_as_written(client);
     let all = (0..gangs * size).map(|at| (at / size, at % size));
     let creating = stream::iter(all).for_each_concurrent(16, |(gang, at)| {
-        let pod = serde_json::from_value(member(gang, at, 1)).expect("a pod");
+        let pod =
+            if release.has_gangs() { member(gang, at, 1) } else { labelled_member(gang, at, size) };
+        let pod = serde_json::from_value(pod).expect("a pod");
         let pods = &pods;
         async move { drop(pods.create(&PostParams::default(), &pod).await.expect("a new pod")) }
     });
@@ -145,7 +162,7 @@ fn gang_decided_together(pod: &Pod) -> Option<String> {
     decision.contains('/').then(|| gang.to_owned())
 }
 
-/// Eight native groups of eight on a real server; the leader is killed when some of them run.
+/// Eight groups of eight on a real server, native ones where it has them; the leader is killed when some of them run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_are_whole_after_the_leader_was_killed() {
     let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
@@ -159,7 +176,8 @@ async fn gangs_are_whole_after_the_leader_was_killed() {
         running(11).await.expect("pods that run");
         drop(old);
     };
-    tokio::join!(create_gangs(&client, 8, 8), killing);
+    let release = control_plane.cluster().release();
+    tokio::join!(create_gangs(&client, release, 8, 8), killing);
     let new = Process::start(control_plane.kubeconfig(), "new");
     let counts = running(64).await.expect("all gangs run");
     assert_eq!(counts.rejected, 0);
