@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_kube::status::{Waiting, obstacles, waiting};
+use dovetail_kube::status::{Reason, Waiting, obstacles, waiting};
 use dovetail_kube::translate::Rules;
 use dovetail_model::topology::Level;
 use dovetail_model::{
@@ -118,13 +118,13 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     let mut cluster = Cluster::of(&["a"]);
     cluster.submit(1, 1, 3).unwrap();
     let second = cluster.submit(2, 1, 3).unwrap();
-    assert_eq!(second.reason, PendingReason::WaitingForTurn);
+    assert_eq!(second.reason, Reason::Pending(PendingReason::WaitingForTurn));
     assert!(!autoscalers_act(&second));
 
     let mut cluster = Cluster::of(&["a"]);
     cluster.hold("a", Phase::Releasing { expected_end_ms: None });
     let soon = cluster.submit(1, 1, 2).unwrap();
-    assert_eq!(soon.reason, PendingReason::WaitingForTurn);
+    assert_eq!(soon.reason, Reason::Pending(PendingReason::WaitingForTurn));
     assert_eq!(soon.message, "it starts when pods that are ending have gone");
     cluster.hold("a", Phase::Held { expected_end_ms: None });
     let said = PendingReason::Unschedulable;
