@@ -29,6 +29,8 @@ pub struct Pod {
     pub scheduled_ms: u64,
     /// Higher goes first.
     pub priority: i32,
+    /// The name of its priority class; empty if it names none.
+    pub priority_class: Box<str>,
     /// Whether scheduling gates keep it from being placed.
     pub gated: bool,
     /// What it asks for: over all containers, at any time, with overhead, and one pod slot.

@@ -26,6 +26,8 @@ pub struct PodGroup {
     pub network_topology: Option<NetworkTopology>,
     /// Higher goes first; `None` if it does not say.
     pub priority: Option<i32>,
+    /// The name of its priority class; empty if it names none.
+    pub priority_class: Box<str>,
     /// Where all pods must and should be (KAI's `topologyConstraint`).
     pub topology_constraint: TopologyConstraint,
     /// KAI's subgroups.
@@ -78,6 +80,8 @@ struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     scheduling_constraints: ConstraintsJson,
     priority: Option<i32>,
+    #[serde(deserialize_with = "nullable")]
+    priority_class_name: Box<str>,
     min_member: Option<u32>,
     /// Volcano's.
     #[serde(deserialize_with = "nullable")]
@@ -149,6 +153,7 @@ impl<'de> Deserialize<'de> for PodGroup {
             topology_keys: levels.map(|level| level.key).collect(),
             network_topology: spec.network_topology.map(NetworkTopology::from),
             priority: spec.priority,
+            priority_class: spec.priority_class_name,
             initially_scheduled: said.cloned().unwrap_or_default(),
         })
     }

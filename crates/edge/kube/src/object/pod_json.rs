@@ -219,6 +219,7 @@ impl PodJson {
             unscheduled,
             scheduled_ms,
             priority: self.spec.priority,
+            priority_class: self.spec.priority_class_name,
             gated: !self.spec.scheduling_gates.is_empty(),
             requests,
             held,

@@ -159,7 +159,7 @@ pub enum NotYet {
         /// The rule that keeps it out.
         rule: String,
     },
-    /// It names gangs of two sources.
+    /// It names two gangs.
     #[error("the pod belongs to {one} and to {other}: leave it in one of them")]
     TwoGangs {
         /// The first.

@@ -133,6 +133,9 @@ impl World {
         if let Err(reason) = self.admission(slot) {
             return Standing::Refused(reason);
         }
+        if let Err(reason) = self.may_start_alone(slot) {
+            return Standing::Refused(reason);
+        }
         match self.requirement(pod) {
             Ok(requirement) => Standing::Waiting(Box::new(requirement)),
             Err(reason) => Standing::Refused(reason),

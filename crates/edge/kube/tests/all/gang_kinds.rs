@@ -175,3 +175,30 @@ fn an_indexed_job_whose_pods_need_not_run_at_once_starts_pod_by_pod() {
     cluster.server.apply(kind, "blue", "sweep", job(9));
     assert_eq!(cluster.run().len(), 1);
 }
+
+#[test]
+fn pods_of_a_job_without_numbers_are_left_untouched_if_it_says_how_many_start_together() {
+    let kind = Kind::Workload(WorkloadKind::Job);
+    let job = |annotations: Value| {
+        json!({"metadata": {"annotations": annotations},
+            "spec": {"parallelism": 3, "completions": 3, "completionMode": "NonIndexed"}})
+    };
+    let mut cluster = Cluster::of(3);
+    cluster.server.apply(kind, "blue", "sweep", job(json!({"dovetail.dev/min-members": "3"})));
+    for at in 0..3 {
+        let labels = json!({"batch.kubernetes.io/job-name": "sweep"});
+        cluster.create(&format!("p{at}"), labelled(8, labels));
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(
+        cluster.reports().first().map(String::as_str),
+        Some(
+            "pod blue/p0 is left untouched: job blue/sweep: annotation dovetail.dev/min-members says how its pods \
+             start together, and they do not, because its spec.completionMode is not Indexed: name a gang in label \
+             dovetail.dev/gang of the pods, or remove the annotation"
+        )
+    );
+    // With 1 they start one by one, as without it.
+    cluster.server.apply(kind, "blue", "sweep", job(json!({"dovetail.dev/min-members": "1"})));
+    assert_eq!(cluster.run(), names(&["p0", "p1", "p2"]));
+}

@@ -34,20 +34,36 @@ impl SpecJson {
         self.completions.map_or(parallelism, |completions| completions.min(parallelism))
     }
 
-    fn starts_together(&self) -> bool {
+    /// Why its pods do not start together; `None` if they do.
+    fn apart(&self) -> Option<Box<str>> {
         let parallelism = self.parallelism.unwrap_or(1);
-        &*self.completion_mode == "Indexed"
-            && parallelism > 1
-            && self.completions == Some(parallelism)
+        match self.completions {
+            _ if &*self.completion_mode != "Indexed" => {
+                Some("its spec.completionMode is not Indexed".into())
+            }
+            Some(completions) if completions != parallelism => Some(
+                format!(
+                    "its spec.completions ({completions}) differs from its spec.parallelism ({parallelism})"
+                )
+                .into(),
+            ),
+            None => Some("it has no spec.completions".into()),
+            Some(_) if parallelism < 2 => {
+                Some(format!("its spec.parallelism is {parallelism}").into())
+            }
+            Some(_) => None,
+        }
     }
 }
 
 impl From<JobJson> for Workload {
     fn from(JobJson { metadata, spec }: JobJson) -> Self {
-        let role = spec.starts_together().then(|| WorkloadRole::fixed("", spec.pods()));
+        let apart = spec.apart();
+        let role = apart.is_none().then(|| WorkloadRole::fixed("", spec.pods()));
         Self {
             meta: metadata,
             roles: role.into_iter().collect(),
+            apart: apart.unwrap_or_default(),
             suspended: spec.suspend,
             ..Self::default()
         }

@@ -86,6 +86,7 @@ impl From<JobSetJson> for Workload {
             suspended: spec.suspend,
             meta: metadata,
             min: None,
+            apart: Box::default(),
         }
     }
 }

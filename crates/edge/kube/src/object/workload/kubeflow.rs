@@ -99,6 +99,7 @@ impl From<JobJson> for Workload {
             in_stages: &*spec.launcher_creation_policy == "WaitForWorkersReady",
             suspended: run_policy.suspend,
             meta: metadata,
+            apart: Box::default(),
         }
     }
 }

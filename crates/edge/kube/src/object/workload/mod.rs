@@ -20,6 +20,8 @@ pub struct Workload {
     pub meta: Meta,
     /// Its kinds of pods. None: its pods do not start together.
     pub roles: Box<[WorkloadRole]>,
+    /// By which of its settings its pods do not start together; empty if they do, or if it has none.
+    pub apart: Box<str>,
     /// Fewest pods of all roles together, where that is said beside them.
     pub min: Option<u32>,
     /// Whether its controller makes the pods of some roles only when those of others have a node or run.

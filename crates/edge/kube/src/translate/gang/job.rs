@@ -3,7 +3,8 @@
 use super::workload::Membership;
 use crate::object::{Pod, WorkloadKind};
 
-const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+/// Label of a pod: the Job that made it.
+pub(crate) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 /// The number of a pod in an indexed Job.
 pub(super) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
@@ -43,6 +44,37 @@ mod tests {
         assert_eq!((together.min, together.expected), (3, 3));
         let alone = read_workload(WorkloadKind::Job, job(9), &members).unwrap();
         assert_eq!(alone.min, 0);
+    }
+
+    #[test]
+    fn sizes_that_go_against_the_jobs_are_told_with_it() {
+        let read = |completions: u32, annotation: &str, size: &str| {
+            let mut members: Vec<Pod> = (0..3).map(member).collect();
+            for pod in &mut members {
+                pod.meta.annotations = serde_json::from_value(json!({annotation: size})).unwrap();
+            }
+            read_workload(WorkloadKind::Job, job(completions), &members)
+        };
+        let (min, max) = ("dovetail.dev/min-members", "dovetail.dev/max-members");
+        let apart = "its pods do not start together, because its spec.completions (4) differs from its \
+                     spec.parallelism (3)";
+        assert_eq!(
+            read(4, min, "2").unwrap_err(),
+            format!("job blue/train: annotation {min} is 2, and {apart}")
+        );
+        assert_eq!(read(4, min, "1").unwrap().min, 0);
+        assert_eq!(
+            read(3, min, "4").unwrap_err(),
+            format!("job blue/train: annotation {min} is 4, and its spec.parallelism is 3")
+        );
+        assert_eq!(
+            read(3, max, "2").unwrap_err(),
+            format!(
+                "job blue/train: annotation {max} is 2, and its spec.parallelism is 3: allow as many pods as start \
+                 together, or leave it out"
+            )
+        );
+        assert_eq!(read(3, max, "3").unwrap().min, 3);
     }
 
     #[test]

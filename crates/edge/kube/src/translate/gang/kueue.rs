@@ -2,7 +2,7 @@
 //! start together. Kueue holds them by scheduling gates until it admits them; where they may go by its own topology
 //! it writes into them, so that nothing more is read.
 
-use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
+use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same, sizes};
 use crate::object::Pod;
 
 const GROUP: &str = "kueue.x-k8s.io/pod-group-name";
@@ -22,6 +22,9 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
         );
         impossible(gang, problem)
     })?;
+    let own = format!("annotation {TOTAL_COUNT} is {total}");
+    sizes::check_fewest(gang, &own, None, members, total)?;
+    sizes::check_most(gang, &own, None, members, total)?;
     Ok(Terms {
         min: total,
         expected: total,
@@ -52,6 +55,19 @@ mod tests {
             read(None, &[member("p0", "4"), member("p1", "5")]).unwrap_err(),
             "the pods of Kueue pod group blue/train differ in kueue.x-k8s.io/pod-group-total-count: \
              p0 has `4`, p1 has `5`; give all the same"
+        );
+        let with = |min: &str| {
+            let mut pod = member("p0", "4");
+            pod.meta.annotations = serde_json::from_value(json!({"dovetail.dev/min-members": min,
+                "kueue.x-k8s.io/pod-group-total-count": "4"}))
+            .unwrap();
+            pod
+        };
+        assert_eq!(read(None, &[with("4")]).unwrap().min, 4);
+        assert_eq!(
+            read(None, &[with("3")]).unwrap_err(),
+            "Kueue pod group blue/train: annotation dovetail.dev/min-members is 3, and annotation \
+             kueue.x-k8s.io/pod-group-total-count is 4: make them equal or leave one"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! LeaderWorkerSets: each group of one leader and its workers is a gang.
 
 use super::workload::Membership;
+use super::{GangName, NotYet, count};
 use crate::object::{Pod, Workload, WorkloadKind, WorkloadRole};
 
 const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
@@ -29,17 +30,24 @@ pub(super) fn role_of(pod: &Pod) -> &'static str {
 }
 
 /// The roles of one group, by the size that its pods say.
-pub(super) fn roles(workload: &Workload, members: &[&Pod]) -> Vec<WorkloadRole> {
-    let said = members.iter().filter_map(|pod| pod.meta.annotations.get(SIZE)?.parse().ok());
+pub(super) fn roles(
+    gang: &GangName,
+    workload: &Workload,
+    members: &[&Pod],
+) -> Result<Vec<WorkloadRole>, NotYet> {
+    let mut said: Option<u32> = None;
+    for pod in members {
+        said = said.max(count(gang, SIZE, pod.meta.annotations.get(SIZE))?);
+    }
     let mut roles = workload.roles.to_vec();
-    if let Some(size) = said.max() {
+    if let Some(size) = said {
         let workers = roles.iter_mut().filter(|role| &*role.name == WORKERS);
         workers.for_each(|role| {
             role.pods = u32::saturating_sub(size, 1);
             role.min = role.pods;
         });
     }
-    roles
+    Ok(roles)
 }
 
 #[cfg(test)]
@@ -79,6 +87,18 @@ mod tests {
         assert_eq!(name.to_string(), "leaderworkerset blue/serve group 1");
         assert_ne!(Some(name), gang_of(&member(0, 0, 4)).unwrap());
         assert_eq!(min("LeaderCreated", &members), 4, "the set is being updated to 8");
+    }
+
+    #[test]
+    fn a_size_that_is_no_number_of_pods_is_told() {
+        let mut pod = member(0, 0, 4);
+        let size = json!({"leaderworkerset.sigs.k8s.io/size": "-1"});
+        pod.meta.annotations = serde_json::from_value(size).unwrap();
+        assert_eq!(
+            read_workload(WorkloadKind::LeaderWorkerSet, set("LeaderCreated"), &[pod]).unwrap_err(),
+            "leaderworkerset blue/serve group 0: annotation leaderworkerset.sigs.k8s.io/size is `-1`: write a number \
+             from 1"
+        );
     }
 
     #[test]

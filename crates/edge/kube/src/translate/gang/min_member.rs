@@ -5,7 +5,7 @@
 //!
 //! What is asked of groups that are divided is in [`super::parts`].
 
-use super::{GangName, NotYet, RoleTerms, Terms, on_lost_member};
+use super::{GangName, NotYet, RoleTerms, Source, Terms, impossible, on_lost_member, priority};
 use crate::object::{Pod, PodGroup};
 
 /// Label and annotation of a pod: its task in a job of Volcano.
@@ -18,6 +18,10 @@ pub(super) fn task_of(pod: &Pod) -> &str {
 }
 
 pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
+    priority::check(gang, group, members)?;
+    if gang.source == Source::Volcano {
+        check_tasks(gang, members)?;
+    }
     // Without it each pod starts by itself, as with those schedulers.
     let min = group.min_count.unwrap_or(0);
     let of_tasks = group.min_tasks.iter().fold(0_u32, |sum, (_, min)| sum.saturating_add(*min));
@@ -33,12 +37,31 @@ pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
     })
 }
 
+/// Refuses pods whose label and annotation name two tasks.
+fn check_tasks(gang: &GangName, members: &[&Pod]) -> Result<(), NotYet> {
+    for pod in members {
+        let meta = &pod.meta;
+        let (label, annotation) =
+            (meta.labels.get(VOLCANO_TASK), meta.annotations.get(VOLCANO_TASK));
+        if let (Some(one), Some(other)) = (label, annotation)
+            && one != other
+        {
+            let name = &meta.name;
+            let problem = format!(
+                "{VOLCANO_TASK} of its pod {name} is `{one}` as a label and `{other}` as an annotation: leave one"
+            );
+            return Err(impossible(gang, problem));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::gang_of;
     use super::super::tests::{pod, read};
-    use super::super::{Source, gang_of};
     use super::*;
 
     /// A pod of a group, as each of the three marks it.
@@ -104,7 +127,15 @@ mod tests {
         assert_eq!(roles(json!({"minMember": 2, "minTaskMember": tasks})), []);
         let meta = json!({"annotations": {"scheduling.k8s.io/group-name": "train",
             "volcano.sh/task-spec": "ps"}});
-        assert_eq!(task_of(&pod("p0", json!({"metadata": meta}))), "ps");
+        assert_eq!(task_of(&pod("p0", json!({"metadata": meta.clone()}))), "ps");
+        let mut two = meta;
+        two["labels"] = json!({"volcano.sh/task-spec": "worker"});
+        let group = group("scheduling.volcano.sh/v1beta1", json!({"minMember": 1}));
+        assert_eq!(
+            read(group, &[pod("p0", json!({"metadata": two}))]).unwrap_err(),
+            "podgroup.scheduling.volcano.sh blue/train: volcano.sh/task-spec of its pod p0 is `worker` as a label and \
+             `ps` as an annotation: leave one"
+        );
     }
 
     #[test]

@@ -14,7 +14,9 @@ mod min_member;
 mod native;
 pub(crate) mod parts;
 mod plain;
+mod priority;
 pub(crate) mod ray;
+mod sizes;
 mod slices;
 pub(crate) mod topology;
 mod workload;
@@ -25,8 +27,10 @@ use std::fmt;
 use dovetail_model::TopologyRequest;
 
 pub use decision::{decision, gang_decision, size_in};
+pub(crate) use job::JOB_NAME;
 pub use parts::Parts;
 pub(crate) use plain::TERMS_OF_GANGS;
+pub(crate) use workload::check_apart;
 
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;
@@ -124,18 +128,19 @@ impl Source {
         }
     }
 
-    /// The name of the gang that the pod itself names by this source; empty if none.
-    fn name_in(self, pod: &Pod) -> &str {
+    /// The names of gangs that the pod itself names by this source, one for each way to do so; empty where it does not.
+    fn names_in(self, pod: &Pod) -> [&str; 2] {
+        let annotated = |key: &str| pod.meta.annotations.get(key).unwrap_or("");
         match self {
-            Self::Native => native::name_in(pod),
-            Self::Plain => plain::name_in(pod),
+            Self::Native => [native::name_in(pod), ""],
+            Self::Plain => [plain::name_in(pod), ""],
             Self::SchedulerPlugins => {
-                pod.meta.labels.get("scheduling.x-k8s.io/pod-group").unwrap_or("")
+                [pod.meta.labels.get("scheduling.x-k8s.io/pod-group").unwrap_or(""), ""]
             }
-            Self::Volcano => first_of(pod, &VOLCANO_GROUP),
-            Self::Kai => first_of(pod, &[KAI_GROUP]),
-            Self::Kueue => kueue::name_in(pod),
-            Self::Workload(_) => "",
+            Self::Volcano => VOLCANO_GROUP.map(annotated),
+            Self::Kai => [annotated(KAI_GROUP), ""],
+            Self::Kueue => [kueue::name_in(pod), ""],
+            Self::Workload(_) => ["", ""],
         }
     }
 }
@@ -223,7 +228,7 @@ pub enum OnLostMember {
 /// The gang that a pod belongs to.
 ///
 /// # Errors
-/// When it names gangs of two sources.
+/// When it names two gangs, of two sources or of one.
 pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
     let gang = |source: Source, name: &str| GangName {
         namespace: pod.meta.namespace.clone(),
@@ -231,10 +236,11 @@ pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
         name: name.into(),
         part: Box::default(),
     };
-    let named = Source::NAMED.map(|source| (source, source.name_in(pod)));
-    let mut named = named.into_iter().filter(|(_, name)| !name.is_empty());
+    let named = Source::NAMED.into_iter();
+    let named = named.flat_map(|source| source.names_in(pod).map(|name| (source, name)));
+    let mut named = named.filter(|(_, name)| !name.is_empty());
     let Some((source, name)) = named.next() else { return Ok(workload::gang_of(pod)) };
-    match named.next() {
+    match named.find(|other| *other != (source, name)) {
         Some((other, its_name)) => Err(NotYet::TwoGangs {
             one: gang(source, name).to_string(),
             other: gang(other, its_name).to_string(),
@@ -264,7 +270,8 @@ pub fn terms(
         Source::SchedulerPlugins | Source::Volcano | Source::Kai => {
             let group = object()?;
             let terms = min_member::terms(gang, group, members)?;
-            parts::divide(gang, group, members, levels, terms)?
+            let terms = parts::divide(gang, group, members, levels, terms)?;
+            sizes::beside_group(gang, "spec.minMember", &group.meta, members, terms)?
         }
         Source::Workload(kind) => workload::terms(gang, kind, described.workload, members)?,
     };
@@ -306,21 +313,16 @@ fn same<'a, T: PartialEq + fmt::Display>(
     }
 }
 
-/// The value of the first of some annotations that a pod has.
-fn first_of<'a>(pod: &'a Pod, annotations: &[&str]) -> &'a str {
-    let mut values = annotations.iter().filter_map(|key| pod.meta.annotations.get(key));
-    values.next().unwrap_or("")
-}
-
-/// A number of pods in an annotation.
+/// A number of pods in an annotation: digits and nothing else.
 fn count(gang: &GangName, annotation: &str, said: Option<&str>) -> Result<Option<u32>, NotYet> {
     let Some(text) = said else { return Ok(None) };
-    match text.parse() {
-        Ok(0) | Err(_) => {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<u32>() {
+        Ok(count) if is_plain && count > 0 => Ok(Some(count)),
+        _ => {
             let problem = format!("annotation {annotation} is `{text}`: write a number from 1");
             Err(impossible(gang, problem))
         }
-        Ok(count) => Ok(Some(count)),
     }
 }
 
@@ -432,6 +434,23 @@ mod tests {
             "batch.kubernetes.io/job-completion-index": "0"});
         let gang = gang_of(&pod("p", json!({"metadata": {"labels": labels}})));
         assert_eq!(gang.unwrap().expect("a gang").to_string(), "jobset blue/train");
+    }
+
+    #[test]
+    fn a_pod_that_names_two_groups_of_volcano_is_in_none() {
+        let gang = |one: &str, other: &str| {
+            let annotations = json!({"scheduling.k8s.io/group-name": one,
+                "scheduling.volcano.sh/group-name": other});
+            let gang = gang_of(&pod("p", json!({"metadata": {"annotations": annotations}})));
+            gang.map(|gang| gang.expect("a gang").name).map_err(|refused| refused.to_string())
+        };
+        assert_eq!(gang("v5", "v5"), Ok("v5".into()));
+        assert_eq!(gang("", "v6"), Ok("v6".into()));
+        assert_eq!(
+            gang("v5", "v6").unwrap_err(),
+            "the pod belongs to podgroup.scheduling.volcano.sh blue/v5 and to podgroup.scheduling.volcano.sh blue/v6: \
+             leave it in one of them"
+        );
     }
 
     #[test]

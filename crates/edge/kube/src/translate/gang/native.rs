@@ -4,30 +4,28 @@
 //! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing about how
 //! many pods there will be: with `minCount` of them it starts.
 
-use super::{GangName, NotYet, Terms, impossible, on_lost_member};
+use super::{GangName, NotYet, Terms, on_lost_member, priority, sizes};
 use crate::object::{Pod, PodGroup};
+
+/// Where a group says how many start together.
+const MIN_COUNT: &str = "spec.schedulingPolicy.gang.minCount";
 
 pub(super) fn name_in(pod: &Pod) -> &str {
     &pod.pod_group
 }
 
 pub(super) fn terms(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Result<Terms, NotYet> {
-    let differs = |pod: &&&Pod| group.priority.is_some_and(|priority| priority != pod.priority);
-    if let Some(pod) = members.iter().find(differs) {
-        let (name, priority) = (&pod.meta.name, pod.priority);
-        let its_own = group.priority.unwrap_or_default();
-        let problem = format!("it has priority {its_own}, and its pod {name} has {priority}");
-        return Err(impossible(gang, problem));
-    }
+    priority::check(gang, group, members)?;
     let min = group.min_count.unwrap_or(0);
-    Ok(Terms {
+    let terms = Terms {
         min,
         expected: min,
         max: None,
         roles: Vec::new(),
         on_lost_member: on_lost_member(gang, Some(&group.meta), members)?,
         ..Terms::default()
-    })
+    };
+    sizes::beside_group(gang, MIN_COUNT, &group.meta, members, terms)
 }
 
 #[cfg(test)]

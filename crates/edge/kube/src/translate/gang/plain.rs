@@ -6,7 +6,7 @@ use crate::object::Pod;
 
 const GANG: &str = "dovetail.dev/gang";
 pub(super) const MIN_MEMBERS: &str = "dovetail.dev/min-members";
-const MAX_MEMBERS: &str = "dovetail.dev/max-members";
+pub(super) const MAX_MEMBERS: &str = "dovetail.dev/max-members";
 
 /// What only gangs can keep.
 pub(crate) const TERMS_OF_GANGS: [&str; 3] = [MIN_MEMBERS, MAX_MEMBERS, super::topology::REQUIRED];
@@ -75,7 +75,10 @@ mod tests {
         let refused = |annotations: &[Value]| read(None, &members(annotations)).unwrap_err();
         let min = |text: &str| json!({"dovetail.dev/min-members": text});
         assert!(refused(&[json!({})]).contains("set annotation dovetail.dev/min-members"));
-        assert!(refused(&[min("0")]).contains("`0`: write a number from 1"));
+        for text in ["0", "+2", " 2", "-1", ""] {
+            let told = refused(&[min(text)]);
+            assert!(told.contains(&format!("`{text}`: write a number from 1")), "{told}");
+        }
         assert_eq!(
             refused(&[min("2"), min("3")]),
             "the pods of gang blue/train differ in dovetail.dev/min-members: p0 has `2`, p1 has \

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::plain::MIN_MEMBERS;
+use super::plain::{MIN_MEMBERS, TERMS_OF_GANGS};
 use super::{
     GangName, NotYet, RoleTerms, Source, Terms, count, impossible, job, job_set, kubeflow,
-    leader_worker_set, on_lost_member, ray, said,
+    leader_worker_set, on_lost_member, ray, said, sizes,
 };
 use crate::object::{Pod, Workload, WorkloadKind, WorkloadRole};
 
@@ -70,7 +70,7 @@ pub(super) fn terms(
         return Err(NotYet::WorkloadSuspended { workload: owner() });
     }
     let all = match kind {
-        WorkloadKind::LeaderWorkerSet => leader_worker_set::roles(workload, members),
+        WorkloadKind::LeaderWorkerSet => leader_worker_set::roles(gang, workload, members)?,
         _ => workload.roles.to_vec(),
     };
     if kind == WorkloadKind::JobSet {
@@ -80,7 +80,9 @@ pub(super) fn terms(
     let counts = |role: &&WorkloadRole| !workload.in_stages || there.contains(&*role.name);
     let counted: Vec<&WorkloadRole> = all.iter().filter(counts).collect();
     let expected = sum(counted.iter().map(|role| role.pods));
-    let (min, roles) = match said_min(gang, workload, members, sum(all.iter().map(|r| r.pods)))? {
+    let pods = sum(all.iter().map(|role| role.pods));
+    sizes::check_most(gang, &size_of(kind, workload, pods), Some(&workload.meta), members, pods)?;
+    let (min, roles) = match said_min(gang, kind, workload, members, pods)? {
         Some(min) => (min.min(expected), Vec::new()),
         None => {
             let terms = |role: &&WorkloadRole| RoleTerms::anywhere(&role.name, role.min);
@@ -100,6 +102,7 @@ pub(super) fn terms(
 /// The smallest size that is said beside the roles, of which there are `pods` pods.
 fn said_min(
     gang: &GangName,
+    kind: WorkloadKind,
     workload: &Workload,
     members: &[&Pod],
     pods: u32,
@@ -118,10 +121,43 @@ fn said_min(
         (Some(min), _) => (min, format!("annotation {MIN_MEMBERS}")),
         (None, Some(min)) => (min, MIN_AVAILABLE.to_owned()),
     };
+    // Pods that start one by one are as good as a gang of one.
+    if min == 1 && !workload.apart.is_empty() {
+        return Ok(None);
+    }
     match min > pods {
-        true => Err(impossible(gang, format!("{what} is {min}, and its replicas are {pods} pods"))),
+        true => {
+            let own = size_of(kind, workload, pods);
+            Err(impossible(gang, format!("{what} is {min}, and {own}")))
+        }
         false => Ok(Some(min)),
     }
+}
+
+/// What a workload says about how many pods there are.
+fn size_of(kind: WorkloadKind, workload: &Workload, pods: u32) -> String {
+    match (kind, &*workload.apart) {
+        (WorkloadKind::Job, "") => format!("its spec.parallelism is {pods}"),
+        (_, "") => format!("its replicas are {pods} pods"),
+        (_, why) => format!("its pods do not start together, because {why}"),
+    }
+}
+
+/// That a workload whose pods do not start together, and are in no gang of it, does not say on what terms they do.
+pub(crate) fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet> {
+    let meta = &workload.meta;
+    let said = |name: &&str| meta.annotations.get(name).is_some_and(|value| value != "1");
+    let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) else { return Ok(()) };
+    let gang = format!("{} {}/{}", kind.noun(), meta.namespace, meta.name);
+    let why = match &*workload.apart {
+        "" => "they have no labels with their numbers",
+        why => why,
+    };
+    let problem = format!(
+        "annotation {annotation} says how its pods start together, and they do not, because {why}: name a gang in \
+         label dovetail.dev/gang of the pods, or remove the annotation"
+    );
+    Err(NotYet::Gang { gang, problem })
 }
 
 fn sum(counts: impl Iterator<Item = u32>) -> u32 {

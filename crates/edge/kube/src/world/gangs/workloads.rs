@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::Gangs;
-use crate::object::{Workload, WorkloadKind};
-use crate::translate::gang::{GangName, Source};
+use crate::object::{Pod, Workload, WorkloadKind};
+use crate::translate::NotYet;
+use crate::translate::gang::{GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart};
 use crate::world::World;
 use crate::world::listing::Key;
+use crate::world::pods::Slot;
 
 impl Gangs {
     /// A workload.
@@ -44,6 +46,10 @@ impl World {
     pub(in crate::world) fn put_workload(&mut self, kind: WorkloadKind, workload: Workload) {
         let (namespace, name) = (workload.meta.namespace.clone(), workload.meta.name.clone());
         self.mark_gangs_of(kind, &namespace, &name);
+        let before = self.gangs.workload(kind, &namespace, &name);
+        if said_of_apart(before) != said_of_apart(Some(&workload)) {
+            self.mark_apart(kind, &namespace, &name);
+        }
         let of_kind = self.gangs.workloads.entry(kind).or_default();
         of_kind.entry(namespace).or_default().insert(name, workload);
     }
@@ -56,12 +62,36 @@ impl World {
         name: &str,
     ) {
         self.mark_gangs_of(kind, namespace, name);
+        if said_of_apart(self.gangs.workload(kind, namespace, name)).is_some() {
+            self.mark_apart(kind, namespace, name);
+        }
         let Some(of_kind) = self.gangs.workloads.get_mut(&kind) else { return };
         let Some(of_namespace) = of_kind.get_mut(namespace) else { return };
         of_namespace.remove(name);
         if of_namespace.is_empty() {
             of_kind.remove(namespace);
         }
+    }
+
+    /// That a pod in no gang is of no Job which says how many of its pods start together.
+    pub(in crate::world) fn may_start_alone(&self, slot: Slot) -> Result<(), NotYet> {
+        let entry = self.pods.get(slot);
+        let (kind, pod) = (WorkloadKind::Job, &entry.pod);
+        let Some(name) = job_of(pod).filter(|_| entry.gang.is_none()) else { return Ok(()) };
+        match self.gangs.workload(kind, &pod.meta.namespace, name) {
+            Some(job) => check_apart(kind, job),
+            None => Ok(()),
+        }
+    }
+
+    /// What a Job says may concern pods that are in no gang of it.
+    fn mark_apart(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
+        if kind != WorkloadKind::Job {
+            return;
+        }
+        let of_job = |slot: &Slot| job_of(&self.pods.get(*slot).pod) == Some(name);
+        let slots: Vec<Slot> = self.pods.of_namespace(namespace).filter(of_job).collect();
+        self.dirty.pods.extend(slots);
     }
 
     fn mark_gangs_of(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
@@ -84,4 +114,17 @@ impl World {
         }
         self.dirty.gangs.extend(gangs);
     }
+}
+
+/// The Job that made a pod, by its label.
+fn job_of(pod: &Pod) -> Option<&str> {
+    pod.meta.labels.get(JOB_NAME)
+}
+
+/// What a workload says about pods that are in no gang of it; `None` if nothing.
+fn said_of_apart(workload: Option<&Workload>) -> Option<[Option<&str>; 4]> {
+    let workload = workload?;
+    let [min, max, required] = TERMS_OF_GANGS.map(|name| workload.meta.annotations.get(name));
+    let has_terms = min.or(max).or(required).is_some();
+    has_terms.then_some([min, max, required, Some(&*workload.apart)])
 }
