@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 #[cfg(feature = "scheduler")]
 use dovetail_kube::client::{Lists, PAGE, read_lists};
@@ -43,6 +43,25 @@ pub(crate) struct ObjectFlags {
 pub(crate) struct Read {
     pub(crate) inventory: Inventory,
     pub(crate) sources: Vec<String>,
+    /// The kinds of nodes and pods, where the credentials do not allow to list them.
+    hidden: Vec<&'static str>,
+}
+
+impl Read {
+    /// # Errors
+    /// When the credentials hide nodes or pods: what is left would look like a cluster without GPUs, or like GPUs that
+    /// nobody holds.
+    pub(crate) fn with_all_nodes_and_pods(self) -> Result<Self> {
+        if self.hidden.is_empty() {
+            return Ok(self);
+        }
+        bail!(
+            "{}: the credentials may not list {} in all namespaces, so that it is not known which GPUs there are and who \
+             holds them: use credentials that may, or ask a ledger that others fill (`dovetail cost --mine --store`)",
+            self.sources.join(", "),
+            self.hidden.join(" and ")
+        )
+    }
 }
 
 impl ObjectFlags {
@@ -77,7 +96,9 @@ impl ObjectFlags {
         if count > 10 {
             app.note(&format!("{count} objects left out; --output json lists them"));
         }
-        Ok(Read { inventory, sources: self.sources() })
+        let is_hidden = |kind: &&str| self.server().is_some() && !complete.contains(kind);
+        let hidden = ["Node", "Pod"].into_iter().filter(is_hidden).collect();
+        Ok(Read { inventory, sources: self.sources(), hidden })
     }
 
     /// The moment of the objects, in ms since 1970.

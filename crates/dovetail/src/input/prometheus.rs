@@ -133,14 +133,14 @@ impl ServerFlags {
         let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
         match (choice, &cluster) {
             (ServerChoice::None, _) | (ServerChoice::Auto, None) => {
-                Ok(Chosen { asker: None, told: self.without_effect().into_iter().collect() })
+                Ok(Chosen { asker: None, told: Vec::new() })
             }
             _ => self.way.chosen(choice, cluster.as_ref(), self.span()?, self.step_ms()?),
         }
     }
 
-    /// What is said of a time that was asked for where nobody is asked.
-    fn without_effect(&self) -> Option<String> {
+    /// What is said of a time that was asked for where nobody is asked who knows a past.
+    pub(crate) fn without_effect(&self) -> Option<String> {
         let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
         let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
         Some(format!(

@@ -308,9 +308,10 @@ impl Document {
         let share = percent(head.waste_share);
         let blind = percent(head.blind_share);
         let mut line = match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
-            (Some(waste), Some(bill)) => format!(
-                "Waste: {} a month, {share} of the GPU-time on a bill of {}",
+            (Some(waste), Some(bill)) if bill > 0 => format!(
+                "Waste: {} a month, {} of a bill of {} and {share} of the GPU-time",
                 usd(Some(waste)),
+                percent(waste as f64 / bill as f64),
                 usd(Some(bill)),
             ),
             _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),

@@ -129,7 +129,10 @@ impl AuditFlags {
         told.iter().for_each(|text| app.note(text));
         match asker {
             Some(mut asker) => Ok(Some(uses_of_server::read(app, &mut asker, gathered)?)),
-            None => self.measured.read(gathered, self.source.example),
+            None => {
+                self.server.without_effect().iter().for_each(|text| app.note(text));
+                self.measured.read(gathered, self.source.example)
+            }
         }
     }
 
@@ -153,7 +156,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     };
     let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
     flags.patches.as_deref().map(patch_files::check).transpose()?;
-    let read = flags.source.read(app, "audit")?;
+    let read = flags.source.read(app, "audit")?.with_all_nodes_and_pods()?;
     let mut sources = read.sources;
     let teams = match flags.team_label.is_empty() {
         true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),

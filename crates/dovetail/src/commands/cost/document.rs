@@ -148,7 +148,7 @@ impl Document {
                 Unused::Distributed => "distributed",
             },
             headline: HeadlineOut::of(statement),
-            total: RowOut::of(&[], &[], &statement.total, None),
+            total: RowOut::of(&[], &[], &statement.total, same_by_all_methods(&statement.total)),
             rows: statement.rows.iter().map(|row| RowOut::of_row(&by, row)).collect(),
             by,
             bill,
@@ -258,6 +258,11 @@ impl HeadlineOut {
             highest: range.map(|waste| method(waste.highest)),
         }
     }
+}
+
+/// All methods split the same bill.
+fn same_by_all_methods(total: &CostSum) -> Option<(Money, Money)> {
+    total.cost().map(|cost| (cost, cost))
 }
 
 impl RowOut {

@@ -23,7 +23,7 @@ use crate::exit::UsageError;
 #[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
-use crate::input::objects::ObjectFlags;
+use crate::input::objects::{ObjectFlags, Read};
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
@@ -167,33 +167,47 @@ impl AccountFlags {
         #[cfg(feature = "scheduler")]
         if self.exporters.are_given() {
             let looked = self.exporters.read(app, self.objects.server())?;
-            return Ok(Source::Moment(Box::new(self.gathered_with(app, teams, Some(looked))?)));
+            let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
+            let moment = self.gathered_from(app, teams, read, Some(looked))?;
+            return Ok(Source::Moment(Box::new(moment)));
         }
         #[cfg(feature = "scheduler")]
         let told = {
             let choice = self.measured.or_else(&self.prometheus);
-            let Chosen { asker, told } = self.server.chosen(choice, self.objects.server())?;
+            let Chosen { asker, mut told } = self.server.chosen(choice, self.objects.server())?;
             if let Some(asker) = asker {
                 let is_given = self.objects.is_given();
                 let objects = is_given.then(|| self.gathered(app, teams)).transpose()?;
                 return Ok(Source::Server(Box::new(OverTime { asker, objects, told })));
             }
+            told.extend(self.server.without_effect());
             told
         };
         #[cfg(not(feature = "scheduler"))]
         let told: Vec<String> = Vec::new();
-        let moment = AtMoment { told, ..self.gathered(app, teams)? };
+        let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
+        let moment = AtMoment { told, ..self.gathered_from(app, teams, read, None)? };
         Ok(Source::Moment(Box::new(moment)))
     }
 
-    /// Objects, and where they were read.
+    /// Objects, and where they were read: beside a server that knows more.
+    #[cfg(feature = "scheduler")]
     pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
-        self.gathered_with(app, teams, None)
+        self.gathered_from(app, teams, self.read_objects(app)?, None)
+    }
+
+    fn read_objects(&self, app: &App) -> Result<Read> {
+        self.objects.read(app, "split the cost of")
     }
 
     /// Objects, and where they were read, with what somebody saw of their GPUs instead of a file.
-    fn gathered_with(&self, app: &App, teams: &Teams, seen: Option<Uses>) -> Result<AtMoment> {
-        let read = self.objects.read(app, "split the cost of")?;
+    fn gathered_from(
+        &self,
+        app: &App,
+        teams: &Teams,
+        read: Read,
+        seen: Option<Uses>,
+    ) -> Result<AtMoment> {
         let mut labels = names::wanted(teams);
         labels.extend(names::of_runs(&app.settings.cost));
         let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));

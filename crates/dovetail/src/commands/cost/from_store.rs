@@ -393,11 +393,11 @@ pub(crate) fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
     }
 }
 
+/// As many whole hours as were asked for, the last of which is the one that runs.
 pub(super) fn whole_hours(period: Span) -> Span {
-    Span {
-        from_ms: period.from_ms / HOUR_MS * HOUR_MS,
-        to_ms: period.to_ms.next_multiple_of(HOUR_MS),
-    }
+    let to_ms = period.to_ms.next_multiple_of(HOUR_MS);
+    let from_ms = period.from_ms.next_multiple_of(HOUR_MS).min(to_ms.saturating_sub(HOUR_MS));
+    Span { from_ms, to_ms }
 }
 
 fn add_price(prices: &mut Vec<PriceLine>, line: PriceLine) {
@@ -499,5 +499,21 @@ mod tests {
                 Some(part) => assert!(told.is_some_and(|told| told.contains(part)), "{part}"),
             }
         }
+    }
+
+    #[test]
+    fn a_day_is_twenty_four_hours_whenever_it_is_asked_for() {
+        let minutes = |minutes: u64| minutes * 60_000;
+        let asked = |from, to| {
+            let hours = whole_hours(Span { from_ms: minutes(from), to_ms: minutes(to) });
+            (hours.from_ms / HOUR_MS, hours.to_ms / HOUR_MS)
+        };
+        assert_eq!(asked(20 * 60 + 10, 44 * 60 + 10), (21, 45));
+        assert_eq!(asked(20 * 60, 44 * 60), (20, 44));
+        assert_eq!(
+            asked(20 * 60 + 10, 20 * 60 + 40),
+            (20, 21),
+            "less than an hour is the one that runs"
+        );
     }
 }
