@@ -99,6 +99,29 @@ fn what_nobody_has_is_distributed_by_what_each_has_of_the_same() {
     assert_eq!(found[&(None, "unavailable".to_owned())], 10_000_000);
 }
 
+/// Of eight GPUs at $10 all-in pod 0 has four, somebody whom nobody knows has two, and two are free. The free two cost
+/// $2.50, which pod 0 pays; the unknown two keep their $2.50. Alone they are shown, and so is what is free beside them.
+#[test]
+fn time_of_an_unknown_holder_is_neither_distributed_nor_charged_for_what_is_unused() {
+    let unknown = (None, DeviceState::Unknown);
+    let free = (None, DeviceState::Free(Some(FreeCause::NoDemand)));
+    let mut node = published_node();
+    node.gpus = BTreeMap::from([
+        ((Some(0), ACTIVE), gpu_hours(4)),
+        (unknown, gpu_hours(2)),
+        (free, gpu_hours(2)),
+    ]);
+    let cost = |node: &NodeBill, holder: Option<u32>, cause: &str| {
+        let found = sums(&charges(SplitMethod::AllIn, node, Unused::Distributed).unwrap());
+        found.get(&(holder, cause.to_owned())).copied().unwrap_or(0)
+    };
+    assert_eq!(cost(&node, None, "unknown"), 2_500_000);
+    assert_eq!(cost(&node, Some(0), "unused_distributed"), 2_500_000);
+    assert_eq!(cost(&node, None, "free_no_demand"), 0);
+    node.gpus.remove(&(Some(0), ACTIVE));
+    assert_eq!([cost(&node, None, "unknown"), cost(&node, None, "free_no_demand")], [5_000_000; 2]);
+}
+
 #[test]
 fn sums_tell_waste_from_what_nobody_knows() {
     let found = charges(SplitMethod::AllIn, &published_node(), Unused::Shown).unwrap();
@@ -171,6 +194,7 @@ fn some_bill() -> impl Strategy<Value = NodeBill> {
         Just((true, DeviceState::Idle)),
         Just((true, DeviceState::Unknown)),
         Just((true, DeviceState::GangWait)),
+        Just((false, DeviceState::Unknown)),
         Just((false, DeviceState::Unavailable)),
         Just((false, DeviceState::Free(None))),
         Just((false, DeviceState::Free(Some(FreeCause::Fragmented)))),
@@ -229,7 +253,12 @@ proptest! {
             for charge in &found {
                 let cost = charge.cost.unwrap();
                 let exact = match (charge.paid, charge.holder) {
-                    (Paid::Gpus(_), None) if is_distributed => continue,
+                    // What somebody unknown had costs the same, whoever pays for what is unused.
+                    (Paid::Gpus(state), None)
+                        if is_distributed && state != DeviceState::Unknown =>
+                    {
+                        continue;
+                    }
                     (Paid::Gpus(_), _) => gpu * charge.gpu_milli_ms as f64 / time as f64,
                     (Paid::HeldCpuMemory, Some(pod)) => {
                         let share = |of: fn(&HeldTime) -> i128, offered: u64| {
