@@ -58,6 +58,9 @@ pub(super) fn bill(bytes: &[u8]) -> Outcome {
     bill.cost(0, NOW_MS - 1, u64::MAX);
     bill.run_rate(0, 3_600_000);
     bill.unmatched();
+    bill.bought(0);
+    let usd = bill.in_usd(1_080_000_000_000).map_err(|problem| format!("{FILE}: {problem}"))?;
+    usd.cost(0, 0, NOW_MS);
     Ok(())
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn run(app: &App) -> Result<()> {
     ];
     let (section, path) = &settings.scheduler;
     let of_file = section.lines().into_iter().chain(settings.cost.lines());
-    let of_file = of_file.chain(settings.notices.lines()).chain(settings.audit.lines());
-    for (setting, value, is_in_file) in of_file {
+    let of_file = of_file.chain(settings.prices.lines()).chain(settings.notices.lines());
+    for (setting, value, is_in_file) in of_file.chain(settings.audit.lines()) {
         let in_file = Origin::File(path.clone());
         lines.push(line(setting, value, if is_in_file { &in_file } else { &Origin::Default }));
     }

@@ -4,6 +4,7 @@ pub(crate) mod baseline;
 pub(crate) mod cluster;
 #[cfg(feature = "scheduler")]
 pub(crate) mod connection;
+pub(crate) mod doubts;
 pub(crate) mod duration;
 pub(crate) mod example;
 #[cfg(feature = "scheduler")]

@@ -1,30 +1,37 @@
 //! What the GPUs of each node cost: by model, provider, region and purchase, as the node's labels name them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
 use dovetail_kube::facts::Gathered;
-use dovetail_price::{NodePlace, Price, PriceBook, canonical_gpu_model, node_place};
+use dovetail_price::{
+    Exchange, ExchangeRate, NodePlace, Price, PriceBook, Purchase, canonical_gpu_model, node_place,
+};
 use serde::Serialize;
 
-use crate::input::prices::price_book;
+use crate::exit::UsageError;
+use crate::input::prices::{exchange_of, price_book};
 use crate::output::plain::plain;
-use crate::settings::cost::CostSection;
+use crate::output::table::counted;
+use crate::settings::Settings;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Prices")]
 pub(crate) struct NodePriceFlags {
-    /// CSV with your own prices: gpu_model,usd_per_gpu_hour and optionally provider, region,
-    /// purchase, instance_type, source, as_of
+    /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
+    /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
     /// Assume a price for a GPU model, or * for nodes without a model; can be given several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     gpu_price: Vec<String>,
+    /// What one unit of another currency is worth, in prices and bills, with the day if you like
+    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
+    exchange: Vec<String>,
 }
 
 /// A node whose GPUs want a price.
@@ -59,7 +66,11 @@ pub(crate) struct Prices {
     pub(crate) of_nodes: Vec<NodePrice>,
     /// What their labels say of them, in the same order.
     pub(crate) places: Vec<NodePlace>,
+    /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
+    pub(crate) lists: Vec<Option<i64>>,
     pub(crate) told: Vec<PriceLine>,
+    /// What is to be said of them.
+    pub(crate) notes: Vec<String>,
 }
 
 /// GPUs with one price.
@@ -68,7 +79,10 @@ pub(crate) struct PriceLine {
     pub(crate) model: Option<String>,
     pub(crate) provider: Option<String>,
     pub(crate) region: Option<String>,
+    /// How they are bought.
     pub(crate) purchase: &'static str,
+    /// Of which way of buying it is the price, if not of that one: of committed GPUs without a committed rate.
+    pub(crate) priced_as: Option<&'static str>,
     pub(crate) gpus: i64,
     pub(crate) usd_micros_per_gpu_hour: Option<i64>,
     pub(crate) source: Option<String>,
@@ -82,37 +96,128 @@ impl NodePriceFlags {
         self.prices.is_some() || !self.gpu_price.is_empty()
     }
 
-    /// All prices; `own` has the machines that were bought.
+    /// What other currencies are worth.
     ///
     /// # Errors
-    /// A price that cannot be read.
-    pub(crate) fn book(&self, own: &CostSection) -> Result<PriceBook> {
-        Ok(own.machines(price_book(self.prices.as_deref(), &self.gpu_price)?)?)
+    /// A rate that is none.
+    pub(crate) fn exchange(&self, settings: &Settings) -> Result<Exchange> {
+        exchange_of(settings.prices.exchange().map_err(UsageError)?, &self.exchange)
     }
 
-    /// Prices of nodes; `own` has the machines that were bought.
+    /// All prices.
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], own: &CostSection) -> Result<Prices> {
-        let book = self.book(own)?;
+    pub(crate) fn book(&self, settings: &Settings) -> Result<PriceBook> {
+        let book = PriceBook::built_in().with_exchange(self.exchange(settings)?);
+        let book = settings.prices.rates(book)?;
+        let book = price_book(book, self.prices.as_deref(), &self.gpu_price)?;
+        Ok(settings.cost.machines(book)?)
+    }
+
+    /// Prices of nodes.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
+        let book = self.book(settings)?;
         let mut told: BTreeMap<(Option<String>, NodePlace), PriceLine> = BTreeMap::new();
-        let (mut of_nodes, mut places) = (Vec::new(), Vec::new());
+        let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         for node in nodes {
-            let place = node_place(node.labels, node.provider_id);
+            let mut place = node_place(node.labels, node.provider_id);
+            // What the provider may take back is not bought for a term, whatever pool it is in.
+            if place.purchase == Purchase::OnDemand && settings.prices.is_committed(node.labels) {
+                place.purchase = Purchase::Committed;
+            }
             let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
             let model = node.model.or_else(by_type).map(canonical_gpu_model);
             let region = place.region.as_deref();
             // A region means nothing without its provider.
             let region = region.filter(|_| place.provider.is_some());
-            let price = book.lookup(model.as_deref(), place.provider, region, place.purchase);
+            let price_as =
+                |purchase| book.lookup(model.as_deref(), place.provider, region, purchase);
+            let price = price_as(place.purchase);
+            let is_committed = place.purchase == Purchase::Committed;
+            let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
+            lists.push(list.flatten());
             of_nodes.push(NodePrice { usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour() });
             let key = (model.clone(), NodePlace { instance_type: None, ..place.clone() });
             told.entry(key).or_insert_with(|| line(model, &place, &price)).gpus += node.gpus;
             places.push(place);
         }
-        Ok(Prices { of_nodes, places, told: told.into_values().collect() })
+        let told: Vec<PriceLine> = told.into_values().collect();
+        let mut notes = without_committed_rate(&told);
+        notes.extend(book.converted_at().into_iter().map(converted_in_words));
+        notes.extend(self.prices_of_nothing(&book, &told));
+        Ok(Prices { of_nodes, places, lists, told, notes })
     }
+
+    /// Prices of models that no node has: a slip would leave the true one with another price.
+    fn prices_of_nothing(&self, book: &PriceBook, told: &[PriceLine]) -> Vec<String> {
+        let there: BTreeSet<&str> = told.iter().filter_map(|line| line.model.as_deref()).collect();
+        if told.is_empty() {
+            return Vec::new();
+        }
+        let models = if there.is_empty() {
+            "none is named".to_owned()
+        } else {
+            there.iter().copied().collect::<Vec<_>>().join(", ")
+        };
+        let assumed = book.assumed_models().filter(|(model, _)| !there.contains(model));
+        let mut notes: Vec<String> = assumed
+            .map(|(_, written)| {
+                format!(
+                    "--gpu-price {}: no node has GPUs of this model, so it prices nothing; models here: {models}",
+                    plain(written)
+                )
+            })
+            .collect();
+        let unused: Vec<&str> = book.overridden_models().filter(|m| !there.contains(m)).collect();
+        if !unused.is_empty() {
+            let own = match &self.prices {
+                Some(path) => path.display().to_string(),
+                None => "prices.rates of dovetail.toml".to_owned(),
+            };
+            notes.push(plain(&format!(
+                "{own}: no node has GPUs of {}; models here: {models}",
+                unused.join(", ")
+            )));
+        }
+        notes
+    }
+}
+
+/// GPUs at a committed rate that nobody gave.
+fn without_committed_rate(told: &[PriceLine]) -> Vec<String> {
+    let mut models: BTreeMap<&str, i64> = BTreeMap::new();
+    for line in told.iter().filter(|line| line.priced_as.is_some()) {
+        *models.entry(line.model.as_deref().unwrap_or("*")).or_default() += line.gpus;
+    }
+    let note = |(model, gpus): (&str, i64)| {
+        format!(
+            "{} of model {model} bought at a committed rate that is not known: at list price on demand, which is more; \
+             give the rate as a row `{model}` with purchase `committed` in --prices or in prices.rates of \
+             dovetail.toml, or --bill",
+            counted(usize::try_from(gpus).unwrap_or(0), "GPU")
+        )
+    };
+    models.into_iter().map(note).collect()
+}
+
+/// A rate of exchange with its age.
+pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
+    let age_days = rate.as_of.as_deref().and_then(|day| {
+        let day: jiff::civil::Date = day.parse().ok()?;
+        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        day.until(today).ok().map(|span| span.get_days())
+    });
+    let age = match age_days {
+        Some(days) if days >= 0 => {
+            format!(", {} old", counted(days.unsigned_abs() as usize, "day"))
+        }
+        _ => String::new(),
+    };
+    plain(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
 }
 
 fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
@@ -130,6 +235,10 @@ fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
             .map(plain)
             .or_else(|| known.and_then(|known| known.region.clone())),
         purchase: place.purchase.name(),
+        priced_as: known
+            .map(|known| known.purchase)
+            .filter(|purchase| *purchase != place.purchase)
+            .map(Purchase::name),
         gpus: 0,
         usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour(),
         source: known.map(|known| plain(&known.source)),

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args};
 use dovetail_ledger::{GpuPrice, Priced};
-use dovetail_price::{Origin, Price, PriceBook, Purchase};
+use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 
 use crate::exit::{UsageError, refuse_twice};
@@ -24,10 +24,13 @@ pub(crate) struct PriceFlags {
     /// Assume a price for a GPU model, or * for nodes without a model; can be given several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     gpu_price: Vec<String>,
-    /// CSV with your own prices: gpu_model,usd_per_gpu_hour and optionally provider, region,
-    /// purchase, instance_type, source, as_of
+    /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
+    /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
     price_file: Option<PathBuf>,
+    /// What one unit of another currency of the price file is worth, with the day if you like
+    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
+    exchange: Vec<String>,
     /// Whose prices count, such as aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
@@ -36,7 +39,7 @@ pub(crate) struct PriceFlags {
     region: Option<String>,
     /// How the GPUs are bought
     #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name())]
-    #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(Purchase::name)))]
+    #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(purchase_value)))]
     purchase: String,
 }
 
@@ -51,6 +54,7 @@ impl PriceFlags {
         let given = [
             ("--gpu-price", !self.gpu_price.is_empty()),
             ("--price-file", self.price_file.is_some()),
+            ("--exchange", !self.exchange.is_empty()),
             ("--provider", self.provider.is_some()),
             ("--purchase", self.purchase != Purchase::OnDemand.name()),
         ];
@@ -63,7 +67,7 @@ impl PriceFlags {
     /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
     pub(crate) fn of(&self, cluster: &Cluster) -> Result<Prices> {
         // A price that cannot be read is told before one that nothing has.
-        let book = price_book(self.price_file.as_deref(), &self.gpu_price)?;
+        let book = self.book()?;
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
         let models: BTreeSet<Option<String>> = models.map(|node| node.gpu_model.clone()).collect();
         self.refuse_prices_of_nothing(&models, cluster)?;
@@ -76,7 +80,13 @@ impl PriceFlags {
     /// A price that cannot be read.
     #[cfg(feature = "scheduler")]
     pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
-        self.looked_up(&price_book(self.price_file.as_deref(), &self.gpu_price)?, models)
+        self.looked_up(&self.book()?, models)
+    }
+
+    fn book(&self) -> Result<PriceBook> {
+        let exchange = exchange_of(Exchange::default(), &self.exchange)?;
+        let book = PriceBook::built_in().with_exchange(exchange);
+        price_book(book, self.price_file.as_deref(), &self.gpu_price)
     }
 
     fn looked_up(&self, book: &PriceBook, models: BTreeSet<Option<String>>) -> Result<Prices> {
@@ -120,12 +130,15 @@ impl PriceFlags {
     }
 }
 
-/// The built-in book, with a file of the user's own prices and stand-ins in front of it.
+/// A book with a file of the user's own prices and stand-ins in front of it.
 ///
 /// # Errors
 /// A price that cannot be read, or two for one model.
-pub(crate) fn price_book(file: Option<&Path>, gpu_prices: &[String]) -> Result<PriceBook> {
-    let mut book = PriceBook::built_in();
+pub(crate) fn price_book(
+    mut book: PriceBook,
+    file: Option<&Path>,
+    gpu_prices: &[String],
+) -> Result<PriceBook> {
     if let Some(path) = file {
         let name = path.display().to_string();
         let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
@@ -143,6 +156,26 @@ pub(crate) fn price_book(file: Option<&Path>, gpu_prices: &[String]) -> Result<P
         book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
     }
     Ok(book)
+}
+
+/// Rates of flags beside others.
+///
+/// # Errors
+/// A text that is no rate, or two for one currency.
+pub(crate) fn exchange_of(mut exchange: Exchange, texts: &[String]) -> Result<Exchange> {
+    refuse_twice("--exchange", texts.iter().filter_map(|text| Some(text.split_once('=')?.0)))?;
+    for text in texts {
+        let added = exchange.with_text(text, "--exchange");
+        exchange = added.map_err(|problem| UsageError(format!("--exchange {text}: {problem}")))?;
+    }
+    Ok(exchange)
+}
+
+/// A way of buying as the value of a flag.
+fn purchase_value(purchase: Purchase) -> PossibleValue {
+    let value = PossibleValue::new(purchase.name());
+    // What it was called before.
+    if purchase == Purchase::Committed { value.alias("reserved") } else { value }
 }
 
 fn priced(price: Price) -> Priced {

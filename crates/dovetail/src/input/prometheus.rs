@@ -167,14 +167,19 @@ impl ServerFlags {
 
     fn step_ms(&self) -> Result<u64> {
         const SHORT_MS: u64 = 3 * 86_400_000;
-        let default_ms = if self.period_ms() <= SHORT_MS { 60_000 } else { 300_000 };
-        let step_ms = self.step.map_or(default_ms, |step| step.ms);
+        let period_ms = self.period_ms();
+        let default_ms = if period_ms <= SHORT_MS { 60_000 } else { 300_000 };
+        let step_ms = self.step.map_or(default_ms.min(period_ms), |step| step.ms);
         match step_ms {
+            _ if period_ms < 1_000 => {
+                let text = "--period: at least 1s: there is nothing to see in less, give a time such as 24h";
+                Err(UsageError(text.into()).into())
+            }
             step_ms if step_ms < 1_000 => {
                 let text = "--step: at least 1s: exporters are not read more often";
                 Err(UsageError(text.into()).into())
             }
-            step_ms if step_ms > self.period_ms() => {
+            step_ms if step_ms > period_ms => {
                 Err(UsageError("--step is longer than --period: shorten it".into()).into())
             }
             step_ms => Ok(step_ms),

@@ -10,6 +10,7 @@ use toml::de::DeTable;
 use super::audit::AuditSection;
 use super::cost::CostSection;
 use super::notices::NoticeSection;
+use super::prices::PriceSection;
 use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
 use crate::exit::UsageError;
@@ -29,6 +30,7 @@ pub(super) struct FileSettings {
     pub(super) color: Option<Color>,
     pub(super) scheduler: Option<SchedulerSection>,
     pub(super) cost: Option<CostSection>,
+    pub(super) prices: Option<PriceSection>,
     pub(super) audit: Option<AuditSection>,
     pub(super) notices: Option<NoticeSection>,
 }
@@ -67,6 +69,7 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         .map_or(Ok(()), AuditSection::check)
         .map_err(|(key, problem)| at("audit", key, problem))?;
     settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
+    settings.prices.as_ref().map_or(Ok(()), PriceSection::check)?;
     settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
     let out = |name, number, least, most| {
         Err(format!("{name} = {number}: expected a whole number from {least} to {most}"))
@@ -195,6 +198,36 @@ mod tests {
         ] {
             let error = section(text).unwrap_err();
             assert!(error.starts_with(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_section_of_prices_is_refused_with_what_is_wrong() {
+        let section = |text: &str| parse(&format!("[prices]\n{text}"));
+        let good = section(
+            "committed_nodes = [\"pool=res, tier=*\"]\n[prices.exchange]\nEUR = \"1.08\"\n\
+             GBP = { usd = \"1.25\", as_of = \"2026-11-01\" }\n[[prices.rates]]\ngpu_model = \"H100\"\n\
+             usd_per_gpu_hour = \"3.1\"\npurchase = \"committed\"",
+        );
+        let good = good.unwrap().prices.unwrap();
+        let labels = |pairs: &[(&str, &str)]| -> std::collections::BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        assert!(good.is_committed(&labels(&[("pool", "res"), ("tier", "x")])));
+        assert!(!good.is_committed(&labels(&[("pool", "res")])));
+        assert!(!good.is_committed(&labels(&[("pool", "other"), ("tier", "x")])));
+        let pound = good.exchange().unwrap();
+        let pound = pound.rate("GBP").unwrap().in_words();
+        assert_eq!(pound, "1 GBP = 1.25 USD, of 2026-11-01 (dovetail.toml)");
+        for (text, told) in [
+            ("commited_nodes = []", "unknown field `commited_nodes`"),
+            ("committed_nodes = [\"pool\"]", "prices.committed_nodes: `pool`: write KEY=VALUE"),
+            ("[prices.exchange]\nEUR = \"0\"", "prices.exchange.EUR: `0` makes everything free"),
+            ("[prices.exchange]\nEURO = \"1\"", "prices.exchange.EURO: `EURO` is no code"),
+            ("[[prices.rates]]\nmodel = \"H100\"", "prices.rates, number 1: unknown field `model`"),
+        ] {
+            let error = section(text).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
         }
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod cost;
 mod file;
 pub(crate) mod kubernetes_names;
 pub(crate) mod notices;
+pub(crate) mod prices;
 pub(crate) mod scheduler;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use audit::AuditSection;
 use cost::CostSection;
 use file::{FileSettings, read_file};
 use notices::NoticeSection;
+use prices::PriceSection;
 use scheduler::SchedulerSection;
 
 /// The largest seed: seeds of the published runs are signed 64-bit numbers.
@@ -96,6 +98,8 @@ pub(crate) struct Settings {
     pub(crate) scheduler: (SchedulerSection, PathBuf),
     /// What the file says of bills.
     pub(crate) cost: CostSection,
+    /// What the file says of prices.
+    pub(crate) prices: PriceSection,
     /// From where on something is a finding.
     pub(crate) audit: AuditSection,
     /// Who is told what.
@@ -110,6 +114,15 @@ impl Settings {
     pub(crate) fn resolve(flags: &SettingFlags) -> Result<Self> {
         let (path, file) = read_file(flags.config.as_deref())?;
         Self::stacked(flags, path, &file, &|name| std::env::var(name).ok())
+    }
+
+    /// What holds where nobody says anything.
+    #[cfg(all(test, feature = "scheduler"))]
+    pub(crate) fn of_nothing() -> Self {
+        let flags =
+            SettingFlags { output: None, seed: None, threads: None, color: None, config: None };
+        let nothing = Self::stacked(&flags, PathBuf::new(), &FileSettings::default(), &|_| None);
+        nothing.expect("defaults are no mistake")
     }
 
     fn stacked(
@@ -132,6 +145,7 @@ impl Settings {
             color: sources.pick(color, Color::default(), file.color, flags.color)?,
             scheduler,
             cost: file.cost.clone().unwrap_or_default(),
+            prices: file.prices.clone().unwrap_or_default(),
             audit: file.audit.clone().unwrap_or_default(),
             notices: file.notices.clone().unwrap_or_default(),
         })

@@ -318,7 +318,211 @@ fn a_bill_takes_the_place_of_list_prices() {
     folder.write("bill.csv", &folder.read("bill.csv").replace("USD", "EUR"));
     let done = folder.call(&format!("{CALL} --bill bill.csv"));
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("bill.csv: it is in EUR"), "{}", done.err);
+    let told = "bill.csv: it is in EUR: `EUR` has no exchange rate here: give --exchange EUR=RATE";
+    assert!(done.err.contains(told) && done.err.contains("[prices.exchange]"), "{}", done.err);
+}
+
+/// €41.28 at 1.25 is $51.60 an hour, €2.50 a GPU-hour $3.125. The flag beats the file.
+#[test]
+fn other_currencies_are_converted_at_the_users_rate_which_is_told() {
+    let folder = folder();
+    folder.write(
+        "bill.csv",
+        "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency\n\
+         i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,41.28,Usage,EUR\n",
+    );
+    folder.write("mine.csv", "gpu_model,price_per_gpu_hour,currency\nH100,2.5,EUR\n");
+    folder.write(
+        "dovetail.toml",
+        "[prices.exchange]\nEUR = { usd = \"1.08\", as_of = \"2026-11-01\" }\n",
+    );
+    let flags = "--by node --bill bill.csv --prices mine.csv";
+    let found = document(&folder, &format!("{flags} --exchange EUR=1.25@2026-11-19"));
+    let g1 = json!({"node": "g1"});
+    assert_eq!(of(&found, &g1), 51_600_000 * HOURS);
+    assert_eq!(found["prices"][0]["usd_micros_per_gpu_hour"], 3_125_000);
+    assert_eq!(
+        (&found["bill"]["currency"], &found["bill"]["usd_per_unit"]),
+        (&json!("EUR"), &json!("1.25"))
+    );
+    let notes = found["notes"].to_string();
+    let rate = "amounts in EUR are converted: 1 EUR = 1.25 USD, of 2026-11-19 (--exchange)";
+    assert!(notes.contains(rate) && notes.contains(&format!("bill.csv: {rate}")), "{notes}");
+    let found = document(&folder, flags);
+    assert_eq!(of(&found, &g1), 44_582_400 * HOURS);
+    let source = found["prices"][0]["source"].to_string();
+    assert!(
+        source.contains("2.5 EUR at 1 EUR = 1.08 USD, of 2026-11-01 (dovetail.toml)"),
+        "{source}"
+    );
+    for (flag, told) in [
+        ("--exchange 1.08", "`1.08` is no rate: write the currency"),
+        ("--exchange EUR=1,08", "write USD for one EUR, such as 1.08"),
+        ("--exchange EUR=1 --exchange EUR=2", "--exchange: EUR is there twice"),
+    ] {
+        let done = folder.call(&format!("{CALL} {flag}"));
+        assert!(done.code == Some(2) && done.err.contains(told), "{flag}: {}", done.err);
+    }
+}
+
+/// Labels, settings and bills say what is committed; the rate is the user's, and without one the list price says so.
+#[test]
+fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
+    let folder = folder();
+    let line = |found: &Value| {
+        let line = &found["prices"][0];
+        [&line["purchase"], &line["priced_as"], &line["usd_micros_per_gpu_hour"]].map(Value::clone)
+    };
+    let plain = document(&folder, "--by node");
+    assert_eq!(line(&plain), [json!("on_demand"), json!(null), json!(6_880_000)]);
+    folder.write("dovetail.toml", "[prices]\ncommitted_nodes = [\"karpenter.sh/nodepool=h*\", \"karpenter.sh/nodepool=h100\"]\n");
+    let listed = document(&folder, "--by node");
+    assert_eq!(line(&listed), [json!("committed"), json!("on_demand"), json!(6_880_000)]);
+    let notes = listed["notes"].to_string();
+    assert!(
+        notes.contains("8 GPUs of model H100 bought at a committed rate that is not known"),
+        "{notes}"
+    );
+    let table = cost(&folder, "--by node").out.replace("\n    ", " ");
+    assert!(
+        table.contains("H100 in aws us-east-1, committed: $6.88 per GPU-hour on demand ("),
+        "{table}"
+    );
+    folder.write("mine.csv", "gpu_model,usd_per_gpu_hour,purchase\nH100,3.1,committed\n");
+    let rated = document(&folder, "--by node --prices mine.csv");
+    assert_eq!(line(&rated), [json!("committed"), json!(null), json!(3_100_000)]);
+    assert_eq!(of(&rated, &json!({"node": "g1"})), 8 * 3_100_000 * HOURS);
+    // FOCUS tells the rate beside what the hour would have cost on demand.
+    let focus = |flags: &str| {
+        let dataset = cost(&folder, &format!("--focus 1.4 {flags}")).out;
+        let mut rows = csv::Reader::from_reader(dataset.as_bytes());
+        let rows: Vec<BTreeMap<String, String>> =
+            rows.deserialize().map(|row| row.expect("a row")).collect();
+        let sum = |column: &str| {
+            let cells = rows.iter().map(|row| row[column].parse::<f64>().expect("a number"));
+            (cells.sum::<f64>() * 1e6).round() as i64
+        };
+        (rows[0]["PricingCategory"].clone(), sum("EffectiveCost"), sum("ListCost"))
+    };
+    assert_eq!(focus("--prices mine.csv"), ("Committed".to_owned(), 24_800_000, 55_040_000));
+    // The same rate out of the settings; and a bill that knows better than labels.
+    folder.write(
+        "dovetail.toml",
+        "[[prices.rates]]\ngpu_model = \"H100\"\npurchase = \"committed\"\nusd_per_gpu_hour = \"3.1\"\n",
+    );
+    let labelled = folder.read("dump.json").replace(
+        "\"karpenter.sh/nodepool\":\"h100\"",
+        "\"karpenter.sh/capacity-type\":\"reserved\"",
+    );
+    assert_ne!(labelled, folder.read("dump.json"));
+    folder.write("dump.json", &labelled);
+    assert_eq!(
+        line(&document(&folder, "--by node")),
+        [json!("committed"), json!(null), json!(3_100_000)]
+    );
+    folder.write(
+        "bill.csv",
+        "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency,PricingCategory\n\
+         i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,50,Usage,USD,Standard\n",
+    );
+    assert_eq!(focus("--bill bill.csv").0, "Standard");
+    folder.write("bill.csv", &folder.read("bill.csv").replace("Standard", "Committed"));
+    let billed = document(&folder, "--by node --bill bill.csv");
+    assert_eq!(
+        (&billed["bill"]["committed_nodes"], &billed["bill"]["billed_nodes"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(focus("--bill bill.csv"), ("Committed".to_owned(), 50_000_000, 55_040_000));
+    folder.write(
+        "dovetail.toml",
+        "[[prices.rates]]\ngpu_model = \"H100\"\nusd_per_gpu_hour = \"3,1\"\n",
+    );
+    let done = folder.call(CALL);
+    assert!(
+        done.code == Some(2)
+            && done.err.contains("prices.rates, number 1: usd_per_gpu_hour: `3,1` is not"),
+        "{}",
+        done.err
+    );
+}
+
+/// A report without amortised columns has nothing for time that a reservation covers.
+#[test]
+fn a_node_whose_cost_is_not_in_the_bill_is_not_free() {
+    let folder = folder();
+    let report = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,lineItem/CurrencyCode
+Usage,i-c1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,9,USD
+DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
+";
+    folder.write("cur.csv", report);
+    let found = document(&folder, "--by node --bill cur.csv");
+    assert_eq!(of(&found, &json!({"node": "g1"})), 55_040_000 * HOURS);
+    assert_eq!(of(&found, &json!({"node": "c1"})), 9_000_000 * HOURS);
+    let bill = &found["bill"];
+    assert_eq!((&bill["billed_nodes"], &bill["lines_without_cost"]), (&json!(1), &json!(1)));
+    let notes = found["notes"].to_string();
+    let told =
+        "cur.csv: 1 line (3, DiscountedUsage first) without a cost: a commitment pays for them";
+    assert!(notes.contains(told) && notes.contains("reservation/EffectiveCost"), "{notes}");
+    assert!(notes.contains("1 node, g1 first, at list prices instead"), "{notes}");
+    // What is billed at nothing is believed, and told.
+    folder.write("cur.csv", &report.replace("DiscountedUsage", "Usage"));
+    let found = document(&folder, "--by node --bill cur.csv");
+    assert_eq!(of(&found, &json!({"node": "g1"})), 0);
+    assert!(
+        found["notes"].to_string().contains("1 node at $0.00 by it, g1 first"),
+        "{}",
+        found["notes"]
+    );
+}
+
+/// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are told.
+#[test]
+fn what_objects_say_that_cannot_be_is_told() {
+    let folder = folder();
+    let mut huge = node("g2", 1, "h100");
+    huge["status"]["allocatable"][GPU] = json!("1e18");
+    let mut waits = pod("vision", "wait-0", 2, "");
+    waits["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    let objects = [
+        node("g1", 8, "h100"),
+        huge,
+        node("g3", 1, "h100"),
+        pod("nlp", "fat-0", 4, "g3"),
+        pod("vision", "train-0", 6, "g1"),
+        waits,
+    ];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let found = document(&folder, "--by node,cause");
+    let notes = found["notes"].to_string();
+    let told = "2 numbers of GPUs in the objects cannot be: node g2 says that it has 1000000000000000000 of \
+                nvidia.com/gpu: 4096 count; pods on node g3 hold 4 of nvidia.com/gpu, most of it nlp/fat-0, and it \
+                has fewer: 1 count";
+    assert!(notes.contains(told), "{notes}");
+    assert!(
+        notes.contains("1 waiting pod (vision/wait-0): each would fit where GPUs are free"),
+        "{notes}"
+    );
+    let causes: Vec<&str> = found["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["key"]["cause"].as_str())
+        .collect();
+    assert!(
+        causes.contains(&"free_of_unknown_cause") && !causes.contains(&"free_reserved"),
+        "{causes:?}"
+    );
+    let audit = folder
+        .call("audit --from dump.json --at 2026-11-20T12:00:00Z --output json --fail-on never");
+    let audit: Value = serde_json::from_str(&audit.out).expect("JSON");
+    let unseen = audit["unseen"].to_string();
+    assert!(
+        unseen.contains(told) && unseen.contains("1 waiting pods could go, vision/wait-0 first"),
+        "{unseen}"
+    );
 }
 
 /// What is billed for less than nothing is no price; and who pays for what is unused changes no waste.
@@ -356,6 +560,19 @@ fn flags_without_effect_are_told() {
     let folder = folder();
     let notes = document(&folder, "--period 7d")["notes"].to_string();
     assert!(notes.contains("--period has no effect: without --prometheus"), "{notes}");
+    folder.write("mine.csv", "gpu_model,usd_per_gpu_hour\nH100,5\nH10,4\nB900,3\n");
+    let notes =
+        document(&folder, "--gpu-price H1000=2 --gpu-price H100=3 --prices mine.csv")["notes"]
+            .to_string();
+    for told in [
+        "--gpu-price H1000: no node has GPUs of this model, so it prices nothing; models here: H100",
+        "mine.csv: no node has GPUs of B900, H10; models here: H100",
+    ] {
+        assert!(notes.contains(told), "{notes}");
+    }
+    let empty = folder.call("cost --store none.db --period 0h --prometheus http://127.0.0.1:1");
+    assert_eq!(empty.code, Some(2), "{}", empty.err);
+    assert!(empty.err.contains("--period: at least 1s"), "{}", empty.err);
     let done = folder.call(&format!("{CALL} --gpu-price H100=2=3"));
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("two times `=`"), "{}", done.err);

@@ -119,7 +119,25 @@ fn a_period_is_a_focus_dataset_of_days() {
     let version = dovetail_bill::focus::Version::V1_4;
     assert_eq!(dovetail_bill::focus::check(version, &done.out, None), [], "{}", done.out);
     let mut rows = csv::Reader::from_reader(done.out.as_bytes());
-    let costs = rows.records().map(|row| row.expect("CSV")[0].parse::<f64>().expect("a number"));
+    let column = |name: &str, rows: &mut csv::Reader<&[u8]>| {
+        rows.headers().expect("CSV").iter().position(|column| column == name).expect("a column")
+    };
+    let [from, to] = ["ChargePeriodStart", "ChargePeriodEnd"].map(|name| column(name, &mut rows));
+    let rows: Vec<csv::StringRecord> = rows.records().map(|row| row.expect("CSV")).collect();
+    // Each node is charged from its first sample of a day to its last: 48 h, whatever the time of day.
+    let mut periods: Vec<(i64, i64)> = rows
+        .iter()
+        .map(|row| {
+            let at =
+                |cell: usize| row[cell].parse::<jiff::Timestamp>().expect("a time").as_second();
+            (at(from), at(to))
+        })
+        .collect();
+    periods.sort_unstable();
+    periods.dedup();
+    let seconds: i64 = periods.iter().map(|(from, to)| to - from).sum();
+    assert_eq!(seconds, 48 * 3600, "{periods:?}");
+    let costs = rows.iter().map(|row| row[0].parse::<f64>().expect("a number"));
     assert!((costs.sum::<f64>() - 48.0 * 12.0).abs() < 1e-4, "{}", done.out);
 }
 

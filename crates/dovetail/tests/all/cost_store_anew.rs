@@ -98,11 +98,13 @@ fn a_ledger_is_billed_anew_to_the_micro_dollar() {
             let violations = check(version, &dataset.out, None);
             assert!(violations.is_empty(), "{violations:?}");
             let mut rows = csv::Reader::from_reader(dataset.out.as_bytes());
-            let costs = rows.deserialize().map(|row| {
-                let row: BTreeMap<String, String> = row.expect("a row");
-                row["BilledCost"].parse::<f64>().expect("an amount")
-            });
+            let rows: Vec<BTreeMap<String, String>> =
+                rows.deserialize().map(|row| row.expect("a row")).collect();
+            let costs = rows.iter().map(|row| row["BilledCost"].parse::<f64>().expect("a number"));
             let sum = (costs.sum::<f64>() * 1e6).round();
+            // Of the second day six hours were seen, and no more are charged.
+            let last = rows.iter().map(|row| &*row["ChargePeriodEnd"]).max();
+            assert_eq!(last, Some("2024-10-05T06:00:00Z"));
             assert_eq!(sum as i64, price);
             assert!(dataset.err.contains("without a price: not in it"), "{}", dataset.err);
         }

@@ -1,9 +1,10 @@
 //! The book: layers of prices, and the lookup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use crate::error::PriceError;
+use crate::exchange::{Exchange, ExchangeRate};
 use crate::gpu_model::canonical_gpu_model;
 use crate::owned::OwnedMachine;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
@@ -21,6 +22,7 @@ pub struct PriceBook {
     owned: BTreeMap<String, OwnedMachine>,
     overrides: Rows,
     built_in: Rows,
+    exchange: Exchange,
 }
 
 #[derive(Clone, Debug)]
@@ -37,10 +39,42 @@ impl PriceBook {
         Self { built_in, ..Self::default() }
     }
 
+    /// Sets what other currencies are worth in rows that are read from here on.
+    pub fn with_exchange(self, exchange: Exchange) -> Self {
+        Self { exchange, ..self }
+    }
+
+    /// Puts a row in front of the built-in ones, as [`Self::with_overrides_csv`] reads it; `cell` says what it has in a
+    /// column, `place` where it is written.
+    ///
+    /// # Errors
+    /// Names the place and the column of the first bad cell.
+    pub fn with_row<'t>(
+        mut self,
+        cell: &dyn Fn(&'static str) -> Option<&'t str>,
+        place: &str,
+    ) -> Result<Self, PriceError> {
+        let bad = |(column, problem): (&str, String)| PriceError::Row {
+            place: place.to_owned(),
+            column: column.to_owned(),
+            problem,
+        };
+        let (model, row) = table::row(cell, place, &self.exchange).map_err(bad)?;
+        let key = |row: &Row| (row.provider.clone(), row.region.clone(), row.purchase);
+        let rows = self.overrides.entry(model.clone()).or_default();
+        if rows.iter().any(|other| key(other) == key(&row)) {
+            let problem = format!("{model} has this place and purchase before: keep one row");
+            return Err(bad(("gpu_model", problem)));
+        }
+        rows.push(row);
+        Ok(self)
+    }
+
     /// Puts the rows of a price file in front of the built-in ones. Columns: `gpu_model` (`*` for
-    /// nodes without one) and `usd_per_gpu_hour`; optional `provider`, `region`, `purchase`,
-    /// `instance_type`, `source`, `as_of`. An empty cell holds for everything. `file_name` is only
-    /// used in messages. A second file replaces the rows of a model that both name.
+    /// nodes without one) and `usd_per_gpu_hour`, or `price_per_gpu_hour` with its `currency`; optional
+    /// `provider`, `region`, `purchase`, `instance_type`, `source`, `as_of`. An empty cell holds for
+    /// everything. `file_name` is only used in messages. A second file replaces the rows of a model that
+    /// both name.
     ///
     /// # Errors
     /// Names file, line and column of the first bad cell; then nothing is taken.
@@ -49,7 +83,7 @@ impl PriceBook {
         reader: impl Read,
         file_name: &str,
     ) -> Result<Self, PriceError> {
-        self.overrides.extend(table::read(reader, file_name)?);
+        self.overrides.extend(table::read(reader, file_name, &self.exchange)?);
         Ok(self)
     }
 
@@ -97,7 +131,8 @@ impl PriceBook {
         }
     }
 
-    /// The price of one GPU-hour. `model` is a node's own label or any of its other names; none
+    /// The price of one GPU-hour; of a committed one without a committed rate that of one on demand, which the answer
+    /// says. `model` is a node's own label or any of its other names; none
     /// (or an empty one) is a node that states no model. `provider` and `region` are the names of
     /// the book, such as `aws` and `us-east-1`; where they are none, the default place is taken
     /// and named in the answer.
@@ -132,11 +167,21 @@ impl PriceBook {
                 purchase,
             });
         }
-        let question = Question { provider, region, purchase };
-        [(&self.overrides, Origin::Override), (&self.built_in, Origin::BuiltIn)]
-            .into_iter()
-            .find_map(|(rows, origin)| Some((best(rows.get(name)?, question)?, origin)))
-            .map_or(Price::Unknown, |(row, origin)| Price::Known(known(row, origin, purchase)))
+        // A committed rate is the user's to say; where nobody does, the list price is what is known.
+        let kinds: &[Purchase] = match purchase {
+            Purchase::Committed => &[Purchase::Committed, Purchase::OnDemand],
+            Purchase::OnDemand => &[Purchase::OnDemand],
+            Purchase::Spot => &[Purchase::Spot],
+        };
+        let found = kinds.iter().find_map(|kind| {
+            let question = Question { provider, region, purchase: *kind };
+            let layers = [(&self.overrides, Origin::Override), (&self.built_in, Origin::BuiltIn)];
+            let mut layers = layers.into_iter();
+            let row =
+                layers.find_map(|(rows, origin)| Some((best(rows.get(name)?, question)?, origin)));
+            row.map(|(row, origin)| Price::Known(known(row, origin, *kind)))
+        });
+        found.unwrap_or(Price::Unknown)
     }
 
     /// What a model costs in a region of a provider, and in the region where this provider asks least for it, bought the
@@ -158,6 +203,10 @@ impl PriceBook {
             Origin::Override => &self.overrides,
             Origin::Owned | Origin::Assumed => return None,
         };
+        // What is committed stays where it is.
+        if here.purchase != purchase {
+            return None;
+        }
         here.region.as_ref()?;
         let rows = layer.get(&canonical_gpu_model(model))?.iter().filter(|row| {
             let is_bought_so = row.purchase.is_none_or(|bought| bought == purchase);
@@ -175,6 +224,25 @@ impl PriceBook {
         let mut cells =
             rows.filter_map(|row| Some((row.split_once(',')?.0, row.rsplit_once(',')?.1)));
         cells.find(|(_, named)| *named == instance_type).map(|(model, _)| model)
+    }
+
+    /// The rates at which rows were converted, by currency.
+    pub fn converted_at(&self) -> Vec<&ExchangeRate> {
+        let rows = self.overrides.values().flatten();
+        let used: BTreeSet<&String> = rows.filter_map(|row| row.currency.as_ref()).collect();
+        used.into_iter().filter_map(|currency| self.exchange.rate(currency).ok()).collect()
+    }
+
+    /// The canonical names of models with an assumed price, each as the user wrote it.
+    pub fn assumed_models(&self) -> impl Iterator<Item = (&str, &str)> {
+        let named = self.assumed.iter().filter(|(name, _)| *name != WITHOUT_MODEL);
+        named.map(|(name, assumed)| (name.as_str(), assumed.written.as_str()))
+    }
+
+    /// The canonical names of models with a price of the user's own, by file or setting, in alphabetical order.
+    pub fn overridden_models(&self) -> impl Iterator<Item = &str> {
+        let names = self.overrides.keys().map(String::as_str);
+        names.filter(|name| *name != WITHOUT_MODEL)
     }
 
     /// The canonical names of all models with a price in any layer, in alphabetical order.
@@ -218,7 +286,7 @@ fn embedded() -> Result<Rows, PriceError> {
             sources.insert(provider, (source, as_of));
         }
     }
-    let mut rows = table::read(BOOK.as_bytes(), "price_book.csv")?;
+    let mut rows = table::read(BOOK.as_bytes(), "price_book.csv", &Exchange::default())?;
     for row in rows.values_mut().flatten() {
         let provider = row.provider.as_deref().unwrap_or_default();
         if let Some((source, as_of)) = sources.get(provider) {

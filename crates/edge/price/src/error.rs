@@ -9,6 +9,16 @@ pub enum PriceError {
     /// A price file.
     #[error(transparent)]
     File(#[from] TableError),
+    /// A row that stands in no file of its own.
+    #[error("{place}: {column}: {problem}")]
+    Row {
+        /// Where it is written.
+        place: String,
+        /// Which of its cells is bad.
+        column: String,
+        /// What is wrong and how to write it.
+        problem: String,
+    },
     /// A machine of one's own.
     #[error("own machine for `{model}`: {problem}")]
     Owned {

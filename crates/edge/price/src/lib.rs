@@ -13,7 +13,12 @@
 //! 3. Where the caller named no provider or no region, the default places are tried in the order
 //!    of [`DEFAULT_PLACES`], then the cheapest row (ties by provider, then region). The chosen
 //!    place is part of the answer, so that every report can say it.
-//! 4. Where the caller named no purchase kind, it is on demand.
+//! 4. Where the caller named no purchase kind, it is on demand. A committed rate that nobody gave is the price on
+//!    demand, and the answer says so.
+//!
+//! # Other currencies
+//! All amounts are micro-USD. A row in another currency is converted when it is read, half to even, at the rate that
+//! the user gave ([`Exchange`]); its source says the rate and its day. Without a rate it is refused.
 //!
 //! # How the built-in figures were reduced
 //! The sources list whole instances. A row of `data/price_book.csv` is the instance type with the
@@ -23,7 +28,9 @@
 //! sizes of the V100 are one model.
 
 mod book;
+mod day;
 mod error;
+mod exchange;
 mod gpu_model;
 mod owned;
 mod place;
@@ -34,6 +41,7 @@ mod usd;
 
 pub use book::PriceBook;
 pub use error::PriceError;
+pub use exchange::{Exchange, ExchangeRate};
 pub use gpu_model::canonical_gpu_model;
 pub use owned::OwnedMachine;
 pub use place::{NodePlace, node_place, place_labels};

@@ -30,13 +30,14 @@ const INSTANCE_TYPE: [&str; 2] =
     ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"];
 
 /// Labels, with the value in lower case, that say how a node is bought.
-const PURCHASES: [(&str, &str, Purchase); 7] = [
+const PURCHASES: [(&str, &str, Purchase); 8] = [
     ("karpenter.sh/capacity-type", "spot", Purchase::Spot),
-    ("karpenter.sh/capacity-type", "reserved", Purchase::Reserved),
+    ("karpenter.sh/capacity-type", "reserved", Purchase::Committed),
     ("eks.amazonaws.com/capacitytype", "spot", Purchase::Spot),
-    ("eks.amazonaws.com/capacitytype", "capacity_block", Purchase::Reserved),
+    ("eks.amazonaws.com/capacitytype", "capacity_block", Purchase::Committed),
     ("cloud.google.com/gke-spot", "true", Purchase::Spot),
     ("cloud.google.com/gke-preemptible", "true", Purchase::Spot),
+    ("cloud.google.com/reservation-affinity", "specific", Purchase::Committed),
     ("kubernetes.azure.com/scalesetpriority", "spot", Purchase::Spot),
 ];
 
@@ -100,6 +101,9 @@ mod tests {
         // Without a provider id the labels tell.
         let gcp = place(&[("cloud.google.com/gke-spot", "true")], "");
         assert_eq!((gcp.provider, gcp.purchase), (Some("gcp"), Purchase::Spot));
+        let reserved =
+            place(&[("karpenter.sh/capacity-type", "reserved")], "aws:///us-east-1a/i-0");
+        assert_eq!((reserved.provider, reserved.purchase), (Some("aws"), Purchase::Committed));
         let azure = place(&[("kubernetes.azure.com/scalesetpriority", "regular")], "azure:///x");
         assert_eq!((azure.provider, azure.purchase), (Some("azure"), Purchase::OnDemand));
         assert_eq!(

@@ -36,7 +36,8 @@ pub struct KnownPrice {
     pub provider: Option<String>,
     /// Region the figure belongs to; none where it holds for every region.
     pub region: Option<String>,
-    /// How the GPU is bought.
+    /// Of which way of buying it is the price: the one that was asked for, or on demand where nobody named a committed
+    /// rate.
     pub purchase: Purchase,
 }
 
@@ -72,25 +73,30 @@ pub enum Purchase {
     OnDemand,
     /// Capacity that the provider may take back.
     Spot,
-    /// A rate agreed for a term. The built-in book has none: agreed rates are the user's.
-    Reserved,
+    /// At a rate agreed for a term: reservations, savings plans, committed use. The built-in book has none: agreed rates
+    /// are the user's.
+    Committed,
 }
+
+/// What price files of earlier versions call a committed rate.
+const COMMITTED_BEFORE: &str = "reserved";
 
 impl Purchase {
     /// Every kind, in the order in which messages list them.
-    pub const ALL: [Self; 3] = [Self::OnDemand, Self::Spot, Self::Reserved];
+    pub const ALL: [Self; 3] = [Self::OnDemand, Self::Spot, Self::Committed];
 
     /// The word used in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::OnDemand => "on_demand",
             Self::Spot => "spot",
-            Self::Reserved => "reserved",
+            Self::Committed => "committed",
         }
     }
 
-    /// The kind with that name, if there is one.
+    /// The kind with that name, if there is one; `reserved` is another name of `committed`.
     pub fn from_name(name: &str) -> Option<Self> {
+        let name = if name == COMMITTED_BEFORE { Self::Committed.name() } else { name };
         Self::ALL.into_iter().find(|purchase| purchase.name() == name)
     }
 }

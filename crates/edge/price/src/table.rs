@@ -5,12 +5,14 @@ use std::io::Read;
 
 use dovetail_table::{Record, Style, Table, TableError};
 
+use crate::day::is_calendar_day;
+use crate::exchange::Exchange;
 use crate::gpu_model::canonical_gpu_model;
 use crate::price::Purchase;
-use crate::usd::parse_usd_micros;
+use crate::usd::{MAX_USD_MICROS_PER_GPU_HOUR, parse_micros, parse_usd_micros};
 
 /// Columns of a price file, in the order in which messages list them.
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 10] = [
     "gpu_model",
     "usd_per_gpu_hour",
     "provider",
@@ -19,10 +21,9 @@ const COLUMNS: [&str; 8] = [
     "instance_type",
     "source",
     "as_of",
+    "price_per_gpu_hour",
+    "currency",
 ];
-
-/// How many of [`COLUMNS`], from the front, a file cannot leave out.
-const REQUIRED: usize = 2;
 
 /// One price with the places it holds for; an open field holds for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,21 +34,27 @@ pub(crate) struct Row {
     pub(crate) purchase: Option<Purchase>,
     pub(crate) source: String,
     pub(crate) as_of: Option<String>,
+    /// The currency in which it was written, if that is not USD.
+    pub(crate) currency: Option<String>,
 }
 
 /// Rows by canonical model name.
 pub(crate) type Rows = BTreeMap<String, Vec<Row>>;
 
+/// What a cell, or a setting of the same name, is wrong about.
+type Problem = (&'static str, String);
+
 /// Reads a whole price file. Nothing is taken from a file with a bad row.
-pub(crate) fn read(input: impl Read, file: &str) -> Result<Rows, TableError> {
+pub(crate) fn read(input: impl Read, file: &str, exchange: &Exchange) -> Result<Rows, TableError> {
     let mut table = Table::open(input, file, Style::Handwritten)?;
     let columns = Columns::of(table.header()).map_err(|problem| table.bad_header(problem))?;
     let mut rows = Rows::new();
     let mut first_lines: BTreeMap<_, u64> = BTreeMap::new();
     while let Some(record) = table.next_record()? {
         let cells = Cells { columns: &columns, record };
-        let model = cells.model()?;
-        let row = cells.row()?;
+        let place = format!("{}:{}", record.file(), record.line());
+        let read = row(&|column| cells.text(column), &place, exchange);
+        let (model, row) = read.map_err(|(column, problem)| cells.error(column, problem))?;
         let key = (model.clone(), row.provider.clone(), row.region.clone(), row.purchase);
         if let Some(first) = first_lines.insert(key, record.line()) {
             let problem =
@@ -57,6 +64,99 @@ pub(crate) fn read(input: impl Read, file: &str) -> Result<Rows, TableError> {
         rows.entry(model).or_default().push(row);
     }
     Ok(rows)
+}
+
+/// A model and its row, out of what each column says; `place` is where it stands, for rows that name no source.
+pub(crate) fn row<'t>(
+    text: &dyn Fn(&'static str) -> Option<&'t str>,
+    place: &str,
+    exchange: &Exchange,
+) -> Result<(String, Row), Problem> {
+    let model = text("gpu_model").map(canonical_gpu_model).ok_or_else(|| {
+        ("gpu_model", "empty: name the GPU model, or * for nodes without one".to_owned())
+    })?;
+    let owned = |column| text(column).map(str::to_owned);
+    let (provider, region) = (owned("provider"), owned("region"));
+    if region.is_some() && provider.is_none() {
+        let problem = "a region needs its provider: fill the column `provider`".to_owned();
+        return Err(("region", problem));
+    }
+    let (usd_micros_per_gpu_hour, converted) = usd_micros(text, exchange)?;
+    let stated = [text("instance_type"), text("source")];
+    let mut source: Vec<String> = stated.into_iter().flatten().map(str::to_owned).collect();
+    if source.is_empty() {
+        source.push(place.to_owned());
+    }
+    source.extend(converted);
+    let row = Row {
+        usd_micros_per_gpu_hour,
+        provider,
+        region,
+        purchase: purchase(text("purchase"))?,
+        source: source.join(", "),
+        currency: owned("currency").filter(|currency| currency != "USD"),
+        as_of: as_of(text("as_of"))?,
+    };
+    Ok((model, row))
+}
+
+/// The price in micro-USD; where it was written in another currency, how it became that.
+fn usd_micros<'t>(
+    text: &dyn Fn(&'static str) -> Option<&'t str>,
+    exchange: &Exchange,
+) -> Result<(i64, Option<String>), Problem> {
+    const IN_USD: &str = "usd_per_gpu_hour";
+    const IN_ANY: &str = "price_per_gpu_hour";
+    let currency = text("currency").unwrap_or("USD");
+    let amount = match text(IN_ANY) {
+        Some(amount) => amount,
+        None if currency != "USD" => {
+            let problem = format!(
+                "`{currency}`: `{IN_USD}` is in USD: write amounts of {currency} into a column `{IN_ANY}`"
+            );
+            return Err(("currency", problem));
+        }
+        None => {
+            let amount = text(IN_USD).unwrap_or_default();
+            return Ok((parse_usd_micros(amount).map_err(|problem| (IN_USD, problem))?, None));
+        }
+    };
+    if text(IN_USD).is_some() {
+        return Err((IN_ANY, format!("`{IN_USD}` says it too: keep one of them")));
+    }
+    if text("currency").is_none() {
+        return Err(("currency", format!("empty: say in what `{IN_ANY}` is, such as EUR")));
+    }
+    let micros = parse_micros(amount, currency).map_err(|problem| (IN_ANY, problem))?;
+    if currency == "USD" {
+        return Ok((micros, None));
+    }
+    let rate = exchange.rate(currency).map_err(|problem| ("currency", problem))?;
+    let usd_micros = rate.usd_micros(micros).filter(|usd| *usd <= MAX_USD_MICROS_PER_GPU_HOUR);
+    let usd_micros = usd_micros.ok_or_else(|| {
+        (IN_ANY, format!("`{amount}` is above 1000000 USD per GPU-hour: check the unit"))
+    })?;
+    Ok((usd_micros, Some(format!("{amount} {currency} at {}", rate.in_words()))))
+}
+
+fn purchase(name: Option<&str>) -> Result<Option<Purchase>, Problem> {
+    let Some(name) = name else { return Ok(None) };
+    match Purchase::from_name(name) {
+        Some(purchase) => Ok(Some(purchase)),
+        None => {
+            let known = Purchase::ALL.map(Purchase::name).join(", ");
+            Err(("purchase", format!("`{name}` is not a purchase kind: write one of {known}")))
+        }
+    }
+}
+
+fn as_of(day: Option<&str>) -> Result<Option<String>, Problem> {
+    match day {
+        Some(day) if !is_calendar_day(day) => {
+            Err(("as_of", format!("`{day}` is not a day: write it as YYYY-MM-DD")))
+        }
+        day => Ok(day.map(str::to_owned)),
+    }
 }
 
 /// Where each known column stands in the file.
@@ -74,9 +174,17 @@ impl Columns {
                 return Err(format!("column `{name}` stands twice: keep one"));
             }
         }
-        match (0..REQUIRED).find(|column| places[*column].is_none()) {
-            Some(column) => Err(format!("column `{}` is missing: add it", COLUMNS[column])),
-            None => Ok(Self(places)),
+        let is_there = |name: &str| {
+            COLUMNS.iter().position(|column| *column == name).is_some_and(|at| places[at].is_some())
+        };
+        let missing = |name: &str| Err(format!("column `{name}` is missing: add it"));
+        match () {
+            () if !is_there("gpu_model") => missing("gpu_model"),
+            () if !is_there("usd_per_gpu_hour") && !is_there("price_per_gpu_hour") => {
+                missing("usd_per_gpu_hour")
+            }
+            () if is_there("price_per_gpu_hour") && !is_there("currency") => missing("currency"),
+            () => Ok(Self(places)),
         }
     }
 
@@ -86,101 +194,19 @@ impl Columns {
 }
 
 /// One record, read by column name.
+#[derive(Clone, Copy)]
 struct Cells<'t> {
     columns: &'t Columns,
     record: Record<'t>,
 }
 
-impl Cells<'_> {
-    fn model(&self) -> Result<String, TableError> {
-        match self.text("gpu_model") {
-            Some(label) => Ok(canonical_gpu_model(label)),
-            None => {
-                let problem = "empty: name the GPU model, or * for nodes without one".to_owned();
-                Err(self.error("gpu_model", problem))
-            }
-        }
-    }
-
-    fn row(&self) -> Result<Row, TableError> {
-        let owned = |column| self.text(column).map(str::to_owned);
-        let (provider, region) = (owned("provider"), owned("region"));
-        if region.is_some() && provider.is_none() {
-            let problem = "a region needs its provider: fill the column `provider`".to_owned();
-            return Err(self.error("region", problem));
-        }
-        let stated = [self.text("instance_type"), self.text("source")];
-        let stated: Vec<&str> = stated.into_iter().flatten().collect();
-        let source = if stated.is_empty() {
-            format!("{}:{}", self.record.file(), self.record.line())
-        } else {
-            stated.join(", ")
-        };
-        Ok(Row {
-            usd_micros_per_gpu_hour: self.usd_micros()?,
-            provider,
-            region,
-            purchase: self.purchase()?,
-            source,
-            as_of: self.as_of()?,
-        })
-    }
-
-    fn usd_micros(&self) -> Result<i64, TableError> {
-        const COLUMN: &str = "usd_per_gpu_hour";
-        let text = self.text(COLUMN).unwrap_or_default();
-        parse_usd_micros(text).map_err(|problem| self.error(COLUMN, problem))
-    }
-
-    fn purchase(&self) -> Result<Option<Purchase>, TableError> {
-        let Some(name) = self.text("purchase") else { return Ok(None) };
-        match Purchase::from_name(name) {
-            Some(purchase) => Ok(Some(purchase)),
-            None => {
-                let known = Purchase::ALL.map(Purchase::name).join(", ");
-                let problem = format!("`{name}` is not a purchase kind: write one of {known}");
-                Err(self.error("purchase", problem))
-            }
-        }
-    }
-
-    fn as_of(&self) -> Result<Option<String>, TableError> {
-        let Some(day) = self.text("as_of") else { return Ok(None) };
-        if is_calendar_day(day) {
-            return Ok(Some(day.to_owned()));
-        }
-        Err(self.error("as_of", format!("`{day}` is not a day: write it as YYYY-MM-DD")))
-    }
-
+impl<'t> Cells<'t> {
     /// The cell, or nothing where the column is absent or the cell is empty.
-    fn text(&self, column: &str) -> Option<&str> {
+    fn text(&self, column: &str) -> Option<&'t str> {
         Some(self.record.text(self.columns.place(column)?)).filter(|text| !text.is_empty())
     }
 
     fn error(&self, column: &str, problem: String) -> TableError {
         self.record.bad_cell(self.columns.place(column).unwrap_or(usize::MAX), problem)
     }
-}
-
-fn is_calendar_day(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let shaped = bytes.len() == 10
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if !shaped {
-        return false;
-    }
-    let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
-    let (year, month, day) = (number(0..4), number(5..7), number(8..10));
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day)
 }

@@ -13,16 +13,23 @@ const DECIMALS: usize = 6;
 /// # Errors
 /// A sentence that says what is wrong with the text and how to write it.
 pub fn parse_usd_micros(text: &str) -> Result<i64, String> {
+    parse_micros(text, "USD")
+}
+
+/// The same in another currency, whose millionths it answers with.
+pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let point_without_digits = text.contains('.') && fraction.is_empty();
     if whole.is_empty() || point_without_digits || !digits(whole) || !digits(fraction) {
-        return Err(format!("`{text}` is not an amount of USD: write plain digits such as 6.88"));
+        return Err(format!(
+            "`{text}` is not an amount of {currency}: write plain digits such as 6.88"
+        ));
     }
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > DECIMALS {
         return Err(format!(
-            "`{text}` has more than six decimals: round it to a millionth of a USD"
+            "`{text}` has more than six decimals: round it to a millionth of a {currency}"
         ));
     }
     // Digits only, so parsing fails for nothing but size.
@@ -30,8 +37,21 @@ pub fn parse_usd_micros(text: &str) -> Result<i64, String> {
     let rest: i64 = format!("{fraction:0<DECIMALS$}").parse().unwrap_or(0);
     match micros.and_then(|micros| micros.checked_add(rest)) {
         Some(micros) if micros <= MAX_USD_MICROS_PER_GPU_HOUR => Ok(micros),
-        _ => Err(format!("`{text}` is above 1000000 USD per GPU-hour: check the unit")),
+        _ => Err(format!("`{text}` is above 1000000 {currency} per GPU-hour: check the unit")),
     }
+}
+
+/// Plain digits with at most one point and twelve decimals, in 10⁻¹²; `None` for anything else and for more than nine
+/// digits before the point.
+pub(crate) fn decimal_pico(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let are_digits = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !are_digits(whole, 9) || !are_digits(fraction, 12) {
+        return None;
+    }
+    format!("{whole}{fraction:0<12}").parse().ok()
 }
 
 /// Writes micro-USD as USD with as many decimals as the amount has, at least two.

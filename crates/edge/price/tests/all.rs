@@ -1,8 +1,8 @@
 //! The price book as its users see it.
 
 use dovetail_price::{
-    KnownPrice, MAX_USD_MICROS_PER_GPU_HOUR, Origin, Price, PriceBook, Purchase, format_usd_micros,
-    parse_usd_micros,
+    Exchange, KnownPrice, MAX_USD_MICROS_PER_GPU_HOUR, Origin, Price, PriceBook, Purchase,
+    format_usd_micros, parse_usd_micros,
 };
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ fn the_most_specific_override_wins() {
     };
     assert_eq!(price(None, None, Purchase::OnDemand), 2_500_000);
     assert_eq!(price(Some("gcp"), Some("us-central1"), Purchase::Spot), 2_500_000);
-    assert_eq!(price(Some("aws"), None, Purchase::Reserved), 3_000_000);
+    assert_eq!(price(Some("aws"), None, Purchase::Committed), 3_000_000);
     assert_eq!(price(Some("aws"), Some("eu-west-1"), Purchase::Spot), 3_000_000);
     assert_eq!(price(Some("aws"), Some("us-east-1"), Purchase::Spot), 1_250_000);
     assert_eq!(price(Some("aws"), Some("us-east-1"), Purchase::OnDemand), 3_000_000);
@@ -127,6 +127,94 @@ fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
     assert!(assumed.cheapest_region("H100", "aws", "us-east-1", Purchase::OnDemand).is_none());
 }
 
+/// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and is told as such.
+#[test]
+fn a_committed_gpu_has_its_rate_or_the_list_price_which_says_so() {
+    let of = |book: &PriceBook, provider| {
+        let price = known(book.lookup(
+            Some("H100"),
+            Some(provider),
+            Some("us-east-1"),
+            Purchase::Committed,
+        ));
+        (price.usd_micros_per_gpu_hour, price.purchase, price.origin)
+    };
+    let on_demand = (6_880_000, Purchase::OnDemand, Origin::BuiltIn);
+    assert_eq!(of(&PriceBook::built_in(), "aws"), on_demand);
+    for word in ["committed", "reserved"] {
+        let rates = format!(
+            "gpu_model,usd_per_gpu_hour,provider,purchase\nH100,3.1,aws,{word}\nH100,5,own,on_demand\n"
+        );
+        let book = overrides(&rates).unwrap();
+        assert_eq!(of(&book, "aws"), (3_100_000, Purchase::Committed, Origin::Override), "{word}");
+        // One's own list price is nearer than the one that is built in.
+        assert_eq!(of(&book, "own"), (5_000_000, Purchase::OnDemand, Origin::Override));
+        let spot = book.lookup(Some("H100"), Some("aws"), Some("us-east-1"), Purchase::Spot);
+        assert_eq!(spot, Price::Unknown, "no other price stands in for spot");
+    }
+}
+
+/// €2.50 at 1.08 is $2.70; a rate of a day is told with it.
+#[test]
+fn rows_in_another_currency_are_converted_at_the_users_rate() {
+    let rates = Exchange::default().with("EUR", "1.08", Some("2026-11-01"), "--exchange").unwrap();
+    let read = |csv: &str| {
+        let book = PriceBook::built_in().with_exchange(rates.clone());
+        book.with_overrides_csv(csv.as_bytes(), "mine.csv").map_err(|error| error.to_string())
+    };
+    let csv = "gpu_model,price_per_gpu_hour,currency,source\nH100,2.5,EUR,contract\nT4,0.4,USD,\n";
+    let book = read(csv).unwrap();
+    let price = known(default_price(&book, "H100"));
+    assert_eq!(price.usd_micros_per_gpu_hour, 2_700_000);
+    assert_eq!(price.source, "contract, 2.5 EUR at 1 EUR = 1.08 USD, of 2026-11-01 (--exchange)");
+    assert_eq!(known(default_price(&book, "T4")).source, "mine.csv:3");
+    let cases = [
+        (
+            "gpu_model,price_per_gpu_hour,currency\nT4,1,GBP\n",
+            "mine.csv:2: column `currency`: `GBP` has no exchange rate here: give --exchange GBP=RATE",
+        ),
+        (
+            "gpu_model,price_per_gpu_hour,currency\nT4,1,\n",
+            "mine.csv:2: column `currency`: empty: say",
+        ),
+        ("gpu_model,price_per_gpu_hour\nT4,1\n", "mine.csv:1: column `currency` is missing"),
+        (
+            "gpu_model,usd_per_gpu_hour,currency\nT4,1,EUR\n",
+            "`usd_per_gpu_hour` is in USD: write amounts of EUR",
+        ),
+        (
+            "gpu_model,usd_per_gpu_hour,price_per_gpu_hour,currency\nT4,1,1,EUR\n",
+            "says it too: keep one",
+        ),
+        (
+            "gpu_model,price_per_gpu_hour,currency\nT4,\"1,5\",EUR\n",
+            "`1,5` is not an amount of EUR",
+        ),
+        ("gpu_model,price_per_gpu_hour,currency\nT4,1000000,EUR\n", "above 1000000 USD"),
+    ];
+    for (csv, part) in cases {
+        let error = read(csv).unwrap_err();
+        assert!(error.contains(part), "{csv:?} says {error:?}, not {part:?}");
+    }
+}
+
+#[test]
+fn a_row_of_settings_is_read_as_one_of_a_file() {
+    let cells = |of: &'static [(&str, &str)]| {
+        move |name: &'static str| of.iter().find(|(column, _)| *column == name).map(|(_, v)| *v)
+    };
+    let rate =
+        cells(&[("gpu_model", "H100"), ("usd_per_gpu_hour", "3.1"), ("purchase", "committed")]);
+    let book = PriceBook::built_in().with_row(&rate, "x.toml").unwrap();
+    let price = known(book.lookup(Some("H100"), Some("aws"), None, Purchase::Committed));
+    assert_eq!((price.usd_micros_per_gpu_hour, &*price.source), (3_100_000, "x.toml"));
+    let again = book.with_row(&rate, "y.toml").unwrap_err().to_string();
+    assert_eq!(again, "y.toml: gpu_model: H100 has this place and purchase before: keep one row");
+    let bad = cells(&[("gpu_model", "H100"), ("usd_per_gpu_hour", "3,1")]);
+    let bad = PriceBook::built_in().with_row(&bad, "x.toml").unwrap_err().to_string();
+    assert!(bad.starts_with("x.toml: usd_per_gpu_hour: `3,1` is not an amount"), "{bad}");
+}
+
 #[test]
 fn errors_of_a_price_file_name_file_line_and_column() {
     let cases = [
@@ -136,7 +224,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
         ("gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n", "V100 has this place"),
-        ("gpu_model,usd_per_gpu_hour,purchase\nT4,1,cheap\n", "on_demand, spot, reserved"),
+        ("gpu_model,usd_per_gpu_hour,purchase\nT4,1,cheap\n", "on_demand, spot, committed"),
         ("gpu_model,usd_per_gpu_hour,region\nT4,1,eastus\n", "column `region`: a region needs"),
         ("gpu_model,usd_per_gpu_hour,as_of\nT4,1,2026-02-29\n", "column `as_of`: `2026-02-29`"),
         ("gpu_model,price\nT4,1\n", "mine.csv:1: unknown column `price`"),

@@ -1,6 +1,7 @@
 //! What nodes were in some hours, as far as a bill is made from it again: under another method, at another price.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use dovetail_ledger::cost::{HeldTime, Paid};
 use dovetail_ledger::device_time::DeviceState;
@@ -22,6 +23,8 @@ pub struct NodeTime {
     pub node: u32,
     /// Devices that were seen.
     pub devices: u32,
+    /// From the first hour in which one was seen until after the last, counted since 1970.
+    pub hours: Range<u64>,
     /// Device-time in milli-GPU × ms by holder and state.
     pub gpus: BTreeMap<(Option<u32>, DeviceState), i128>,
     /// What was kept of CPU and memory, by holder.
@@ -48,7 +51,7 @@ impl Store {
     pub async fn node_times(
         &mut self,
         cluster: &str,
-        hours: std::ops::Range<u64>,
+        hours: Range<u64>,
     ) -> Result<Vec<NodeTime>, StoreError> {
         self.connect().await?;
         let connection = self.connection.as_mut().expect("connected before");
@@ -61,7 +64,7 @@ async fn times_of(
     connection: &mut AnyConnection,
     codes: &Codes,
     name: &str,
-    hours: std::ops::Range<u64>,
+    hours: Range<u64>,
 ) -> Result<Vec<NodeTime>, Failure> {
     let Some(cluster) = known_cluster(connection, name).await? else { return Ok(Vec::new()) };
     if hours.start < cluster.devices_from_hour {
@@ -105,11 +108,15 @@ async fn times_of(
         };
         node.kept.insert(holder, held);
     }
-    let sql =
-        format!("SELECT node, COUNT(DISTINCT device) FROM device_hour {of_hours} GROUP BY node");
+    let sql = format!(
+        "SELECT node, COUNT(DISTINCT device), MIN(hour_number), MAX(hour_number) FROM device_hour {of_hours} \
+             GROUP BY node"
+    );
     for row in read(connection, &sql, cells).await? {
         if let Some(node) = nodes.get_mut(&number(&row, 0)?) {
             node.devices = u32::try_from(number(&row, 1)?).unwrap_or(u32::MAX);
+            let [first, last] = [number(&row, 2)?, number(&row, 3)?].map(i64::unsigned_abs);
+            node.hours = first..last + 1;
         }
     }
     let numbered = nodes.into_iter().map(|(number, node)| {

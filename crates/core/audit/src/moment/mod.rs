@@ -2,8 +2,10 @@
 //!
 //! A snapshot has no past. It says who holds what, which pods have started, what is free; whether held GPUs
 //! compute it does not say, so that time is unknown and no waste is claimed for it. Why GPUs are free is
-//! asked of the engine: it is given the nodes, what they hold, and everything that waits, and the ledger
-//! names the causes.
+//! asked of the engine: it is given the nodes, what they hold, and everything that waits. What would start now is
+//! put in its place, since that much is kept for it; of what is free then the ledger names the causes. Where the
+//! pod's own scheduler says that it fits nowhere, and the engine says that it does, nobody reserved anything: why
+//! those GPUs are free is unknown.
 
 mod parts;
 
@@ -11,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceInterval, Span};
 use dovetail_ledger::{FreeCause, what_is_free};
-use dovetail_model::{Condition, Snapshot};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Action, Condition, JobId, Plan, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
@@ -110,12 +113,15 @@ pub enum HeldState {
 }
 
 /// What waits for one resource.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Demand {
     /// The resource, whose units are the devices of the world.
     pub resource: String,
     /// Nodes, what they hold and what waits.
     pub world: Snapshot,
+    /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the namespaces and names of their
+    /// pods.
+    pub refused: BTreeMap<JobId, Vec<String>>,
 }
 
 /// What every part of every GPU is.
@@ -125,22 +131,32 @@ pub struct DeviceStates {
     pub intervals: Vec<DeviceWaste>,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
+    /// As in [`NodeStates`].
+    pub contested: Vec<String>,
+}
+
+/// What the GPUs of each node are.
+#[derive(Clone, Debug, Default)]
+pub struct NodeStates<'m> {
+    /// In the order of [`Moment::nodes`]; the parts of a node are all its GPUs.
+    pub parts: Vec<Vec<Part<'m>>>,
+    /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own scheduler says that they
+    /// fit nowhere: why those GPUs are free is unknown.
+    pub contested: Vec<String>,
 }
 
 /// Milli-GPU by node and cause, for one resource; units count 1000 each.
 pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
 
-/// What the GPUs of each node are, in the order of [`Moment::nodes`]; the parts of a node are all its GPUs.
+/// What the GPUs of each node are.
 ///
 /// # Errors
 /// A world that the engine does not take, which is a bug of whoever made it.
-pub fn node_parts<'m>(
-    facts: &Facts,
-    moment: &'m Moment,
-) -> Result<Vec<Vec<Part<'m>>>, EngineError> {
+pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m>, EngineError> {
     let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
+    let mut contested = Vec::new();
     for demand in &moment.demand {
-        causes.insert(&demand.resource, causes_of(&demand.world)?);
+        causes.insert(&demand.resource, causes_of(demand, &mut contested)?);
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
@@ -155,7 +171,7 @@ pub fn node_parts<'m>(
         let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
         parts_of(gpus, condition, held, &causes, &waiting_gangs)
     });
-    Ok(parts.collect())
+    Ok(NodeStates { parts: parts.collect(), contested })
 }
 
 /// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
@@ -165,7 +181,7 @@ pub fn node_parts<'m>(
 /// As [`node_parts`].
 pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
     facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
-    let parts = node_parts(facts, moment)?;
+    let NodeStates { parts, contested } = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     // Which devices a pod is on matters where what they did is known.
@@ -180,7 +196,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         })
         .collect();
     pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
-    let mut states = DeviceStates::default();
+    let mut states = DeviceStates { contested, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
@@ -197,10 +213,27 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     Ok(states)
 }
 
-fn causes_of(world: &Snapshot) -> Result<Causes, EngineError> {
-    let mut engine = Engine::new(EngineConfig::default(), world)?;
-    let picture = what_is_free(&mut engine, &[]);
+/// Why what is free of a resource is free, and which pods would fit there against the word of their own scheduler.
+fn causes_of(demand: &Demand, contested: &mut Vec<String>) -> Result<Causes, EngineError> {
+    let mut engine = Engine::new(EngineConfig::default(), &demand.world)?;
     let mut causes = Causes::new();
+    if !demand.world.jobs.is_empty() {
+        let mut plan = Plan::default();
+        engine.cycle(&mut plan);
+        let mut named = BTreeSet::new();
+        for action in plan.actions {
+            let Action::Bind { pod, node, devices } = action else { continue };
+            if let Some(pods) = demand.refused.get(&pod.job) {
+                named.extend(pods);
+                continue;
+            }
+            let of_node = causes.entry(node.to_string()).or_default();
+            *of_node.entry(FreeCause::Reserved).or_default() +=
+                devices.len() as i64 * WHOLE_DEVICE_MILLI;
+        }
+        contested.extend(named.into_iter().cloned());
+    }
+    let picture = what_is_free(&mut engine, &[]);
     for piece in picture.pieces {
         let of_node = causes.entry(piece.node.to_string()).or_default();
         for (cause, gpu_milli) in piece.gpu_milli {

@@ -73,7 +73,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
         facts.workloads[0].pods.push(pod);
     }
     // Nothing waits. The engine is not told what is held: its free pieces are cut to what is left.
-    moment.demand.push(Demand { resource: GPU.into(), world });
+    moment.demand.push(Demand { resource: GPU.into(), world, ..Demand::default() });
     (facts, moment)
 }
 

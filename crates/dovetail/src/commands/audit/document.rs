@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
+use crate::input::doubts::clamped_in_words;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -517,6 +518,11 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         what: unseen.what.clone(),
         hides: unseen.hides.clone(),
         command: unseen.command.clone(),
+    }));
+    unseen.extend(clamped_in_words(&gathered.clamped).map(|what| UnseenOut {
+        what,
+        hides: "how many GPUs there are, and who holds them".to_owned(),
+        command: "kubectl get nodes,pods -A -o json: see what the device plugin reports".to_owned(),
     }));
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for unjudged in &gathered.unjudged {

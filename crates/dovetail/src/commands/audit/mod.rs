@@ -22,10 +22,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
-use dovetail_kube::facts::Gathered;
+use dovetail_kube::facts::{Gathered, Unjudged};
 
 use crate::app::App;
 use crate::exit::Found;
+use crate::input::doubts::CONTESTED;
 #[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
@@ -171,8 +172,15 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
-    spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings.cost)?);
-    let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings.cost)?;
+    gathered.unjudged.extend(
+        states
+            .contested
+            .iter()
+            .map(|pod| Unjudged { pod: pod.clone(), reason: format!("it {CONTESTED}") }),
+    );
+    spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
+    let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
+    prices.notes.iter().for_each(|note| app.note(note));
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
     #[cfg(feature = "scheduler")]

@@ -82,7 +82,10 @@ fn prices(document: &Document) -> String {
             line.gpus.to_string(),
             line.model.clone().unwrap_or_else(|| "unknown".to_owned()),
             place,
-            line.purchase.to_owned(),
+            match line.priced_as {
+                Some(of) => format!("{}, at {of}", line.purchase),
+                None => line.purchase.to_owned(),
+            },
             usd(line.usd_micros_per_gpu_hour),
             line.as_of.clone().unwrap_or_else(|| "-".to_owned()),
         ]

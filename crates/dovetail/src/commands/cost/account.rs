@@ -109,6 +109,8 @@ pub(super) struct CostNode {
     pub(super) gpus: i64,
     pub(super) price: NodePrice,
     pub(super) place: NodePlace,
+    /// The list price of a GPU-hour on demand, of a node that is bought at a committed rate and where it is known.
+    pub(super) list_usd_micros_per_gpu_hour: Option<i64>,
 }
 
 /// A pod; what nobody knows is `None`.
@@ -130,6 +132,8 @@ pub(super) struct Stretch {
     pub(super) bills: Vec<(usize, NodeBill)>,
     /// List prices of nodes whose price is what was billed.
     pub(super) lists: BTreeMap<usize, Money>,
+    /// When each node was seen first and last; of nodes that are not in it, all the time.
+    pub(super) seen: BTreeMap<usize, Span>,
 }
 
 /// What a node without GPUs costs where CPU and memory are sold alone.

@@ -5,12 +5,15 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_bill::import::{Bill, Machines, read};
+use dovetail_bill::focus::Pricing;
+use dovetail_bill::import::{Bill, Machines, Unsaid, read};
 use dovetail_model::Money;
+use dovetail_price::{Exchange, ExchangeRate, Purchase};
 use serde::Serialize;
 
 use super::account::{Account, Basis};
 use crate::exit::BadInput;
+use crate::input::node_prices::converted_in_words;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -26,8 +29,16 @@ pub(super) struct BillOut {
     pub(super) split_lines: u64,
     /// Taxes, credits, purchases, fees.
     pub(super) other_lines: u64,
+    /// Machine time of nodes of which the file does not say what it cost.
+    pub(super) lines_without_cost: u64,
+    /// What it was converted from; null where it is in USD.
+    pub(super) currency: Option<String>,
+    /// The rate at which that was done, as text.
+    pub(super) usd_per_unit: Option<String>,
     pub(super) nodes: usize,
     pub(super) billed_nodes: usize,
+    /// Those of them that are bought at a committed rate, as the bill says.
+    pub(super) committed_nodes: usize,
     /// Of billed nodes with a list price.
     pub(super) billed_usd_micros: i64,
     pub(super) list_usd_micros: i64,
@@ -49,27 +60,29 @@ pub(super) struct UnmatchedOut {
 /// Reads a bill and puts it in place of the list prices of the nodes that are in it.
 ///
 /// # Errors
-/// A bill that cannot be read, or in another currency than prices.
-pub(super) fn apply(account: &mut Account, path: &Path) -> Result<BillOut> {
+/// A bill that cannot be read, or in a currency without a rate.
+pub(super) fn apply(account: &mut Account, path: &Path, exchange: &Exchange) -> Result<BillOut> {
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
     let ids = account.nodes.iter().enumerate();
     let machines = Machines::new(ids.map(|(place, node)| (node.provider_id.as_str(), place)));
     let bill = read(file, &name, &machines).map_err(|error| BadInput(plain(&error.to_string())))?;
-    if let Some(currency) = bill.currency.as_deref().filter(|currency| *currency != "USD") {
-        let text =
-            format!("{name}: it is in {}, prices are in USD: export it in USD", plain(currency));
-        return Err(BadInput(text).into());
-    }
-    let Replaced { billed, list, nodes, refused } = replace(account, &bill);
+    let (bill, rate) = in_usd(bill, &name, exchange)?;
+    let replaced = replace(account, &bill);
+    account.notes.extend(rate.map(|rate| format!("{name}: {}", converted_in_words(rate))));
+    account.notes.extend(told(account, &bill, &name, &replaced));
+    let Replaced { billed, list, nodes, committed, .. } = replaced;
     let billed_nodes = nodes.len();
-    account.notes.extend(told(account, &bill, &name, &refused));
     let unmatched = bill.unmatched();
     Ok(BillOut {
         file: name,
         lines: bill.lines,
         split_lines: bill.split_lines,
         other_lines: bill.other_lines,
+        lines_without_cost: bill.unsaid.count,
+        currency: rate.map(|rate| rate.currency.clone()),
+        usd_per_unit: rate.map(ExchangeRate::usd),
+        committed_nodes: committed,
         nodes: account.nodes.len(),
         billed_nodes,
         billed_usd_micros: billed.usd_micros,
@@ -90,6 +103,23 @@ pub(super) fn apply(account: &mut Account, path: &Path) -> Result<BillOut> {
     })
 }
 
+/// The bill in USD, and the rate at which it became that.
+fn in_usd<'e>(
+    bill: Bill,
+    name: &str,
+    exchange: &'e Exchange,
+) -> Result<(Bill, Option<&'e ExchangeRate>)> {
+    let Some(currency) = bill.currency.clone().filter(|currency| currency != "USD") else {
+        return Ok((bill, None));
+    };
+    let refused =
+        |problem: String| BadInput(plain(&format!("{name}: it is in {currency}: {problem}")));
+    let rate = exchange.rate(&currency).map_err(|problem| {
+        refused(format!("{problem}; dovetail.toml keeps rates under [prices.exchange]"))
+    })?;
+    Ok((bill.in_usd(rate.usd_pico).map_err(refused)?, Some(rate)))
+}
+
 /// What became of the prices of nodes.
 #[derive(Default)]
 struct Replaced {
@@ -100,6 +130,12 @@ struct Replaced {
     nodes: BTreeSet<usize>,
     /// Nodes with more credits than costs: that is no price of anything.
     refused: BTreeSet<usize>,
+    /// Nodes of which the file leaves out what some of their time cost.
+    unsaid: BTreeSet<usize>,
+    /// Nodes that cost nothing.
+    free: BTreeSet<usize>,
+    /// How many of those that cost what was billed are bought at a committed rate.
+    committed: usize,
 }
 
 fn replace(account: &mut Account, bill: &Bill) -> Replaced {
@@ -111,7 +147,15 @@ fn replace(account: &mut Account, bill: &Bill) -> Replaced {
                 Basis::RunRate => bill.run_rate(*node, span.to_ms - span.from_ms),
                 Basis::Sampled { .. } | Basis::Ledger => bill.cost(*node, span.from_ms, span.to_ms),
             };
-            let Some(cost) = cost else { continue };
+            let Some(cost) = cost else {
+                if bill.lacks_costs_of(*node) {
+                    replaced.unsaid.insert(*node);
+                }
+                continue;
+            };
+            if cost == Money::ZERO {
+                replaced.free.insert(*node);
+            }
             if cost < Money::ZERO {
                 replaced.refused.insert(*node);
                 continue;
@@ -124,11 +168,34 @@ fn replace(account: &mut Account, bill: &Bill) -> Replaced {
             }
         }
     }
+    for (place, node) in account.nodes.iter_mut().enumerate() {
+        // The bill knows how a machine is paid; labels know which capacity it is.
+        let Some(bought) = bill.bought(place) else { continue };
+        node.place.purchase = match bought {
+            Pricing::Standard => Purchase::OnDemand,
+            Pricing::Dynamic => Purchase::Spot,
+            Pricing::Committed => Purchase::Committed,
+        };
+        let is_committed = bought == Pricing::Committed && replaced.nodes.contains(&place);
+        replaced.committed += usize::from(is_committed);
+    }
     replaced
 }
 
-fn told(account: &Account, bill: &Bill, name: &str, refused: &BTreeSet<usize>) -> Vec<String> {
+fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
+    let Replaced { refused, unsaid, free, .. } = replaced;
     let mut notes = Vec::new();
+    if bill.currency.is_none() && bill.lines > 0 {
+        notes.push(format!("{name} does not say its currency: taken as USD"));
+    }
+    notes.extend(unsaid_in_words(account, bill, name, unsaid));
+    if let Some(first) = free.first() {
+        notes.push(format!(
+            "{name}: {} at $0.00 by it, {} first: check that it has amortised costs",
+            counted(free.len(), "node"),
+            plain(&account.nodes[*first].name)
+        ));
+    }
     let priced = account.nodes.iter().enumerate().filter(|(_, node)| node.gpus > 0);
     let missing = priced.filter(|(place, _)| !bill.of_machines.contains_key(place)).count();
     if missing > 0 {
@@ -147,11 +214,37 @@ fn told(account: &Account, bill: &Bill, name: &str, refused: &BTreeSet<usize>) -
     let unmatched = bill.unmatched();
     if let Some((first, _, _)) = unmatched.first() {
         let cost: Money = unmatched.iter().map(|(_, _, cost)| *cost).sum();
+        let unsaid = match bill.unsaid.elsewhere {
+            0 => String::new(),
+            lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
+        };
         notes.push(format!(
-            "{name}: {} outside this cluster, {cost} in all, {} first; --output json lists them",
+            "{name}: {} outside this cluster, {cost} in all{unsaid}, {} first; --output json lists them",
             counted(unmatched.len(), "machine"),
             plain(first)
         ));
     }
     notes
+}
+
+/// Lines that say no cost, what would, and which nodes are not billed for it.
+fn unsaid_in_words(
+    account: &Account,
+    bill: &Bill,
+    name: &str,
+    nodes: &BTreeSet<usize>,
+) -> Option<String> {
+    let Unsaid { count, lines, kind, .. } = &bill.unsaid;
+    let first = plain(&account.nodes[*nodes.first()?].name);
+    let more = if *count > lines.len() as u64 { ", …" } else { "" };
+    let places: Vec<String> = lines.iter().map(u64::to_string).collect();
+    let kind = if kind.is_empty() { String::new() } else { format!(", {} first", plain(kind)) };
+    Some(format!(
+        "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not say what of it; \
+         export it with amortised costs (reservation/EffectiveCost and savingsPlan/SavingsPlanEffectiveCost, in FOCUS \
+         EffectiveCost). {}, {first} first, at list prices instead",
+        counted(usize::try_from(*count).unwrap_or(usize::MAX), "line"),
+        places.join(", "),
+        counted(nodes.len(), "node")
+    ))
 }

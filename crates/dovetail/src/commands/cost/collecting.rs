@@ -15,7 +15,7 @@ use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 
 use super::digest::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
-use super::flags::{list_prices, parts};
+use super::flags::{list_prices, states};
 use super::free_moments::FreeMoments;
 use super::from_exporters::Exporters;
 use super::from_objects::Parts;
@@ -166,7 +166,7 @@ impl CollectFlags {
             return Err(UsageError(text.to_owned()).into());
         }
         // Prices that cannot be read are told now, not in the log.
-        self.prices.of(&[], &app.settings.cost)?;
+        self.prices.of(&[], &app.settings)?;
         Ok(())
     }
 
@@ -364,7 +364,7 @@ impl Collector {
             teams: &self.teams,
             prices: &self.flags.prices,
             list_prices: self.list_prices,
-            own: &self.app.settings.cost,
+            settings: &self.app.settings,
             gathered,
             free: self.free.looks(),
         };
@@ -396,7 +396,7 @@ impl Collector {
             teams: &self.teams,
             prices: &self.flags.prices,
             list_prices: self.list_prices,
-            own: &self.app.settings.cost,
+            settings: &self.app.settings,
             gathered,
             free: self.free.looks(),
         };
@@ -447,14 +447,13 @@ impl Collector {
 
     /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the ledger, and shown.
     fn look_at_moment(&mut self, cluster: &str, gathered: &Gathered) -> Result<()> {
-        let parts = parts(gathered)?;
+        let parts = states(gathered)?.parts;
         self.free.add(gathered.facts.now_ms, &gathered.moment.nodes, &parts);
         self.show_moment(cluster, gathered, &parts)
     }
 
     fn show_moment(&self, cluster: &str, gathered: &Gathered, parts: &Parts<'_>) -> Result<()> {
-        let prices =
-            self.flags.prices.of(&NodeToPrice::all_of(gathered), &self.app.settings.cost)?;
+        let prices = self.flags.prices.of(&NodeToPrice::all_of(gathered), &self.app.settings)?;
         let from_ms = gathered.facts.now_ms;
         let span = Span { from_ms, to_ms: from_ms + HOUR_MS };
         let terms = (&self.teams, self.list_prices);

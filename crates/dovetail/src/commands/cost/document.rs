@@ -196,7 +196,12 @@ impl Document {
                 let discount = bill.discount_share.map_or_else(String::new, |share| {
                     format!(", {} below list prices", percent(share))
                 });
-                format!("as billed for {} of {} nodes{discount}", bill.billed_nodes, bill.nodes)
+                let committed = match bill.committed_nodes {
+                    0 => String::new(),
+                    nodes => format!(", {nodes} of them at a committed rate"),
+                };
+                let BillOut { billed_nodes, nodes, .. } = bill;
+                format!("as billed for {billed_nodes} of {nodes} nodes{committed}{discount}")
             }
         };
         if self.basis == "ledger" {

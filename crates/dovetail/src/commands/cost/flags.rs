@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
-use dovetail_audit::{MONTH_MS, node_parts};
+use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::HOUR_MS;
@@ -20,6 +20,7 @@ use super::names;
 use super::teams::Teams;
 use crate::app::App;
 use crate::exit::UsageError;
+use crate::input::doubts::{clamped_in_words, contested_in_words};
 #[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
@@ -103,7 +104,7 @@ pub(super) struct AtMoment {
     pub(super) gathered: Gathered,
     pub(super) uses: Option<Uses>,
     pub(super) sources: Vec<String>,
-    /// What looking for a server brought to light.
+    /// What looking for a server and at objects brought to light.
     pub(super) told: Vec<String>,
 }
 
@@ -186,7 +187,8 @@ impl AccountFlags {
         #[cfg(not(feature = "scheduler"))]
         let told: Vec<String> = Vec::new();
         let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
-        let moment = AtMoment { told, ..self.gathered_from(app, teams, read, None)? };
+        let mut moment = self.gathered_from(app, teams, read, None)?;
+        moment.told.splice(0..0, told);
         Ok(Source::Moment(Box::new(moment)))
     }
 
@@ -220,7 +222,8 @@ impl AccountFlags {
             apply(app, &mut gathered, uses);
             sources.push(uses.source.clone());
         }
-        Ok(AtMoment { gathered, uses, sources, told: Vec::new() })
+        let told = clamped_in_words(&gathered.clamped).into_iter().collect();
+        Ok(AtMoment { gathered, uses, sources, told })
     }
 
     /// The account of whatever there is; of a moment for a month, or for its hour.
@@ -234,8 +237,8 @@ impl AccountFlags {
         is_hour: bool,
     ) -> Result<(Account, Option<BillOut>)> {
         match self.source(app, &terms.teams)? {
-            Source::Moment(moment) => {
-                let parts = parts(&moment.gathered)?;
+            Source::Moment(mut moment) => {
+                let parts = parts(&moment.gathered, &mut moment.told)?;
                 self.of_moment(app, terms, &moment, &parts, is_hour)
             }
             #[cfg(feature = "scheduler")]
@@ -256,7 +259,7 @@ impl AccountFlags {
         is_hour: bool,
     ) -> Result<(Account, Option<BillOut>)> {
         let gathered = &moment.gathered;
-        let prices = self.prices.of(&NodeToPrice::all_of(gathered), &app.settings.cost)?;
+        let prices = self.prices.of(&NodeToPrice::all_of(gathered), &app.settings)?;
         let from_ms = gathered.facts.now_ms;
         let span = match is_hour {
             // A charge period of FOCUS is an hour, not a month that has not been.
@@ -287,18 +290,29 @@ impl AccountFlags {
             teams: &terms.teams,
             prices: &self.prices,
             list_prices: terms.list_prices,
-            own: &app.settings.cost,
+            settings: &app.settings,
             gathered: objects.as_ref().map(|objects| &objects.gathered),
             free: &[],
         };
         let look = Look::of(asker, &sources)?;
         let mut account = from_prometheus::account(asker, &look, &sources)?;
         asker.tell_warnings(app);
-        let of_objects = objects.iter().flat_map(|objects| objects.sources.iter().cloned());
-        account.sources.extend(of_objects);
+        for objects in objects.iter() {
+            account.sources.extend(objects.sources.iter().cloned());
+            account.notes.extend(objects.told.iter().cloned());
+        }
         account.notes.splice(0..0, told.iter().cloned());
         let bill = self.finish(app, &mut account)?;
         Ok((account, bill, look))
+    }
+
+    /// Puts what was billed in place of list prices, where there is a bill.
+    ///
+    /// # Errors
+    /// A bill that cannot be read.
+    pub(super) fn billed(&self, app: &App, account: &mut Account) -> Result<Option<BillOut>> {
+        let Some(path) = &self.bill else { return Ok(None) };
+        billed::apply(account, path, &self.prices.exchange(&app.settings)?).map(Some)
     }
 
     /// Names the cluster, and puts a bill in place of list prices.
@@ -306,7 +320,7 @@ impl AccountFlags {
         if let Some(name) = self.cluster.as_ref().or(app.settings.cost.cluster.as_ref()) {
             account.cluster.clone_from(name);
         }
-        self.bill.as_deref().map(|path| billed::apply(account, path)).transpose()
+        self.billed(app, account)
     }
 }
 
@@ -314,9 +328,16 @@ impl AccountFlags {
 ///
 /// # Errors
 /// An engine that cannot take the objects.
-pub(super) fn parts(gathered: &Gathered) -> Result<Parts<'_>> {
+pub(super) fn states(gathered: &Gathered) -> Result<NodeStates<'_>> {
     use anyhow::Context;
     node_parts(&gathered.facts, &gathered.moment).context("cannot ask the engine why GPUs are free")
+}
+
+/// The same, and what is to be told of it beside what was told before.
+pub(super) fn parts<'g>(gathered: &'g Gathered, told: &mut Vec<String>) -> Result<Parts<'g>> {
+    let NodeStates { parts, contested } = states(gathered)?;
+    told.extend(contested_in_words(&contested));
+    Ok(parts)
 }
 
 /// List prices of CPU and memory: those of flags, else those of the settings.

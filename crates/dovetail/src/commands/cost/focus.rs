@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
 use dovetail_ledger::cost::{Charge, Paid, charges};
+use dovetail_ledger::device_time::Span;
 use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
-use super::account::{Account, Basis, CostNode, CostPod, Stretch};
+use super::account::{Account, Basis, CostNode, CostPod};
 use super::dimension::UNKNOWN;
 use crate::output::plain::plain;
 
@@ -32,9 +33,14 @@ pub(super) fn dataset(
             let found =
                 charges(method, bill, unused).with_context(|| format!("node {}", node.name))?;
             let parts = found.iter().filter_map(|charge| part(account, charge)).collect();
-            let list = stretch.lists.get(place).copied().unwrap_or(billed);
+            // What a committed hour would have cost on demand.
+            let on_demand = node
+                .list_usd_micros_per_gpu_hour
+                .map(|usd_micros| Money::of_gpu_time(bill.gpus.values().sum(), usd_micros));
+            let list = on_demand.or_else(|| stretch.lists.get(place).copied()).unwrap_or(billed);
             let amounts = [billed, list];
-            origins.push(origin(account, stretch, node, amounts, bill.billed_ms, method, parts));
+            let seen = stretch.seen.get(place).copied().unwrap_or(stretch.span);
+            origins.push(origin(account, seen, node, amounts, bill.billed_ms, method, parts));
         }
     }
     let mut bytes = Vec::new();
@@ -44,7 +50,7 @@ pub(super) fn dataset(
 
 fn origin(
     account: &Account,
-    stretch: &Stretch,
+    seen: Span,
     node: &CostNode,
     [billed, list]: [Money; 2],
     billed_ms: u64,
@@ -61,15 +67,16 @@ fn origin(
         account: plain(cluster),
         currency: "USD".to_owned(),
         description: plain(&format!("{basis} of {kind}, split by dovetail")),
-        from_ms: stretch.span.from_ms,
-        to_ms: stretch.span.to_ms,
+        // Whole seconds, as the specification writes times.
+        from_ms: seen.from_ms / 1000 * 1000,
+        to_ms: seen.to_ms.next_multiple_of(1000),
         billed,
         list,
         billed_ms,
         pricing: match node.place.purchase {
             Purchase::OnDemand => Pricing::Standard,
             Purchase::Spot => Pricing::Dynamic,
-            Purchase::Reserved => Pricing::Committed,
+            Purchase::Committed => Pricing::Committed,
         },
         provider: provider(node).to_owned(),
         region: node.place.region.as_deref().map(plain),

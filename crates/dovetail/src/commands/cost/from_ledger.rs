@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_audit::NodePrice;
 use dovetail_ledger::cost::NodeBill;
+use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
 use dovetail_ledger::split::{ListPrices, NodeParts, SplitMethod};
 use dovetail_price::{NodePlace, Purchase};
@@ -43,7 +44,7 @@ pub(super) fn fill(
     let mut nodes: BTreeMap<u32, usize> = BTreeMap::new();
     let (mut partly, mut nameless) = (0, BTreeSet::new());
     for (span, times, facts) in days {
-        let mut bills = Vec::new();
+        let (mut bills, mut seen) = (Vec::new(), BTreeMap::new());
         for time in times {
             let Some((name, facts)) = facts.get(&time.node) else { continue };
             if *facts == NodeFacts::default() {
@@ -54,10 +55,15 @@ pub(super) fn fill(
                 account.nodes.len() - 1
             });
             account.nodes[place] = cost_node(name, facts, &time);
+            let hours = &time.hours;
+            let of_hours = Span { from_ms: hours.start * HOUR_MS, to_ms: hours.end * HOUR_MS };
+            if !hours.is_empty() {
+                seen.insert(place, of_hours);
+            }
             partly += usize::from(time.has_unpriced && time.price.is_some());
             bills.push((place, bill(time, facts, &places)));
         }
-        account.stretches.push(Stretch { span, bills, lists: BTreeMap::new() });
+        account.stretches.push(Stretch { span, bills, lists: BTreeMap::new(), seen });
     }
     if partly > 0 {
         account.notes.push(format!(
@@ -101,7 +107,7 @@ fn cost_pod(pod: HistoryPod, teams: &Teams) -> CostPod {
 fn cost_node(name: &str, facts: &NodeFacts, time: &NodeTime) -> CostNode {
     let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let provider = ["aws", "gcp", "azure"].into_iter().find(|known| *known == facts.provider);
-    let purchase = Purchase::ALL.into_iter().find(|known| known.name() == facts.purchase);
+    let purchase = Purchase::from_name(&facts.purchase);
     CostNode {
         name: name.to_owned(),
         pool: facts.pool.clone(),
@@ -115,6 +121,7 @@ fn cost_node(name: &str, facts: &NodeFacts, time: &NodeTime) -> CostNode {
             instance_type: text(&facts.instance_type),
             purchase: purchase.unwrap_or_default(),
         },
+        list_usd_micros_per_gpu_hour: None,
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) fn account(
             span,
             bills: bills.into_iter().enumerate().collect(),
             lists: BTreeMap::new(),
+            seen: BTreeMap::new(),
         }],
         nodes,
         pods,
@@ -84,26 +85,30 @@ pub(super) fn account(
         basis: Basis::RunRate,
         cluster: gathered.cluster_uid.clone(),
         prices: prices.told,
+        notes: prices.notes,
         ..Account::default()
     }
 }
 
 fn nodes(gathered: &Gathered, prices: &Prices) -> Vec<CostNode> {
     let moment = gathered.moment.nodes.iter().zip(&prices.of_nodes).zip(&prices.places);
-    let of_gpus: BTreeMap<&str, (&NodeGpus, NodePrice, &NodePlace)> =
-        moment.map(|((gpus, price), place)| (&*gpus.node, (gpus, *price, place))).collect();
+    let moment = moment.zip(&prices.lists);
+    let of_gpus: BTreeMap<&str, (&NodeGpus, NodePrice, &NodePlace, Option<i64>)> = moment
+        .map(|(((gpus, price), place), list)| (&*gpus.node, (gpus, *price, place, *list)))
+        .collect();
     let node = |node: &dovetail_audit::Node| {
         let name = node.node.name.to_string();
         let provider_id = gathered.provider_ids.get(&name).cloned().unwrap_or_default();
         let gpus = of_gpus.get(name.as_str());
-        let place = gpus.map(|(_, _, place)| (*place).clone());
+        let place = gpus.map(|(_, _, place, _)| (*place).clone());
         let gpu_type = gpus.and_then(|(gpus, ..)| gpus.model.as_deref()).map(canonical_gpu_model);
         CostNode {
             pool: if node.pool.kind == "Node" { String::new() } else { words(&node.pool) },
             gpu_type: gpu_type.unwrap_or_default(),
             gpus: gpus.map_or(0, |(gpus, ..)| gpus.gpus),
-            price: gpus.map_or_else(NodePrice::default, |(_, price, _)| *price),
+            price: gpus.map_or_else(NodePrice::default, |(_, price, ..)| *price),
             place: place.unwrap_or_else(|| node_place(&node.node.labels, &provider_id)),
+            list_usd_micros_per_gpu_hour: gpus.and_then(|(.., list)| *list),
             provider_id,
             name,
         }

@@ -15,14 +15,14 @@ use dovetail_store::{
 use super::account::{Account, Basis, DayOf, cut};
 use super::dimension::{Dimension, UNKNOWN, without_holder};
 use super::document::Document;
-use super::flags::{AccountFlags, Terms, parts};
+use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::reading::{self, Told};
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
-use super::{CostFlags, billed, from_ledger, now_ms};
+use super::{CostFlags, from_ledger, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
@@ -152,7 +152,7 @@ fn anew(
     account.cluster.clone_from(&cluster);
     let teams = flags.teams(app);
     from_ledger::fill(&mut account, ledger, &cluster, &teams)?;
-    let bill = flags.bill.as_deref().map(|path| billed::apply(&mut account, path)).transpose()?;
+    let bill = flags.billed(app, &mut account)?;
     let method = flags.chosen_method(app);
     let method = method.unwrap_or_else(|| from_ledger::default_method(&account));
     let unused = flags.unused();
@@ -205,7 +205,7 @@ impl Ledger {
             teams,
             prices: &flags.prices,
             list_prices,
-            own: &app.settings.cost,
+            settings: &app.settings,
             gathered: gathered.as_ref(),
             free: &free,
         };
@@ -364,7 +364,7 @@ fn gaps_in_words(cluster: &str, missing: &[Span]) -> Option<String> {
 
 /// Why GPUs were free in the step of the asker's period in which the objects were read.
 fn free_looks(objects: &Gathered, asker: &Asker) -> Result<Vec<(String, FreeLook)>> {
-    let parts = parts(objects)?;
+    let parts = states(objects)?.parts;
     let seen = (&objects.moment.nodes[..], &parts);
     Ok(of_one_moment(objects.facts.now_ms, seen, asker.period, asker.step_ms))
 }

@@ -82,8 +82,11 @@ pub(super) fn price_lines(prices: &[PriceLine]) -> String {
         let source = line.source.as_deref().unwrap_or_default();
         if line.usd_micros_per_gpu_hour.is_some() {
             let price = usd(line.usd_micros_per_gpu_hour);
-            let bought = line.purchase.replace('_', " ");
-            let told = format!("{model}{place}, {bought}: {price} per GPU-hour ({source}{day}).");
+            let words = |purchase: &str| purchase.replace('_', " ");
+            let bought = words(line.purchase);
+            let instead = line.priced_as.map(words).map(|of| format!(" {of}")).unwrap_or_default();
+            let told =
+                format!("{model}{place}, {bought}: {price} per GPU-hour{instead} ({source}{day}).");
             text += &wrapped(&told, 0);
         }
     }

@@ -12,6 +12,14 @@ pub(super) struct Layout {
     pub(super) kind: Option<usize>,
     /// Kinds that are machine time.
     pub(super) usage: &'static [&'static str],
+    /// Kinds that a commitment covers: what they cost is in a column of their own or not in the file.
+    pub(super) covered: &'static [&'static str],
+    /// Column that says how the machine is bought.
+    pub(super) bought: Option<usize>,
+    /// Column that names the commitment that covers a line.
+    pub(super) commitment: Option<usize>,
+    /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
+    pub(super) is_invoiced: bool,
     /// Columns that say, where they are not empty, that the line splits another one.
     pub(super) parent: Option<usize>,
     pub(super) currency: Option<usize>,
@@ -27,6 +35,9 @@ pub(super) struct Cost {
 
 /// Kinds of AWS lines that are machine time.
 const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"];
+
+/// Those of them that a commitment covers.
+const AWS_COVERED: [&str; 2] = ["DiscountedUsage", "SavingsPlanCoveredUsage"];
 
 /// Amortised costs of AWS by kind of line.
 const AWS_COSTS: [(&str, Option<&str>); 3] = [
@@ -54,6 +65,10 @@ impl Layout {
                 }],
                 kind: place("ChargeCategory"),
                 usage: &["Usage"],
+                covered: &[],
+                bought: place("PricingCategory"),
+                commitment: place("CommitmentDiscountId"),
+                is_invoiced: place("EffectiveCost").is_none(),
                 parent: place("AllocatedResourceId"),
                 currency: place("BillingCurrency"),
             });
@@ -77,6 +92,10 @@ impl Layout {
             costs,
             kind: Some(need("lineItem/LineItemType")?),
             usage: &AWS_USAGE,
+            covered: &AWS_COVERED,
+            bought: aws("pricing/term"),
+            commitment: None,
+            is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),
             currency: aws("lineItem/CurrencyCode"),
         })

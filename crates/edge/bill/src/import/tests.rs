@@ -79,6 +79,76 @@ SavingsPlanNegation,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,-55.04,USD,,,,
     }
 }
 
+/// A report without amortised columns has 0 for time that a reservation covers and the price on demand for time under
+/// a savings plan. Neither is what it cost.
+#[test]
+fn what_a_commitment_covers_is_not_free_where_its_cost_is_not_in_the_file() {
+    let cur = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost
+DiscountedUsage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0
+Usage,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,55.04
+SavingsPlanCoveredUsage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,27.45
+DiscountedUsage,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0
+";
+    let found = bill(cur);
+    let hour = |machine: usize, hour: u64| {
+        found.cost(machine, TEN_MS + hour * HOUR_MS, TEN_MS + (hour + 1) * HOUR_MS)
+    };
+    assert_eq!([hour(0, 0), hour(0, 1), hour(1, 0)], [None, Some(Money::micros(55_040_000)), None]);
+    // Nor is the rest of its time what it costs on average.
+    assert_eq!((found.run_rate(0, HOUR_MS), found.run_rate(1, HOUR_MS)), (None, None));
+    let unsaid = &found.unsaid;
+    assert_eq!((unsaid.count, &*unsaid.lines, &*unsaid.kind), (2, &[2, 4][..], "DiscountedUsage"));
+    assert_eq!(unsaid.elsewhere, 1);
+    // The same of an invoice as FOCUS writes it; and a line that says nothing is not one of zero.
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,ChargeCategory,PricingCategory,CommitmentDiscountId
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,Usage,Committed,
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,,Usage,Standard,
+i-2,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0,Usage,Standard,
+";
+    let found = bill(focus);
+    let costs = [(0, 0), (1, 0), (1, 1)].map(|(machine, hour)| {
+        found.cost(machine, TEN_MS + hour * HOUR_MS, TEN_MS + (hour + 1) * HOUR_MS)
+    });
+    assert_eq!(costs, [None, None, Some(Money::ZERO)]);
+    let amortised = bill(&focus.replace("BilledCost", "EffectiveCost"));
+    assert_eq!(amortised.cost(0, TEN_MS, TEN_MS + HOUR_MS), Some(Money::ZERO));
+}
+
+#[test]
+fn a_bill_says_how_machines_are_bought_and_is_turned_into_dollars() {
+    use crate::focus::Pricing::{Committed, Dynamic, Standard};
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,PricingCategory,CommitmentDiscountId,BillingCurrency
+i-1,2026-11-20T10:00:00Z,2026-11-20T12:00:00Z,10,Usage,Standard,,EUR
+i-1,2026-11-20T12:00:00Z,2026-11-20T15:00:00Z,10,Usage,Standard,sp-1,EUR
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2.5,Usage,Dynamic,,EUR
+i-3,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,Usage,,,EUR
+";
+    let found = bill(focus);
+    assert_eq!((found.bought(0), found.bought(1)), (Some(Committed), Some(Dynamic)));
+    // Of two hours each, the committed; where only one kind is told, that one; where none is, nothing.
+    let even = bill(&focus.replace("T15:", "T14:"));
+    assert_eq!(even.bought(0), Some(Committed));
+    assert_eq!(bill(&focus.replace("sp-1", "")).bought(0), Some(Standard));
+    assert_eq!(bill(&focus.replace("Dynamic", "Other")).bought(1), None);
+    let cur = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,reservation/EffectiveCost
+DiscountedUsage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,30.5
+";
+    assert_eq!(bill(cur).bought(0), Some(Committed));
+    // €20 at 1.08 are $21.60, and −€2.50 are −$2.70.
+    let usd = found.clone().in_usd(1_080_000_000_000).unwrap();
+    let day = (TEN_MS, TEN_MS + 24 * HOUR_MS);
+    assert_eq!(usd.cost(0, day.0, day.1), Some(Money::micros(21_600_000)));
+    assert_eq!(usd.cost(1, day.0, day.1), Some(Money::micros(-2_700_000)));
+    assert_eq!(usd.unmatched(), [("i-3", 1, Money::micros(1_080_000))]);
+    let most = bill(&focus.replace(",-2.5,", ",1e12,"));
+    assert!(most.clone().in_usd(1_000_000_000_000).is_ok());
+    assert!(most.in_usd(1_080_000_000_000).unwrap_err().contains("check the rate"));
+}
+
 #[test]
 fn what_cannot_be_read_is_told_with_its_place() {
     for (from, to, told) in [
@@ -93,6 +163,11 @@ fn what_cannot_be_read_is_told_with_its_place() {
             "bill.csv:2: column `ChargePeriodEnd`: it ends",
         ),
         ("Usage,USD,\narn", "Usage,EUR,\narn", "column `BillingCurrency`: EUR beside USD"),
+        (
+            "i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,1,Usage,USD,pod-a",
+            "i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,1,Usage,,",
+            "bill.csv:5: column `BillingCurrency`",
+        ),
         ("i-3,", "i-3,,", "bill.csv:6: "),
     ] {
         let bad = FOCUS.replacen(from, to, 1);

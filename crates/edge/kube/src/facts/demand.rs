@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{Demand, Node as FactNode, is_gpu_resource};
-use dovetail_model::Condition;
+use dovetail_model::{Condition, JobId};
 
 use super::gathered::Unjudged;
 use super::inventory::Inventory;
@@ -13,6 +13,9 @@ use crate::world::{Change, Patience, Settings, World};
 
 /// The scheduler that every waiting pod is said to name, so that all of them are judged alike.
 const JUDGE: &str = "dovetail";
+
+/// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
+const FITS_NOWHERE: &str = "Unschedulable";
 
 /// Waiting pods that cannot be judged are listed up to so many.
 const MOST_UNJUDGED: usize = 100;
@@ -40,12 +43,13 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
             Unjudged { pod, reason: reason.to_string() }
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
+        let refused = objects.refused_by_their_own(resource, &world);
         let mut snapshot = world.snapshot(now_ms);
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
-        (Demand { resource: resource.clone(), world: snapshot }, unjudged)
+        (Demand { resource: resource.clone(), world: snapshot, refused }, unjudged)
     };
     // Each in a thread of its own: there are few resources, and one of them has most of the nodes.
     let made: Vec<(Demand, Vec<Unjudged>)> = std::thread::scope(|scope| {
@@ -123,6 +127,21 @@ impl Objects {
         let has_rules = |pod: &Pod| pod.between_pods.is_some() || !pod.spread.is_empty();
         let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
         Self { lists, waiting, placed, reaches_far }
+    }
+
+    /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their pods.
+    fn refused_by_their_own(&self, resource: &str, world: &World) -> BTreeMap<JobId, Vec<String>> {
+        let mut refused: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
+        for pod in self.waiting.iter().filter(|pod| wants(pod, resource)) {
+            let says = pod.unscheduled.as_ref().map(|says| &*says.reason);
+            let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
+            if says == Some(FITS_NOWHERE)
+                && let Some(job) = world.job_of(namespace, name)
+            {
+                refused.entry(job).or_default().push(format!("{namespace}/{name}"));
+            }
+        }
+        refused
     }
 
     /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes

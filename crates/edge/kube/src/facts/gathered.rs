@@ -8,6 +8,7 @@ use dovetail_audit::{
 };
 use dovetail_model::Condition;
 
+use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
@@ -45,6 +46,8 @@ pub struct Gathered {
     pub unseen: Vec<Unseen>,
     /// Waiting pods of which nobody can say where they could go.
     pub unjudged: Vec<Unjudged>,
+    /// Numbers of GPUs that cannot be, of nodes and of what pods hold there.
+    pub clamped: Vec<Clamped>,
     /// Objects that were left out: the first of them.
     pub skipped: Vec<Skipped>,
     /// How many were left out.
@@ -85,8 +88,10 @@ impl Inventory {
             ..Facts::default()
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
+        let mut clamped = Vec::new();
         for (name, (_, read)) in &self.nodes {
             gpus.extend(read.gpus.clone());
+            clamped.extend(read.clamped.iter().cloned());
             if !read.provider_id.is_empty() {
                 provider_ids.insert(name.clone(), read.provider_id.clone());
             }
@@ -96,7 +101,8 @@ impl Inventory {
         let (workloads, of_group) = self.workloads();
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
-        let held = self.held(&facts, &of_group);
+        let (held, beyond) = self.held(&facts, &of_group);
+        clamped.extend(beyond);
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
         let lives = tenant_labels.map(|labels| self.lives(labels));
@@ -118,6 +124,7 @@ impl Inventory {
             kinds,
             unseen,
             unjudged,
+            clamped,
             skipped,
             skipped_count,
         }
@@ -250,17 +257,19 @@ impl Inventory {
         self.cluster.budgets.iter().filter_map(budget).collect()
     }
 
-    /// What pods hold of GPUs, by node.
-    fn held(&self, facts: &Facts, of_group: &[usize]) -> Vec<Held> {
+    /// What pods hold of GPUs, by node; and where that is more than there is.
+    fn held(&self, facts: &Facts, of_group: &[usize]) -> (Vec<Held>, Vec<Clamped>) {
         let nodes: BTreeMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let mut held = Vec::new();
+        let mut pods: Vec<(&str, i64)> = Vec::new();
         for record in self.pods.list.iter().filter(|record| !record.pod.node.is_empty()) {
             let Some(node) = nodes.get(&*record.pod.node) else { continue };
             for resource in node.gpus.keys() {
-                let units = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
-                let units = units.min(MOST_UNITS);
+                let said = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
+                let units = said.min(MOST_UNITS);
                 if units > 0 {
+                    pods.push((&*record.pod.meta.namespace, said));
                     held.push(Held {
                         node: record.pod.node.to_string(),
                         resource: resource.clone(),
@@ -273,6 +282,9 @@ impl Inventory {
                 }
             }
         }
-        held
+        let said = held.iter().zip(pods);
+        let said = said.map(|(held, (namespace, units))| Said { held, namespace, units });
+        let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
+        (held, clamped)
     }
 }

@@ -6,6 +6,7 @@
 
 mod advice;
 mod autoscaler;
+mod clamped;
 pub(crate) mod class;
 pub(crate) mod cluster;
 mod demand;
@@ -22,6 +23,7 @@ mod template;
 mod tenant;
 mod unseen;
 
+pub use clamped::Clamped;
 pub use gathered::{Gathered, Unjudged};
 pub use inventory::{Inventory, TEAM_LABELS};
 pub use life::PodLife;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Slice, Units, is_gpu_resource};
 use dovetail_model::Condition;
 
+use super::clamped::Clamped;
 use super::detail::NodeDetail;
 use crate::object::Node as Object;
 use crate::translate::{NodeSetting, Rules, node as translated};
@@ -50,6 +51,8 @@ pub(super) struct ReadNode {
     pub(super) node: Node,
     pub(super) gpus: Option<NodeGpus>,
     pub(super) provider_id: String,
+    /// Numbers of GPUs that no machine has.
+    pub(super) clamped: Vec<Clamped>,
 }
 
 /// Reads a node.
@@ -78,11 +81,13 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             (name.clone(), Gpus { model: model.clone(), built_in, allocatable })
         })
         .collect();
+    let clamped = clamped(object);
     let read = node_gpus(object, &gpus, model);
     let uncounted_gpus = uncounted(&gpus, read.as_ref(), labelled(labels));
     ReadNode {
         gpus: read,
         provider_id: detail.spec.provider_id.clone(),
+        clamped,
         node: Node {
             pool: pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)),
             gpus,
@@ -100,6 +105,25 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             node,
         },
     }
+}
+
+/// What the node says of GPUs that no machine has, one for each resource.
+fn clamped(object: &Object) -> Vec<Clamped> {
+    let amounts = object.capacity.extended.iter().chain(&object.allocatable.extended);
+    let mut said: BTreeMap<&String, i64> = BTreeMap::new();
+    for (resource, count) in amounts.filter(|(name, _)| is_gpu_resource(name)) {
+        if *count != (*count).clamp(0, MOST_GPUS) {
+            said.entry(resource).or_insert(*count);
+        }
+    }
+    let clamped = said.into_iter().map(|(resource, said)| Clamped {
+        node: object.meta.name.to_string(),
+        resource: resource.clone(),
+        said,
+        counted: said.clamp(0, MOST_GPUS),
+        pod: None,
+    });
+    clamped.collect()
 }
 
 /// Physical GPUs as GPU discovery counts them; 0 where no label says.

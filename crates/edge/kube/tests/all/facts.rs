@@ -262,6 +262,71 @@ fn free_gpus_have_the_cause_that_the_engine_names() {
     expect(&states(found), &expected);
 }
 
+/// Of eight GPUs a pod that waits would take five, another of the same size would not fit on what is left. Where the
+/// scheduler of the first says that it fits nowhere, nobody reserved anything: nobody knows why the five are free.
+#[test]
+fn what_would_start_now_is_kept_for_it_unless_its_own_scheduler_says_otherwise() {
+    let waits = |name: &str, reason: &str| {
+        let mut pod = pod(name, "", 5, "");
+        pod["spec"]["schedulerName"] = json!("dovetail");
+        let since = if name == "a" { "2026-11-20T10:00:00Z" } else { "2026-11-20T11:00:00Z" };
+        pod["metadata"]["creationTimestamp"] = json!(since);
+        if !reason.is_empty() {
+            pod["status"]["conditions"] =
+                json!([{"type": "PodScheduled", "status": "False", "reason": reason}]);
+        }
+        pod
+    };
+    let of = |reason: &str| {
+        let mut found = gathered(&[node("g1", 8), waits("a", reason), waits("b", reason)]);
+        let states = device_states(&mut found.facts, &found.moment).expect("a legal world");
+        (self::states(found), states.contested)
+    };
+    for reason in ["", "SchedulingGated", "WaitingForTurn"] {
+        let (states, contested) = of(reason);
+        expect(&states, &[("free_reserved", 5000), ("free_fragmented", 3000)]);
+        assert!(contested.is_empty(), "{contested:?}");
+    }
+    let (states, contested) = of("Unschedulable");
+    expect(&states, &[("free_of_unknown_cause", 5000), ("free_fragmented", 3000)]);
+    assert_eq!(contested, ["research/a"]);
+    // Where it fits nowhere for the engine either, both agree.
+    let mut large = waits("a", "Unschedulable");
+    large["spec"]["containers"][0]["resources"]["requests"][GPU] = json!(9);
+    let mut found = gathered(&[node("g1", 8), large]);
+    let states = device_states(&mut found.facts, &found.moment).expect("a legal world");
+    assert!(states.contested.is_empty());
+    expect(&self::states(found), &[("free_fragmented", 8000)]);
+}
+
+#[test]
+fn numbers_of_gpus_that_cannot_be_are_cut_and_told() {
+    let mut huge = node("g1", 8);
+    huge["status"]["capacity"][GPU] = json!("1e18");
+    huge["status"]["allocatable"][GPU] = json!("1e18");
+    let mut broken = node("g3", 8);
+    broken["status"]["allocatable"][GPU] = json!("6");
+    let objects = [
+        huge,
+        node("g2", 1),
+        pod("p", "", 4, "g2"),
+        pod("q", "", 1, "g2"),
+        // A pod may still hold what broke: that is no slip.
+        broken,
+        pod("r", "", 8, "g3"),
+    ];
+    let found = gathered(&objects);
+    let told: Vec<String> = found.clamped.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "node g1 says that it has 1000000000000000000 of nvidia.com/gpu: 4096 count",
+            "pods on node g2 hold 5 of nvidia.com/gpu, most of it research/p, and it has fewer: 1 count",
+        ]
+    );
+    assert_eq!(states(found)["free_no_demand"], 4_096_000);
+}
+
 #[test]
 fn broken_cordoned_and_starting_nodes_and_pods_that_have_not_started() {
     let mut broken = node("g1", 8);

@@ -4,7 +4,7 @@ use dovetail_store::{Address, Detail, Question};
 use super::*;
 use crate::commands::cost::teams::Teams;
 use crate::input::node_prices::NodePriceFlags;
-use crate::settings::cost::CostSection;
+use crate::settings::Settings;
 
 const BEGIN_HOUR: u64 = 480_000;
 const MINUTE_MS: u64 = 60_000;
@@ -65,13 +65,13 @@ fn taking(from_minute: u64) -> Taking {
 fn minutes_of_several_programs_follow_each_other_and_what_nobody_saw_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = ledger(&folder);
-    let (own, prices) = (CostSection::default(), NodePriceFlags::default());
-    let teams = Teams::new(&own, &[]);
+    let (settings, prices) = (Settings::of_nothing(), NodePriceFlags::default());
+    let teams = Teams::new(&settings.cost, &[]);
     let sources = Sources {
         teams: &teams,
         prices: &prices,
         list_prices: None,
-        own: &own,
+        settings: &settings,
         gathered: None,
         free: &[],
     };

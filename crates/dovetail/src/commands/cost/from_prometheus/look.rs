@@ -18,7 +18,7 @@ use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
 use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::table::counted;
-use crate::settings::cost::CostSection;
+use crate::settings::Settings;
 
 /// Said where no exporter was.
 pub(crate) const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \
@@ -29,8 +29,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) teams: &'s Teams,
     pub(crate) prices: &'s NodePriceFlags,
     pub(crate) list_prices: Option<ListPrices>,
-    /// Machines that were bought.
-    pub(crate) own: &'s CostSection,
+    /// Machines that were bought, what is committed, what other currencies are worth.
+    pub(crate) settings: &'s Settings,
     /// Objects of one moment, if there are any.
     pub(crate) gathered: Option<&'s Gathered>,
     /// Why what was free on nodes was free, as far as somebody looked.
@@ -83,9 +83,10 @@ impl Look {
         let misplaced =
             seen.time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
         notes.extend(misplaced_in_words(&misplaced));
-        let machines = machines(&seen.time, &kube, sources.gathered);
+        let machines = machines(&seen.time, &kube, sources);
         let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
-        let prices = sources.prices.of(&to_price, sources.own)?;
+        let prices = sources.prices.of(&to_price, sources.settings)?;
+        notes.extend(prices.notes.iter().cloned());
         Ok(Self { seen, kube, machines, prices, notes })
     }
 
@@ -199,7 +200,7 @@ fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
 }
 
 /// Nodes by name, from devices, with what objects and series say of them.
-fn machines(time: &ObservedTime, kube: &KubeState, objects: Option<&Gathered>) -> Vec<Machine> {
+fn machines(time: &ObservedTime, kube: &KubeState, sources: &Sources<'_>) -> Vec<Machine> {
     let mut by_name: BTreeMap<&str, Machine> = BTreeMap::new();
     for device in &time.devices {
         let machine = by_name.entry(&device.node).or_default();
@@ -210,6 +211,7 @@ fn machines(time: &ObservedTime, kube: &KubeState, objects: Option<&Gathered>) -
     for (name, machine) in &mut by_name {
         if let Some(node) = kube.nodes.get(*name) {
             let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key));
+            let keys = keys.map(|key| -> &str { key }).chain(sources.settings.prices.labels());
             let known = keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?)));
             machine.labels = known.collect();
             machine.provider_id.clone_from(&node.provider_id);
@@ -219,7 +221,7 @@ fn machines(time: &ObservedTime, kube: &KubeState, objects: Option<&Gathered>) -
             });
             machine.pool = pool.unwrap_or_default();
         }
-        let Some(objects) = objects else { continue };
+        let Some(objects) = sources.gathered else { continue };
         let Some(node) = objects.facts.nodes.iter().find(|node| *node.node.name == **name) else {
             continue;
         };

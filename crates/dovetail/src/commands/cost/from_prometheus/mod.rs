@@ -37,7 +37,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
     let mut pods = Pods::new(sources, &look.kube);
     let mut stretches = Vec::new();
     for span in days_of(period) {
-        let mut bills = bills(&look.seen.time, span, &look.machines, &mut pods)?;
+        let (mut bills, seen) = bills(&look.seen.time, span, &look.machines, &mut pods)?;
         if !look.kube.is_empty() {
             kept_on(asker, span, &look.machines, &mut pods, &mut bills, &mut notes);
         }
@@ -46,7 +46,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
             bill.list_prices = sources.list_prices;
             bill.price = price.map(|price| Money::of_gpu_time(bill.gpus.values().sum(), price));
         }
-        stretches.push(Stretch { span, bills, lists: BTreeMap::new() });
+        stretches.push(Stretch { span, bills, lists: BTreeMap::new(), seen });
     }
     notes.extend(look.told(sources));
     let heard = look.seen.time.heard();
@@ -99,8 +99,8 @@ fn unheard_in_words(period: Span, heard: Span, step_ms: u64) -> Option<String> {
 }
 
 fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {
-    let machines = machines.iter().zip(&prices.of_nodes).zip(&prices.places);
-    let node = machines.map(|((machine, price), place)| CostNode {
+    let machines = machines.iter().zip(&prices.of_nodes).zip(&prices.places).zip(&prices.lists);
+    let node = machines.map(|(((machine, price), place), list)| CostNode {
         gpu_type: machine.model.as_deref().map(canonical_gpu_model).unwrap_or_default(),
         name: machine.name.clone(),
         pool: machine.pool.clone(),
@@ -108,20 +108,25 @@ fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {
         gpus: machine.gpus,
         price: *price,
         place: place.clone(),
+        list_usd_micros_per_gpu_hour: *list,
     });
     node.collect()
 }
 
-/// What the GPUs of each machine were on one day.
+/// Bills of machines, by their places.
+type NodeBills = Vec<(usize, NodeBill)>;
+
+/// What the GPUs of each machine were on one day, and from when to when they were seen.
 fn bills(
     time: &ObservedTime,
     span: Span,
     machines: &[Machine],
     pods: &mut Pods<'_>,
-) -> Result<Vec<(usize, NodeBill)>> {
+) -> Result<(NodeBills, BTreeMap<usize, Span>)> {
     let places: BTreeMap<&str, usize> =
         machines.iter().enumerate().map(|(place, m)| (m.name.as_str(), place)).collect();
     let mut bills: BTreeMap<usize, NodeBill> = BTreeMap::new();
+    let mut seen: BTreeMap<usize, Span> = BTreeMap::new();
     for device in &time.devices {
         let Some(place) = places.get(device.node.as_str()) else { continue };
         let machine = &machines[*place];
@@ -134,6 +139,9 @@ fn bills(
                 },
                 ..NodeBill::default()
             });
+            let seen = seen.entry(*place).or_insert(interval.span);
+            seen.from_ms = seen.from_ms.min(interval.span.from_ms);
+            seen.to_ms = seen.to_ms.max(interval.span.to_ms);
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
             let holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
             *bill.gpus.entry((holder, interval.state)).or_default() += interval.gpu_milli_ms();
@@ -145,7 +153,7 @@ fn bills(
         let gpu_milli = i128::from(bill.offered.gpu_milli.max(1));
         bill.billed_ms = u64::try_from(time / gpu_milli).unwrap_or(0);
     }
-    Ok(bills.into_iter().collect())
+    Ok((bills.into_iter().collect(), seen))
 }
 
 /// Adds what was kept of CPU and memory on one day.

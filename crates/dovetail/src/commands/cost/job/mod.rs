@@ -64,8 +64,8 @@ impl JobFlags {
             return of_example::time(app, &self.account, kind);
         }
         match self.account.source(app, &terms.teams)? {
-            Source::Moment(moment) => {
-                let parts = parts(&moment.gathered)?;
+            Source::Moment(mut moment) => {
+                let parts = parts(&moment.gathered, &mut moment.told)?;
                 let (account, _) = self.account.of_moment(app, terms, &moment, &parts, false)?;
                 let job = wanted.find(&account)?;
                 of_moment::time(account, job, &moment, &parts)

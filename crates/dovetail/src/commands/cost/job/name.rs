@@ -149,8 +149,12 @@ mod tests {
         let times =
             (0..jobs.len() as u32).map(|pod| ((Some(pod), DeviceState::Idle), 1 + i128::from(pod)));
         let bill = NodeBill { gpus: times.collect(), ..NodeBill::default() };
-        let stretch =
-            Stretch { span: Default::default(), bills: vec![(0, bill)], lists: Default::default() };
+        let stretch = Stretch {
+            span: Default::default(),
+            bills: vec![(0, bill)],
+            lists: Default::default(),
+            seen: Default::default(),
+        };
         Account {
             pods: jobs.iter().map(pod).collect(),
             stretches: vec![stretch],

@@ -87,7 +87,7 @@ fn account(
     let labels: BTreeMap<String, String> = labels.into_iter().collect();
     let node =
         NodeToPrice { gpus: 8, model: Some(MODEL), labels: &labels, provider_id: PROVIDER_ID };
-    let prices = flags.prices.of(&[node], &app.settings.cost)?;
+    let prices = flags.prices.of(&[node], &app.settings)?;
     let time: i128 = gpus.values().sum();
     let price = prices.of_nodes[0];
     let bill = NodeBill {
@@ -108,7 +108,7 @@ fn account(
             ..CostNode::default()
         }],
         pods,
-        stretches: vec![Stretch { span, bills: vec![(0, bill)], lists: BTreeMap::new() }],
+        stretches: vec![Stretch { span, bills: vec![(0, bill)], lists: BTreeMap::new(), seen: BTreeMap::new() }],
         span,
         basis: Basis::Sampled {
             step_ms: STEP_MS,

@@ -78,8 +78,8 @@ impl Asked {
     pub(super) fn of(app: &App, flags: &AccountFlags, terms: &Terms) -> Result<Self> {
         let section = &app.settings.cost;
         match flags.source(app, &terms.teams)? {
-            Source::Moment(moment) => {
-                let parts = parts(&moment.gathered)?;
+            Source::Moment(mut moment) => {
+                let parts = parts(&moment.gathered, &mut moment.told)?;
                 let (account, _) = flags.of_moment(app, terms, &moment, &parts, false)?;
                 let held = levels_of_moment(&account, &moment, &parts);
                 let sampled = moment
@@ -111,7 +111,7 @@ impl Asked {
                     teams: &terms.teams,
                     prices: &flags.prices,
                     list_prices: terms.list_prices,
-                    own: section,
+                    settings: &app.settings,
                     gathered: objects,
                     free: &[],
                 };
