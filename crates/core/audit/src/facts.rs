@@ -395,5 +395,7 @@ const NO_DEVICES: [&str; 3] =
 /// Whether a resource counts GPUs, other accelerators, or parts of them.
 pub fn is_gpu_resource(resource: &str) -> bool {
     let is_part = GPU_RESOURCE_PREFIXES.iter().any(|prefix| resource.starts_with(prefix));
-    GPU_RESOURCES.contains(&resource) || is_part && !NO_DEVICES.contains(&resource)
+    // `i915_monitoring` and its like let one container watch all GPUs of a node.
+    let is_device = !NO_DEVICES.contains(&resource) && !resource.ends_with("_monitoring");
+    GPU_RESOURCES.contains(&resource) || is_part && is_device
 }
