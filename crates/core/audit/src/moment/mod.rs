@@ -93,6 +93,8 @@ pub struct Held {
     pub pod: String,
     /// Units of the resource.
     pub units: i64,
+    /// How much of the node's GPUs that is, in milli-GPU, where it is not what so many units are.
+    pub gpu_milli: Option<i64>,
     /// What it does with them.
     pub state: HeldState,
     /// What was measured of them, one for each unit; empty if nobody did.

@@ -54,8 +54,12 @@ pub(super) fn parts_of<'m>(
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
             let state = state_of(held, waiting_gangs.contains(&held.workload));
-            let held_by = |from, to, used| Part {
-                gpu_milli: between(units, from, to),
+            let first = taken;
+            let held_by = |from: i64, to: i64, used| Part {
+                gpu_milli: match held.gpu_milli {
+                    Some(all) => share(all, held.units, from - first, to - first),
+                    None => between(units, from, to),
+                },
                 state,
                 held: Some(*place),
                 used,
@@ -115,6 +119,13 @@ fn free_parts(
 fn between(units: &Units, from: i64, to: i64) -> i64 {
     let at = |place: i64| units.slice.milli(place.clamp(0, units.count));
     (at(to) - at(from)).max(0)
+}
+
+/// From one unit to another of so many, of what all of them are; the last one ends where all end.
+fn share(all_milli: i64, units: i64, from: i64, to: i64) -> i64 {
+    let at = |place: i64| if place >= units { all_milli } else { all_milli * place / units };
+    // Less than one unit is held as a whole.
+    if units <= 0 { all_milli } else { at(to) - at(from) }
 }
 
 fn state_of(held: &Held, gang_waits: bool) -> DeviceState {

@@ -66,6 +66,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             workload: 0,
             pod: format!("serve-{number}"),
             units: *held,
+            gpu_milli: None,
             state: HeldState::Ready,
             uses: Vec::new(),
         });

@@ -24,7 +24,7 @@ const METADATA: [&str; 8] = [
 ];
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 15] = [
+const ANNOTATIONS: [&str; 16] = [
     "argocd.argoproj.io/tracking-id",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
@@ -32,6 +32,7 @@ const ANNOTATIONS: [&str; 15] = [
     "dovetail.dev/ignore",
     "gpu-fraction",
     "gpu-memory",
+    "hami.io/node-nvidia-register",
     "karpenter.sh/do-not-consolidate",
     "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-evict",

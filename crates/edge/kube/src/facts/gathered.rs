@@ -13,7 +13,8 @@ use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
 use super::life::PodLife;
-use super::pods::{REVISION_LABELS, same_but_labels};
+use super::pods::{PodRecord, REVISION_LABELS, same_but_labels};
+use super::share::{by_cores, counted_as};
 use super::source::Sources;
 use super::template::owned;
 use super::tenant::Tenant;
@@ -269,13 +270,17 @@ impl Inventory {
                 let said = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
                 let units = said.min(MOST_UNITS);
                 if units > 0 {
+                    let (name, counted, gpu_milli) = self.counted(record, node, resource, units);
+                    // Parts of devices are compared as the devices that they are parts of.
+                    let said = if name == *resource { said } else { counted };
                     pods.push((&*record.pod.meta.namespace, said));
                     held.push(Held {
                         node: record.pod.node.to_string(),
-                        resource: resource.clone(),
+                        resource: name,
                         workload: of_group[record.group],
                         pod: record.pod.meta.name.to_string(),
-                        units,
+                        units: counted,
+                        gpu_milli,
                         state: record.state,
                         uses: Vec::new(),
                     });
@@ -286,5 +291,25 @@ impl Inventory {
         let said = said.map(|(held, (namespace, units))| Said { held, namespace, units });
         let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
         (held, clamped)
+    }
+
+    /// Under which name units of a resource are counted on a node, how many they are, and how much of its GPUs where
+    /// the units do not say it.
+    fn counted(
+        &self,
+        record: &PodRecord,
+        node: &Node,
+        resource: &str,
+        units: i64,
+    ) -> (String, i64, Option<i64>) {
+        if let Some((name, slice)) = counted_as(&node.gpus, resource) {
+            let gpu_milli = slice.milli(units);
+            return (name.to_owned(), gpu_milli / 1000, Some(gpu_milli));
+        }
+        let read = self.nodes.get(&*node.node.name).and_then(|(_, read)| read.gpus.as_ref());
+        let of_node = read.and_then(|gpus| gpus.units.iter().find(|of| of.resource == resource));
+        let containers = &self.pods.groups[record.group].template.containers;
+        let gpu_milli = of_node.and_then(|of| by_cores(containers, resource, of.slice));
+        (resource.to_owned(), units, gpu_milli)
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::cluster::ClusterObjects;
 use super::detail::{NodeDetail, PodDetail};
-use super::node::{ReadNode, read as read_node};
+use super::node::{ReadNode, negative, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
 use super::source::Sources;
@@ -64,6 +64,10 @@ impl Inventory {
         match raw.kind {
             "Node" => {
                 let object: Node = read("Node", json).map_err(strange)?;
+                if let Some((field, count)) = negative(&object) {
+                    let problem = format!("{count} GPUs; a node has none or more");
+                    return Err(raw.skipped(&field, &problem));
+                }
                 let detail: NodeDetail<'_> = lenient(raw)?;
                 let read = read_node(&object, &detail, self.now_ms);
                 self.nodes.insert(raw.name.to_owned(), (object, read));

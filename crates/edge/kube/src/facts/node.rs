@@ -7,6 +7,7 @@ use dovetail_model::Condition;
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
+use super::share::{HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, single_mig, slice_of};
 use crate::object::Node as Object;
 use crate::translate::{NodeSetting, Rules, node as translated};
 
@@ -42,6 +43,9 @@ const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
 /// A node that is younger than this and not ready is starting.
 const STARTING_MS: u64 = 15 * 60_000;
+
+/// The name of whole GPUs, under which slices and replicas are offered, too.
+const GPU: &str = "nvidia.com/gpu";
 
 /// GPUs of one node; more are a slip of whoever wrote the label.
 const MOST_GPUS: i64 = 4096;
@@ -82,7 +86,8 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         })
         .collect();
     let clamped = clamped(object);
-    let read = node_gpus(object, &gpus, model);
+    let shared = hami_gpus(detail.metadata.annotation(HAMI_GPUS));
+    let read = node_gpus(object, &gpus, model, shared);
     let uncounted_gpus = uncounted(&gpus, read.as_ref(), labelled(labels));
     ReadNode {
         gpus: read,
@@ -126,8 +131,12 @@ fn clamped(object: &Object) -> Vec<Clamped> {
     clamped.collect()
 }
 
-/// Physical GPUs as GPU discovery counts them; 0 where no label says.
+/// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy `single` its label
+/// counts slices.
 fn labelled(labels: &crate::object::Labels) -> i64 {
+    if labels.get(MODEL_LABELS[0]).and_then(single_mig).is_some() {
+        return 0;
+    }
     let number = labels.get("nvidia.com/gpu.count").and_then(|text| text.parse().ok());
     number.filter(|gpus| (1..=MOST_GPUS).contains(gpus)).unwrap_or(0)
 }
@@ -143,6 +152,16 @@ fn uncounted(gpus: &BTreeMap<String, Gpus>, read: Option<&NodeGpus>, labelled: i
     if is_cut || counted == 0 { 0 } else { (labelled - (counted + 999) / 1000).max(0) }
 }
 
+/// The first GPU resource of which a node has less than none, with its path and its number.
+pub(super) fn negative(object: &Object) -> Option<(String, i64)> {
+    let amounts = [("capacity", &object.capacity), ("allocatable", &object.allocatable)];
+    amounts.into_iter().find_map(|(field, amounts)| {
+        let mut gpus = amounts.extended.iter().filter(|(name, _)| is_gpu_resource(name));
+        let (name, count) = gpus.find(|(_, count)| **count < 0)?;
+        Some((format!("status.{field}.{name}"), *count))
+    })
+}
+
 fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition {
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
     match ready {
@@ -154,35 +173,53 @@ fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition
     }
 }
 
-/// The physical GPUs of a node, and the units in which pods ask for them.
+/// The physical GPUs of a node, and the units in which pods ask for them. `shared` are the physical GPUs that HAMi
+/// shares out, if it does.
 fn node_gpus(
     object: &Object,
     offered: &BTreeMap<String, Gpus>,
-    model: Option<String>,
+    product: Option<String>,
+    shared: Option<i64>,
 ) -> Option<NodeGpus> {
     let labels = &object.meta.labels;
-    let number = |key: &str| -> Option<i64> {
-        let number: i64 = labels.get(key)?.parse().ok()?;
-        (1..=MOST_GPUS).contains(&number).then_some(number)
-    };
-    let replicas = number("nvidia.com/gpu.replicas").unwrap_or(1);
+    let replicas: Option<i64> =
+        labels.get("nvidia.com/gpu.replicas").and_then(|text| text.parse().ok());
+    let replicas = replicas.filter(|count| (1..=MOST_GPUS).contains(count)).unwrap_or(1);
+    let labelled = labelled(labels);
+    let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });
     let mut units = Vec::new();
-    let (mut usable_milli, mut built_in_milli) = (0, 0);
+    let (mut usable_milli, mut built_in_milli, mut cut_from) = (0, 0, 0);
     let capacity = object.capacity.extended.iter().filter(|(name, _)| is_gpu_resource(name));
-    for (resource, built_in) in capacity {
-        let slice = slice_of(resource, replicas, model.as_deref());
+    for (resource, built_in) in capacity.filter(|(name, _)| counted_as(offered, name).is_none()) {
         let usable = offered.get(resource).map_or(0, |gpus| gpus.allocatable);
         let built_in = (*built_in).clamp(usable, MOST_GPUS);
+        let slice = match shared.filter(|gpus| resource == GPU && (1..built_in).contains(gpus)) {
+            Some(gpus) => Slice { part: gpus, of: built_in },
+            None => slice_of(resource, replicas, product.as_deref()),
+        };
+        if let Some((model, profile)) = product.as_deref().and_then(single_mig)
+            && resource.starts_with(GPU)
+        {
+            cut_from += gpus_of_slices(model, profile, (built_in + replicas - 1) / replicas);
+        }
         usable_milli += slice.milli(usable);
         built_in_milli += slice.milli(built_in);
         units.push(Units { resource: resource.clone(), count: usable, slice });
     }
-    let labelled = number("nvidia.com/gpu.count").unwrap_or(0);
     let built_in = (built_in_milli + 999) / 1000;
-    let gpus = labelled.max(built_in).min(MOST_GPUS);
-    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin does.
-    let missing_milli = if built_in_milli == 0 { gpus * 1000 } else { (gpus - built_in) * 1000 };
+    let gpus = labelled.max(built_in).max(cut_from).min(MOST_GPUS);
+    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin does. What no
+    // slice is cut from is neither.
+    let missing_milli = match built_in_milli {
+        0 => gpus * 1000,
+        _ if cut_from > 0 => 0,
+        _ => (gpus - built_in) * 1000,
+    };
     let unavailable_milli = built_in_milli - usable_milli + missing_milli;
+    let model = product.map(|product| match single_mig(&product) {
+        Some((model, _)) => model.to_owned(),
+        None => product,
+    });
     (gpus > 0).then(|| NodeGpus {
         node: object.meta.name.to_string(),
         model,
@@ -190,18 +227,4 @@ fn node_gpus(
         unavailable_milli: unavailable_milli.clamp(0, gpus * 1000),
         units,
     })
-}
-
-/// What one unit of a resource is of a GPU.
-fn slice_of(resource: &str, replicas: i64, model: Option<&str>) -> Slice {
-    if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
-        let slices = profile.split_once('g').and_then(|(slices, _)| slices.parse::<i64>().ok());
-        // An A30 has four compute slices, every other model seven.
-        let of = if model.is_some_and(|model| model.contains("A30")) { 4 } else { 7 };
-        return Slice { part: slices.unwrap_or(of).clamp(1, of), of };
-    }
-    if resource.starts_with("nvidia.com/gpu") && replicas > 1 {
-        return Slice { part: 1, of: replicas };
-    }
-    Slice { part: 1, of: 1 }
 }

@@ -377,6 +377,91 @@ fn slices_and_replicas_are_parts_of_a_gpu() {
     expect(&states(found), &[("unknown", 250), ("free_no_demand", 1750)]);
 }
 
+/// A node with these amounts in place of GPUs, and these labels beside its own.
+fn with_amounts(name: &str, amounts: &[(&str, &str)], labels: &[(&str, &str)]) -> Value {
+    let mut made = node(name, 0);
+    for field in ["capacity", "allocatable"] {
+        made["status"][field] = json!({"cpu": "190", "memory": "2000Gi", "pods": "110"});
+        for (resource, amount) in amounts {
+            made["status"][field][*resource] = json!(amount);
+        }
+    }
+    for (label, value) in labels {
+        made["metadata"]["labels"][*label] = json!(value);
+    }
+    made
+}
+
+/// A pod on a node that asks for these amounts.
+fn holding(node: &str, amounts: &[(&str, &str)]) -> Value {
+    let mut made = pod("p", "", 0, node);
+    let amounts: BTreeMap<&str, &str> = amounts.iter().copied().collect();
+    made["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    made
+}
+
+#[test]
+fn slices_under_the_name_of_whole_gpus_are_parts_of_a_gpu() {
+    let labels = [
+        ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+        ("nvidia.com/mig.strategy", "single"),
+        ("nvidia.com/gpu.count", "56"),
+    ];
+    let found =
+        gathered(&[with_amounts("m1", &[(GPU, "56")], &labels), holding("m1", &[(GPU, "1")])]);
+    let read = &found.moment.nodes[0];
+    assert_eq!((read.gpus, read.model.as_deref()), (8, Some("NVIDIA-A100-SXM4-80GB")));
+    assert_eq!(found.facts.nodes[0].uncounted_gpus, 0);
+    // 1000 / 7, cut off.
+    expect(&states(found), &[("unknown", 142), ("free_no_demand", 7858)]);
+    // A slice of all seven is a GPU.
+    let labels = [("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-7g.80gb")];
+    let found =
+        gathered(&[with_amounts("m7", &[(GPU, "8")], &labels), holding("m7", &[(GPU, "1")])]);
+    expect(&states(found), &[("unknown", 1000), ("free_no_demand", 7000)]);
+}
+
+#[test]
+fn gpus_that_hami_shares_out_are_held_by_their_cores() {
+    let mut shared = with_amounts("h1", &[(GPU, "20")], &[("nvidia.com/gpu.count", "2")]);
+    shared["metadata"]["annotations"]["hami.io/node-nvidia-register"] =
+        json!("GPU-1,10,81559,100,NVIDIA-H100,0,true:GPU-2,10,81559,100,NVIDIA-H100,0,true:");
+    let third = holding("h1", &[(GPU, "1"), ("nvidia.com/gpucores", "30")]);
+    let found = gathered(&[shared.clone(), third]);
+    assert_eq!(found.moment.nodes[0].gpus, 2);
+    expect(&states(found), &[("unknown", 300), ("free_no_demand", 1700)]);
+    // Who says nothing has one of ten parts.
+    let found = gathered(&[shared, holding("h1", &[(GPU, "1")])]);
+    expect(&states(found), &[("unknown", 100), ("free_no_demand", 1900)]);
+}
+
+#[test]
+fn devices_under_several_names_count_once() {
+    let amounts = [
+        ("aws.amazon.com/neuron", "16"),
+        ("aws.amazon.com/neuroncore", "32"),
+        ("aws.amazon.com/neurondevice", "16"),
+    ];
+    // A core is half a chip.
+    let cores = holding("t1", &[("aws.amazon.com/neuroncore", "3")]);
+    let found = gathered(&[with_amounts("t1", &amounts, &[]), cores]);
+    assert_eq!(found.moment.nodes[0].gpus, 16);
+    expect(&states(found), &[("unknown", 1500), ("free_no_demand", 14_500)]);
+    let amounts = [("gpu.intel.com/i915", "4"), ("gpu.intel.com/i915_monitoring", "1")];
+    let found = gathered(&[with_amounts("i1", &amounts, &[])]);
+    expect(&states(found), &[("free_no_demand", 4000)]);
+}
+
+#[test]
+fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
+    let nodes = [with_amounts("bad", &[(GPU, "-8")], &[]), node("g1", 8)];
+    let found = inventory(&nodes).facts(BTreeSet::new());
+    let told: Vec<_> = found.skipped.iter().map(|s| (&*s.object, &*s.field, &*s.problem)).collect();
+    let problem = "-8 GPUs; a node has none or more";
+    assert_eq!(told, [("Node bad", "status.capacity.nvidia.com/gpu", problem)]);
+    assert_eq!((found.skipped_count, found.moment.nodes.len()), (1, 1));
+}
+
 #[test]
 fn who_is_ready_waits_for_the_rest_of_a_training() {
     let job = owner("PyTorchJob", "run", None, json!({}));
