@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 29] = [
     "about",
     "apiVersion",
     "collectedAt",
@@ -38,7 +38,6 @@ const FIELDS: [&str; 30] = [
     "sizeLimit",
     "status",
     "timeAdded",
-    "type",
     "unschedulable",
     "volumeBindingMode",
     "volumeMode",
@@ -88,15 +87,19 @@ const REASONS: [&str; 14] = [
 ];
 
 /// Domains of label keys that everybody uses; other keys are names of somebody.
-const DOMAINS: [&str; 20] = [
+const DOMAINS: [&str; 32] = [
     "agentpool",
     "alpha.eksctl.io",
     "amd.com",
+    "argoproj.io",
     "cloud.google.com",
+    "cloud.provider.com",
     "dovetail.dev",
     "eks.amazonaws.com",
     "feature.node.kubernetes.io",
+    "fluxcd.io",
     "gpu.intel.com",
+    "hub.jupyter.org",
     "k8s.amazonaws.com",
     "k8s.io",
     "kai.scheduler",
@@ -105,19 +108,69 @@ const DOMAINS: [&str; 20] = [
     "kubeflow.org",
     "kubernetes.azure.com",
     "kubernetes.io",
+    "llm-d.ai",
     "nvidia.com",
+    "oci.oraclecloud.com",
+    "ray.io",
+    "run.ai",
     "runai",
+    "serving.kserve.io",
     "sigs.k8s.io",
+    "topograph.run",
+    "topology.k8s.aws",
     "volcano.sh",
+    "x-k8s.io",
 ];
 
+/// Keys without a domain that checks read, and the field by which a pod names its node.
+const KEYS: [&str; 5] =
+    ["metadata.name", "model", "notebook-name", "pod-template-hash", "rollouts-pod-template-hash"];
+
+/// Groups of Kubernetes' own kinds that have no domain.
+const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
+
+/// Schedulers that everybody knows.
+const SCHEDULERS: [&str; 6] =
+    ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
+
+/// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of somebody.
+const TYPES: [&str; 17] = [
+    "ContainersReady",
+    "DiskPressure",
+    "DisruptionTarget",
+    "Initialized",
+    "MemoryPressure",
+    "NetworkUnavailable",
+    "OnDelete",
+    "PIDPressure",
+    "PodReadyToStartContainers",
+    "PodResizeInProgress",
+    "PodResizePending",
+    "PodScheduled",
+    "Ready",
+    "Recreate",
+    "RollingUpdate",
+    "Suspended",
+    "Unschedulable",
+];
+
+/// Where the devices of GPUs stand on a node.
+const DEVICES: [&str; 3] = ["/dev/nvidia", "/dev/dri", "/dev/kfd"];
+
+/// What `dovetail.dev/class` may say.
+const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
+
+/// Labels that name a model: how large it is stays.
+const MODELS: [&str; 2] = ["llm-d.ai/model", "model"];
+
 /// Labels whose values stay: models, sizes, places, ways of buying.
-const VALUES: [&str; 23] = [
+const VALUES: [&str; 24] = [
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
     "beta.kubernetes.io/instance-type",
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-preemptible",
     "cloud.google.com/gke-spot",
-    "dovetail.dev/class",
     "eks.amazonaws.com/capacityType",
     "failure-domain.beta.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone",
@@ -210,7 +263,13 @@ impl Names {
             _ if WHOLE.contains(&field) => value.clone(),
             Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
             Value::String(text) => Value::String(match field {
-                "key" | "topologyKey" => self.label_key(text),
+                "key" | "topologyKey" | "matchLabelKeys" | "mismatchLabelKeys" => {
+                    self.label_key(text)
+                }
+                "schedulerName" if SCHEDULERS.contains(&text.as_str()) => text.clone(),
+                "type" if TYPES.contains(&text.as_str()) => text.clone(),
+                "mountPath" if text.trim_end_matches('/') == "/dev/shm" => text.clone(),
+                "path" => self.path(text),
                 "reason" if REASONS.contains(&text.as_str()) => text.clone(),
                 _ if COUNTS.contains(&field) && is_count(text) => text.clone(),
                 _ if AMOUNTS.contains(&field) => text.clone(),
@@ -235,11 +294,10 @@ impl Names {
     fn fields(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
         // A requirement on a label whose values stay keeps its values.
         let key = fields.get("key").and_then(Value::as_str).unwrap_or_default();
-        let stays = VALUES.contains(&key);
         let mut replaced = Map::new();
         for (name, value) in fields {
             let value = match name.as_str() {
-                "values" | "value" if stays => value.clone(),
+                "values" | "value" if !key.is_empty() => self.label_values(key, value),
                 name => self.value(value, name),
             };
             replaced.insert(name.clone(), value);
@@ -251,11 +309,48 @@ impl Names {
         let mut replaced = Map::new();
         for (key, value) in labels {
             let text = value.as_str().unwrap_or_default();
-            let value =
-                if VALUES.contains(&key.as_str()) { text.to_owned() } else { self.hash(text) };
+            let value = self.label_value(key, text);
             replaced.insert(self.label_key(key), Value::String(value));
         }
         replaced
+    }
+
+    /// Values that are asked of a label: a text, or a list of them.
+    fn label_values(&mut self, key: &str, values: &Value) -> Value {
+        match values {
+            Value::String(text) => Value::String(self.label_value(key, text)),
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.label_values(key, item)).collect())
+            }
+            other => self.value(other, ""),
+        }
+    }
+
+    fn label_value(&mut self, key: &str, value: &str) -> String {
+        match key {
+            _ if VALUES.contains(&key) => value.to_owned(),
+            "dovetail.dev/class" if CLASSES.contains(&value) => value.to_owned(),
+            _ if MODELS.contains(&key) => self.model(value),
+            _ => self.hash(value),
+        }
+    }
+
+    /// Of a model's name its size stays, as in arguments.
+    fn model(&mut self, name: &str) -> String {
+        match dovetail_audit::ServedModel::of_name(name).map(crate::facts::model::argument) {
+            Some(told) => format!("{}/{}", self.hash(name), told.trim_start_matches("--model=")),
+            None => self.hash(name),
+        }
+    }
+
+    /// Devices of GPUs are told apart from other paths; which one it is stays where it is a number.
+    fn path(&mut self, path: &str) -> String {
+        let device = DEVICES.iter().find_map(|device| Some((device, path.strip_prefix(device)?)));
+        match device {
+            Some((_, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit()) => path.to_owned(),
+            Some((device, rest)) => format!("{device}/{}", self.hash(rest)),
+            None => self.hash(path),
+        }
     }
 
     /// Keys of annotations are those that were asked for by name; of values only switches stay.
@@ -325,7 +420,7 @@ impl Names {
             None if side == "count/"
                 && resource
                     .split_once('.')
-                    .is_some_and(|(_, g)| !is_known(g) && g.contains('.')) =>
+                    .is_some_and(|(_, group)| !is_known(group) && !GROUPS.contains(&group)) =>
             {
                 format!("{side}{}", self.hash(resource))
             }
@@ -348,7 +443,7 @@ impl Names {
     fn label_key(&mut self, key: &str) -> String {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
         let is_team = crate::facts::TEAM_LABELS.contains(&key);
-        if is_team || is_known(domain) {
+        if is_team || KEYS.contains(&key) || is_known(domain) {
             return key.to_owned();
         }
         self.hash(key)
@@ -475,6 +570,94 @@ mod tests {
         let chip = offered.clone().find(|name| names.translate(name) == "canary.com/chip").unwrap();
         let hard = replaced["spec"]["hard"].as_object().unwrap();
         assert_eq!(hard[&format!("requests.{chip}")], "4");
+    }
+
+    /// Sources whose code asks for labels by key.
+    const READERS: [&str; 15] = [
+        include_str!("../facts/class.rs"),
+        include_str!("../facts/node.rs"),
+        include_str!("../facts/pods.rs"),
+        include_str!("../facts/source.rs"),
+        include_str!("../facts/template.rs"),
+        include_str!("../translate/gang/job.rs"),
+        include_str!("../translate/gang/job_set.rs"),
+        include_str!("../translate/gang/kubeflow.rs"),
+        include_str!("../translate/gang/kueue.rs"),
+        include_str!("../translate/gang/leader_worker_set.rs"),
+        include_str!("../translate/gang/min_member.rs"),
+        include_str!("../translate/gang/ray.rs"),
+        include_str!("../translate/gang/slices.rs"),
+        include_str!("../translate/gang/topology.rs"),
+        include_str!("../translate/levels.rs"),
+    ];
+
+    /// Quoted texts of the form `domain/name`.
+    fn keys_in(source: &str) -> impl Iterator<Item = &str> {
+        let quoted = source.lines().flat_map(|line| line.split('"').skip(1).step_by(2));
+        quoted.filter(|text| {
+            let is_key = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+            let parts = text.split_once('/');
+            text.chars().all(is_key)
+                && parts.is_some_and(|(domain, name)| {
+                    domain.contains('.') && !name.is_empty() && !name.contains('/')
+                })
+        })
+    }
+
+    #[test]
+    fn every_key_that_is_read_stays() {
+        let mut names = Names::new([7; 32]);
+        let keys: Vec<&str> = READERS.into_iter().flat_map(keys_in).collect();
+        for known in
+            ["kueue.x-k8s.io/queue-name", "scheduling.x-k8s.io/pod-group", "llm-d.ai/model"]
+        {
+            assert!(keys.contains(&known), "{known} is not found: {keys:?}");
+        }
+        let pools = crate::facts::POOL_LABELS.map(|(key, _)| key);
+        let keys = keys.into_iter().chain(pools).chain(crate::facts::TEAM_LABELS).chain(KEYS);
+        for key in keys.filter(|key| !key.starts_with("example.com/")) {
+            assert_eq!(names.label_key(key), key);
+        }
+    }
+
+    #[test]
+    fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
+        let mut names = Names::new([7; 32]);
+        let pod = json!({
+            "metadata": {"labels": {"dovetail.dev/class": "canary", "notebook-name": "canary",
+                "llm-d.ai/model": "canary-70b-fp8", "amd.com/gpu.product-name": "MI300X"}},
+            "spec": {"schedulerName": "volcano",
+                "volumes": [{"hostPath": {"path": "/dev/nvidia0"}}, {"hostPath": {"path": "/canary"}}],
+                "containers": [{"volumeMounts": [{"mountPath": "/dev/shm"}, {"mountPath": "/canary"}]}],
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["canary"]}],
+                "matchExpressions": [{"key": "dovetail.dev/class", "operator": "In",
+                    "values": ["canary", "training"]}],
+                "hard": {"count/secrets.canary145xrqk": "3", "count/jobs.batch": "4"}},
+            "status": {"conditions": [{"type": "CanaryFed", "status": "True"},
+                {"type": "PodScheduled", "status": "True"}]}
+        });
+        let replaced = names.replace(&pod);
+        let text = replaced.to_string();
+        assert!(!text.to_lowercase().contains("canary"), "{text}");
+        let (labels, spec) = (&replaced["metadata"]["labels"], &replaced["spec"]);
+        // 70 thousand million weights of 8 bits each.
+        let model = labels["llm-d.ai/model"].as_str().unwrap();
+        assert!(model.ends_with("/70000m-8bit"), "{model}");
+        assert_eq!(labels["amd.com/gpu.product-name"], "MI300X");
+        assert!(labels.get("notebook-name").is_some(), "{text}");
+        assert_eq!(spec["schedulerName"], "volcano");
+        assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/dev/nvidia0");
+        assert_eq!(spec["containers"][0]["volumeMounts"][0]["mountPath"], "/dev/shm");
+        // The field of the node, with the hash that the node's own name has.
+        let node = names.replace(&json!({"metadata": {"name": "canary"}}));
+        assert_eq!(spec["matchFields"][0]["key"], "metadata.name");
+        assert_eq!(spec["matchFields"][0]["values"][0], node["metadata"]["name"]);
+        assert_eq!(spec["matchExpressions"][0]["values"][0], labels["dovetail.dev/class"]);
+        assert_eq!(spec["matchExpressions"][0]["values"][1], "training");
+        assert_eq!(spec["hard"]["count/jobs.batch"], "4");
+        assert_eq!(replaced["status"]["conditions"][1]["type"], "PodScheduled");
+        let own = names.replace(&json!({"schedulerName": "canary-scheduler"}));
+        assert!(own["schedulerName"].as_str().unwrap().starts_with(PREFIX), "{own}");
     }
 
     #[test]
