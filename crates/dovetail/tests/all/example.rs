@@ -80,6 +80,38 @@ fn the_dump_of_the_example_says_the_same() {
 }
 
 #[test]
+fn an_anonymous_collection_has_the_findings_dollars_and_causes_of_its_cluster() {
+    const AT: &str = "--at 2026-11-20T12:00:00Z";
+    let folder = Folder::new();
+    let told = folder.call("trace synth --seed 42 --nodes 32 --dump d --usage u.csv").out;
+    // Who follows the advice sees what was measured too.
+    assert!(told.contains(&format!("dovetail audit --from d {AT} --usage u.csv")), "{told}");
+    let told = folder.call("trace synth --seed 42 --nodes 32 --dump d").out;
+    assert!(told.contains(&format!("dovetail audit --from d {AT}\n")), "{told}");
+    let collect = format!("collect --from d {AT} --to anon.json.gz --anonymise --names n.json");
+    assert_eq!(folder.call(&collect).code, Some(0));
+    let findings = |from: &str| -> Vec<String> {
+        let document = json(&folder, &format!("audit --from {from} {AT}"));
+        let found = document["findings"].as_array().expect("findings").iter();
+        let told = |finding: &Value| {
+            ["id", "severity", "usd_micros_per_month", "gpu_hours_per_month", "affected_objects"]
+                .map(|part| finding[part].to_string())
+                .join(" ")
+        };
+        let mut told: Vec<String> = found.map(told).collect();
+        told.sort();
+        told.push(document["headline"].to_string());
+        told
+    };
+    assert_eq!(findings("anon.json.gz"), findings("d"));
+    let causes = |from: &str| {
+        let document = json(&folder, &format!("cost --from {from} {AT} --by cause"));
+        (document["rows"].clone(), document["total"].clone())
+    };
+    assert_eq!(causes("anon.json.gz"), causes("d"));
+}
+
+#[test]
 fn what_cannot_be_generated_or_measured_is_told() {
     let folder = Folder::new();
     let told = |call: &str, code: i32, text: &str| {

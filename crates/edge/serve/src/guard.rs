@@ -109,6 +109,25 @@ impl Guard {
     }
 }
 
+/// What is wrong with a token's file that everybody on the machine may read, and what to do; nothing where only its
+/// owner and group may, and where files have no modes.
+pub fn open_to_others(path: &Path) -> Option<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+        let name = path.display();
+        (mode & 0o004 != 0).then(|| {
+            format!("{name}: others may read it (mode {mode:04o}): chmod 600 {name}, and change the token")
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
 /// A token's digest and a path.
 type Asked = ([u8; 32], String);
 
@@ -191,6 +210,27 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_read_is_told() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let secret = file("0123456789abcdef");
+        let told = |mode: u32| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(secret.path(), mode).unwrap();
+            open_to_others(secret.path())
+        };
+        assert_eq!(told(0o600), None);
+        // A group may be that of a pod's own volume.
+        assert_eq!(told(0o440), None);
+        let name = secret.path().display();
+        let text = format!(
+            "{name}: others may read it (mode 0644): chmod 600 {name}, and change the token"
+        );
+        assert_eq!(told(0o644), Some(text));
+        assert!(told(0o604).is_some());
     }
 
     #[tokio::test]

@@ -32,6 +32,6 @@ pub mod webhook;
 
 pub use books::{Books, BooksError, TeamOf};
 pub use certificate::{Certificate, TlsFiles};
-pub use guard::{Guard, GuardError, Review, Reviewer};
+pub use guard::{Guard, GuardError, Review, Reviewer, open_to_others};
 pub use place::{Place, PlaceError};
 pub use site::Site;

@@ -11,7 +11,7 @@ pub(super) const CHECKS: &[Check] = &[
                       Whether its GPUs compute is unknown, and every question about idle GPUs stays without an answer.",
         evidence: "nodes without an exporter",
         fix: FixKind::NodePool,
-        fix_example: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of dcgm-exporter, with a toleration for these nodes",
+        fix_example: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of dcgm-exporter; on AMD device-metrics-exporter, on Intel XPU Manager; with a toleration for these nodes",
         layer: Layer::Guard,
         worth: Worth::Risk,
     },

@@ -6,7 +6,6 @@ use dovetail_ledger::signal::Signal;
 
 use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
-use crate::facts::Node;
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
@@ -19,8 +18,12 @@ pub(super) const RUNS: &[Run] = &[
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Resources of devices whose exporters are known.
-const MEASURABLE: [&str; 3] = ["nvidia.com/", "amd.com/", "gpu.intel.com/"];
+/// Resources of devices whose exporters are known, and what is missing where none runs.
+const MEASURABLE: [(&str, &str); 3] = [
+    ("nvidia.com/", "no dcgm-exporter on"),
+    ("amd.com/", "no device-metrics-exporter on"),
+    ("gpu.intel.com/", "no XPU Manager on"),
+];
 
 fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let exporters = view.facts.workloads.iter().filter(|workload| workload.exports_gpu_metrics);
@@ -30,12 +33,14 @@ fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     let used = view.facts.workloads.iter().flat_map(|workload| &workload.pods);
     let used = used.filter(|pod| !pod.uses.is_empty());
     measured.extend(used.filter_map(|pod| pod.node.as_deref()));
-    let measurable = |node: &&Node| {
-        node.gpus.keys().any(|resource| MEASURABLE.iter().any(|group| resource.starts_with(group)))
-    };
-    for node in view.gpu_nodes().filter(measurable) {
-        if !measured.contains(&*node.node.name) {
-            let finding = Finding::new(check, &node.pool).with("no exporter on", &node.node.name);
+    for node in view.gpu_nodes() {
+        let vendor = MEASURABLE
+            .into_iter()
+            .find(|(group, _)| node.gpus.keys().any(|resource| resource.starts_with(group)));
+        if let Some((_, missing)) = vendor
+            && !measured.contains(&*node.node.name)
+        {
+            let finding = Finding::new(check, &node.pool).with(missing, &node.node.name);
             found.push(finding.affecting([node_ref(node)]));
         }
     }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
-use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles};
+use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles, open_to_others};
 use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -165,6 +165,9 @@ async fn entrance(
     };
     let guard = Guard::new(flags.accept_token_file.as_deref(), reviewer);
     let guard = guard.map_err(|error| UsageError(format!("--accept-token-file: {error}")))?;
+    if let Some(open) = flags.accept_token_file.as_deref().and_then(open_to_others) {
+        tracing::warn!("--accept-token-file: {open}");
+    }
     let files = flags.tls_certificate.clone().zip(flags.tls_key.clone());
     let files = files.map(|(certificate, key)| TlsFiles { certificate, key });
     let place = Place::new(&flags.listen, files.as_ref(), guard.is_closed());

@@ -53,7 +53,7 @@ pub(super) fn run(app: &App, flags: &SynthFlags, folder: &Path) -> Result<()> {
     };
     match output {
         Output::Json => app.print_json(&report),
-        _ => app.print(&report.text(folder)),
+        _ => app.print(&report.text(folder, usage)),
     }
 }
 
@@ -75,7 +75,7 @@ fn empty(folder: &Path) -> Result<()> {
 }
 
 impl Report {
-    fn text(&self, folder: &Path) -> String {
+    fn text(&self, folder: &Path, usage: Option<&Path>) -> String {
         let mut rows = vec![
             ("seed", self.settings.seed.to_string()),
             ("nodes", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
@@ -87,7 +87,8 @@ impl Report {
             ("written", format!("{} files in {}", self.files, folder.display())),
         ];
         rows.extend(self.samples.map(|samples| ("samples", whole(samples))));
-        let hint = format!("dovetail audit --from {} --at {}", folder.display(), self.at);
+        let usage = usage.map(|file| format!(" --usage {}", file.display())).unwrap_or_default();
+        let hint = format!("dovetail audit --from {} --at {}{usage}", folder.display(), self.at);
         rows.push(("to look at it", hint));
         facts(rows)
     }

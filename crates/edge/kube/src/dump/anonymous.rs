@@ -87,7 +87,7 @@ const REASONS: [&str; 14] = [
 ];
 
 /// Domains of label keys that everybody uses; other keys are names of somebody.
-const DOMAINS: [&str; 32] = [
+const DOMAINS: [&str; 33] = [
     "agentpool",
     "alpha.eksctl.io",
     "amd.com",
@@ -99,6 +99,7 @@ const DOMAINS: [&str; 32] = [
     "feature.node.kubernetes.io",
     "fluxcd.io",
     "gpu.intel.com",
+    "helm.sh",
     "hub.jupyter.org",
     "k8s.amazonaws.com",
     "k8s.io",

@@ -79,3 +79,20 @@ fn what_was_measured_has_an_exporter_whatever_it_is_called() {
     };
     assert_eq!((found(&[]), found(&[23 * HOUR_MS])), (1, 0));
 }
+
+#[test]
+fn the_missing_exporter_is_that_of_the_vendor() {
+    let missing = |resource: Option<&str>| {
+        let mut facts = super::healthy();
+        facts.workloads[EXPORTER].pods.clear();
+        if let Some(resource) = resource {
+            offered_as(&mut facts, resource);
+        }
+        let found = crate::checks::audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "VIS-01").expect("one");
+        finding.evidence[0].what
+    };
+    assert_eq!(missing(None), "no dcgm-exporter on");
+    assert_eq!(missing(Some("amd.com/gpu")), "no device-metrics-exporter on");
+    assert_eq!(missing(Some("gpu.intel.com/xe")), "no XPU Manager on");
+}
