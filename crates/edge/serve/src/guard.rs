@@ -118,7 +118,8 @@ pub fn open_to_others(path: &Path) -> Option<String> {
         let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
         let name = path.display();
         (mode & 0o004 != 0).then(|| {
-            format!("{name}: others may read it (mode {mode:04o}): chmod 600 {name}, and change the token")
+            let what = format!("{name}: others may read it (mode {mode:04o})");
+            format!("{what}: chmod 600 {name}, and change the token")
         })
     }
     #[cfg(not(unix))]
