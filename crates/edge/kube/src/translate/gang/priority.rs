@@ -47,7 +47,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::tests::{pod, read};
-    use super::*;
 
     fn refusal(api: &str, group: &Value, pod_spec: Value) -> Option<String> {
         let meta = json!({"labels": {"scheduling.x-k8s.io/pod-group": "train"}});
