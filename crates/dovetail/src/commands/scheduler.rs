@@ -189,7 +189,6 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             levels,
             preempt_foreign,
             patience: section.patience(),
-            ..world::Settings::default()
         },
         ..Options::default()
     }

@@ -365,19 +365,34 @@ fn other_currencies_are_converted_at_the_users_rate_which_is_told() {
     }
 }
 
+/// Purchase, the price that stands in for it, and the rate of the first line of prices.
+fn price_line(found: &Value) -> [Value; 3] {
+    let line = &found["prices"][0];
+    [&line["purchase"], &line["priced_as"], &line["usd_micros_per_gpu_hour"]].map(Value::clone)
+}
+
+/// Category of the first row of a FOCUS dataset, and the sums of what was paid and of list prices in micro-dollars.
+fn focus(folder: &Folder, flags: &str) -> (String, i64, i64) {
+    let dataset = cost(folder, &format!("--focus 1.4 {flags}")).out;
+    let mut rows = csv::Reader::from_reader(dataset.as_bytes());
+    let rows: Vec<BTreeMap<String, String>> =
+        rows.deserialize().map(|row| row.expect("a row")).collect();
+    let sum = |column: &str| {
+        let cells = rows.iter().map(|row| row[column].parse::<f64>().expect("a number"));
+        (cells.sum::<f64>() * 1e6).round() as i64
+    };
+    (rows[0]["PricingCategory"].clone(), sum("EffectiveCost"), sum("ListCost"))
+}
+
 /// Labels, settings and bills say what is committed; the rate is the user's, and without one the list price says so.
 #[test]
 fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     let folder = folder();
-    let line = |found: &Value| {
-        let line = &found["prices"][0];
-        [&line["purchase"], &line["priced_as"], &line["usd_micros_per_gpu_hour"]].map(Value::clone)
-    };
     let plain = document(&folder, "--by node");
-    assert_eq!(line(&plain), [json!("on_demand"), json!(null), json!(6_880_000)]);
+    assert_eq!(price_line(&plain), [json!("on_demand"), json!(null), json!(6_880_000)]);
     folder.write("dovetail.toml", "[prices]\ncommitted_nodes = [\"karpenter.sh/nodepool=h*\", \"karpenter.sh/nodepool=h100\"]\n");
     let listed = document(&folder, "--by node");
-    assert_eq!(line(&listed), [json!("committed"), json!("on_demand"), json!(6_880_000)]);
+    assert_eq!(price_line(&listed), [json!("committed"), json!("on_demand"), json!(6_880_000)]);
     let notes = listed["notes"].to_string();
     assert!(
         notes.contains("8 GPUs of model H100 bought at a committed rate that is not known"),
@@ -390,22 +405,19 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     );
     folder.write("mine.csv", "gpu_model,usd_per_gpu_hour,purchase\nH100,3.1,committed\n");
     let rated = document(&folder, "--by node --prices mine.csv");
-    assert_eq!(line(&rated), [json!("committed"), json!(null), json!(3_100_000)]);
+    assert_eq!(price_line(&rated), [json!("committed"), json!(null), json!(3_100_000)]);
     assert_eq!(of(&rated, &json!({"node": "g1"})), 8 * 3_100_000 * HOURS);
     // FOCUS tells the rate beside what the hour would have cost on demand.
-    let focus = |flags: &str| {
-        let dataset = cost(&folder, &format!("--focus 1.4 {flags}")).out;
-        let mut rows = csv::Reader::from_reader(dataset.as_bytes());
-        let rows: Vec<BTreeMap<String, String>> =
-            rows.deserialize().map(|row| row.expect("a row")).collect();
-        let sum = |column: &str| {
-            let cells = rows.iter().map(|row| row[column].parse::<f64>().expect("a number"));
-            (cells.sum::<f64>() * 1e6).round() as i64
-        };
-        (rows[0]["PricingCategory"].clone(), sum("EffectiveCost"), sum("ListCost"))
-    };
-    assert_eq!(focus("--prices mine.csv"), ("Committed".to_owned(), 24_800_000, 55_040_000));
-    // The same rate out of the settings; and a bill that knows better than labels.
+    assert_eq!(
+        focus(&folder, "--prices mine.csv"),
+        ("Committed".to_owned(), 24_800_000, 55_040_000)
+    );
+}
+
+/// The rate out of the settings; and a bill that knows better than labels.
+#[test]
+fn a_bill_knows_better_than_labels_what_is_committed() {
+    let folder = folder();
     folder.write(
         "dovetail.toml",
         "[[prices.rates]]\ngpu_model = \"H100\"\npurchase = \"committed\"\nusd_per_gpu_hour = \"3.1\"\n",
@@ -417,7 +429,7 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     assert_ne!(labelled, folder.read("dump.json"));
     folder.write("dump.json", &labelled);
     assert_eq!(
-        line(&document(&folder, "--by node")),
+        price_line(&document(&folder, "--by node")),
         [json!("committed"), json!(null), json!(3_100_000)]
     );
     folder.write(
@@ -425,14 +437,14 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
         "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency,PricingCategory\n\
          i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,50,Usage,USD,Standard\n",
     );
-    assert_eq!(focus("--bill bill.csv").0, "Standard");
+    assert_eq!(focus(&folder, "--bill bill.csv").0, "Standard");
     folder.write("bill.csv", &folder.read("bill.csv").replace("Standard", "Committed"));
     let billed = document(&folder, "--by node --bill bill.csv");
     assert_eq!(
         (&billed["bill"]["committed_nodes"], &billed["bill"]["billed_nodes"]),
         (&json!(1), &json!(1))
     );
-    assert_eq!(focus("--bill bill.csv"), ("Committed".to_owned(), 50_000_000, 55_040_000));
+    assert_eq!(focus(&folder, "--bill bill.csv"), ("Committed".to_owned(), 50_000_000, 55_040_000));
     folder.write(
         "dovetail.toml",
         "[[prices.rates]]\ngpu_model = \"H100\"\nusd_per_gpu_hour = \"3,1\"\n",

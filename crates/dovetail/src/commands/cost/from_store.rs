@@ -87,7 +87,7 @@ pub(super) fn answer(
     let period = flags.server.span()?;
     let mut ledger = Ledger::open("--store", &address)?;
     let mut account = Account {
-        span: whole_hours(period),
+        span: whole_hours(period, asker.is_some()),
         basis: Basis::Ledger,
         sources: vec![address.to_string()],
         notes: told,
@@ -393,10 +393,14 @@ pub(crate) fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
     }
 }
 
-/// As many whole hours as were asked for, the last of which is the one that runs.
-pub(super) fn whole_hours(period: Span) -> Span {
+/// The hours of a period: with what is read of it all that it touches, out of the ledger alone as many as were asked for,
+/// the last of which is the one that runs.
+pub(super) fn whole_hours(period: Span, is_read: bool) -> Span {
     let to_ms = period.to_ms.next_multiple_of(HOUR_MS);
-    let from_ms = period.from_ms.next_multiple_of(HOUR_MS).min(to_ms.saturating_sub(HOUR_MS));
+    let from_ms = match is_read {
+        true => period.from_ms / HOUR_MS * HOUR_MS,
+        false => period.from_ms.next_multiple_of(HOUR_MS).min(to_ms.saturating_sub(HOUR_MS)),
+    };
     Span { from_ms, to_ms }
 }
 
@@ -504,16 +508,18 @@ mod tests {
     #[test]
     fn a_day_is_twenty_four_hours_whenever_it_is_asked_for() {
         let minutes = |minutes: u64| minutes * 60_000;
-        let asked = |from, to| {
-            let hours = whole_hours(Span { from_ms: minutes(from), to_ms: minutes(to) });
+        let asked = |from, to, is_read| {
+            let asked = Span { from_ms: minutes(from), to_ms: minutes(to) };
+            let hours = whole_hours(asked, is_read);
             (hours.from_ms / HOUR_MS, hours.to_ms / HOUR_MS)
         };
-        assert_eq!(asked(20 * 60 + 10, 44 * 60 + 10), (21, 45));
-        assert_eq!(asked(20 * 60, 44 * 60), (20, 44));
+        assert_eq!(asked(20 * 60 + 10, 44 * 60 + 10, false), (21, 45));
+        assert_eq!(asked(20 * 60, 44 * 60, false), (20, 44));
         assert_eq!(
-            asked(20 * 60 + 10, 20 * 60 + 40),
+            asked(20 * 60 + 10, 20 * 60 + 40, false),
             (20, 21),
             "less than an hour is the one that runs"
         );
+        assert_eq!(asked(20 * 60 + 10, 44 * 60 + 10, true), (20, 45), "nothing read is left out");
     }
 }

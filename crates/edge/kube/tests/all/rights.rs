@@ -129,8 +129,8 @@ fn asked(log: &Path) -> (BTreeSet<Right>, Vec<String>) {
     (rights, refused)
 }
 
-/// A queue, and a group for each pod.
-fn queue_and_group(control_plane: &ControlPlane) {
+/// A queue, and two pods with a group each.
+fn create_objects(control_plane: &ControlPlane) {
     queue_objects::install(control_plane);
     let group = |name: &str| {
         json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
@@ -140,6 +140,9 @@ fn queue_and_group(control_plane: &ControlPlane) {
     let queue = queue_objects::queue("team", json!({}));
     for object in [queue, group("placed"), group("waits")] {
         queue_objects::create(control_plane, &object);
+    }
+    for (name, gpus) in [("placed", 8), ("waits", 9)] {
+        queue_objects::create(control_plane, &queue_objects::member(name, gpus, name));
     }
 }
 
@@ -205,11 +208,8 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     apply_manifests(&control_plane);
     let client = control_plane.client().await.expect("a client");
     create_nodes(&Api::<Node>::all(client.clone()), 1).await;
-    queue_and_group(&control_plane);
+    create_objects(&control_plane);
     let pods = Api::<Pod>::default_namespaced(client.clone());
-    for (name, gpus) in [("placed", 8), ("waits", 9)] {
-        queue_objects::create(&control_plane, &queue_objects::member(name, gpus, name));
-    }
     let config = control_plane.config_of(ACCOUNT).await.expect("a kubeconfig");
     let mut options = Options { dry_run: false, ..elected("one") };
     let lease = LeaseName { namespace: "dovetail".to_owned(), name: "dovetail".to_owned() };

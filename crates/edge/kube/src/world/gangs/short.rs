@@ -59,9 +59,13 @@ impl World {
         let now_ms = self.now_ms;
         let seen = roll.seen.iter().chain(&roll.succeeded).copied();
         let is_seen_whole = terms.min > 0 && self.lack(name, terms, seen).is_none();
+        let others_bound =
+            self.gangs.get(name).is_some_and(|gang| !self.say_how_many_they_were(gang));
         let had_its_size = match self.gangs.get_mut(name).shortness.had_its_size {
             _ if roll.placed.is_empty() => None,
             _ if is_seen_whole => Some(true),
+            // Objects alone say it: what was seen before would be forgotten by the next who leads.
+            _ if others_bound && !lack.is_none() => Some(self.is_carried_out(name)),
             // A decision of this leadership is not seen whole yet.
             None if roll.seen.len() < roll.placed.len() => None,
             None if !lack.is_none() => Some(self.is_carried_out(name)),
