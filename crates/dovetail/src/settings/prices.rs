@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_price::{Exchange, PriceBook};
+use dovetail_price::{Exchange, PRICE_COLUMNS, PriceBook};
 use serde::Deserialize;
 
 use crate::exit::UsageError;
@@ -36,20 +36,6 @@ pub(crate) enum RateText {
     },
 }
 
-/// The columns of a price file that a rate can have.
-const COLUMNS: [&str; 10] = [
-    "gpu_model",
-    "usd_per_gpu_hour",
-    "price_per_gpu_hour",
-    "currency",
-    "provider",
-    "region",
-    "purchase",
-    "instance_type",
-    "source",
-    "as_of",
-];
-
 impl PriceSection {
     /// Refuses what no price could be read by.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -57,8 +43,8 @@ impl PriceSection {
         // What other currencies are worth can come from the command line: the rates are looked at there.
         self.exchange()?;
         for (number, rate) in self.rates.iter().flatten().enumerate() {
-            if let Some(unknown) = rate.keys().find(|key| !COLUMNS.contains(&key.as_str())) {
-                let known = COLUMNS.join(", ");
+            if let Some(unknown) = rate.keys().find(|key| !PRICE_COLUMNS.contains(&key.as_str())) {
+                let known = PRICE_COLUMNS.join(", ");
                 return Err(format!(
                     "{}: unknown field `{unknown}`: the fields are {known}",
                     place(number)

@@ -47,4 +47,5 @@ pub use owned::OwnedMachine;
 pub use place::{NodePlace, node_place, place_labels};
 pub use price::{KnownPrice, Origin, Price, Purchase};
 pub use rank::DEFAULT_PLACES;
+pub use table::COLUMNS as PRICE_COLUMNS;
 pub use usd::{MAX_USD_MICROS_PER_GPU_HOUR, format_usd_micros, parse_usd_micros};

@@ -11,8 +11,8 @@ use crate::gpu_model::canonical_gpu_model;
 use crate::price::Purchase;
 use crate::usd::{MAX_USD_MICROS_PER_GPU_HOUR, parse_micros, parse_usd_micros};
 
-/// Columns of a price file, in the order in which messages list them.
-const COLUMNS: [&str; 10] = [
+/// Columns of a price file, and fields of a rate in settings, in the order in which messages list them.
+pub const COLUMNS: [&str; 10] = [
     "gpu_model",
     "usd_per_gpu_hour",
     "provider",
