@@ -23,6 +23,8 @@ pub struct Finding {
     pub claims: Vec<Claim>,
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
+    /// Edits that would mend it, by example, where those of the check say less; each once.
+    pub examples: Vec<&'static str>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
 }
@@ -45,6 +47,7 @@ impl Finding {
             affected: Vec::new(),
             claims: Vec::new(),
             remedies: Vec::new(),
+            examples: Vec::new(),
             suppressed: None,
         }
     }
@@ -71,6 +74,20 @@ impl Finding {
         self
     }
 
+    /// An edit for what is concerned, where the check has one for many.
+    pub(crate) fn for_example(mut self, edit: &'static str) -> Self {
+        self.examples.push(edit);
+        self
+    }
+
+    /// What is edited, by example.
+    pub fn fix_example(&self) -> String {
+        match self.examples.is_empty() {
+            true => self.check.fix_example.to_owned(),
+            false => self.examples.join("; "),
+        }
+    }
+
     pub(crate) fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
         self.affected.extend(objects);
         self
@@ -91,6 +108,11 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.evidence.extend(finding.evidence);
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
+                for example in finding.examples {
+                    if !group.examples.contains(&example) {
+                        group.examples.push(example);
+                    }
+                }
                 for remedy in finding.remedies {
                     if !group.remedies.contains(&remedy) {
                         group.remedies.push(remedy);

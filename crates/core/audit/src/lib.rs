@@ -36,7 +36,7 @@ mod suppress;
 mod thresholds;
 mod usage;
 
-pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Severity, Worth, check};
+pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
 pub use checks::audit;
 pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use confirm::{

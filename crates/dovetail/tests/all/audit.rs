@@ -289,6 +289,13 @@ fn what_cannot_be_audited_is_told() {
     told("audit --from dump.json --output csv", 2, "`dovetail audit` has no csv output");
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod asks for more GPUs"), "{}", explained.out);
+    let confirms = |id: &str, less: &str| {
+        let explained = folder.call(&format!("audit --explain {id}")).out;
+        assert!(explained.contains(&format!("a ledger confirms  {less}\n")), "{explained}");
+    };
+    confirms("IDL-02", "less GPU-time that is idle, of its pods");
+    confirms("AUT-06", "less GPU-time that is free draining or cordoned, on its nodes");
+    confirms("VIS-01", "nothing: no wasted time ends with it for certain");
     let all = folder.call("audit --explain all").out;
     assert!(all.contains("AUT-06") && all.lines().all(|line| line.chars().count() <= 100));
 }

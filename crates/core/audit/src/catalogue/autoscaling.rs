@@ -1,6 +1,7 @@
 //! What keeps nodes from going.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::{DRAINING, NO_DEMAND};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "AUT-02",
@@ -26,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "spec: {maxUnavailable: 1}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "AUT-03",
@@ -39,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5m}",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        reach: Reach::Nodes(NO_DEMAND),
     },
     Check {
         id: "AUT-04",
@@ -50,6 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {}  # without scale-down-disabled or do-not-disrupt",
         layer: Layer::ScaleToZero,
         worth: Worth::Risk,
+        reach: Reach::Nodes(NO_DEMAND),
     },
     Check {
         id: "AUT-05",
@@ -62,6 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kind: Job  # around the pod",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "AUT-06",
@@ -74,5 +80,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl uncordon NODE  # or delete it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Nodes(DRAINING),
     },
 ];

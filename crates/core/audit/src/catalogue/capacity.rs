@@ -1,6 +1,7 @@
 //! GPUs that are paid and cannot be used.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::UNAVAILABLE;
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Nodes(UNAVAILABLE),
     },
     Check {
         id: "CAP-02",
@@ -26,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl describe node NODE  # repair it, or delete it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Nodes(UNAVAILABLE),
     },
     Check {
         id: "CAP-05",
@@ -38,5 +41,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Nodes(UNAVAILABLE),
     },
 ];

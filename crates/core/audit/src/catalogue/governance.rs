@@ -1,6 +1,7 @@
 //! Who may use how much, and who pays.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::IDLE;
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -13,6 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "hard: {requests.nvidia.com/gpu: \"8\"}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "GOV-02",
@@ -25,6 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {team: search, cost-center: \"4711\"}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "GOV-03",
@@ -38,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "cohort: research  # of a Kueue ClusterQueue, or a lower quota",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "GOV-04",
@@ -49,5 +53,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "a ValidatingAdmissionPolicy with validationActions: [Warn, Audit] first",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

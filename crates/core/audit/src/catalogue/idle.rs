@@ -1,6 +1,7 @@
 //! Pods that hold GPUs and cannot use them.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::{IDLE, PROVISIONING};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "IDL-02",
@@ -26,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "minReplicas: 0  # of a KServe InferenceService; minReplicaCount: 0 of a KEDA ScaledObject",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "IDL-03",
@@ -39,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "triggers: [{type: prometheus, metadata: {query: sum(vllm:num_requests_waiting), threshold: \"5\"}}]",
         layer: Layer::ScaleToZero,
         worth: Worth::Risk,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "IDL-04",
@@ -52,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "IDL-05",
@@ -64,6 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        reach: Reach::Held(PROVISIONING),
     },
     Check {
         id: "IDL-06",
@@ -76,6 +82,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "IDL-07",
@@ -88,6 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "IDL-08",
@@ -103,5 +111,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "a timeout on collectives (PyTorch: init_process_group(timeout=...)), and a restart from the checkpoint",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

@@ -5,11 +5,14 @@ mod capacity;
 mod governance;
 mod idle;
 mod models;
+mod reach;
 mod request;
 mod scheduling;
 mod sharing;
 mod spot;
 mod visibility;
+
+pub use reach::Reach;
 
 /// Checks by id.
 pub const CATALOGUE: [&[Check]; 10] = [
@@ -51,6 +54,8 @@ pub struct Check {
     pub layer: Layer,
     /// What mending brings at least; whether it is money at once is found for each finding.
     pub worth: Worth,
+    /// Which GPU-time ends once it is mended: what a ledger confirms.
+    pub reach: Reach,
 }
 
 /// How bad a finding is.

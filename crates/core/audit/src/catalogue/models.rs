@@ -1,6 +1,6 @@
 //! Models that are served.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "args: [--quantization=fp8]  # on a copy with a part of the requests first",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "MOD-02",
@@ -31,5 +32,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}  # or limits: {nvidia.com/mig-2g.20gb: 1}",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

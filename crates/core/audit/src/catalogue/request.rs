@@ -1,6 +1,7 @@
 //! What pods ask for.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::{IDLE, REPEATED, STRANDED};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "REQ-02",
@@ -26,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # and drop NVIDIA_VISIBLE_DEVICES",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "REQ-03",
@@ -38,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 8}}  # and more replicas in a gang",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "REQ-04",
@@ -50,6 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "REQ-05",
@@ -62,6 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl scale --replicas=0 deployment/NAME  # or ask for no GPU",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "REQ-06",
@@ -75,6 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/mig-1g.10gb: 1}}  # on nodes with MIG",
         layer: Layer::Share,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "REQ-07",
@@ -87,6 +94,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "REQ-08",
@@ -99,6 +107,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        reach: Reach::Cluster(STRANDED),
     },
     Check {
         id: "REQ-09",
@@ -111,6 +120,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "REQ-10",
@@ -123,6 +133,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {memory: 70Gi}, limits: {memory: 70Gi}}  # a tenth more than before",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Held(REPEATED),
     },
     Check {
         id: "REQ-11",
@@ -136,6 +147,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {}  # of the sidecar",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "REQ-12",
@@ -148,5 +160,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]  # at /dev/shm",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Held(IDLE),
     },
 ];

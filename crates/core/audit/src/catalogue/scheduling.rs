@@ -1,6 +1,7 @@
 //! Where pods may go.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::{FRAGMENTED, GANG_WAIT, TAINTED};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "taints: [{key: nvidia.com/gpu, value: \"true\", effect: NoSchedule}]",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-02",
@@ -27,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
                       [{matchExpressions: [{key: nvidia.com/gpu.present, operator: DoesNotExist}]}]}}}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-03",
@@ -38,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "tolerations: []  # without the one for GPU nodes",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-04",
@@ -51,6 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        reach: Reach::Cluster(TAINTED),
     },
     Check {
         id: "SCH-05",
@@ -63,6 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-06",
@@ -76,6 +82,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "taints: [{key: nvidia.com/gpu, effect: NoSchedule}]",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-07",
@@ -88,6 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 10}]}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-08",
@@ -100,6 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "schedulerName: dovetail",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        reach: Reach::Cluster(FRAGMENTED),
     },
     Check {
         id: "SCH-09",
@@ -112,6 +121,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Held(GANG_WAIT),
     },
     Check {
         id: "SCH-10",
@@ -124,6 +134,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "whenUnsatisfiable: ScheduleAnyway",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-11",
@@ -136,6 +147,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "priorityClassName: gpu-inference",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SCH-12",
@@ -148,5 +160,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topologyManagerPolicy: single-numa-node  # of the kubelet, with cpuManagerPolicy: static",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

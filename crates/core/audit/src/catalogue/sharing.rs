@@ -1,6 +1,7 @@
 //! Several pods on one GPU.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::IDLE;
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -14,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SHR-02",
@@ -26,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu.shared: 1}}  # timeSlicing: {replicas: 4}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Held(IDLE),
     },
     Check {
         id: "SHR-03",
@@ -38,6 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "sharing: {timeSlicing: {renameByDefault: true}}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SHR-04",
@@ -50,6 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl drain NODE  # then label it with nvidia.com/mig.config again",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SHR-05",
@@ -62,6 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}  # fewer",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SHR-06",
@@ -74,5 +80,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # whole GPUs, on nodes without sharing",
         layer: Layer::Share,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

@@ -1,6 +1,7 @@
 //! Capacity that its provider may take back.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::reach::REPEATED;
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -15,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {dovetail.dev/checkpoint-interval: 30m}  # and a volume that it saves to",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        reach: Reach::Held(REPEATED),
     },
     Check {
         id: "SPT-02",
@@ -27,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {karpenter.sh/capacity-type: spot}",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SPT-03",
@@ -39,6 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topologySpreadConstraints: [{topologyKey: karpenter.sh/capacity-type, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "SPT-04",
@@ -54,5 +58,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

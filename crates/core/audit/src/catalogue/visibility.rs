@@ -1,19 +1,23 @@
 //! What nobody sees.
 
-use super::{Check, FixKind, Layer, Severity, Worth};
+use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "VIS-01",
         severity: Severity::Error,
         title: "nobody measures what the GPUs of a node do",
-        explanation: "No pod of dcgm-exporter, AMD's device-metrics-exporter or Intel's XPU Manager runs on the node. \
-                      Whether its GPUs compute is unknown, and every question about idle GPUs stays without an answer.",
-        evidence: "nodes without an exporter",
+        explanation: "No exporter of the vendor of its GPUs runs on the node: NVIDIA's dcgm-exporter, AMD's \
+                      device-metrics-exporter, Intel's XPU Manager. Whether its GPUs compute is unknown, and every question \
+                      about idle GPUs stays without an answer. Each finding names the exporter of its own vendor. TPUs, \
+                      Neuron chips and Gaudis have tools of their own whose series are not read here: what such devices did \
+                      is unknown, `--usage FILE` can tell it, and this check asks for nothing on their nodes.",
+        evidence: "nodes, with the exporter that is missing",
         fix: FixKind::NodePool,
-        fix_example: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of dcgm-exporter; on AMD device-metrics-exporter, on Intel XPU Manager; with a toleration for these nodes",
+        fix_example: "install dcgm-exporter (NVIDIA), device-metrics-exporter (AMD) or XPU Manager (Intel) there  # whichever is the vendor's, with a toleration for these nodes",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "VIS-02",
@@ -24,9 +28,10 @@ pub(super) const CHECKS: &[Check] = &[
                       and no check takes it for idle.",
         evidence: "GPU and node, minutes in which the signals contradict each other",
         fix: FixKind::NodePool,
-        fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: it starts anew with the counters",
+        fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: NVIDIA's exporter starts anew with the counters",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "VIS-03",
@@ -40,6 +45,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "DCGM_FI_PROF_SM_ACTIVE, gauge, share of the multiprocessors with work  # in the exporter's list of counters",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "VIS-04",
@@ -52,6 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "updatePolicy: {updateMode: \"Off\"}  # of a VerticalPodAutoscaler",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
     Check {
         id: "VIS-05",
@@ -65,5 +72,6 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: {cluster: NAME} where clusters share a server",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        reach: Reach::Nothing,
     },
 ];

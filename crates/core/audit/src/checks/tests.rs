@@ -683,6 +683,9 @@ fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
         let texts = [check.title, check.explanation, check.evidence, check.fix_example];
         assert!(texts.iter().all(|text| !text.is_empty()), "{}", check.id);
         assert_eq!(crate::check(&check.id.to_lowercase()), Some(check));
+        // What is sold as GPU-hours, a ledger can confirm.
+        let is_confirmable = !check.reach.states().is_empty();
+        assert!(is_confirmable || check.worth == Worth::Risk, "{}", check.id);
     }
 }
 

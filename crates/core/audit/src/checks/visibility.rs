@@ -18,11 +18,35 @@ pub(super) const RUNS: &[Run] = &[
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Resources of devices whose exporters are known, and what is missing where none runs.
-const MEASURABLE: [(&str, &str); 3] = [
-    ("nvidia.com/", "no dcgm-exporter on"),
-    ("amd.com/", "no device-metrics-exporter on"),
-    ("gpu.intel.com/", "no XPU Manager on"),
+/// An exporter that is known, by the resources of its vendor's devices.
+struct Exporter {
+    resources: &'static str,
+    /// What is said of a node where none runs.
+    missing: &'static str,
+    /// How it gets there.
+    install: &'static str,
+}
+
+/// Of TPUs, Neuron chips and Gaudis nobody reads what they did, so nothing is asked for.
+const EXPORTERS: [Exporter; 3] = [
+    Exporter {
+        resources: "nvidia.com/",
+        missing: "no dcgm-exporter on",
+        install: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of NVIDIA's dcgm-exporter (part of the GPU \
+                  Operator), with a toleration for these nodes",
+    },
+    Exporter {
+        resources: "amd.com/",
+        missing: "no device-metrics-exporter on",
+        install: "metricsExporter: {enable: true}  # of the DeviceConfig of AMD's GPU Operator, or the chart of \
+                  device-metrics-exporter alone, with a toleration for these nodes",
+    },
+    Exporter {
+        resources: "gpu.intel.com/",
+        missing: "no XPU Manager on",
+        install: "a DaemonSet of Intel's XPU Manager that asks for gpu.intel.com/i915_monitoring or \
+                  gpu.intel.com/xe_monitoring  # with a toleration for these nodes",
+    },
 ];
 
 fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -34,14 +58,12 @@ fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     let used = used.filter(|pod| !pod.uses.is_empty());
     measured.extend(used.filter_map(|pod| pod.node.as_deref()));
     for node in view.gpu_nodes() {
-        let vendor = MEASURABLE
-            .into_iter()
-            .find(|(group, _)| node.gpus.keys().any(|resource| resource.starts_with(group)));
-        if let Some((_, missing)) = vendor
+        let has = |of: &Exporter| node.gpus.keys().any(|name| name.starts_with(of.resources));
+        if let Some(Exporter { missing, install, .. }) = EXPORTERS.iter().find(|of| has(of))
             && !measured.contains(&*node.node.name)
         {
             let finding = Finding::new(check, &node.pool).with(missing, &node.node.name);
-            found.push(finding.affecting([node_ref(node)]));
+            found.push(finding.for_example(install).affecting([node_ref(node)]));
         }
     }
 }

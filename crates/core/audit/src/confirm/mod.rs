@@ -14,11 +14,11 @@ use std::cmp::Reverse;
 
 use dovetail_ledger::device_time::DeviceState;
 
-use crate::catalogue::{CATALOGUE, check};
+use crate::catalogue::{CATALOGUE, Reach, check};
 use crate::facts::ObjectRef;
 use crate::moment::MONTH_MS;
 pub use periods::equal_periods;
-use reach::{Reach, reach};
+use reach::reach;
 
 /// A finding of an earlier audit that is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,12 +164,6 @@ pub fn confirm(
         free_of_unknown_cause_rose_gpu_milli_ms: rose.max(0),
         findings,
     }
-}
-
-/// Whether findings of a check would end time in a state.
-#[cfg(test)]
-pub(crate) fn ends(id: &str, state: DeviceState) -> bool {
-    reach(&FixedFinding { id: id.to_owned(), object: ObjectRef::default() }).ends(state)
 }
 
 /// Places in the order in which rows are given away: narrow before wide, then as claims are served.

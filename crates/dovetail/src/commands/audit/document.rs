@@ -171,7 +171,7 @@ pub(super) struct FindingOut {
 #[derive(Debug, Serialize)]
 pub(super) struct FixOut {
     pub(super) edits: &'static str,
-    pub(super) example: &'static str,
+    pub(super) example: String,
 }
 
 /// A value that a finding rests on.
@@ -417,7 +417,7 @@ impl FindingOut {
             gpu_hours_per_month: hours(claimed.gpu_milli_ms),
             formula: (claimed.gpu_milli_ms > 0).then(|| formula(claimed)),
             also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
-            fix: FixOut { edits: fix_words(check.fix), example: check.fix_example },
+            fix: FixOut { edits: fix_words(check.fix), example: finding.fix_example() },
             patches: patches.into_iter().map(PatchOut::of).collect(),
             suppressed: finding.suppressed.as_ref().map(|suppression| SuppressedOut {
                 by: plain(&suppression.by),
@@ -511,7 +511,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         };
         let hides =
             "idle GPUs, GPUs that are too large, sharing (REQ-04 to REQ-06, IDL-01, IDL-02)";
-        let command = "--prometheus URL, or --usage FILE: samples of dcgm-exporter and its like";
+        let command = "--prometheus URL, or --usage FILE: what a GPU exporter measured";
         unseen.push(UnseenOut { what, hides: hides.to_owned(), command: command.to_owned() });
     }
     unseen.extend(gathered.unseen.iter().map(|unseen| UnseenOut {

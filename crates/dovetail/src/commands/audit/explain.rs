@@ -1,7 +1,7 @@
 //! `dovetail audit --explain`.
 
 use anyhow::Result;
-use dovetail_audit::{CATALOGUE, Check, Worth, check, thresholds_of};
+use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
 
 use super::document::{fix_words, layer_words, severity_words, worth_words};
 use crate::app::App;
@@ -33,6 +33,19 @@ fn brings(worth: Worth) -> String {
     }
 }
 
+/// What a ledger has less of once a finding is mended.
+fn confirms(reach: Reach) -> String {
+    let states: Vec<String> =
+        reach.states().iter().map(|state| state.name().replace('_', " ")).collect();
+    let whose = match reach {
+        Reach::Held(_) => "of its pods",
+        Reach::Nodes(_) => "on its nodes",
+        Reach::Cluster(_) => "in the whole cluster",
+        Reach::Nothing => return "nothing: no wasted time ends with it for certain".to_owned(),
+    };
+    format!("less GPU-time that is {}, {whose}", states.join(" or "))
+}
+
 fn one(check: &Check) -> String {
     let mut text = format!("{}: {}\n\n", check.id, check.title);
     text += &wrapped(check.explanation, 0);
@@ -43,6 +56,7 @@ fn one(check: &Check) -> String {
         ("brings", brings(check.worth)),
         ("served", format!("with the layer `{}`", layer_words(check.layer))),
         ("edits", fix_words(check.fix).to_owned()),
+        ("a ledger confirms", confirms(check.reach)),
     ]);
     text += &format!("\nBy example:\n  {}\n", check.fix_example);
     text

@@ -6,7 +6,6 @@ use dovetail_ledger::device_time::{DeviceInterval, DeviceState};
 use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
 use crate::checks::audit;
 use crate::claim::{DeviceWaste, settle};
-use crate::confirm::ends;
 use crate::facts::{ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood free for a day,
@@ -112,7 +111,8 @@ fn a_ledger_is_asked_for_the_time_that_findings_claim() {
         triggers(&mut facts);
         for finding in audit(&facts).iter().filter(|finding| finding.check.id == id) {
             for state in finding.claims.iter().flat_map(|claim| &claim.states) {
-                assert!(ends(id, *state), "{id} claims {state:?}");
+                let reach = finding.check.reach.states();
+                assert!(reach.contains(state), "{id} claims {state:?}");
                 claims += 1;
             }
         }

@@ -81,18 +81,32 @@ fn what_was_measured_has_an_exporter_whatever_it_is_called() {
 }
 
 #[test]
-fn the_missing_exporter_is_that_of_the_vendor() {
-    let missing = |resource: Option<&str>| {
+fn the_exporter_that_is_asked_for_is_that_of_the_vendor() {
+    let found = |resource: Option<&str>| {
         let mut facts = super::healthy();
         facts.workloads[EXPORTER].pods.clear();
         if let Some(resource) = resource {
             offered_as(&mut facts, resource);
         }
-        let found = crate::checks::audit(&facts);
-        let finding = found.iter().find(|finding| finding.check.id == "VIS-01").expect("one");
-        finding.evidence[0].what
+        let mut found = crate::checks::audit(&facts);
+        found.retain(|finding| finding.check.id == "VIS-01");
+        found.pop()
     };
-    assert_eq!(missing(None), "no dcgm-exporter on");
-    assert_eq!(missing(Some("amd.com/gpu")), "no device-metrics-exporter on");
-    assert_eq!(missing(Some("gpu.intel.com/xe")), "no XPU Manager on");
+    let vendors = [
+        (None, "no dcgm-exporter on", "dcgm-exporter"),
+        (Some("amd.com/gpu"), "no device-metrics-exporter on", "device-metrics-exporter"),
+        (Some("gpu.intel.com/xe"), "no XPU Manager on", "XPU Manager"),
+    ];
+    for (resource, missing, own) in vendors {
+        let finding = found(resource).expect("one");
+        let example = finding.fix_example();
+        assert_eq!(finding.evidence[0].what, missing);
+        // Its own, and of no other vendor.
+        let named =
+            vendors.map(|(.., name)| name).into_iter().filter(|name| example.contains(name));
+        assert_eq!(named.collect::<Vec<_>>(), [own], "{example}");
+    }
+    for resource in ["google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"] {
+        assert_eq!(found(Some(resource)), None, "{resource}");
+    }
 }
