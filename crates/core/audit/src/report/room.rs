@@ -8,7 +8,7 @@ use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 
 use crate::facts::Facts;
-use crate::moment::{Held, MONTH_MS, Moment, Units};
+use crate::moment::{MONTH_MS, Moment, NodeGpus, Slice};
 
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;
@@ -21,7 +21,7 @@ pub(super) fn waiting_work_takes(
 ) -> BTreeMap<usize, i128> {
     let mut room: BTreeMap<usize, i128> = BTreeMap::new();
     for demand in moment.demand.iter().filter(|demand| !demand.world.jobs.is_empty()) {
-        let leaving = leaving(facts, moment, freed, &demand.resource);
+        let leaving = leaving(facts, moment, freed, &demand.world);
         if leaving.is_empty() {
             continue;
         }
@@ -30,41 +30,63 @@ pub(super) fn waiting_work_takes(
             let units =
                 |started: &BTreeMap<String, i64>| started.get(&node.node).copied().unwrap_or(0);
             let more = (units(&after) - units(&before)).max(0);
-            let of = node.units.iter().find(|units| units.resource == demand.resource);
             let freed = freed.iter().filter(|((_, place), _)| *place == number);
             let freed: i128 = freed.map(|(_, time)| time).sum();
-            let taken =
-                of.map_or(0, |units| i128::from(units.slice.milli(more)) * i128::from(MONTH_MS));
+            let taken_milli = units_milli(facts, node, &demand.resource, more);
+            let taken = i128::from(taken_milli) * i128::from(MONTH_MS);
             *room.entry(number).or_default() += taken.min(freed);
         }
     }
     room
 }
 
-/// Units of a resource that each pod, by its full name and node, would leave.
+/// How much of a node's GPUs so many units of a resource are, in milli-GPU; of one that is counted under another name
+/// (cores of Neuron chips) its part of all of them.
+fn units_milli(facts: &Facts, node: &NodeGpus, resource: &str, count: i64) -> i64 {
+    if let Some(units) = node.units.iter().find(|units| units.resource == resource) {
+        return units.slice.milli(count);
+    }
+    let known = facts.nodes.iter().find(|known| *known.node.name == *node.node);
+    let all = known.and_then(|known| known.gpus.get(resource)).map_or(0, |gpus| gpus.built_in);
+    Slice { part: node.gpus, of: all }.milli(if all > 0 { count } else { 0 })
+}
+
+/// Units of a resource that each pod, by its full name and node, would leave: as many of those it holds in the world as
+/// it leaves of its share of the GPUs, whatever part of a GPU a unit is elsewhere.
 fn leaving(
     facts: &Facts,
     moment: &Moment,
     freed: &Freed,
-    resource: &str,
+    world: &Snapshot,
 ) -> BTreeMap<(String, String), i64> {
     let places: BTreeMap<&str, usize> =
         moment.nodes.iter().enumerate().map(|(place, node)| (&*node.node, place)).collect();
+    let mut stands: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for holding in &world.holdings {
+        if let Owner::Foreign(name) = &holding.owner {
+            *stands.entry((name.as_str(), &*holding.node)).or_default() +=
+                holding.devices.len() as i64;
+        }
+    }
     let mut left = freed.clone();
     let mut leaving = BTreeMap::new();
-    for Held { node, workload, pod, units, .. } in
-        moment.held.iter().filter(|held| held.resource == resource)
-    {
-        let Some(place) = places.get(&**node).copied() else { continue };
-        let Some(left) = left.get_mut(&(u32::try_from(*workload).ok(), place)) else { continue };
-        let of_node = moment.nodes[place].units.iter().find(|units| units.resource == *resource);
-        let each = of_node.map_or(0, |Units { slice, .. }| i128::from(slice.milli(1)));
-        let each = (each * i128::from(MONTH_MS)).max(1);
-        let count = (*left / each).min(i128::from(*units)).max(0);
+    for held in &moment.held {
+        let Some(place) = places.get(&*held.node).copied() else { continue };
+        let holder = u32::try_from(held.workload).ok();
+        let Some(left) = left.get_mut(&(holder, place)) else { continue };
+        let pod = format!("{}/{}", facts.workloads[held.workload].owner.namespace, held.pod);
+        let units = stands.get(&(&*pod, &*held.node)).copied().unwrap_or(0);
+        if units == 0 {
+            continue;
+        }
+        let all_milli = held.gpu_milli.unwrap_or_else(|| {
+            units_milli(facts, &moment.nodes[place], &held.resource, held.units)
+        });
+        let each = i128::from((all_milli / units).max(1)) * i128::from(MONTH_MS);
+        let count = (*left / each).min(i128::from(units)).max(0);
         *left -= count * each;
         if count > 0 {
-            let namespace = &facts.workloads[*workload].owner.namespace;
-            leaving.insert((format!("{namespace}/{pod}"), node.clone()), count as i64);
+            leaving.entry((pod, held.node.clone())).or_insert(count as i64);
         }
     }
     leaving

@@ -246,6 +246,136 @@ fn money_comes_back_where_a_node_can_go_or_waiting_work_fits_and_nowhere_else() 
     }
 }
 
+/// What pods of one owner hold where GPUs are shared out.
+struct Sharer {
+    pod: &'static str,
+    units: i64,
+    gpu_milli: Option<i64>,
+    /// Its units in the world of what waits.
+    world: std::ops::Range<u16>,
+    /// Of each unit that was measured, for how long it computed in a day.
+    active_h: Vec<u64>,
+}
+
+/// A node of so many GPUs in units of a resource, of which so many units of another name are all (or of the same), and
+/// a job that waits for these.
+fn shared_out(
+    gpus: i64,
+    units: Units,
+    (resource, all): (&str, i64),
+    sharers: Vec<Sharer>,
+    waiting: u16,
+) -> Report {
+    let (mut facts, mut moment) = cluster(&[(gpus, Condition::Ready, 0)]);
+    let offered = |count| Gpus { model: None, built_in: count, allocatable: count };
+    facts.nodes[0].gpus = BTreeMap::from([
+        (units.resource.clone(), offered(units.count)),
+        (resource.to_owned(), offered(all)),
+    ]);
+    (facts.workloads, moment.held) = Default::default();
+    let world = &mut moment.demand[0].world;
+    world.nodes[0] = ModelNode::plain("g0", 96_000, 1 << 40, usize::try_from(all).unwrap(), "H100");
+    let mut uses = BTreeMap::new();
+    for (number, sharer) in sharers.into_iter().enumerate() {
+        let owner = ObjectRef::new("Deployment", "prod", sharer.pod);
+        let pod = Pod { name: sharer.pod.into(), node: Some("g0".into()), ..Pod::default() };
+        let mut workload = Workload { owner, pods: vec![pod], ..Workload::default() };
+        let limits = BTreeMap::from([(resource.to_owned(), sharer.world.len() as i64)]);
+        workload.template.containers.push(Container { limits, ..Container::default() });
+        facts.workloads.push(workload);
+        moment.held.push(Held {
+            node: "g0".into(),
+            resource: units.resource.clone(),
+            workload: number,
+            pod: sharer.pod.into(),
+            units: sharer.units,
+            gpu_milli: sharer.gpu_milli,
+            state: HeldState::Ready,
+            uses: Vec::new(),
+        });
+        let amount =
+            DeviceAmount { mode: Mode::Shared, compute_milli: 1_000, ..DeviceAmount::default() };
+        world.holdings.push(Holding {
+            id: HoldingId(number as u64 + 1),
+            node: "g0".into(),
+            owner: Owner::Foreign(format!("prod/{}", sharer.pod)),
+            phase: Phase::Held { expected_end_ms: None },
+            reservation: None,
+            resources: Resources::default(),
+            devices: sharer.world.map(|place| (place, amount.clone())).collect(),
+            counts_into: Default::default(),
+            attachments: Default::default(),
+        });
+        let used = |(gpu, active_h): (usize, &u64)| GpuUse {
+            gpu: format!("{}-{gpu}", sharer.pod),
+            active_ms: active_h * HOUR_MS,
+            idle_ms: (24 - active_h) * HOUR_MS,
+            ..GpuUse::default()
+        };
+        let of_pod = sharer.active_h.iter().enumerate().map(used).collect::<Vec<_>>();
+        uses.insert(("prod".to_owned(), sharer.pod.to_owned()), of_pod);
+    }
+    let device = DeviceRequest::Whole { count: waiting, same_island: false };
+    let requirement = Requirement { device, ..Requirement::default() };
+    world.jobs.push(Job::single(JobId(1), "waits", 0, requirement.into()));
+    moment.demand[0].resource = resource.to_owned();
+    moment.nodes[0].units = vec![units];
+    let span = Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS };
+    measure(&mut facts, &mut moment, UsagePeriod { span, step_ms: 60_000 }, &uses);
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    report(&facts, &moment, states, &[price], &SuppressionPolicy::default())
+}
+
+/// What the finding of a check brings: its worth, and how much comes back, in milli-GPU.
+fn brings(report: &Report, id: &str) -> (Worth, i128) {
+    let found = report.findings.iter().find(|priced| priced.finding.check.id == id);
+    let brought = found.unwrap_or_else(|| panic!("{id}")).brought;
+    (brought.worth, brought.returned.gpu_milli_ms / i128::from(30 * 24 * HOUR_MS))
+}
+
+#[test]
+fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
+    let units = |resource: &str, count, of| Units {
+        resource: resource.into(),
+        count,
+        slice: Slice { part: 1, of },
+    };
+    let sharer = |pod, units, gpu_milli, world, active_h: &[u64]| Sharer {
+        pod,
+        units,
+        gpu_milli,
+        world,
+        active_h: active_h.to_vec(),
+    };
+    // Two GPUs in halves. Two halves that are said to be all of both GPUs: one of them never computes. A GPU that is
+    // left is one half as pods ask for them, so with the two that nobody asked for three fit. By units it would be two
+    // halves, and four.
+    let halves = |waiting| {
+        let all = sharer("serve", 2, Some(2_000), 0..2, &[0, 24]);
+        shared_out(2, units(GPU, 4, 2), (GPU, 4), vec![all], waiting)
+    };
+    assert_eq!(brings(&halves(3), "REQ-04"), (Worth::Returned, 1_000));
+    assert_eq!(brings(&halves(4), "REQ-04"), (Worth::Capacity, 0));
+    // One of ten parts that is said to be 3 % of the compute: whoever leaves it leaves the part. By units it is less
+    // than one.
+    let tenths = {
+        let little = sharer("serve", 1, Some(30), 0..1, &[0]);
+        let rest = sharer("train", 9, None, 1..10, &[24; 9]);
+        shared_out(1, units(GPU, 10, 10), (GPU, 10), vec![little, rest], 1)
+    };
+    assert_eq!(brings(&tenths, "REQ-05"), (Worth::Returned, 30));
+    // Cores of Neuron chips are held under the name of the chips.
+    let chip = "aws.amazon.com/neuron";
+    let cores = {
+        let idle = sharer("serve", 1, Some(1_000), 0..2, &[0]);
+        let busy = sharer("train", 1, Some(1_000), 2..4, &[24]);
+        let core = ("aws.amazon.com/neuroncore", 4);
+        shared_out(2, units(chip, 2, 1), core, vec![idle, busy], 2)
+    };
+    assert_eq!(brings(&cores, "REQ-05"), (Worth::Returned, 1_000));
+}
+
 #[test]
 fn who_starts_for_long_stays_and_its_node_cannot_go() {
     let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
