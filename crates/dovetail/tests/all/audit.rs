@@ -232,6 +232,7 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     let done = audit(&folder, "--baseline old.json --output json");
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(parsed(&done)["fixed"], json!([]));
+    assert_eq!(parsed(&done)["unconfirmed_because"], Value::Null);
     folder.write("dump.json", &list(&[node("g1", 8), pod("serve-1-a", 8, "g1")]));
     let done = audit(&folder, "--baseline old.json --output json --fail-on info");
     let document = parsed(&done);
@@ -239,6 +240,14 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
         document["fixed"].as_array().unwrap().iter().map(|f| &f["id"]).collect();
     assert!(fixed.contains(&&json!("AUT-06")) && fixed.contains(&&json!("REQ-03")), "{fixed:?}");
     assert!(document["findings"].as_array().unwrap().iter().all(|f| f["is_new"].is_boolean()));
+    // The dollars are those of the earlier audit, and every form says so.
+    let why = document["unconfirmed_because"].as_str().expect("a reason");
+    assert!(why.contains("nothing confirms them") && why.contains("--store"), "{why}");
+    for form in ["table", "markdown", "html", "sarif"] {
+        let told =
+            audit(&folder, &format!("--baseline old.json --fail-on never --output {form}")).out;
+        assert!(told.contains("nothing confirms them"), "{form}: {told}");
+    }
     folder.write("old.json", "{}");
     let done = audit(&folder, "--baseline old.json");
     assert_eq!(done.code, Some(3));

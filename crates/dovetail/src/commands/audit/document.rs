@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
+use super::unconfirmed::why_unconfirmed;
 use crate::input::doubts::clamped_in_words;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
@@ -47,6 +48,8 @@ pub(super) struct Document {
     pub(super) baseline_taken_at: Option<String>,
     /// What a ledger says of what is fixed.
     pub(super) ledger: Option<LedgerOut>,
+    /// Why nothing is confirmed of what is fixed, where no ledger was asked.
+    pub(super) unconfirmed_because: Option<String>,
     /// Thresholds that somebody set.
     pub(super) thresholds: Vec<ThresholdOut>,
     pub(super) prices: Vec<PriceLine>,
@@ -285,12 +288,22 @@ impl Document {
             fixed,
             baseline_taken_at: baseline.map(|baseline| baseline.taken_at.clone()),
             ledger: None,
+            unconfirmed_because: None,
             thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
             prices,
             unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
             skipped: gathered.skipped.iter().map(|skipped| plain(&skipped.to_string())).collect(),
             skipped_objects: gathered.skipped_count,
         }
+    }
+
+    /// Says so where something is fixed and no ledger was asked.
+    pub(super) fn with_doubt(mut self, baseline: Option<&Baseline>, now_ms: u64) -> Self {
+        let is_fixed = self.fixed.as_ref().is_some_and(|fixed| !fixed.is_empty());
+        self.unconfirmed_because = baseline
+            .filter(|_| is_fixed && self.ledger.is_none())
+            .map(|baseline| why_unconfirmed(baseline, now_ms));
+        self
     }
 
     /// The line at the top.

@@ -78,6 +78,9 @@ pub(super) fn html(document: &Document) -> String {
         if let Some(ledger) = &document.ledger {
             page += &format!("<p>{}</p>\n", safe(&ledger.sentence()));
         }
+        if let Some(why) = &document.unconfirmed_because {
+            page += &format!("<p>{}</p>\n", safe(&format!("Not confirmed: {why}.")));
+        }
     }
     page + "</main>\n</body>\n</html>\n"
 }

@@ -56,6 +56,9 @@ pub(super) fn markdown(document: &Document) -> String {
         if let Some(ledger) = &document.ledger {
             text += &format!("\n{}\n", safe(&ledger.sentence()));
         }
+        if let Some(why) = &document.unconfirmed_because {
+            text += &format!("\n{}\n", safe(&format!("Not confirmed: {why}.")));
+        }
     }
     text
 }
@@ -95,6 +98,9 @@ fn section(finding: &FindingOut) -> String {
     }
     if finding.gpu_hours_per_month > 0.0 {
         text += &format!("- brings {}\n", safe(&finding.brings));
+    }
+    if finding.confidence == "likely" {
+        text += "- likely: it rests on what the workload seems to do\n";
     }
     text += &format!("- {}\n", safe(&finding.mend_words()));
     finding.patches.iter().for_each(|of| text += &patch(of));

@@ -16,6 +16,7 @@ mod sarif;
 mod spot;
 mod terminal;
 pub(crate) mod text;
+mod unconfirmed;
 
 use std::path::PathBuf;
 
@@ -61,7 +62,8 @@ pub(crate) struct AuditFlags {
     #[cfg(not(feature = "scheduler"))]
     #[arg(long, value_name = "SOURCE", default_value = "none")]
     prometheus: PrometheusFlag,
-    /// Labels that name the team, on a pod or its namespace [default: team, cost-center, owner, ...]
+    /// Label that names the team, on a pod or its namespace; can be given several times [default: team, cost-center,
+    /// owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
     /// Findings to leave out of the list, and who says why; see docs/audit.md
@@ -71,7 +73,7 @@ pub(crate) struct AuditFlags {
     /// says what each restarts
     #[arg(long, value_name = "DIR")]
     patches: Option<PathBuf>,
-    /// An earlier audit (--output json): says what is new and what is fixed
+    /// An earlier audit (--output json): says what is new and what is fixed since, and what would confirm it
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     #[cfg(feature = "scheduler")]
@@ -185,6 +187,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
     #[cfg(feature = "scheduler")]
     let document = flags.ledger.held_against(app, &gathered, document)?;
+    let document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
     if let Some(folder) = &flags.patches {
         let count = patch_files::write(folder, &document)?;
         let index = folder.join("index.md");

@@ -32,6 +32,9 @@ pub(super) fn sarif(document: &Document) -> Value {
     if let Some(fixed) = &document.fixed {
         properties["fixed"] = json!(fixed);
     }
+    if let Some(why) = &document.unconfirmed_because {
+        properties["unconfirmed_because"] = json!(why);
+    }
     if let Some(ledger) = &document.ledger {
         properties["ledger"] = json!(ledger);
     }

@@ -67,6 +67,9 @@ pub(super) fn terminal(document: &Document) -> String {
         if let Some(ledger) = &document.ledger {
             text += &wrapped(&ledger.sentence(), 2);
         }
+        if let Some(why) = &document.unconfirmed_because {
+            text += &wrapped(&format!("Not confirmed: {why}."), 2);
+        }
     }
     text
 }

@@ -1,0 +1,55 @@
+//! Why nothing is confirmed of findings that are fixed where no ledger is asked, and what would confirm it.
+
+use dovetail_audit::equal_periods;
+
+use super::baseline::Baseline;
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// Said of findings that are gone since an audit, in an audit at `now_ms` that asks no ledger.
+pub(super) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
+    let then = baseline.taken_at.parse::<jiff::Timestamp>();
+    let then_ms = then.ok().and_then(|then| u64::try_from(then.as_millisecond()).ok());
+    let periods = then_ms.and_then(|then_ms| equal_periods(then_ms, now_ms));
+    let fallacy = "what is fixed has the dollars of the earlier audit, and nothing confirms them: a finding that is gone \
+                   need not have saved anything";
+    let Some((before, _)) = periods else {
+        return format!(
+            "{fallacy}. A ledger (--store) tells what became of the waste, once there is a whole hour between the two \
+             audits"
+        );
+    };
+    let days = (now_ms - before.from_ms).div_ceil(DAY_MS);
+    let build = match cfg!(feature = "scheduler") {
+        true => "",
+        false => " and a build with the feature scheduler",
+    };
+    format!(
+        "{fallacy}. What became of the waste tells a ledger of both times: --store LEDGER{build}; series of --prometheus \
+         alone do not. One that keeps the last {days} days fills a ledger first: dovetail cost --prometheus URL --period \
+         {days}d --store LEDGER"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_period_that_a_ledger_needs_begins_before_the_earlier_audit() {
+        let day = |text: &str| {
+            let at: jiff::Timestamp = text.parse().expect("a time");
+            u64::try_from(at.as_millisecond()).expect("after 1970")
+        };
+        let since = |taken_at: &str, now: &str| {
+            let baseline = Baseline { taken_at: taken_at.to_owned(), findings: Default::default() };
+            why_unconfirmed(&baseline, day(now))
+        };
+        // A whole week since, and a week before the first of the month: from October the 25th on, 15 and a half days.
+        let told = since("2026-11-01T12:00:00Z", "2026-11-09T12:00:00Z");
+        assert!(told.contains("--period 16d --store LEDGER"), "{told}");
+        let told = since("2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z");
+        assert!(told.contains("a whole hour between") && !told.contains("--period"), "{told}");
+        assert!(!since("nobody knows", "2026-11-09T12:00:00Z").contains("--period"));
+    }
+}
