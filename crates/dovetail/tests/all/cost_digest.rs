@@ -56,11 +56,44 @@ fn a_digest_has_the_hours_of_the_ledger() {
     assert_eq!((&week["week_before"], &week["hours_never_read"]), (&Value::Null, &138.0.into()));
     let later = folder.json("cost digest --store ledger.db --until 2024-10-18T05:00:00Z");
     assert_eq!(later["weeks"], serde_json::json!([]));
+    let nobody =
+        "No team held a GPU from 2024-10-11 to 2024-10-17 (UTC): nothing was read of this time.";
+    let late = "cost digest --store ledger.db --until 2024-10-18T05:00:00Z --output";
+    let as_markdown = nobody.replace('(', "\\(").replace(')', "\\)").replace(':', "&#58;");
+    assert_eq!(folder.call(&format!("{late} markdown")).out, format!("{as_markdown}\n"));
+    let page = folder.call(&format!("{late} html")).out;
+    assert!(page.contains(&format!("<p>{nobody}</p>")), "{page}");
     insta::assert_snapshot!(
         "digest_markdown",
         folder.call(&format!("{ASK} --output markdown")).out
     );
     insta::assert_snapshot!("digest_html", folder.call(&format!("{ASK} --output html")).out);
+}
+
+/// A team that is asked for, and had GPUs in the week before alone.
+#[test]
+fn a_team_without_gpus_is_told_of_the_week_before() {
+    let (folder, _) = folder();
+    let ask = "cost digest --store ledger.db --until 2024-10-18T05:00:00Z --team";
+    let told = folder.call(&format!("{ask} vision --output markdown")).out;
+    for line in [
+        "# GPUs of vision, 2024-10-11 to 2024-10-17",
+        "**No GPU was held this week; in the week before it held 96.4 GPU-hours.**",
+        "| GPU-hours held | 0.0 | 96.4 |",
+        "| active, of what was measured | - | 72.3 % |",
+        "168.0 of the 168 hours of the week were never read and are in no amount.",
+        "138.0 of the 168 hours of the week before were never read and are in no amount.",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+    }
+    assert!(!told.contains("most idle"), "{told}");
+    let page = folder.call(&format!("{ask} vision --output html")).out;
+    assert!(page.contains("<tr><td>GPU-hours held</td><td>0.0</td><td>96.4</td></tr>"), "{page}");
+    let nobody = folder.call(&format!("{ask} ears"));
+    assert_eq!(nobody.code, Some(1), "{}", nobody.out);
+    let why =
+        "team `ears` held no GPU in the week until 2024-10-18T00:00:00Z, nor in the week before";
+    assert!(nobody.err.contains(why), "{}", nobody.err);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::plain::plain;
-use week::TeamWeek;
+use week::{TeamWeek, Weeks};
 pub(crate) use weekly::WeeklyDigests;
 
 /// Name and version of the form.
@@ -38,7 +38,7 @@ pub(crate) struct DigestFlags {
     /// Which team; can be given several times [default: all that had GPUs]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
-    /// When the seven days end; the day (UTC) in which this lies is no more in them [default: now]
+    /// The seven days end with the day (UTC) before this time, such as 2026-11-20T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME")]
     until: Option<jiff::Timestamp>,
     /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default: residual where CPU and
@@ -60,17 +60,17 @@ pub(crate) fn run(app: &App, flags: &DigestFlags) -> Result<()> {
     let output = app.output("cost digest")?;
     let weeks = weeks(app, flags)?;
     if flags.send {
-        return send(app, &weeks);
+        return send(app, &weeks.of_teams);
     }
     match output {
-        Output::Json => app.print_json(&json!({"schema": SCHEMA, "weeks": weeks})),
+        Output::Json => app.print_json(&json!({"schema": SCHEMA, "weeks": weeks.of_teams})),
         Output::Html => app.print(&page::html(&weeks)),
         // Markdown is what a terminal can show, too.
-        _ => app.print(&weeks.iter().map(page::markdown).collect::<Vec<_>>().join("\n")),
+        _ => app.print(&page::all_markdown(&weeks)),
     }
 }
 
-fn weeks(app: &App, flags: &DigestFlags) -> Result<Vec<TeamWeek>> {
+fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     let address: Address = flags.store.parse().map_err(|error| bad_address("--store", error))?;
     if let Address::File(path) = &address
         && !path.exists()
@@ -85,18 +85,20 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Vec<TeamWeek>> {
     let teams = Teams::new(&app.settings.cost, &flags.team_label);
     let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
     let method = flags.method.or_else(set);
-    let mut weeks = week::weeks(&mut ledger, flags.cluster.as_deref(), &teams, method, span)?;
+    let wanted = (&teams, &*flags.team);
+    let mut weeks = week::weeks(&mut ledger, flags.cluster.as_deref(), wanted, method, span)?;
     if !flags.team.is_empty() {
-        let known: Vec<String> = weeks.iter().map(|week| week.team.clone()).collect();
-        if let Some(team) = flags.team.iter().find(|team| !known.contains(team)) {
+        let known: Vec<String> = weeks.of_teams.iter().map(|week| week.team.clone()).collect();
+        if let Some(team) = flags.team.iter().find(|team| !known.contains(&plain(team))) {
             bail!(
-                "team `{}` had no GPUs in the week until {}; these had: {}",
+                "team `{}` held no GPU in the week until {}, nor in the week before; these did: {}",
                 plain(team),
                 super::document::time(span.to_ms),
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             );
         }
-        weeks.retain(|week| flags.team.contains(&week.team));
+        let wanted: Vec<String> = flags.team.iter().map(|team| plain(team)).collect();
+        weeks.of_teams.retain(|week| wanted.contains(&week.team));
     }
     Ok(weeks)
 }

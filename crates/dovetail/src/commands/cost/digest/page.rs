@@ -1,6 +1,6 @@
 //! A digest as Markdown and as one HTML file that needs nothing else.
 
-use super::week::{TeamWeek, WeekOut};
+use super::week::{TeamWeek, WeekOut, Weeks};
 use crate::commands::audit::text::{html as safe_html, markdown as safe_markdown};
 use crate::commands::cost::document::{percent, usd};
 
@@ -26,6 +26,14 @@ td + td, th + th { text-align: right; white-space: nowrap; }
 /// What a week has in a row.
 type CellOf = dyn Fn(&WeekOut) -> String;
 
+/// All weeks, or that there is none.
+pub(super) fn all_markdown(weeks: &Weeks) -> String {
+    match weeks.of_teams.is_empty() {
+        true => format!("{}\n", safe_markdown(&nobody(weeks))),
+        false => weeks.of_teams.iter().map(markdown).collect::<Vec<_>>().join("\n"),
+    }
+}
+
 /// One team's week.
 pub(super) fn markdown(week: &TeamWeek) -> String {
     let safe = safe_markdown;
@@ -46,10 +54,13 @@ pub(super) fn markdown(week: &TeamWeek) -> String {
 }
 
 /// All weeks.
-pub(super) fn html(weeks: &[TeamWeek]) -> String {
+pub(super) fn html(weeks: &Weeks) -> String {
     let safe = safe_html;
     let mut page = HEAD.to_owned();
-    for week in weeks {
+    if weeks.of_teams.is_empty() {
+        page += &format!("<p>{}</p>\n", safe(&nobody(weeks)));
+    }
+    for week in &weeks.of_teams {
         page += &format!("<h1>GPUs of {}, {}</h1>\n", safe(&week.team), safe(&period(week)));
         page += &format!("<p><strong>{}</strong></p>\n", safe(&first_line(week)));
         for rows in [amounts(week), jobs(week)] {
@@ -67,23 +78,58 @@ pub(super) fn html(weeks: &[TeamWeek]) -> String {
     page + "</main>\n</body>\n</html>\n"
 }
 
+fn day(time: &str) -> &str {
+    time.split('T').next().unwrap_or_default()
+}
+
+/// Where no team has anything to be told.
+fn nobody(weeks: &Weeks) -> String {
+    let read = match weeks.hours_never_read {
+        missing if missing >= weeks.hours => "nothing was read of this time".to_owned(),
+        missing if missing > 0.0 => {
+            format!("{missing:.1} of the {:.0} hours were never read", weeks.hours)
+        }
+        _ => "all of this time was read".to_owned(),
+    };
+    format!(
+        "No team held a GPU from {} to {} (UTC): {read}.",
+        day(&weeks.from),
+        day(&weeks.last_day)
+    )
+}
+
 fn period(week: &TeamWeek) -> String {
-    let day = |time: &str| time.split('T').next().unwrap_or_default().to_owned();
-    format!("{} to {}", day(&week.from), day(&week.to))
+    format!("{} to {}", day(&week.from), day(&week.last_day))
 }
 
 fn first_line(week: &TeamWeek) -> String {
-    let WeekOut { gpu_hours, idle_gpu_hours, .. } = week.week;
+    let WeekOut { gpu_hours, idle_gpu_hours, unknown_gpu_hours, .. } = week.week;
+    if gpu_hours == 0.0 {
+        let before = match &week.week_before {
+            Some(before) if before.gpu_hours > 0.0 => {
+                format!("; in the week before it held {:.1} GPU-hours", before.gpu_hours)
+            }
+            _ => String::new(),
+        };
+        return format!("No GPU was held this week{before}.");
+    }
     let cost = match week.week.cost_usd_micros {
         Some(_) => format!(" for {}", usd(week.week.cost_usd_micros)),
         None => ", cost unknown".to_owned(),
     };
     let idle = match (week.week.active_share, week.week.idle_usd_micros) {
-        (None, _) => "nobody measured what they did".to_owned(),
+        (None, _) => {
+            return format!("{gpu_hours:.1} GPU-hours{cost}; nobody measured what they did.");
+        }
+        _ if idle_gpu_hours == 0.0 => "none of them was seen idle".to_owned(),
         (_, None) => format!("{idle_gpu_hours:.1} of them idle"),
         (_, idle) => format!("{idle_gpu_hours:.1} of them idle, {}", usd(idle)),
     };
-    format!("{gpu_hours:.1} GPU-hours{cost}; {idle}.")
+    let unknown = match unknown_gpu_hours {
+        hours if hours > 0.0 => format!("; of {hours:.1} nobody measured what they did"),
+        _ => String::new(),
+    };
+    format!("{gpu_hours:.1} GPU-hours{cost}; {idle}{unknown}.")
 }
 
 /// The first row is the head.
@@ -123,15 +169,30 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
 }
 
 fn last_lines(week: &TeamWeek) -> Vec<String> {
-    let mut told = vec![format!(
-        "At the prices of the time it was read, split by {}. A dash is what nobody knows.",
-        week.method
-    )];
+    let mut told = vec![
+        "Idle is every second in which a held GPU did no work by the best signal there is, short rests too: some of it \
+         is part of any work."
+            .to_owned(),
+        format!(
+            "Days are UTC. At the prices of the time it was read, split by {}. A dash is what nobody knows.",
+            week.method
+        ),
+    ];
+    let missing = |hours: f64, which: &str| {
+        let all = week.hours;
+        format!(
+            "{hours:.1} of the {all:.0} hours of the {which} were never read and are in no amount."
+        )
+    };
     if week.hours_never_read > 0.0 {
-        told.push(format!(
-            "{:.1} hours of the week were never read and are in no amount.",
-            week.hours_never_read
-        ));
+        told.push(missing(week.hours_never_read, "week"));
+    }
+    match week.week_before {
+        None => told.push("Nothing was read of the week before.".to_owned()),
+        Some(_) if week.hours_never_read_before > 0.0 => {
+            told.push(missing(week.hours_never_read_before, "week before"));
+        }
+        Some(_) => {}
     }
     told
 }

@@ -1,11 +1,11 @@
 //! What each team had in a week, and in the week before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use dovetail_ledger::cost::{CostSum, Paid};
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
 use dovetail_ledger::split::SplitMethod;
 use dovetail_store::{Detail, Question, SumRow, default_method};
 use serde::Serialize;
@@ -19,20 +19,39 @@ use crate::output::plain::plain;
 /// Jobs that are listed.
 const MOST_JOBS: usize = 5;
 
+/// The weeks of all teams, with what was read of that time.
+pub(super) struct Weeks {
+    pub(super) from: String,
+    /// The last of the seven days.
+    pub(super) last_day: String,
+    /// Hours that were never read, of all clusters together, and all hours there are.
+    pub(super) hours_never_read: f64,
+    pub(super) hours: f64,
+    pub(super) of_teams: Vec<TeamWeek>,
+}
+
 /// A team's week; money is null where no price is known.
 #[derive(Debug, Serialize)]
 pub(super) struct TeamWeek {
     pub(super) team: String,
     pub(super) from: String,
     pub(super) to: String,
+    /// The last of the seven days.
+    #[serde(skip)]
+    pub(super) last_day: String,
     pub(super) method: String,
     pub(super) week: WeekOut,
     /// Of the seven days before; null where nothing was read of them.
     pub(super) week_before: Option<WeekOut>,
     /// The jobs that had most GPU-time idle.
     pub(super) idle_jobs: Vec<JobOut>,
-    /// Hours of the week that were never read, of all clusters.
+    /// Hours of the week that were never read, of all clusters together.
     pub(super) hours_never_read: f64,
+    /// The same of the seven days before.
+    pub(super) hours_never_read_before: f64,
+    /// All hours of a week, of all clusters together.
+    #[serde(skip)]
+    pub(super) hours: f64,
 }
 
 /// Amounts of seven days.
@@ -65,14 +84,15 @@ struct OfTeam {
     jobs: BTreeMap<String, CostSum>,
 }
 
-/// The weeks of all teams that had GPUs, by name.
+/// The weeks of all teams that had GPUs in it, by name; of `also` those, too, that had some in the week before.
 pub(super) fn weeks(
     ledger: &mut Ledger,
     cluster: Option<&str>,
-    teams: &Teams,
+    teams: (&Teams, &[String]),
     method: Option<SplitMethod>,
     span: Span,
-) -> Result<Vec<TeamWeek>> {
+) -> Result<Weeks> {
+    let (teams, also) = teams;
     let length_ms = span.to_ms - span.from_ms;
     let before = Span { from_ms: span.from_ms.saturating_sub(length_ms), to_ms: span.from_ms };
     let rows = rows(ledger, cluster, span, true)?;
@@ -84,27 +104,39 @@ pub(super) fn weeks(
         Some(name) => vec![name.to_owned()],
         None => ledger.run(|store| store.clusters())?,
     };
-    let (mut missing_ms, mut read_before) = (0, false);
+    let (mut missing_ms, mut missing_before_ms, mut read_before) = (0, 0, false);
+    let hours = clusters.len() as f64 * length_ms as f64 / 3.6e6;
     for name in clusters {
         let missing = |ledger: &mut Ledger, span| -> Result<u64> {
             let spans = ledger.run(|store| store.missing(&name, None, span))?;
             Ok(spans.iter().map(|span| span.to_ms - span.from_ms).sum())
         };
         missing_ms += missing(ledger, span)?;
-        read_before |= missing(ledger, before)? < length_ms;
+        let of_before = missing(ledger, before)?;
+        read_before |= of_before < length_ms;
+        missing_before_ms += of_before;
     }
     let nothing = OfTeam::default();
-    let week = |(team, of_team): (&String, &OfTeam)| TeamWeek {
+    let asked = also.iter().filter(|team| of_before.contains_key(*team));
+    let names: BTreeSet<&String> = of_week.keys().chain(asked).collect();
+    let (from, to) = (time(span.from_ms), time(span.to_ms));
+    let last_day = time(span.to_ms.saturating_sub(DAY_MS));
+    let hours_never_read = missing_ms as f64 / 3.6e6;
+    let week = |team: &String| TeamWeek {
         team: plain(team),
-        from: time(span.from_ms),
-        to: time(span.to_ms),
+        from: from.clone(),
+        to: to.clone(),
+        last_day: last_day.clone(),
         method: method.id(),
-        week: WeekOut::of(&of_team.all),
+        week: WeekOut::of(&of_week.get(team).unwrap_or(&nothing).all),
         week_before: read_before.then(|| WeekOut::of(&of_before.get(team).unwrap_or(&nothing).all)),
-        idle_jobs: idle_jobs(&of_team.jobs),
-        hours_never_read: missing_ms as f64 / 3.6e6,
+        idle_jobs: idle_jobs(&of_week.get(team).unwrap_or(&nothing).jobs),
+        hours_never_read,
+        hours_never_read_before: missing_before_ms as f64 / 3.6e6,
+        hours,
     };
-    Ok(of_week.iter().map(week).collect())
+    let of_teams = names.into_iter().map(week).collect();
+    Ok(Weeks { from: from.clone(), last_day: last_day.clone(), hours_never_read, hours, of_teams })
 }
 
 fn rows(

@@ -71,7 +71,7 @@ impl WeeklyDigests {
         };
         // Teams without GPUs have nothing to be told; nor is their week read again at once.
         self.not_before_ms = now_ms + AGAIN_MS;
-        for week in week::weeks(ledger, Some(cluster), teams, method, span)? {
+        for week in week::weeks(ledger, Some(cluster), (teams, &[]), method, span)?.of_teams {
             let Some(hook) = self.hooks.get(&week.team).filter(|_| due.contains_key(&week.team))
             else {
                 continue;
