@@ -84,11 +84,37 @@ fn a_month_is_split_as_its_samples_were() {
     }
     let table = folder.call(&format!("cost job train -n vision {SOURCE} --usage usage.csv"));
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
-    for said in
-        ["Job vision/train: 2,880 GPU-hours a month", "long_pause", "DCGM_FI_PROF_PIPE_TENSOR"]
-    {
+    for said in [
+        "Job vision/train: 2,880 GPU-hours a month",
+        "how much of it computed is unknown",
+        "long_pause",
+        "DCGM_FI_PROF_PIPE_TENSOR",
+        // What a reader needs who never saw it.
+        "\nbusy_not_separable: the GPUs were busy, and nothing that was read tells computing from",
+        "\nsure, of most of a part's time: very where events or two signals say it",
+    ] {
         assert!(table.out.contains(said), "{said}: {}", table.out);
     }
+}
+
+/// A pod that never started, which nobody measured: its part is told by events alone.
+#[test]
+fn a_job_without_a_signal_is_told_by_what_became_of_its_pods() {
+    let folder = Folder::new();
+    let mut slow = pod("vision", "slow-0", 1, "g1");
+    slow["status"] = json!({"phase": "Pending"});
+    let objects = json!({"kind": "List", "items": [node("g1", 8, "h100"), slow]});
+    folder.write("dump.json", &objects.to_string());
+    let told = folder.call(&format!("cost job slow {SOURCE}")).out;
+    for said in [
+        "Job vision/slow: 720 GPU-hours a month, $4,953.60; none of the GPU-time computed.",
+        "nothing was read of what",
+        "image_and_start",
+        "nothing of its GPUs was read: its parts are told by what became of its pods alone.",
+    ] {
+        assert!(told.contains(said), "{said}: {told}");
+    }
+    assert!(!told.contains("busy_not_separable") && !told.contains("0.0 s"), "{told}");
 }
 
 #[test]

@@ -14,7 +14,6 @@ use crate::commands::cost::document::{hours, old_prices, share, time};
 use crate::commands::cost::flags::Terms;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-job/1";
@@ -174,12 +173,16 @@ fn never_worked(job: &JobTime) -> Option<String> {
         |member: &&HeldMember| member.phases.by_phase().keys().any(|phase| WORK.contains(phase));
     let read: Vec<&HeldMember> = job.members.iter().filter(is_read).collect();
     let idle = read.iter().filter(|member| !worked(member)).count();
-    (idle > 0).then(|| {
-        format!(
-            "{idle} of its {} never worked while they were read: ask for fewer",
-            counted(read.len(), "GPU holding")
-        )
-    })
+    match (idle, read.len()) {
+        (0, _) => None,
+        (1, 1) => Some("its GPU never worked while it was read: it may need none".to_owned()),
+        (_, all) if idle == all => Some(format!(
+            "none of the {all} GPUs that its pods held worked while they were read: it may need none"
+        )),
+        (_, all) => Some(format!(
+            "{idle} of the {all} GPUs that its pods held never worked while they were read: it may need fewer"
+        )),
+    }
 }
 
 /// Signals with any reading.
@@ -209,6 +212,13 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
             "the hours are those of a month as this moment is; they are split as the {:.1} h of samples were",
             samples.span_ms as f64 / 3.6e6
         ));
+    }
+    if signals.is_empty() {
+        notes.push(
+            "nothing of its GPUs was read: its parts are told by what became of its pods alone"
+                .to_owned(),
+        );
+        return notes;
     }
     if !["tensor", "dram", "sm", "power"].into_iter().any(has) {
         notes.push(

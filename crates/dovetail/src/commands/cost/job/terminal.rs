@@ -16,6 +16,7 @@ pub(super) fn terminal(document: &Document) -> String {
     text += &wrapped(&second_line(document), 0);
     text.push('\n');
     text += &parts(document);
+    text += &legend(document);
     text += &remedies(document);
     if !document.notes.is_empty() {
         text.push('\n');
@@ -32,37 +33,63 @@ fn first_line(document: &Document) -> String {
         }
         _ => String::new(),
     };
-    let worked = document.parts.iter().find(|part| part.phase.name() == "compute");
-    let worked = worked.map_or(String::new(), |part| {
-        format!("; {} of the GPU-time computed for certain", percent(part.share))
-    });
     format!(
-        "{}: {} GPU-hours{per}, {}{other}{worked}. Methods {} and {}.",
+        "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}.",
         document.job,
         amount(document.gpu_hours),
         usd(document.cost_usd_micros),
+        computed(document),
         document.phases_method,
         document.method
     )
 }
 
+/// How much of it computed, with what may have.
+fn computed(document: &Document) -> String {
+    let share = |phase: Phase| {
+        let part = document.parts.iter().find(|part| part.phase == phase);
+        part.map_or(0.0, |part| part.share)
+    };
+    let least = share(Phase::Compute);
+    let open = share(Phase::BusyNotSeparable) + share(Phase::Unknown);
+    match (least > 0.0, open > 0.0) {
+        (true, true) => {
+            format!("{} to {} of the GPU-time computed", percent(least), percent(least + open))
+        }
+        (true, false) => format!("{} of the GPU-time computed", percent(least)),
+        (false, true) => {
+            format!("how much of it computed is unknown, at most {} of the GPU-time", percent(open))
+        }
+        (false, false) => "none of the GPU-time computed".to_owned(),
+    }
+}
+
 fn second_line(document: &Document) -> String {
-    let ranks = document.ranks.map_or_else(
-        || "each for itself".to_owned(),
-        |ranks| format!("{} at a time, which wait for each other", counted(ranks as usize, "GPU")),
-    );
-    let step = duration(document.sample_step_s);
+    let ranks = match document.ranks {
+        None if document.pods == 1 || document.signals.is_empty() => String::new(),
+        None => ", each for itself".to_owned(),
+        Some(1) => ", 1 GPU at a time".to_owned(),
+        Some(ranks) => {
+            format!(", {} at a time, which wait for each other", counted(ranks as usize, "GPU"))
+        }
+    };
+    let read = match document.signals.is_empty() {
+        true => "nothing was read of what its GPUs did".to_owned(),
+        false => {
+            format!(
+                "read every {}: {}",
+                duration(document.sample_step_s),
+                document.signals.join(", ")
+            )
+        }
+    };
     let sampled = match document.basis {
         "run-rate" => {
             format!("One snapshot of {}, as if it lasted {:.0} days", document.from, document.days)
         }
         _ => format!("From {} to {}", document.from, document.to),
     };
-    format!(
-        "{sampled}; {}, {ranks}; read every {step}: {}.",
-        counted(document.pods, "pod"),
-        document.signals.join(", ")
-    )
+    format!("{sampled}; {}{ranks}; {read}.", counted(document.pods, "pod"))
 }
 
 fn amount(hours: f64) -> String {
@@ -91,6 +118,31 @@ fn parts(document: &Document) -> String {
     let all = [amount(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
     rows.push(["total".to_owned()].into_iter().chain(all).collect());
     table(&["part", "GPU-hours", "share", "cost", "sure", "evidence (means)"], rows)
+}
+
+/// What the words of the table mean, for whoever sees them for the first time.
+fn legend(document: &Document) -> String {
+    let has = |phase: Phase| document.parts.iter().any(|part| part.phase == phase);
+    let mut text = "\n".to_owned();
+    if has(Phase::BusyNotSeparable) {
+        text += &wrapped(
+            "busy_not_separable: the GPUs were busy, and nothing that was read tells computing from waiting for \
+             another member, which looks as busy.",
+            0,
+        );
+    }
+    if has(Phase::Unknown) {
+        text += &wrapped(
+            "unknown: no sample, or a rest so short that only its host could say what it waited for; it may be work \
+             or waste.",
+            0,
+        );
+    }
+    text + &wrapped(
+        "sure, of most of a part's time: very where events or two signals say it, fairly where one signal does, little \
+         where it is shorter than two samples. amid: means of the time around it.",
+        0,
+    )
 }
 
 fn confidence(confidence: Confidence) -> &'static str {
