@@ -104,7 +104,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
-    for word in text.split(' ') {
+    for word in words(text) {
         let more = word.chars().count() + usize::from(!is_empty);
         if !is_empty && line.chars().count() + more > usize::from(WIDTH) {
             lines += &line;
@@ -115,16 +115,37 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
         if !is_empty {
             line.push(' ');
         }
-        line += word;
+        line += &word;
         is_empty = false;
     }
     lines + &line + "\n"
+}
+
+/// What no line is broken in: words, and a number with its sign of percent.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(number)
+                if word.starts_with('%') && number.ends_with(|end: char| end.is_ascii_digit()) =>
+            {
+                *number += &format!(" {word}")
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// A number of things: `1 node`, `12 nodes`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {thing}{s}", whole(count as u64))
+}
+
+/// A number of things in words of their own: `1 pod was`, `2 pods were`.
+pub(crate) fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", whole(count as u64), if count == 1 { one } else { many })
 }
 
 /// Two decimals and the sign of percent; a dash for what is not known.
@@ -167,6 +188,9 @@ mod tests {
         );
         assert_eq!(lines.split_whitespace().count(), 50);
         assert_eq!(wrapped("short", 0), "short\n");
+        // A number stays with its sign of percent.
+        let end = format!("{} 75.0 % is", "x".repeat(94));
+        assert_eq!(wrapped(&end, 0), format!("{}\n    75.0 % is\n", "x".repeat(94)));
     }
 
     /// Seven columns that do not fit: the last text with blanks is broken, and no number is.

@@ -85,7 +85,12 @@ fn answers_are_those_worked_by_hand() {
     near(&train["low_hours"], 8.8);
     near(&train["low_gpu_hours"], 4.0 * 8.8);
     near(&row(answer(&all, "low"), "pod", "nlp/tune-0")["low_hours"], 12.0);
-    assert!(answer(&all, "low")["uncertainty"].to_string().contains("1 of the pods"), "{all:#}");
+    assert!(
+        answer(&all, "low")["uncertainty"]
+            .to_string()
+            .contains("1 of 3 pods with GPUs was not measured"),
+        "{all:#}"
+    );
     let beside = row(answer(&all, "beside"), "node", "g1");
     assert_eq!((&beside["pods_without_gpus"], &beside["of"]), (&json!(1), &json!("Job nlp/web")));
 }
@@ -133,4 +138,83 @@ fn the_example_answers_all_of_them() {
     near(&json!(spot.map(|row| row["share"].as_f64().expect("a share")).sum::<f64>()), 1.0);
     let table = folder.call("cost questions --example");
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
+}
+
+fn sentence<'d>(document: &'d Value, name: &str, key: &str) -> &'d str {
+    answer(document, name)[key].as_str().unwrap_or_else(|| panic!("{name}.{key}: {document:#}"))
+}
+
+#[test]
+fn where_there_is_nothing_it_is_said_what_was_looked_for() {
+    let folder = Folder::new();
+    let write = |objects: &[Value]| {
+        folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    };
+    let call = "cost questions --from dump.json --at 2026-11-20T12:00:00Z";
+    write(&[node("g1", 8, "h100")]);
+    let none = folder.json(call);
+    for (name, said) in [
+        ("top", "no pod held a GPU in this snapshot"),
+        ("teams", "no pod held a GPU in this snapshot"),
+        ("idle", "no pod held a GPU in this snapshot"),
+        ("low", "no pod held a GPU in this snapshot"),
+        ("beside", "nothing but pods with GPUs and pods of DaemonSets stands on 1 node with GPUs"),
+        ("spot", "no training held a GPU in this snapshot"),
+        ("runs", "no training held a GPU in this snapshot"),
+        ("wait", "no pod that is still there asked for GPUs"),
+    ] {
+        assert_eq!(sentence(&none, name, "none_because"), said);
+        assert_eq!(answer(&none, name)["unknown_because"], Value::Null, "{name}");
+    }
+    let told = folder.call(call).out;
+    assert!(
+        told.contains("(spot)\nNone: no training held a GPU in this snapshot.\nHow: "),
+        "{told}"
+    );
+    write(&[node("c1", 0, "web"), pod("nlp", "web-0", 0, "c1")]);
+    assert_eq!(sentence(&folder.json(call), "beside", "none_because"), "no node has GPUs");
+}
+
+#[test]
+fn of_one_thing_it_is_said_in_the_singular() {
+    let folder = Folder::new();
+    let objects =
+        [node("g1", 8, "h100"), pod("vision", "train-0", 1, "g1"), pod("nlp", "web-0", 0, "g1")];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let mut usage = "timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node\n".to_owned();
+    for step in 0..144 {
+        _ = writeln!(usage, "{},train-0,0,0,,vision,g1", END_S - (144 - step) * 300);
+    }
+    folder.write("usage.csv", &usage);
+    let one = folder.json(&format!("cost questions {SOURCE}"));
+    assert_eq!(
+        sentence(&one, "top", "uncertainty"),
+        "these are all of which waste was seen; of 0 % of the held GPU-time nobody knows whether it is waste, and it \
+         is not counted"
+    );
+    assert_eq!(sentence(&one, "low", "uncertainty"), "the one pod with GPUs could be judged");
+    let beside = sentence(&one, "beside", "uncertainty");
+    assert!(beside.starts_with("1 of 1 node with GPUs carries such pods; "), "{beside}");
+    assert!(beside.contains("all-in puts the whole price of a node on its GPUs"), "{beside}");
+    assert_eq!(
+        sentence(&one, "runs", "unknown_because"),
+        "nobody says since when 1 pod of training holds whole GPUs: --prometheus would tell"
+    );
+    for answer in one["answers"].as_array().expect("answers") {
+        assert_eq!(answer["none_because"], Value::Null, "{answer:#}");
+    }
+}
+
+/// What trains is told once, for the share on spot capacity and for runs.
+#[test]
+fn both_questions_about_training_tell_the_same_definition() {
+    let folder = folder();
+    let found = folder.json(&format!("cost questions spot runs {SOURCE}"));
+    let definition = |name: &str| {
+        let how = sentence(&found, name, "how");
+        how[how.find("training is work with GPUs").unwrap_or_else(|| panic!("{how}"))..].to_owned()
+    };
+    assert_eq!(definition("spot"), definition("runs"));
+    // Seven GPUs of three Jobs.
+    near(&row(answer(&found, "spot"), "bought", "on demand")["gpu_hours"], 7.0 * 720.0);
 }

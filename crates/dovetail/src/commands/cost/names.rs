@@ -21,10 +21,13 @@ const MODELS: [&str; 3] = ["llm-d.ai/model", "serving.kserve.io/inferenceservice
 /// The label that names the run of a pod.
 pub(super) const RUN: &str = "dovetail.dev/run";
 
-/// Labels of pods that join attempts.
+/// The label that says what a pod does: `training`, `inference`, `interactive`, `batch`.
+pub(super) const CLASS: &str = "dovetail.dev/class";
+
+/// Labels of pods that say what is a training run, and join its attempts.
 pub(super) fn of_runs(section: &CostSection) -> impl Iterator<Item = String> {
     let experiments = section.experiment_labels.iter().flatten().cloned();
-    std::iter::once(RUN.to_owned()).chain(experiments)
+    [RUN, CLASS].map(str::to_owned).into_iter().chain(experiments)
 }
 
 /// Labels of pods that a bill is grouped by.

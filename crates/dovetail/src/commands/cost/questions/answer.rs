@@ -12,11 +12,13 @@ pub(super) struct Answer {
     pub(super) name: String,
     pub(super) question: String,
     /// How it is answered.
-    pub(super) how: &'static str,
+    pub(super) how: String,
     /// What it may be wrong by, or leaves out.
     pub(super) uncertainty: String,
     /// Why it is not answered; null where it is.
     pub(super) unknown_because: Option<String>,
+    /// What was looked for, and that there is none; null where there is some, or where nobody knows.
+    pub(super) none_because: Option<String>,
     pub(super) rows: Vec<Row>,
 }
 

@@ -1,10 +1,9 @@
 //! What answers are made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_audit::Class;
-use dovetail_kube::facts::Gathered;
+use dovetail_ledger::cost::Paid;
 use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
@@ -19,11 +18,12 @@ use dovetail_metrics::serving::Counted;
 use super::attempts::OfPeriod;
 use super::attempts::{RunPods, of_objects};
 use super::by_request::ServedByJob;
+use super::training::Training;
 use super::waits::{self, Waits};
 use crate::app::App;
-use crate::commands::cost::account::Account;
+use crate::commands::cost::account::{Account, Basis};
 use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
-use crate::commands::cost::from_objects::{Parts, words};
+use crate::commands::cost::from_objects::Parts;
 #[cfg(feature = "scheduler")]
 use crate::commands::cost::from_prometheus::{Look, Sources};
 use crate::commands::cost::statement::{NodeCharges, all_charges};
@@ -42,8 +42,8 @@ pub(super) struct Asked {
     pub(super) held: Vec<HeldLevels>,
     /// What levels were read of; `None` where nothing was.
     pub(super) sampled: Option<Sampled>,
-    /// Owners that train, of those that are known; `None` where there are no objects.
-    pub(super) training: Option<BTreeSet<String>>,
+    /// Which workloads train.
+    pub(super) training: Training,
     /// Whether it is known which pods stand on which node without holding a GPU.
     pub(super) knows_tenants: bool,
     /// Pods that may be attempts of runs.
@@ -70,6 +70,22 @@ pub(super) struct Sampled {
     pub(super) step_ms: u64,
 }
 
+impl Asked {
+    /// Whether a pod holds any of a GPU.
+    pub(super) fn has_holders(&self) -> bool {
+        let mut paid = self.charges.iter().map(|(_, charge)| charge.paid);
+        paid.any(|paid| matches!(paid, Paid::Gpus(state) if state.is_allocated()))
+    }
+
+    /// When that is of which an answer says that there was nothing.
+    pub(super) fn when(&self) -> &'static str {
+        match self.account.basis {
+            Basis::RunRate => "in this snapshot",
+            _ => "in this period",
+        }
+    }
+}
+
 /// A sample holds so many steps at most.
 const MOST_STEPS: u64 = 3;
 
@@ -87,13 +103,14 @@ impl Asked {
                     .as_ref()
                     .map(|uses| Sampled { span: uses.period.span, step_ms: uses.period.step_ms });
                 let objects = &moment.gathered;
+                let training = Training::of(Some(&objects.facts.workloads));
                 Ok(Self {
                     charges: node_charges(&account, terms)?,
-                    run_pods: of_objects(&account, objects, &terms.teams, section),
+                    run_pods: of_objects(&account, objects, &terms.teams, &training, section),
                     account,
                     held,
                     sampled,
-                    training: Some(training(objects)),
+                    training,
                     knows_tenants: true,
                     waits: waits::of_objects(objects, &parts, &terms.teams),
                     served: None,
@@ -117,10 +134,12 @@ impl Asked {
                 };
                 let waits = waits::over_time(&mut over.asker, &look, &sources, &mut account.notes);
                 let served = served(&mut over.asker, &mut account);
+                let training = Training::of(objects.map(|objects| &*objects.facts.workloads));
                 let of_period = OfPeriod {
                     account: &account,
                     charges: &charges,
                     held: &held,
+                    training: &training,
                     kube: &look.kube,
                     objects,
                     section,
@@ -132,7 +151,7 @@ impl Asked {
                     charges,
                     held,
                     sampled: Some(Sampled { span, step_ms }),
-                    training: objects.map(training),
+                    training,
                     knows_tenants: !look.kube.is_empty(),
                     waits,
                     served: Some(served),
@@ -178,15 +197,6 @@ fn served(asker: &mut Asker, account: &mut Account) -> BTreeMap<String, ServedBy
         }
     }
     by_job
-}
-
-/// Owners whose pods train.
-fn training(gathered: &Gathered) -> BTreeSet<String> {
-    let workloads = gathered.facts.workloads.iter();
-    let trains = workloads
-        .filter(|workload| workload.is_gang || workload.class == Some(Class::Training))
-        .map(|workload| words(&workload.owner));
-    trains.collect()
 }
 
 /// Numbers of pods by namespace and name.

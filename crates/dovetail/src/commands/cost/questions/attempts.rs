@@ -11,34 +11,18 @@ use dovetail_model::Money;
 
 #[cfg(feature = "scheduler")]
 use super::asked::HeldLevels;
+use super::training::Training;
 use crate::commands::cost::account::Account;
 #[cfg(feature = "scheduler")]
 use crate::commands::cost::account::CostPod;
-use crate::commands::cost::names::RUN;
+use crate::commands::cost::from_objects::words;
+use crate::commands::cost::names::{CLASS, RUN};
 #[cfg(feature = "scheduler")]
 use crate::commands::cost::statement::NodeCharges;
 use crate::commands::cost::teams::{Labels, Teams};
 #[cfg(feature = "scheduler")]
 use crate::commands::usage::gpus::grouping::owner_name;
 use crate::settings::cost::CostSection;
-
-/// Owners whose pods answer or wait until somebody stops them: no run ends in them.
-const WITHOUT_END: [&str; 14] = [
-    "DaemonSet",
-    "Deployment",
-    "DynamoGraphDeployment",
-    "InferenceService",
-    "LLMInferenceService",
-    "NIMService",
-    "Node",
-    "Notebook",
-    "RayService",
-    "ReplicaSet",
-    "ReplicationController",
-    "Revision",
-    "Rollout",
-    "StatefulSet",
-];
 
 /// Pods that may be attempts.
 pub(super) struct RunPods {
@@ -49,11 +33,6 @@ pub(super) struct RunPods {
     pub(super) is_of_bill: bool,
     /// Pods with GPUs of which nobody knows how much they held.
     pub(super) left_out: usize,
-}
-
-/// Whether pods of an owner of this kind end by themselves, as far as anybody knows.
-pub(super) fn may_end(kind: &str) -> bool {
-    !WITHOUT_END.contains(&kind)
 }
 
 /// The first experiment that a label names.
@@ -67,6 +46,7 @@ pub(super) fn of_objects(
     account: &Account,
     gathered: &Gathered,
     teams: &Teams,
+    training: &Training,
     section: &CostSection,
 ) -> RunPods {
     let prices: BTreeMap<&str, Option<i64>> = account
@@ -80,7 +60,10 @@ pub(super) fn of_objects(
     let now_ms = gathered.facts.now_ms;
     let mut found = RunPods { pods: Vec::new(), teams: Vec::new(), is_of_bill: false, left_out: 0 };
     let placed = gathered.lives.iter().filter(|life| life.node.is_some());
-    for life in placed.filter(|life| may_end(&life.owner.kind)) {
+    let trains = |life: &&PodLife| {
+        training.is(&words(&life.owner), life.labels.get(CLASS).map(String::as_str))
+    };
+    for life in placed.filter(trains) {
         let to_ms = if life.has_succeeded.is_some() { life.ended_ms } else { Some(now_ms) };
         let (Some(from_ms), Some(to_ms), Some(gpu_milli)) =
             (life.scheduled_ms, to_ms, life.gpu_milli)
@@ -129,6 +112,7 @@ pub(super) struct OfPeriod<'p> {
     pub(super) account: &'p Account,
     pub(super) charges: &'p NodeCharges,
     pub(super) held: &'p [HeldLevels],
+    pub(super) training: &'p Training,
     pub(super) kube: &'p KubeState,
     pub(super) objects: Option<&'p Gathered>,
     pub(super) section: &'p CostSection,
@@ -161,9 +145,9 @@ impl OfPeriod<'_> {
             pod.gpu_milli_ms += charge.gpu_milli_ms;
             pod.cost = pod.cost.zip(charge.cost).map(|(sum, more)| sum + more);
         }
-        let teams = self.account.pods.iter().map(|pod| pod.team.clone());
-        let both = pods.into_iter().zip(teams).filter(|(pod, _)| may_end(&pod.owner.kind));
-        let (pods, teams) = both.unzip();
+        let of_training = pods.into_iter().zip(&self.account.pods);
+        let of_training = of_training.filter(|(_, pod)| self.training.is(&pod.job, None));
+        let (pods, teams) = of_training.map(|(run, pod)| (run, pod.team.clone())).unzip();
         RunPods { pods, teams, is_of_bill: true, left_out: 0 }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::cost::{CostSum, Paid, add_up};
 use dovetail_ledger::device_time::DeviceState;
+use dovetail_ledger::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
@@ -17,18 +18,6 @@ use crate::output::table::counted;
 
 /// So many workloads are named.
 const MOST_NAMED: usize = 10;
-/// Owners that train, where there are no objects to tell.
-const TRAINING_KINDS: [&str; 9] = [
-    "PyTorchJob",
-    "TFJob",
-    "MPIJob",
-    "JAXJob",
-    "XGBoostJob",
-    "PaddleJob",
-    "JobSet",
-    "TrainJob",
-    "RayJob",
-];
 
 pub(super) fn micros(money: Option<Money>) -> Cell {
     Cell::UsdMicros(money.map(|money| money.usd_micros))
@@ -78,19 +67,32 @@ pub(super) fn top(asked: &Asked) -> Answer {
             ("mostly", Cell::Text(most.map(|(state, _)| state.name()).unwrap_or_default())),
         ])
     };
+    let is_blind = blind == held && held > 0;
     let named: i128 = wasters.iter().take(MOST_NAMED).map(|(_, sum)| sum.waste_gpu_milli_ms).sum();
     Answer {
         name: Name::Top.text(),
         question: Name::Top.words(),
         how: "GPU-time that a workload's pods held while idle, starting, waiting for their gang or repeating \
-              work, at the price of its node (docs/cost.md); dearest first",
+              work, at the price of its node (docs/cost.md); dearest first"
+            .to_owned(),
         uncertainty: format!(
-            "these are {:.0} % of what workloads waste; of {:.0} % of the held GPU-time nobody knows whether it is \
-             waste, and it is not counted",
-            100.0 * share(named, all),
+            "{}of {:.0} % of the held GPU-time nobody knows whether it is waste, and it is not counted",
+            match wasters.len() {
+                0 => String::new(),
+                1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
+                _ => format!("these are {:.0} % of what workloads waste; ", 100.0 * share(named, all)),
+            },
             100.0 * share(blind, held)
         ),
-        unknown_because: (blind == held && held > 0).then(|| blind_reason(asked)),
+        unknown_because: is_blind.then(|| blind_reason(asked)),
+        none_because: (wasters.is_empty() && !is_blind).then(|| match held {
+            0 => nobody_held(asked),
+            _ => format!(
+                "no workload was seen to hold GPUs that were idle, starting, waiting for the rest of a gang or \
+                 repeating work {}",
+                asked.when()
+            ),
+        }),
         rows: wasters.iter().take(MOST_NAMED).map(row).collect(),
     }
 }
@@ -101,6 +103,11 @@ pub(super) fn blind_reason(asked: &Asked) -> String {
         None => "nobody measured what GPUs did: --usage FILE or --prometheus would tell".to_owned(),
         Some(_) => "no signal says what GPUs did".to_owned(),
     }
+}
+
+/// What is said where there is nothing to be asked about.
+pub(super) fn nobody_held(asked: &Asked) -> String {
+    format!("no pod held a GPU {}", asked.when())
 }
 
 /// Idle GPU-hours by team.
@@ -131,16 +138,20 @@ pub(super) fn idle(asked: &Asked) -> Answer {
     let mut rows: Vec<Row> = order.into_iter().map(|(team, sum)| row(team, sum)).collect();
     rows.push(row("total", &all));
     let is_blind = all.blind_gpu_milli_ms == all.allocated_gpu_milli_ms;
+    let is_held = all.allocated_gpu_milli_ms > 0;
     Answer {
         name: Name::Idle.text(),
         question: Name::Idle.words(),
-        how: "every second in which a held GPU did not work by the best signal there is, however short",
+        how: "every second in which a held GPU did not work by the best signal there is, however short, at the price \
+              of its node"
+            .to_owned(),
         uncertainty: format!(
             "between {} and, with all that is unknown, {} GPU-hours",
             gpu_hours(all.idle_gpu_milli_ms).text(),
             gpu_hours(all.idle_gpu_milli_ms + all.blind_gpu_milli_ms).text()
         ),
-        unknown_because: (is_blind && all.allocated_gpu_milli_ms > 0).then(|| blind_reason(asked)),
+        unknown_because: (is_blind && is_held).then(|| blind_reason(asked)),
+        none_because: (!is_held).then(|| nobody_held(asked)),
         rows,
     }
 }
@@ -148,8 +159,13 @@ pub(super) fn idle(asked: &Asked) -> Answer {
 /// Pods without GPUs on a node, and what their CPU and memory cost.
 type PodsBeside = (BTreeSet<u32>, Option<Money>);
 
+/// What is said where no training is.
+pub(super) fn no_training(asked: &Asked) -> String {
+    format!("no training held a GPU {}", asked.when())
+}
+
 /// Nodes with GPUs and the pods on them that hold none.
-pub(super) fn beside(asked: &Asked) -> Answer {
+pub(super) fn beside(asked: &Asked, method: SplitMethod) -> Answer {
     let with_gpus: BTreeSet<u32> = asked
         .charges
         .iter()
@@ -193,33 +209,49 @@ pub(super) fn beside(asked: &Asked) -> Answer {
         name: Name::Beside.text(),
         question: Name::Beside.words(),
         how: "pods on nodes with GPUs that hold none, without those of DaemonSets; the cost is of the CPU and \
-              memory they keep there, by the split method",
-        uncertainty: format!(
-            "{} of {} with GPUs; a pod that reserves neither CPU nor memory counts only where objects are read",
-            counted(order.len(), "node"),
-            counted(nodes, "node")
-        ),
+              memory they keep there, by the split method"
+            .to_owned(),
+        uncertainty: beside_but(order.len(), nodes, method),
         unknown_because: (!asked.knows_tenants).then(|| {
             "neither objects nor kube-state-metrics say which pods stand where: --from would tell".to_owned()
+        }),
+        none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
+            0 => "no node has GPUs".to_owned(),
+            _ => format!(
+                "nothing but pods with GPUs and pods of DaemonSets stands on {} with GPUs",
+                counted(nodes, "node")
+            ),
         }),
         rows: order.iter().map(row).collect(),
     }
 }
 
+/// What the answer about pods beside GPUs leaves out.
+fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
+    let carry = if found == 1 { "carries" } else { "carry" };
+    let by_method = match method {
+        SplitMethod::AllIn => {
+            "; all-in puts the whole price of a node on its GPUs, so that CPU and memory cost nothing: another --method \
+             tells what they cost"
+        }
+        _ => "",
+    };
+    format!(
+        "{found} of {} with GPUs {carry} such pods; a pod that reserves neither CPU nor memory counts only where objects \
+         are read{by_method}",
+        counted(nodes, "node")
+    )
+}
+
 /// GPU-time of training by how its capacity is bought.
 pub(super) fn spot(asked: &Asked) -> Answer {
-    let trains = |job: &str| match &asked.training {
-        Some(known) => known.contains(job),
-        None => TRAINING_KINDS
-            .iter()
-            .any(|kind| job.strip_prefix(kind).is_some_and(|rest| rest.starts_with(' '))),
-    };
     let of_training = asked.charges.iter().filter_map(|(node, charge)| {
         let pod = &asked.account.pods[charge.holder? as usize];
         let Paid::Gpus(state) = charge.paid else { return None };
         let purchase = asked.account.nodes[*node].place.purchase;
         let place = Purchase::ALL.iter().position(|known| *known == purchase)?;
-        (state.is_allocated() && trains(&pod.job)).then_some((place, *charge))
+        let trains = asked.training.is(&pod.job, None);
+        (state.is_allocated() && trains).then_some((place, *charge))
     });
     let sums = add_up(of_training);
     let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
@@ -231,19 +263,18 @@ pub(super) fn spot(asked: &Asked) -> Answer {
             ("cost_usd_micros", micros(sum.cost())),
         ])
     };
-    let by = match asked.training {
-        Some(_) => "training is told by its owner's kind, gang labels and images",
-        None => {
-            "training is told by its owner's kind alone, so that of plain Jobs is left out: --from adds objects"
-        }
-    };
     Answer {
         name: Name::Spot.text(),
         question: Name::Spot.words(),
-        how: "GPU-time held by training, by the labels with which nodes say how they are bought; a node that says \
-              nothing counts as on demand",
-        uncertainty: by.to_owned(),
-        unknown_because: (all == 0).then(|| "no training held a GPU".to_owned()),
+        how: format!(
+            "GPU-time held by training, by the labels with which nodes say how they are bought, at the price of its \
+             node; {}",
+            asked.training.definition()
+        ),
+        uncertainty: "a node that says nothing of how it is bought counts as on demand; what has no price has a dash"
+            .to_owned(),
+        unknown_because: None,
+        none_because: (all == 0).then(|| no_training(asked)),
         rows: sums.iter().map(row).collect(),
     }
 }

@@ -9,10 +9,11 @@ use dovetail_ledger::utilisation::{Level, LowRule, LowTime, Utilisation, low_tim
 use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::{Asked, HeldLevels, Sampled};
-use super::by_charge::{blind_reason, gpu_hours};
+use super::by_charge::{blind_reason, gpu_hours, nobody_held};
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::share;
 use crate::output::plain::plain;
+use crate::output::table::{counted, plural};
 
 /// So many pods are named.
 const MOST_NAMED: usize = 50;
@@ -56,17 +57,21 @@ pub(super) fn teams(asked: &Asked) -> Answer {
     let mut rows: Vec<Row> =
         order.into_iter().map(|(team, sum)| row(team, sum, busy.get(team))).collect();
     rows.push(row("total", &all, Some(&all_busy)));
+    let is_held = all.allocated_gpu_milli_ms > 0;
     let known = share(all_busy.known_gpu_milli_ms, all_busy.held_gpu_milli_ms);
     Answer {
         name: Name::Teams.text(),
         question: Name::Teams.words(),
         how: "active is time with more than 1 % by the best signal there is; utilisation is the mean of that signal, \
-              weighted by what is held of each GPU and how long",
+              weighted by what is held of each GPU and how long"
+            .to_owned(),
         uncertainty: format!(
             "{:.0} % of the time that was held was measured; the bounds take the rest as nothing and as all",
             100.0 * known
         ),
-        unknown_because: all_busy.mean_micro_percent().is_none().then(|| blind_reason(asked)),
+        unknown_because: (is_held && all_busy.mean_micro_percent().is_none())
+            .then(|| blind_reason(asked)),
+        none_because: (!is_held).then(|| nobody_held(asked)),
         rows,
     }
 }
@@ -79,7 +84,7 @@ pub(super) fn low(asked: &Asked) -> Answer {
         by_pod.entry(held.pod).or_default().push(held);
     }
     let mut found: Vec<(u32, i64, LowTime)> = Vec::new();
-    let mut short = 0;
+    let (pods, mut short) = (by_pod.len(), 0);
     for (pod, held) in by_pod {
         let levels: Vec<Vec<Level>> = held.iter().map(|held| held.levels.clone()).collect();
         let gpu_milli = held.iter().map(|held| held.gpu_milli).sum();
@@ -104,25 +109,56 @@ pub(super) fn low(asked: &Asked) -> Answer {
             ("low_gpu_hours", gpu_hours(time(low))),
         ])
     };
-    let is_short = asked.sampled.is_none_or(|Sampled { span: Span { from_ms, to_ms }, .. }| {
-        to_ms - from_ms < rule.window_ms
-    });
-    let because = match asked.sampled {
-        None => blind_reason(asked),
-        Some(_) => "less than 6 hours were read: ask for a longer --period".to_owned(),
+    let because = why_unknown(asked, pods, short, &rule);
+    let none = match pods - short {
+        0 => nobody_held(asked),
+        judged => format!(
+            "of {} that could be judged none was below 30 % in any 6 hours",
+            counted(judged, "pod")
+        ),
     };
-    let more = count.saturating_sub(MOST_NAMED);
+    let more = match count.saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("; {} not listed", plural(more, "more pod is", "more pods are")),
+    };
     Answer {
         name: Name::Low.text(),
         question: Name::Low.words(),
         how: "any 6 hours, measured throughout, in which the mean over a pod's GPUs was below 30 %; hours are all \
-              that lie in such a window, of the period that was read",
-        uncertainty: format!(
-            "{short} of the pods that hold GPUs were not measured for 6 hours on end, and are not judged{}",
-            if more > 0 { format!("; {more} more pods are not listed") } else { String::new() }
-        ),
-        unknown_because: is_short.then_some(because),
+              that lie in such a window, of the period that was read, and no run rate"
+            .to_owned(),
+        uncertainty: judged(pods, short) + &more,
+        none_because: (found.is_empty() && because.is_none()).then_some(none),
+        unknown_because: because,
         rows: found.iter().take(MOST_NAMED).map(row).collect(),
+    }
+}
+
+/// Why nobody can say which pods were hardly busy; `short` of the pods were not measured for long enough.
+fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Option<String> {
+    if !asked.has_holders() {
+        return None;
+    }
+    let Some(Sampled { span: Span { from_ms, to_ms }, .. }) = asked.sampled else {
+        return Some(blind_reason(asked));
+    };
+    if to_ms - from_ms < rule.window_ms {
+        return Some("less than 6 hours were read: ask for a longer --period".to_owned());
+    }
+    (pods > 0 && short == pods)
+        .then(|| format!("of {} none was measured for 6 hours on end", counted(pods, "pod")))
+}
+
+/// How many pods could be judged.
+fn judged(pods: usize, short: usize) -> String {
+    match short {
+        0 if pods == 1 => "the one pod with GPUs could be judged".to_owned(),
+        0 => format!("all {} with GPUs could be judged", counted(pods, "pod")),
+        short => format!(
+            "{short} of {} with GPUs {} not measured for 6 hours on end, and not judged",
+            counted(pods, "pod"),
+            if short == 1 { "was" } else { "were" }
+        ),
     }
 }
 

@@ -8,10 +8,10 @@ use dovetail_ledger::cost::{CostSum, add_up};
 use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
-use super::attempts::may_end;
 use super::by_charge::{gpu_hours, micros};
+use super::training::may_end;
 use crate::output::plain::plain;
-use crate::output::table::counted;
+use crate::output::table::plural;
 
 /// So many workloads are named, and of each so many models.
 const MOST_NAMED: usize = 20;
@@ -47,12 +47,22 @@ pub(super) fn answer(asked: &Asked) -> Answer {
         name: Name::Requests.text(),
         question: Name::Requests.words(),
         how: "all that the pods of a workload cost over the period, idle time too, by what their servers counted in it \
-              (vLLM, SGLang, TGI, NIM, Triton); tokens are those of questions and of answers together",
+              (vLLM, SGLang, TGI, NIM, Triton); tokens are those of questions and of answers together"
+            .to_owned(),
         uncertainty: format!(
             "counts are estimates (increase over the period); what a server counted while nobody scraped it is not \
-             in them, so that costs are at most these; of {} nobody counts requests{}",
-            counted(unknown, "workload that serves"),
-            if more > 0 { format!("; {more} more are not listed") } else { String::new() }
+             in them, so that costs are at most these{}{}",
+            match unknown {
+                0 => String::new(),
+                some => format!(
+                    "; of {} nobody counts requests",
+                    plural(some, "workload that serves", "workloads that serve")
+                ),
+            },
+            match more {
+                0 => String::new(),
+                more => format!("; {} not listed", plural(more, "more is", "more are")),
+            }
         ),
         unknown_because: match (&asked.served, served.is_empty()) {
             (None, _) => {
@@ -65,6 +75,8 @@ pub(super) fn answer(asked: &Asked) -> Answer {
             ),
             _ => None,
         },
+        none_because: (found.is_empty() && !served.is_empty())
+            .then(|| format!("no workload that serves held a GPU {}", asked.when())),
         rows: found.iter().take(MOST_NAMED).map(|(job, sum)| row(job, sum, served)).collect(),
     }
 }

@@ -8,10 +8,10 @@ use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use super::attempts::RunPods;
-use super::by_charge::{gpu_hours, micros};
+use super::by_charge::{gpu_hours, micros, no_training};
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::output::plain::plain;
-use crate::output::table::counted;
+use crate::output::table::{counted, plural};
 
 /// So many runs are named, and of each so many attempts that failed.
 const MOST_NAMED: usize = 20;
@@ -32,50 +32,59 @@ pub(super) fn answer(asked: &Asked) -> Answer {
     Answer {
         name: Name::Runs.text(),
         question: Name::Runs.words(),
-        how: match known.is_of_bill {
-            true => {
-                "attempts are one run by the label dovetail.dev/run, else by their owner, else by the experiment label \
-                 of the settings, else by the owner's name without its generated suffix in one namespace, \
-                 within 24 hours of the last end; costs are those of the bill, with CPU and memory where it has them"
-            }
-            false => {
-                "attempts are one run by the label dovetail.dev/run, else by their owner, else by the experiment label \
-                 of the settings, else by the owner's name without its generated suffix in one namespace, within 24 \
-                 hours of the last end; a pod counts from the time it got its node until it ended or until this \
-                 snapshot, at the price of the node's GPUs, and this is no run rate"
-            }
-        },
+        how: how(asked),
         uncertainty: uncertainty(known, &held),
         unknown_because: (held.is_empty() && known.left_out > 0).then(|| {
             format!(
-                "of {} nobody says since when they hold whole GPUs: --prometheus would tell",
-                counted(known.left_out, "pod")
+                "nobody says since when {} whole GPUs: --prometheus would tell",
+                plural(known.left_out, "pod of training holds", "pods of training hold")
             )
         }),
+        none_because: (held.is_empty() && known.left_out == 0).then(|| no_training(asked)),
         rows,
     }
+}
+
+fn how(asked: &Asked) -> String {
+    let costs = match asked.run_pods.is_of_bill {
+        true => "costs are those of the bill, with CPU and memory where it has them",
+        false => {
+            "a pod counts from the time it got its node until it ended or until this snapshot, at the price of the \
+             node's GPUs, and this is no run rate"
+        }
+    };
+    format!(
+        "attempts are one run by the label dovetail.dev/run, else by their owner, else by the experiment label of the \
+         settings, else by the owner's name without its generated suffix in one namespace, within 24 hours of the last \
+         end; {costs}; {}",
+        asked.training.definition()
+    )
 }
 
 fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
     let inferred = held.iter().filter(|run| run.join.is_inferred()).count();
     let of_unknown = held.iter().flat_map(|run| &run.attempts);
     let of_unknown = of_unknown.filter(|attempt| attempt.end.name() == "unknown").count();
-    let mut told = vec![format!(
-        "{inferred} of {} inferred; of {} nobody knows how it ended; owners that serve (Deployments and the like) are \
-         left out, and a container that starts again in its pod is no attempt",
-        counted(held.len(), "run"),
-        counted(of_unknown, "attempt")
-    )];
+    let mut told = vec!["a container that starts again in its pod is no attempt".to_owned()];
+    if inferred > 0 {
+        told.push(format!(
+            "{inferred} of {} put together by inference",
+            counted(held.len(), "run")
+        ));
+    }
+    if of_unknown > 0 {
+        told.push(format!("how {} ended nobody knows", counted(of_unknown, "attempt")));
+    }
     if !known.is_of_bill {
         told.push("pods that were deleted are not in it: --prometheus has them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
-        let left_out = counted(known.left_out, "pod");
-        told.push(format!("{left_out} left out, because nobody says how much they held and when"));
+        let left_out = plural(known.left_out, "pod is left out", "pods are left out");
+        told.push(format!("{left_out}: nobody says how many whole GPUs, and since when"));
     }
     let more = held.len().saturating_sub(MOST_NAMED);
     if more > 0 {
-        told.push(format!("{more} more are in the total alone"));
+        told.push(format!("{} in the total alone", plural(more, "more run is", "more runs are")));
     }
     told.join("; ")
 }

@@ -11,7 +11,7 @@ use super::asked::Asked;
 use super::waits::{Free, Waits};
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::output::plain::plain;
-use crate::output::table::counted;
+use crate::output::table::plural;
 
 /// Waits by team.
 pub(super) fn answer(asked: &Asked) -> Answer {
@@ -38,28 +38,36 @@ pub(super) fn answer(asked: &Asked) -> Answer {
     };
     let left_out = match waits.left_out {
         0 => String::new(),
-        some => format!("; of {} nobody says when they were made or placed", counted(some, "pod")),
+        some => format!(
+            "; {} left out: nobody says when made or placed",
+            plural(some, "pod is", "pods are")
+        ),
     };
     Answer {
         name: Name::Wait.text(),
         question: Name::Wait.words(),
         how: "pods of one owner that were made within a minute of each other start together; they wait from the \
               creation of their Job, or of the first of them, until the first and until the last got its node; half \
-              and nine of ten of the starts did not wait longer (nearest rank)",
+              and nine of ten of the starts did not wait longer (nearest rank); this is no run rate"
+            .to_owned(),
         uncertainty: format!(
             "starts that still wait are counted apart and in no percentile, so waits are longer than these; time \
              before an object was made is not seen{left_out}; {meanwhile}"
         ),
-        unknown_because: all.is_empty().then(|| match waits.free {
-            Free::Now(_) => {
-                "no pod with GPUs says when it was made and placed: --prometheus would tell".to_owned()
-            }
-            Free::Over(_) => {
+        unknown_because: match waits.free {
+            Free::Now(_) if waits.left_out > 0 => Some(
+                "no pod with GPUs says when it was made and placed: --prometheus would tell".to_owned(),
+            ),
+            Free::Now(_) => None,
+            Free::Over(_) => Some(
                 "kube-state-metrics has no pods with GPUs that were made in this period (kube_pod_created, \
                  kube_pod_status_scheduled_time, kube_pod_container_resource_requests)"
-                    .to_owned()
-            }
-        }),
+                    .to_owned(),
+            ),
+        }
+        .filter(|_| all.is_empty()),
+        none_because: (all.is_empty() && waits.left_out == 0 && matches!(waits.free, Free::Now(_)))
+            .then(|| "no pod that is still there asked for GPUs".to_owned()),
         rows,
     }
 }

@@ -48,7 +48,7 @@ impl Document {
             Name::Teams => by_level::teams(asked),
             Name::Idle => by_charge::idle(asked),
             Name::Low => by_level::low(asked),
-            Name::Beside => by_charge::beside(asked),
+            Name::Beside => by_charge::beside(asked, terms.method),
             Name::Spot => by_charge::spot(asked),
             Name::Runs => by_run::answer(asked),
             Name::Wait => by_wait::answer(asked),

@@ -6,6 +6,7 @@
 //! | `answer` | the form of an answer |
 //! | `by_charge` | answers from the bill |
 //! | `by_level` | answers from how busy devices were |
+//! | `training` | what counts as training, for every question about it |
 //! | `attempts`, `by_run` | pods as parts of runs, and what those cost |
 //! | `waits`, `by_wait` | when pods were asked for and placed, and how long teams wait |
 //! | `by_request` | what requests and tokens cost |
@@ -21,6 +22,7 @@ mod by_run;
 mod by_wait;
 mod document;
 mod terminal;
+mod training;
 mod waits;
 
 use anyhow::Result;

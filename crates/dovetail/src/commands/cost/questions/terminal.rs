@@ -9,7 +9,8 @@ use crate::output::table::{duration, fits, table, wrapped};
 pub(super) fn terminal(document: &Document) -> String {
     let period = match document.basis {
         "run-rate" => format!(
-            "Hours and amounts are a run rate: one snapshot of {}, as if it lasted {:.0} days",
+            "Hours and amounts are a run rate, where an answer does not say otherwise: one snapshot of {}, as if it \
+             lasted {:.0} days",
             document.from, document.days
         ),
         _ => format!("From {} to {} ({:.1} days)", document.from, document.to, document.days),
@@ -34,6 +35,10 @@ fn one(answer: &Answer) -> String {
     let mut text = format!("\n{}", wrapped(&format!("{} ({})", answer.question, answer.name), 0));
     if let Some(because) = &answer.unknown_because {
         return text + &wrapped(&format!("Unknown: {because}."), 0);
+    }
+    if let Some(because) = &answer.none_because {
+        text += &wrapped(&format!("None: {because}."), 0);
+        return text + &wrapped(&format!("How: {}.", answer.how), 0);
     }
     match answer.rows.first() {
         None => text += "None.\n",
@@ -65,7 +70,7 @@ fn listed(row: &Row) -> String {
         let part = |part: &Row| {
             let cells = part.0.iter().map(|(key, cell)| match cell {
                 Cell::Hours(_) => format!("{} {}", cell.text(), heading(key)),
-                _ => cell.text(),
+                _ => shown(key, cell),
             });
             cells.collect::<Vec<_>>().join(", ")
         };
@@ -77,11 +82,19 @@ fn listed(row: &Row) -> String {
     lines
 }
 
+/// A cell; names of states and causes as people write them.
+fn shown(key: &str, cell: &Cell) -> String {
+    match key {
+        "cause" | "mostly" => cell.text().replace('_', " "),
+        _ => cell.text(),
+    }
+}
+
 /// Headings and cells of some columns.
 fn columns(answer: &Answer, wanted: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
     let of_row = |row: &Row| {
         let cells = row.0.iter().filter(|(name, _)| wanted.contains(name));
-        cells.map(|(_, cell)| Cell::text(cell)).collect()
+        cells.map(|(name, cell)| shown(name, cell)).collect()
     };
     let header = wanted.iter().map(|name| heading(name)).collect();
     (header, answer.rows.iter().map(of_row).collect())

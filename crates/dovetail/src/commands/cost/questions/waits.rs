@@ -11,7 +11,7 @@ use dovetail_ledger::queue_wait::QueuedPod;
 #[cfg(feature = "scheduler")]
 use dovetail_metrics::kube_state::{KubeTimes, PodTimes, TimeSeries};
 
-use super::attempts::may_end;
+use super::training::may_end;
 use crate::commands::cost::from_objects::{Parts, words};
 #[cfg(feature = "scheduler")]
 use crate::commands::cost::from_prometheus::{Look, Pods, Sources};
