@@ -26,10 +26,12 @@ pub(crate) struct NodePriceFlags {
     /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Assume a price for a GPU model, or * for nodes without a model; can be given several times
+    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown model; can be given
+    /// several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     gpu_price: Vec<String>,
-    /// What one unit of another currency is worth, in prices and bills, with the day if you like
+    /// What one unit of another currency is worth in USD, in prices and bills, such as EUR=1.08 or
+    /// EUR=1.08@2026-11-20
     #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
     exchange: Vec<String>,
 }

@@ -21,14 +21,16 @@ pub(crate) type Prices = BTreeMap<Option<String>, Priced>;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Prices")]
 pub(crate) struct PriceFlags {
-    /// Assume a price for a GPU model, or * for nodes without a model; can be given several times
+    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown model; can be given
+    /// several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     gpu_price: Vec<String>,
     /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
     /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
     price_file: Option<PathBuf>,
-    /// What one unit of another currency of the price file is worth, with the day if you like
+    /// What one unit of another currency of the price file is worth in USD, such as EUR=1.08 or
+    /// EUR=1.08@2026-11-20
     #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
     exchange: Vec<String>,
     /// Whose prices count, such as aws, gcp, azure [default: aws, gcp, azure, else the cheapest]

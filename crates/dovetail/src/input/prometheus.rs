@@ -30,13 +30,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// Flags as written: how a server is reached.
 #[derive(Debug, Args)]
 pub(crate) struct WayFlags {
-    /// File with a bearer token for it
+    /// File with a bearer token that is sent to the server of --prometheus
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Certificates (PEM) of who vouches for it, instead of the system's
+    /// File with the certificates (PEM) that the server's own must be signed by, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// One more header, such as X-Scope-OrgID=team-a; can be given several times
+    /// HTTP header that is sent to the server, such as X-Scope-OrgID=team-a; can be given several times
     #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append)]
     header: Vec<String>,
 }
@@ -48,10 +48,11 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back, such as 24h or 14d [default: 24h]
+    /// How far back from now is read, such as 24h or 14d [default: 24h]
     #[arg(long, value_name = "DURATION")]
     period: Option<DurationFlag>,
-    /// Distance of two looks; each is the mean over it [default: 1m, and 5m for more than 3d]
+    /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default: 1m, and 5m for a
+    /// --period of more than 3d]
     #[arg(long, value_name = "DURATION")]
     step: Option<DurationFlag>,
 }

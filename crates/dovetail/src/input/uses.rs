@@ -31,7 +31,7 @@ const APART_MS: u64 = 86_400_000;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct UsageFileFlags {
-    /// What GPUs did: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// CSV file of what GPUs did: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     pub(crate) usage: Option<PathBuf>,
 }

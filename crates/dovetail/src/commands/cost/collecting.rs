@@ -62,7 +62,7 @@ pub(crate) struct CollectFlags {
     /// for a while
     #[arg(long, value_name = "DURATION", default_value = "14d")]
     back: DurationFlag,
-    /// Distance of two looks; each is the mean over it
+    /// Time between two readings of a GPU, such as 30s; each is the mean over that time
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     step: DurationFlag,
     /// Name of the cluster [default: the identity of its namespace kube-system]
@@ -79,10 +79,10 @@ pub(crate) struct CollectFlags {
     team_label: Vec<String>,
     #[command(flatten)]
     prices: NodePriceFlags,
-    /// List price of a vCPU-hour, such as 0.04
+    /// List price of a vCPU-hour in USD, such as 0.04
     #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
     vcpu_price: Option<String>,
-    /// List price of a GiB-hour of memory, such as 0.005
+    /// List price of a GiB-hour of memory in USD, such as 0.005
     #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
     gib_price: Option<String>,
 }

@@ -51,7 +51,7 @@ pub(crate) struct AccountFlags {
     /// datadog [default: residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<SplitMethod>,
-    /// Who pays for what nobody has
+    /// Who pays for the parts of nodes that no pod has
     #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
     pub(super) unused: UnusedFlag,
     /// Label that names the team, first the namespace's, then the pod's; can be given several times
@@ -67,10 +67,10 @@ pub(crate) struct AccountFlags {
     pub(super) bill: Option<PathBuf>,
     #[command(flatten)]
     pub(super) prices: NodePriceFlags,
-    /// List price of a vCPU-hour, such as 0.04
+    /// List price of a vCPU-hour in USD, such as 0.04
     #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
     pub(super) vcpu_price: Option<String>,
-    /// List price of a GiB-hour of memory, such as 0.005
+    /// List price of a GiB-hour of memory in USD, such as 0.005
     #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
     gib_price: Option<String>,
 }

@@ -88,7 +88,8 @@ pub(crate) struct CostFlags {
         default_value = "namespace"
     )]
     by: Vec<Dimension>,
-    /// Print a FOCUS dataset of this version instead: 1.2, 1.3 or 1.4; of one moment an hour of it
+    /// Print the bill in the FinOps form FOCUS instead, of this version: 1.2, 1.3 or 1.4; of one snapshot an hour
+    /// of it
     #[arg(long, value_name = "VERSION", conflicts_with = "by")]
     focus: Option<Version>,
 }

@@ -46,7 +46,7 @@ pub(crate) struct ServeFlags {
     /// Read the objects of the cluster that this runs in, by the account of its pod
     #[arg(long, conflicts_with = "kubeconfig")]
     in_cluster: bool,
-    /// How often the cluster is read
+    /// Time between two readings of the cluster, such as 5m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     every: DurationFlag,
     /// What is logged: errors alone, or more [default: info]
@@ -57,7 +57,8 @@ pub(crate) struct ServeFlags {
     log_json: bool,
     #[command(flatten)]
     collect: CollectFlags,
-    /// Where questions are answered; other addresses than this machine's own take a certificate or tokens
+    /// Address and port where HTTP requests are answered; any other address than this machine's own needs
+    /// --tls-certificate or a token
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -65,16 +66,16 @@ pub(crate) struct ServeFlags {
         help_heading = "Answers"
     )]
     listen: String,
-    /// Certificate (PEM) to show, with those that vouch for it
+    /// File with the certificate (PEM) that callers see, followed by those that signed it
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Answers")]
     tls_certificate: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// File with the private key (PEM) of --tls-certificate
     #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Answers")]
     tls_key: Option<PathBuf>,
-    /// Answer who sends the bearer token in this file
+    /// Answer callers that send the bearer token in this file, and no others
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     accept_token_file: Option<PathBuf>,
-    /// Answer who sends a bearer token of the cluster (TokenReview) whose owner may `get` the path
+    /// Answer callers that send a bearer token of the cluster (TokenReview) whose owner may `get` the path
     /// (SubjectAccessReview)
     #[arg(long, help_heading = "Answers")]
     accept_cluster_tokens: bool,

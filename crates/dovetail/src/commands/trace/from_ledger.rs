@@ -47,7 +47,7 @@ pub(super) struct LedgerFlags {
     /// were in a period as jobs, whatever scheduled them, in dovetail's own form
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub(super) from_ledger: Option<String>,
-    /// With --from-ledger: how far back
+    /// With --from-ledger: how long the period is, such as 24h or 14d
     #[arg(
         long,
         value_name = "DURATION",

@@ -23,16 +23,16 @@ const CLOCK_SKEW_MS: u64 = 86_400_000;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct IdleFlags {
-    /// Samples: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// CSV file with samples: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     usage: PathBuf,
-    /// A sample below this is idle
+    /// A sample whose activity (0 to 100 %) is below this is idle
     #[arg(long, value_name = "PERCENT", default_value = "5")]
     threshold_percent: ThresholdFlag,
     /// Shortest run that counts, such as 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     min_run: DurationFlag,
-    /// Begin of each run that stays with its holder [default: as long as --min-run]
+    /// How much of the begin of each run is not reclaimable, such as 10m [default: as long as --min-run]
     #[arg(long, value_name = "DURATION")]
     grace: Option<DurationFlag>,
     /// Leave bad rows out and list them on standard error, instead of stopping at the first

@@ -49,10 +49,10 @@ pub(crate) struct ExporterFlags {
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "usage")]
     #[arg(requires = "kubeconfig")]
     exporters_in: Vec<String>,
-    /// How long exporters are looked at
+    /// How long exporters are read, such as 1m or 10m
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     look_for: DurationFlag,
-    /// Distance of two looks at exporters
+    /// Time between two readings of exporters, such as 15s
     #[arg(long, value_name = "DURATION", default_value = "15s")]
     look_every: DurationFlag,
 }
