@@ -685,7 +685,7 @@ fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
         assert_eq!(crate::check(&check.id.to_lowercase()), Some(check));
         // What is sold as GPU-hours, a ledger can confirm.
         let is_confirmable = !check.reach.states().is_empty();
-        assert!(is_confirmable || check.worth == Worth::Risk, "{}", check.id);
+        assert!(is_confirmable || check.worth == crate::Worth::Risk, "{}", check.id);
     }
 }
 
