@@ -134,6 +134,9 @@ pub struct Gpus {
     pub built_in: i64,
     /// What pods can ask for.
     pub allocatable: i64,
+    /// Whether pods get them by resource claims (dynamic resource allocation) and no device plugin offers them: then
+    /// no container can ask for the resource, which is the name that the vendor's plugin would give them.
+    pub by_claims: bool,
 }
 
 /// Pods of one owner.
@@ -165,7 +168,7 @@ pub struct Workload {
 
 impl Workload {
     /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest init
-    /// container needs.
+    /// container needs, and what it gets by resource claims.
     pub fn gpus_per_pod(&self) -> BTreeMap<&str, i64> {
         let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
         for container in self.template.containers.iter().filter(|c| c.kind != ContainerKind::Init) {
@@ -180,12 +183,21 @@ impl Workload {
                 *need = count.max(*need);
             }
         }
+        for (resource, count) in &self.template.claimed_gpus {
+            let need = needs.entry(resource).or_default();
+            *need = need.saturating_add(*count);
+        }
         needs
     }
 
     /// Whether a pod of it holds GPUs.
     pub fn has_gpus(&self) -> bool {
-        self.template.containers.iter().any(|container| container.gpu_limits().next().is_some())
+        !self.template.claimed_gpus.is_empty()
+            || self
+                .template
+                .containers
+                .iter()
+                .any(|container| container.gpu_limits().next().is_some())
     }
 
     /// Whether it runs once on every node.
@@ -239,6 +251,9 @@ pub struct PodTemplate {
     pub labels: BTreeMap<String, String>,
     /// Its containers, init containers and sidecars.
     pub containers: Vec<Container>,
+    /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the vendor's device plugin
+    /// would give them; its containers do not ask for these.
+    pub claimed_gpus: BTreeMap<String, i64>,
     /// Taints it accepts, as written by a person (not those that Kubernetes adds).
     pub tolerations: Vec<Toleration>,
     /// What nodes must satisfy: node selector and required node affinity.
@@ -384,8 +399,14 @@ pub enum Scoring {
 }
 
 /// Resource names of GPUs and of parts of them, whole or by prefix.
-const GPU_RESOURCES: [&str; 5] =
-    ["nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu", "habana.ai/gaudi", "google.com/tpu"];
+const GPU_RESOURCES: [&str; 6] = [
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "amd.com/gpu",
+    "amd.com/gpu.shared",
+    "habana.ai/gaudi",
+    "google.com/tpu",
+];
 const GPU_RESOURCE_PREFIXES: [&str; 4] =
     ["nvidia.com/mig-", "gpu.intel.com/", "amd.com/cpx", "aws.amazon.com/neuron"];
 /// Beside devices Intel's plugin offers what goes with them.

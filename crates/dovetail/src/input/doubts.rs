@@ -20,6 +20,12 @@ pub(crate) fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     Some(plain(&format!("{numbers} of GPUs in the objects cannot be: {told}")))
 }
 
+/// What slices and claims leave open of GPUs.
+pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
+    let told = first(doubts.iter().cloned())?;
+    Some(plain(&format!("devices by dynamic resource allocation: {told}")))
+}
+
 /// Pods that would fit, against the word of their own scheduler.
 pub(crate) fn contested_in_words(pods: &[String]) -> Option<String> {
     let named = first(pods.iter().cloned())?;

@@ -27,6 +27,7 @@ mod cost_store;
 #[cfg(feature = "scheduler")]
 mod cost_store_anew;
 mod cost_waits;
+mod device_claims;
 mod duty_cycles;
 mod errors;
 mod example;

@@ -1,6 +1,6 @@
 //! GOV: who may use how much, and who pays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Run, View, measured, pods_of};
 use crate::catalogue::Check;
@@ -14,6 +14,9 @@ pub(super) const RUNS: &[Run] = &[
     ("GOV-03", measured::owned_and_idle),
     ("GOV-04", no_admission_policy),
 ];
+
+/// In the name of what a quota limits of claims: `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`.
+const DEVICE_CLASS: &str = "deviceclass.resource.";
 
 /// AWS exports so many labels of a pod, by name, and drops the rest.
 const EXPORTED_LABELS: usize = 50;
@@ -34,14 +37,22 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
         let Some(namespace) = namespaces.get(&*workload.owner.namespace) else { continue };
         let Some(limited) = &namespace.quota_resources else { continue };
         for resource in workload.gpus_per_pod().into_keys() {
+            // Claims are counted by their class, which is a quota of its own.
+            let is_claimed = workload.template.claimed_gpus.contains_key(resource);
+            if is_claimed && limited.iter().any(|name| name.contains(DEVICE_CLASS)) {
+                continue;
+            }
             if !limited.contains(&format!("requests.{resource}")) {
                 let object = ObjectRef::new("Namespace", "", &namespace.name);
                 let wanted = held.get(&(&*namespace.name, resource)).copied().unwrap_or_default();
                 let units = wanted.0.saturating_add(wanted.1);
-                let finding = Finding::new(check, &object)
+                let mut finding = Finding::new(check, &object)
                     .with("resource without quota", resource)
-                    .mended_by(Change::Quota { resource: resource.to_owned(), units })
                     .affecting([workload.owner.clone()]);
+                if !is_claimed {
+                    let change = Change::Quota { resource: resource.to_owned(), units };
+                    finding = finding.mended_by(change);
+                }
                 found.push(finding);
             }
         }
@@ -85,7 +96,12 @@ fn no_admission_policy(view: &View<'_>, check: &'static Check, found: &mut Vec<F
     if is_used && view.facts.has_gpu_admission_policy == Some(false) {
         let cluster = ObjectRef::new("Cluster", "", "");
         let mut finding = Finding::new(check, &cluster).with("policies about GPU resources", 0);
-        for (resource, most) in view.most_gpus.iter().filter(|(_, most)| **most > 0) {
+        // Such a policy reads what containers ask for.
+        let offered = view.facts.nodes.iter().flat_map(|node| &node.gpus);
+        let by_plugin: BTreeSet<&str> =
+            offered.filter(|(_, gpus)| !gpus.by_claims).map(|(resource, _)| &**resource).collect();
+        let most = view.most_gpus.iter().filter(|(resource, _)| by_plugin.contains(**resource));
+        for (resource, most) in most.filter(|(_, most)| **most > 0) {
             let resource = (*resource).to_owned();
             finding = finding.mended_by(Change::WarnOfLargePods { resource, most: *most });
         }

@@ -45,6 +45,13 @@ pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
     workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
 }
 
+/// Whether a taint keeps a workload from a resource: where its key is the name of the resource, Kubernetes may add the
+/// toleration to pods whose containers ask for that.
+fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
+    let is_claimed = workload.template.claimed_gpus.contains_key(resource);
+    taint.key == resource && !is_claimed || tolerates(workload, taint)
+}
+
 fn written(taint: &Taint) -> String {
     let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
     format!("{}{value}:{:?}", taint.key, taint.effect)
@@ -56,7 +63,9 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
     for node in view.gpu_nodes().filter(|node| has_others && keeping_away(node).next().is_none()) {
         let mut finding = Finding::new(check, &node.pool).affecting([node_ref(node)]);
         // The name of the resource, so that Kubernetes can add the toleration itself.
-        if let Some(key) = node.gpus.keys().next().cloned() {
+        // Who gets GPUs by a claim gets no toleration with them.
+        let offered = node.gpus.iter().find(|(_, gpus)| !gpus.by_claims);
+        if let Some(key) = offered.map(|(resource, _)| resource.clone()) {
             let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
             finding = finding.mended_by(Change::TaintNodes { taint });
         }
@@ -96,10 +105,9 @@ fn tolerates_without_gpus(view: &View<'_>, check: &'static Check, found: &mut Ve
 fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for workload in view.gpu_workloads() {
         for resource in workload.gpus_per_pod().into_keys() {
-            // Where the key is the resource name, Kubernetes may add the toleration.
             let obstacle = |node: &Node| {
-                let mut taints = keeping_away(node).filter(|taint| taint.key != resource);
-                taints.find(|taint| !tolerates(workload, taint)).map(written)
+                let mut taints = keeping_away(node);
+                taints.find(|taint| !passes(workload, resource, taint)).map(written)
             };
             let nodes = view.nodes_meant_for(workload, resource).map(obstacle);
             let obstacles: Option<BTreeSet<String>> = nodes.collect();
@@ -134,10 +142,8 @@ fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     for workload in view.gpu_workloads() {
         for resource in workload.gpus_per_pod().into_keys() {
             // A taint that keeps it off a model is a choice too.
-            let open = |node: &&Node| {
-                let mut taints = keeping_away(node).filter(|taint| taint.key != resource);
-                taints.all(|taint| tolerates(workload, taint))
-            };
+            let open =
+                |node: &&Node| keeping_away(node).all(|taint| passes(workload, resource, taint));
             let nodes = view.nodes_meant_for(workload, resource).filter(open);
             let models: BTreeSet<&str> =
                 nodes.filter_map(|node| node.gpus[resource].model.as_deref()).collect();
@@ -154,7 +160,9 @@ fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
 }
 
 fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in view.gpu_nodes() {
+    // Only for what containers ask for Kubernetes adds a toleration by its name.
+    let by_plugin = |node: &&Node| node.gpus.values().any(|gpus| !gpus.by_claims);
+    for node in view.gpu_nodes().filter(by_plugin) {
         let resources: Vec<&String> = node.gpus.keys().collect();
         let is_named = |taint: &Taint| resources.iter().any(|resource| **resource == taint.key);
         let mut taints = keeping_away(node).peekable();
@@ -304,9 +312,7 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let conditions = &workload.template.node_conditions;
             let open = |node: &Node| {
                 conditions.iter().all(|condition| condition.accepts(&node.node))
-                    && keeping_away(node)
-                        .filter(|taint| taint.key != resource)
-                        .all(|taint| tolerates(workload, taint))
+                    && keeping_away(node).all(|taint| passes(workload, resource, taint))
             };
             let pieces = free.get(resource).into_iter().flatten();
             let pieces: Vec<(&Node, i64)> =

@@ -1,6 +1,7 @@
 //! For every check a world that triggers it and one that nearly does. All worlds are one change away from a
 //! cluster in which nothing is wrong.
 
+mod claimed;
 mod models;
 mod priced;
 mod seen;
@@ -49,7 +50,10 @@ fn gpu_node(name: &str, model: &str) -> Node {
     Node {
         node,
         pool: ObjectRef::new("NodePool", "", "gpus"),
-        gpus: map(&[(GPU, Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8 })]),
+        gpus: map(&[(
+            GPU,
+            Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8, by_claims: false },
+        )]),
         is_spot: Some(false),
         scale_down_held_by: None,
         cordoned_since_ms: None,

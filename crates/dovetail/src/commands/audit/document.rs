@@ -15,7 +15,7 @@ use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
-use crate::input::doubts::clamped_in_words;
+use crate::input::doubts::{clamped_in_words, device_doubts_in_words};
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -536,6 +536,11 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         what,
         hides: "how many GPUs there are, and who holds them".to_owned(),
         command: "kubectl get nodes,pods -A -o json: see what the device plugin reports".to_owned(),
+    }));
+    unseen.extend(device_doubts_in_words(&gathered.device_doubts).map(|what| UnseenOut {
+        what,
+        hides: "how many GPUs there are, and who holds them".to_owned(),
+        command: "kubectl get resourceslices,resourceclaims -A -o json: see what drivers offer and claims hold".to_owned(),
     }));
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for unjudged in &gathered.unjudged {

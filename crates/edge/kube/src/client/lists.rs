@@ -23,7 +23,7 @@ const fn if_there(kind: &'static str, path: &'static str) -> Listed {
     Listed { kind, path, is_optional: true }
 }
 
-const LISTED: [Listed; 33] = [
+const LISTED: [Listed; 37] = [
     always("Node", "/api/v1/nodes"),
     always("Namespace", "/api/v1/namespaces"),
     always("Pod", "/api/v1/pods"),
@@ -41,6 +41,10 @@ const LISTED: [Listed; 33] = [
     if_there("StorageClass", "/apis/storage.k8s.io/v1/storageclasses"),
     if_there("CSINode", "/apis/storage.k8s.io/v1/csinodes"),
     if_there("CSIDriver", "/apis/storage.k8s.io/v1/csidrivers"),
+    if_there("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses"),
+    if_there("ResourceSlice", "/apis/resource.k8s.io/v1/resourceslices"),
+    if_there("ResourceClaim", "/apis/resource.k8s.io/v1/resourceclaims"),
+    if_there("ResourceClaimTemplate", "/apis/resource.k8s.io/v1/resourceclaimtemplates"),
     if_there(
         "ValidatingAdmissionPolicy",
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",

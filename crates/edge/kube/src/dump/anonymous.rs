@@ -11,9 +11,13 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::devices::{is_of_a_kind, is_of_one_device};
+use crate::facts::claims::driver::{GpuDriver, reduced};
+
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 29] = [
+const FIELDS: [&str; 30] = [
     "about",
+    "allocationMode",
     "apiVersion",
     "collectedAt",
     "consolidateAfter",
@@ -49,10 +53,11 @@ const WHOLE: [&str; 6] =
     ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
 
 /// Amounts by resource.
-const AMOUNTS: [&str; 10] = [
+const AMOUNTS: [&str; 11] = [
     "allocatable",
     "allocatedResources",
     "capacity",
+    "consumedCapacity",
     "hard",
     "limits",
     "lowerBound",
@@ -261,12 +266,20 @@ impl Names {
 
     fn value(&mut self, value: &Value, field: &str) -> Value {
         match value {
+            // Of devices; those of a node's topology are a list.
+            Value::Object(attributes) if field == "attributes" => {
+                Value::Object(self.attributes(attributes))
+            }
             _ if WHOLE.contains(&field) => value.clone(),
             Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
             Value::String(text) => Value::String(match field {
                 "key" | "topologyKey" | "matchLabelKeys" | "mismatchLabelKeys" => {
                     self.label_key(text)
                 }
+                "deviceClassName" if GpuDriver::of_class(text).is_some() => text.clone(),
+                "driver" if GpuDriver::named(text).is_some() => text.clone(),
+                "expression" => reduced(text),
+                "resource" if text == "pods" => text.clone(),
                 "schedulerName" if SCHEDULERS.contains(&text.as_str()) => text.clone(),
                 "type" if TYPES.contains(&text.as_str()) => text.clone(),
                 "mountPath" if text.trim_end_matches('/') == "/dev/shm" => text.clone(),
@@ -352,6 +365,19 @@ impl Names {
             Some((device, rest)) => format!("{device}/{}", self.hash(rest)),
             None => self.hash(path),
         }
+    }
+
+    /// What kind of device it is stays, which one it is does not.
+    fn attributes(&mut self, attributes: &Map<String, Value>) -> Map<String, Value> {
+        let known = attributes.iter().filter_map(|(name, value)| {
+            let told = match is_of_a_kind(name) {
+                true => value.clone(),
+                false if is_of_one_device(name) => self.value(value, ""),
+                false => return None,
+            };
+            Some((name.clone(), told))
+        });
+        known.collect()
     }
 
     /// Keys of annotations are those that were asked for by name; of values only switches stay.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::devices::{keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors};
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::model::{argument, model_of_words};
 
@@ -24,7 +25,7 @@ const METADATA: [&str; 8] = [
 ];
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 16] = [
+const ANNOTATIONS: [&str; 17] = [
     "argocd.argoproj.io/tracking-id",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
@@ -39,6 +40,7 @@ const ANNOTATIONS: [&str; 16] = [
     "meta.helm.sh/release-name",
     "pod-group-name",
     "pv.kubernetes.io/bind-completed",
+    "resource.kubernetes.io/extended-resource-claim",
     "scheduling.k8s.io/group-name",
     "storage.alpha.kubernetes.io/migrated-plugins",
 ];
@@ -89,7 +91,7 @@ const CONTAINER: [&str; 9] = [
 ];
 
 /// Fields of the status of a pod or of a node.
-const STATUS: [&str; 22] = [
+const STATUS: [&str; 23] = [
     "status.allocatable",
     "status.allocatedResources",
     "status.capacity",
@@ -111,6 +113,7 @@ const STATUS: [&str; 22] = [
     "status.initContainerStatuses.lastState.terminated.reason",
     "status.nominatedNodeName",
     "status.phase",
+    "status.resourceClaimStatuses",
     "status.resources.requests",
 ];
 
@@ -127,10 +130,10 @@ const OWNER: [&str; 8] = [
 ];
 
 /// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 14] = [
+const OTHERS: [(&str, &[&str]); 16] = [
     ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
     ("CSINode", &["spec.drivers"]),
-    ("DeviceClass", &["spec.extendedResourceName"]),
+    ("DeviceClass", &["spec.extendedResourceName", "spec.selectors.cel.expression"]),
     (
         "HorizontalPodAutoscaler",
         &[
@@ -186,7 +189,40 @@ const OTHERS: [(&str, &[&str]); 14] = [
     ),
     ("PodDisruptionBudget", &["spec.maxUnavailable", "spec.minAvailable", "spec.selector"]),
     ("ResourceQuota", &["spec.hard"]),
-    ("ResourceSlice", &["spec.driver", "spec.nodeName"]),
+    (
+        "ResourceClaim",
+        &[
+            "spec.devices.requests.exactly",
+            "spec.devices.requests.firstAvailable",
+            "status.allocation.devices.results.adminAccess",
+            "status.allocation.devices.results.consumedCapacity",
+            "status.allocation.devices.results.device",
+            "status.allocation.devices.results.driver",
+            "status.allocation.devices.results.pool",
+            "status.reservedFor.name",
+            "status.reservedFor.resource",
+        ],
+    ),
+    (
+        "ResourceClaimTemplate",
+        &["spec.spec.devices.requests.exactly", "spec.spec.devices.requests.firstAvailable"],
+    ),
+    (
+        "ResourceSlice",
+        &[
+            "spec.devices.allowMultipleAllocations",
+            "spec.devices.attributes",
+            "spec.devices.capacity",
+            "spec.devices.name",
+            "spec.devices.nodeName",
+            "spec.devices.taints.effect",
+            "spec.driver",
+            "spec.nodeName",
+            "spec.pool.generation",
+            "spec.pool.name",
+            "spec.pool.resourceSliceCount",
+        ],
+    ),
     ("StorageClass", &["allowedTopologies", "provisioner", "volumeBindingMode"]),
 ];
 
@@ -280,6 +316,19 @@ impl Keeper {
             top.insert("spec".to_owned(), json!({"about": about}));
         }
         keep_annotations(object, &mut kept);
+        if let Some(spec) = kept.get_mut("spec") {
+            match kind {
+                "ResourceSlice" => keep_known_of_devices(spec),
+                "DeviceClass" => {
+                    spec.get_mut("selectors").into_iter().for_each(keep_known_of_selectors)
+                }
+                "ResourceClaim" => keep_known_of_requests(spec),
+                "ResourceClaimTemplate" => {
+                    spec.get_mut("spec").into_iter().for_each(keep_known_of_requests);
+                }
+                _ => {}
+            }
+        }
         for path in ["/spec", "/spec/template/spec"] {
             if let (Some(from), Some(to)) = (object.pointer(path), kept.pointer_mut(path)) {
                 keep_told_of_containers(from, to);

@@ -8,6 +8,7 @@
 //! A [`Keeper`] says what of an object is needed at all; [`Names`] replace what it is called.
 
 mod anonymous;
+mod devices;
 mod keep;
 mod reader;
 mod source;

@@ -18,7 +18,7 @@ const JUDGE: &str = "dovetail";
 const FITS_NOWHERE: &str = "Unschedulable";
 
 /// Waiting pods that cannot be judged are listed up to so many.
-const MOST_UNJUDGED: usize = 100;
+pub(super) const MOST_UNJUDGED: usize = 100;
 
 /// The worlds, and the waiting pods that cannot be held against nodes.
 pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, Vec<Unjudged>) {

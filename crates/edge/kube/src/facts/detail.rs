@@ -80,6 +80,8 @@ pub(super) struct PodSpecDetail<'a> {
     pub(super) init_containers: Vec<ContainerDetail<'a>>,
     #[serde(deserialize_with = "nullable")]
     pub(super) volumes: Vec<VolumeDetail>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_claims: Vec<PodClaimDetail>,
     pub(super) termination_grace_period_seconds: Option<i64>,
 }
 
@@ -151,6 +153,18 @@ pub(super) struct VolumeDetail {
     pub(super) nfs: Option<IgnoredAny>,
 }
 
+/// A resource claim that a pod refers to, or its template; in the status the claim that was made from that.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct PodClaimDetail {
+    #[serde(deserialize_with = "nullable")]
+    pub(super) name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_claim_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_claim_template_name: Box<str>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct HostPathDetail {
@@ -175,6 +189,8 @@ pub(super) struct PodStatusDetail {
     pub(super) container_statuses: Vec<ContainerStatusDetail>,
     #[serde(deserialize_with = "nullable")]
     pub(super) init_container_statuses: Vec<ContainerStatusDetail>,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) resource_claim_statuses: Vec<PodClaimDetail>,
 }
 
 #[derive(Default, Deserialize)]

@@ -8,9 +8,10 @@ use dovetail_audit::{
 };
 use dovetail_model::Condition;
 
+use super::claims::Doubts;
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
-use super::demand::worlds;
+use super::demand::{MOST_UNJUDGED, worlds};
 use super::inventory::Inventory;
 use super::life::PodLife;
 use super::pods::{PodRecord, REVISION_LABELS, same_but_labels};
@@ -49,6 +50,8 @@ pub struct Gathered {
     pub unjudged: Vec<Unjudged>,
     /// Numbers of GPUs that cannot be, of nodes and of what pods hold there.
     pub clamped: Vec<Clamped>,
+    /// What resource slices and claims leave open of how many GPUs there are and who holds them, in words.
+    pub device_doubts: Vec<String>,
     /// Objects that were left out: the first of them.
     pub skipped: Vec<Skipped>,
     /// How many were left out.
@@ -77,6 +80,7 @@ impl Inventory {
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
         let unseen = self.unseen();
+        let Doubts { told: device_doubts, unjudged: of_claims } = self.count_claimed();
         let mut provider_ids = BTreeMap::new();
         let mut facts = Facts {
             now_ms: self.now_ms,
@@ -112,7 +116,8 @@ impl Inventory {
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
         let sources = std::mem::take(&mut self.sources);
-        let (demand, unjudged) = worlds(self, &facts.nodes);
+        let (demand, mut unjudged) = worlds(self, &facts.nodes);
+        unjudged.extend(of_claims.into_iter().take(MOST_UNJUDGED));
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,
@@ -126,6 +131,7 @@ impl Inventory {
             unseen,
             unjudged,
             clamped,
+            device_doubts,
             skipped,
             skipped_count,
         }
@@ -271,6 +277,7 @@ impl Inventory {
                 let units = said.min(MOST_UNITS);
                 if units > 0 {
                     let (name, counted, gpu_milli) = self.counted(record, node, resource, units);
+                    let gpu_milli = record.claimed_milli.get(resource).copied().or(gpu_milli);
                     // Parts of devices are compared as the devices that they are parts of.
                     let said = if name == *resource { said } else { counted };
                     pods.push((&*record.pod.meta.namespace, said));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use super::claims::DeviceObjects;
 use super::cluster::ClusterObjects;
 use super::detail::{NodeDetail, PodDetail};
 use super::node::{ReadNode, negative, read as read_node};
@@ -31,6 +32,8 @@ pub struct Inventory {
     pub(super) owners: Owners,
     pub(super) sources: Sources,
     pub(super) cluster: ClusterObjects,
+    /// What drivers offer and claims hold.
+    pub(super) devices: DeviceObjects,
     /// Volumes, claims, classes, workloads: what decides where a waiting pod can go.
     pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
     /// How many objects of each kind were read.
@@ -84,6 +87,15 @@ impl Inventory {
             COLLECTION if raw.api_version.starts_with("dovetail.dev/") => {
                 let collection: Collection = lenient(raw)?;
                 self.complete.extend(collection.complete);
+            }
+            kind if self.devices.wants(kind, raw.api_version) => {
+                self.devices.add(raw)?;
+                // By a class pods may ask for devices as for an extended resource.
+                if kind == Kind::DeviceClass.name() {
+                    let class = Object::DeviceClass(read("DeviceClass", json).map_err(strange)?);
+                    let key = (Kind::DeviceClass, raw.namespace.into(), raw.name.into());
+                    self.others.insert(key, class);
+                }
             }
             kind if self.cluster.wants(kind, raw.api_version) => {
                 self.cluster.add(raw)?;

@@ -62,10 +62,11 @@ pub(super) struct LifeRecord {
 /// By namespace and name.
 pub(super) type Lives = BTreeMap<(Box<str>, Box<str>), LifeRecord>;
 
-/// Notes a pod, if it asks for GPUs.
-pub(super) fn note(lives: &mut Lives, pod: &Pod, detail: &PodDetail<'_>) {
+/// Notes a pod, if it asks for GPUs; one that asks by claims alone, of which nobody knows yet, beside the others.
+pub(super) fn note(lives: &mut Lives, by_claims: &mut Lives, pod: &Pod, detail: &PodDetail<'_>) {
     let asked = || pod.requests.extended.iter().filter(|(_, count)| **count > 0);
-    if !asked().any(|(name, _)| is_gpu_resource(name)) {
+    let asks = asked().any(|(name, _)| is_gpu_resource(name));
+    if !asks && !pod.has_resource_claims {
         return;
     }
     let mut gpu_milli = Some(0i64);
@@ -91,7 +92,26 @@ pub(super) fn note(lives: &mut Lives, pod: &Pod, detail: &PodDetail<'_>) {
         gpu_milli,
         labels: pod.meta.labels.clone(),
     };
+    let lives = if asks { lives } else { by_claims };
     lives.insert((pod.meta.namespace.clone(), pod.meta.name.clone()), record);
+}
+
+/// Notes that a pod asks for so many units of a resource by a claim.
+pub(super) fn note_claimed(
+    lives: &mut Lives,
+    by_claims: &mut Lives,
+    pod: &Pod,
+    (resource, units): (&str, i64),
+) {
+    let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
+    if let Some(record) = by_claims.remove(&key) {
+        lives.insert(key.clone(), record);
+    }
+    if let Some(record) = lives.get_mut(&key) {
+        let whole = WHOLE.contains(&resource).then(|| units.saturating_mul(WHOLE_DEVICE_MILLI));
+        let sum = record.gpu_milli.zip(whole);
+        record.gpu_milli = sum.map(|(sum, more)| sum.saturating_add(more));
+    }
 }
 
 impl Inventory {

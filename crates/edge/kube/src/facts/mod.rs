@@ -6,6 +6,7 @@
 
 mod advice;
 mod autoscaler;
+pub(crate) mod claims;
 mod clamped;
 pub(crate) mod class;
 pub(crate) mod cluster;

@@ -8,7 +8,7 @@ use dovetail_model::Condition;
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
 use super::share::{HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, single_mig, slice_of};
-use crate::object::Node as Object;
+use crate::object::{Labels, Node as Object};
 use crate::translate::{NodeSetting, Rules, node as translated};
 
 /// Labels that name the GPU model, the most precise first.
@@ -73,8 +73,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
     let taints = detail.spec.taints.iter();
     let cordoned_ms = taints.filter(|taint| taint.key == CORDONED).find_map(|t| t.time_added.0);
-    let model = MODEL_LABELS.iter().find_map(|label| labels.get(label));
-    let model = model.filter(|model| !model.is_empty()).map(str::to_owned);
+    let model = model_label(labels);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     let gpus: BTreeMap<String, Gpus> = offered
         .map(|(name, count)| {
@@ -82,7 +81,8 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             let capacity = object.capacity.extended.iter().find(|(built_in, _)| *built_in == name);
             let built_in = capacity.map_or(allocatable, |(_, count)| *count);
             let built_in = built_in.clamp(allocatable, MOST_GPUS);
-            (name.clone(), Gpus { model: model.clone(), built_in, allocatable })
+            let model = model.clone();
+            (name.clone(), Gpus { model, built_in, allocatable, by_claims: false })
         })
         .collect();
     let clamped = clamped(object);
@@ -112,6 +112,12 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     }
 }
 
+/// The model as a label of the node names it.
+pub(super) fn model_label(labels: &Labels) -> Option<String> {
+    let model = MODEL_LABELS.iter().find_map(|label| labels.get(label));
+    model.filter(|model| !model.is_empty()).map(str::to_owned)
+}
+
 /// What the node says of GPUs that no machine has, one for each resource.
 fn clamped(object: &Object) -> Vec<Clamped> {
     let amounts = object.capacity.extended.iter().chain(&object.allocatable.extended);
@@ -133,7 +139,7 @@ fn clamped(object: &Object) -> Vec<Clamped> {
 
 /// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy `single` its label
 /// counts slices.
-fn labelled(labels: &crate::object::Labels) -> i64 {
+pub(super) fn labelled(labels: &Labels) -> i64 {
     if labels.get(MODEL_LABELS[0]).and_then(single_mig).is_some() {
         return 0;
     }

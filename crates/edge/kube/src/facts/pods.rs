@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate, is_gpu_resource};
 
+use super::claims::ClaimOf;
 use super::class::GANG_ANNOTATIONS;
-use super::detail::{ContainerStatusDetail, PodDetail};
+use super::detail::{ContainerStatusDetail, PodClaimDetail, PodDetail};
 use super::life::{Lives, note};
 use super::owner::ignores;
 use super::template::template;
@@ -27,6 +28,8 @@ pub(super) struct Pods {
     pub(super) groups: Vec<Group>,
     /// All that ask for GPUs, those that are over too.
     pub(super) lives: Lives,
+    /// All that refer to resource claims instead, which need not be about GPUs.
+    pub(super) lives_by_claims: Lives,
     /// When the last of those that are over ended, by node, if it held GPUs.
     pub(super) ended_ms: BTreeMap<Box<str>, u64>,
     by_owner: BTreeMap<ObjectRef, Vec<usize>>,
@@ -43,6 +46,10 @@ pub(super) struct PodRecord {
     pub(super) fact: FactPod,
     /// Kills for memory in the last seven days, as far as its containers still tell.
     pub(super) memory_kills: u32,
+    /// Resource claims that it refers to.
+    pub(super) claims: Vec<ClaimOf>,
+    /// How much of GPUs it holds by claims, in milli-GPU by resource, where units do not say it.
+    pub(super) claimed_milli: BTreeMap<String, i64>,
 }
 
 /// Pods of one owner from one template.
@@ -53,6 +60,8 @@ pub(super) struct Group {
     pub(super) images: Vec<String>,
     pub(super) has_group_annotation: bool,
     pub(super) ignores: BTreeSet<String>,
+    /// Resource claims and templates of claims, as its pods' author wrote them.
+    claims: Vec<Box<str>>,
     /// A pod of it, for its labels and scheduler.
     pub(super) first: usize,
 }
@@ -60,20 +69,22 @@ pub(super) struct Group {
 impl Pods {
     /// Takes a pod; one that is there already is replaced.
     pub(super) fn add(&mut self, pod: Pod, detail: &PodDetail<'_>, now_ms: u64) {
-        note(&mut self.lives, &pod, detail);
+        note(&mut self.lives, &mut self.lives_by_claims, &pod, detail);
         if pod.is_over() {
             self.note_end(&pod, detail);
             return;
         }
         let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
         let place = self.by_name.get(&key).copied().unwrap_or(self.list.len());
-        let group = self.group(&pod, detail, place);
+        let claims = claims(detail);
+        let group = self.group(&pod, detail, &claims, place);
         let statuses = detail.status.container_statuses.iter();
         let statuses = statuses.chain(&detail.status.init_container_statuses);
         let kills = statuses.filter(|status| killed_for_memory(status, now_ms)).count();
         let state = state(&pod, detail);
         let fact = fact(&pod, detail, state, &self.groups[group].template);
-        let record = PodRecord { state, fact, memory_kills: kills as u32, group, pod };
+        let (memory_kills, claimed_milli) = (kills as u32, BTreeMap::new());
+        let record = PodRecord { state, fact, memory_kills, claims, claimed_milli, group, pod };
         match self.list.get_mut(place) {
             Some(old) => *old = record,
             None => {
@@ -95,7 +106,18 @@ impl Pods {
         }
     }
 
-    fn group(&mut self, pod: &Pod, detail: &PodDetail<'_>, place: usize) -> usize {
+    /// The number of a pod that has not ended.
+    pub(super) fn number_of(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.by_name.get(&(namespace.into(), name.into())).copied()
+    }
+
+    fn group(
+        &mut self,
+        pod: &Pod,
+        detail: &PodDetail<'_>,
+        claims: &[ClaimOf],
+        place: usize,
+    ) -> usize {
         let namespace = &*pod.meta.namespace;
         let owner = match detail.metadata.controller() {
             Some(owner) => ObjectRef::new(&owner.kind, namespace, &owner.name),
@@ -103,7 +125,11 @@ impl Pods {
         };
         let template = template(pod, detail);
         let numbers = self.by_owner.entry(owner.clone()).or_default();
-        let same = |number: &&usize| same_but_labels(&self.groups[**number].template, &template);
+        let claims: Vec<Box<str>> = claims.iter().map(|claim| claim.written().into()).collect();
+        let same = |number: &&usize| {
+            let group = &self.groups[**number];
+            group.claims == claims && same_but_labels(&group.template, &template)
+        };
         let known = numbers.iter().find(same).copied();
         let full = numbers.last().copied().filter(|_| numbers.len() >= MOST_TEMPLATES);
         if let Some(number) = known.or(full) {
@@ -118,6 +144,7 @@ impl Pods {
             images: images.collect(),
             has_group_annotation: GANG_ANNOTATIONS.iter().any(annotation),
             ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+            claims,
             first: place,
         });
         self.groups.len() - 1
@@ -128,6 +155,7 @@ impl Pods {
 pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
     let PodTemplate {
         labels: _,
+        claimed_gpus,
         containers,
         tolerations,
         node_conditions,
@@ -141,7 +169,8 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         grace_s,
         model,
     } = one;
-    *containers == other.containers
+    *claimed_gpus == other.claimed_gpus
+        && *containers == other.containers
         && *tolerations == other.tolerations
         && *node_conditions == other.node_conditions
         && *priority_class == other.priority_class
@@ -153,6 +182,21 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         && *saves_progress == other.saves_progress
         && *grace_s == other.grace_s
         && *model == other.model
+}
+
+/// The resource claims that a pod refers to.
+fn claims(detail: &PodDetail<'_>) -> Vec<ClaimOf> {
+    let made = &detail.status.resource_claim_statuses;
+    let claim = |of: &PodClaimDetail| {
+        let made = made.iter().find(|made| made.name == of.name);
+        let made = made.map(|made| made.resource_claim_name.clone()).unwrap_or_default();
+        let is_own = of.resource_claim_template_name.is_empty();
+        ClaimOf {
+            claim: if is_own { of.resource_claim_name.clone() } else { made },
+            template: of.resource_claim_template_name.clone(),
+        }
+    };
+    detail.spec.resource_claims.iter().map(claim).collect()
 }
 
 /// What a pod does with what it holds.

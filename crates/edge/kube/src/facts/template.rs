@@ -46,6 +46,8 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     PodTemplate {
         labels: owned(&pod.meta.labels),
         containers: init.chain(main).collect(),
+        // Slices and claims say it, when all of them are read.
+        claimed_gpus: BTreeMap::new(),
         tolerations: pod.tolerations.iter().filter(written).cloned().collect(),
         node_conditions: node_conditions(pod),
         priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),

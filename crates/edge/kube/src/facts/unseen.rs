@@ -57,6 +57,23 @@ const KINDS: [(&[&str], &str, &str, &str); 10] = [
     ),
 ];
 
+/// Kinds that matter where GPUs are given by claims: told only where pods refer to some, or where a server was asked
+/// and did not let them be listed.
+const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
+    (
+        "ResourceSlice",
+        "devices that drivers offer",
+        "GPUs by dynamic resource allocation",
+        "resourceslices",
+    ),
+    (
+        "ResourceClaim",
+        "claims of devices",
+        "who holds and who waits for GPUs by dynamic resource allocation",
+        "resourceclaims,resourceclaimtemplates,deviceclasses",
+    ),
+];
+
 impl Inventory {
     /// What was neither handed over nor said to be complete.
     pub(super) fn unseen(&self) -> Vec<Unseen> {
@@ -69,6 +86,18 @@ impl Inventory {
                 command: format!("kubectl get {plural} -A -o json"),
             })
             .collect();
+        let has_claims = self.pods.list.iter().any(|record| !record.claims.is_empty());
+        let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
+            let was_asked = !self.complete.is_empty() && !self.complete.contains(*kind);
+            !self.kinds.contains_key(*kind)
+                && !self.complete.contains(*kind)
+                && (has_claims || was_asked)
+        });
+        unseen.extend(missing.map(|(_, what, hides, plural)| Unseen {
+            what: (*what).to_owned(),
+            hides: (*hides).to_owned(),
+            command: format!("kubectl get {plural} -A -o json"),
+        }));
         if self.cluster.scoring.is_none() {
             unseen.push(Unseen {
                 what: "configuration of the scheduler".to_owned(),

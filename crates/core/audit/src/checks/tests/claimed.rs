@@ -1,0 +1,51 @@
+//! GPUs that pods get by resource claims: the same findings, and no change of what containers ask for.
+
+use super::*;
+
+/// The healthy cluster with its GPUs offered by slices and given by claims, and pods that tolerate the nodes' taint, since
+/// Kubernetes adds no toleration for what no container asks for.
+fn by_claims() -> Facts {
+    let mut facts = healthy();
+    for workload in &mut facts.workloads {
+        let template = &mut workload.template;
+        for container in &mut template.containers {
+            container.requests.remove(GPU);
+            if let Some(count) = container.limits.remove(GPU).filter(|count| *count > 0) {
+                template.claimed_gpus.insert(GPU.to_owned(), count);
+                template.tolerations = vec![toleration(GPU), toleration("dedicated")];
+            }
+        }
+    }
+    for gpus in facts.nodes.iter_mut().flat_map(|node| node.gpus.values_mut()) {
+        gpus.by_claims = true;
+    }
+    facts
+}
+
+/// What is found once something is changed: ids, and how many changes of objects would mend each.
+fn found(change: impl Fn(&mut Facts)) -> Vec<(&'static str, usize)> {
+    let mut facts = by_claims();
+    change(&mut facts);
+    audit(&facts).iter().map(|finding| (finding.check.id, finding.remedies.len())).collect()
+}
+
+#[test]
+fn nobody_is_told_to_change_what_containers_ask_for() {
+    assert_eq!(found(|_| {}), []);
+    let gpus = |facts: &mut Facts, count| {
+        facts.workloads[SERVE].template.claimed_gpus.insert(GPU.to_owned(), count);
+    };
+    assert_eq!(found(|facts| gpus(facts, 9)), [("REQ-03", 0)]);
+    // A taint of the resource's name would keep away whom Kubernetes gives no toleration.
+    assert_eq!(found(|facts| facts.nodes[0].node.taints.clear()), [("SCH-01", 0)]);
+    assert_eq!(found(|facts| facts.nodes[0].node.taints = vec![taint("dedicated")]), []);
+    let forget = |facts: &mut Facts| facts.workloads[SERVE].template.tolerations.clear();
+    assert_eq!(found(forget), [("SCH-04", 1)]);
+    assert_eq!(found(|facts| facts.has_gpu_admission_policy = Some(false)), [("GOV-04", 0)]);
+    let limited = |facts: &mut Facts, name: Option<&str>| {
+        facts.namespaces[1].quota_resources = Some(name.map(str::to_owned).into_iter().collect());
+    };
+    assert_eq!(found(|facts| limited(facts, None)), [("GOV-01", 0)]);
+    let of_class = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices";
+    assert_eq!(found(|facts| limited(facts, Some(of_class))), []);
+}

@@ -1,0 +1,278 @@
+//! Resource claims and their templates: what is asked for, what was given, and who has it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::driver::{GpuDriver, Selected};
+use super::slice::DeviceKey;
+use crate::dump::{RawObject, Skipped};
+use crate::facts::inventory::lenient;
+use crate::object::json::{Amount, nullable};
+
+/// Set on claims that the scheduler makes for pods that ask for an extended resource.
+const FOR_EXTENDED_RESOURCE: &str = "resource.kubernetes.io/extended-resource-claim";
+
+/// No claim can be given more.
+const MOST_DEVICES: i64 = 1 << 20;
+
+/// A claim.
+#[derive(Default)]
+pub(super) struct Claim {
+    pub(super) requests: Vec<Request>,
+    /// GPUs that it was given; `None` until it is given anything.
+    pub(super) given: Option<Vec<Given>>,
+    /// Pods it is reserved for, by name.
+    pub(super) pods: Vec<Box<str>>,
+    /// Whether its pods ask for the same by an extended resource.
+    pub(super) is_for_extended_resource: bool,
+}
+
+/// A device that was given to a claim.
+pub(super) struct Given {
+    pub(super) device: DeviceKey,
+    /// How much of it, by capacity, where several claims may have it.
+    pub(super) consumed: BTreeMap<Box<str>, i64>,
+}
+
+/// What is asked for; of alternatives the first.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    class: Box<str>,
+    selected: Selected,
+    /// How many devices; `None` is all that there are.
+    count: Option<i64>,
+    /// Whether it only looks on while others use the device.
+    looks_on: bool,
+}
+
+/// GPUs by resource name, or why nobody can tell.
+pub(super) type Wanted = Result<BTreeMap<String, i64>, &'static str>;
+
+/// What requests come to in GPUs. `classes` say which devices those of the cluster's owner are.
+pub(super) fn wanted(requests: &[Request], classes: &BTreeMap<Box<str>, Selected>) -> Wanted {
+    let mut wanted = BTreeMap::new();
+    for request in requests.iter().filter(|request| !request.looks_on) {
+        let of_class = classes.get(&request.class).cloned().unwrap_or_default();
+        let selected = request.selected.clone().and(of_class);
+        let Some(driver) = GpuDriver::of_class(&request.class).or(selected.driver) else {
+            continue;
+        };
+        let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
+        let resource = match &selected.profile {
+            Some(profile) => driver.part(profile),
+            None if is_part => return Err("its claim does not say which slice of a GPU it wants"),
+            None => driver.resource.to_owned(),
+        };
+        let Some(count) = request.count else {
+            return Err("its claim wants all devices of a node, however many these are");
+        };
+        let sum: &mut i64 = wanted.entry(resource).or_default();
+        *sum = sum.saturating_add(count.clamp(0, MOST_DEVICES));
+    }
+    Ok(wanted)
+}
+
+/// Reads a claim.
+pub(super) fn read(raw: &RawObject<'_>) -> Result<Claim, Skipped> {
+    let ClaimJson { metadata, spec, status } = lenient(raw)?;
+    let given = status.allocation.map(|allocation| {
+        let results = allocation.devices.results.into_iter();
+        results.filter(|result| !result.admin_access).filter_map(ResultJson::read).collect()
+    });
+    let pods = status.reserved_for.into_iter().filter(|consumer| &*consumer.resource == "pods");
+    let annotation = metadata.annotations.get(FOR_EXTENDED_RESOURCE);
+    Ok(Claim {
+        requests: spec.requests(),
+        given,
+        pods: pods.map(|consumer| consumer.name).collect(),
+        is_for_extended_resource: annotation.is_some_and(|value| value.as_deref() == Some("true")),
+    })
+}
+
+/// Reads a template of claims.
+pub(super) fn read_template(raw: &RawObject<'_>) -> Result<Vec<Request>, Skipped> {
+    let TemplateJson { spec } = lenient(raw)?;
+    Ok(spec.spec.requests())
+}
+
+/// Reads a class of devices: what its selectors say.
+pub(super) fn read_class(raw: &RawObject<'_>) -> Result<Selected, Skipped> {
+    let ClassJson { spec } = lenient(raw)?;
+    Ok(selected(&spec.selectors))
+}
+
+fn selected(selectors: &[SelectorJson]) -> Selected {
+    let of_each = selectors.iter().map(|selector| Selected::by(&selector.cel.expression));
+    of_each.fold(Selected::default(), Selected::and)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimJson {
+    #[serde(deserialize_with = "nullable")]
+    metadata: MetaJson,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+    #[serde(deserialize_with = "nullable")]
+    status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: TemplateSpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateSpecJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClassJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: ClassSpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClassSpecJson {
+    #[serde(deserialize_with = "nullable")]
+    selectors: Vec<SelectorJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetaJson {
+    #[serde(deserialize_with = "nullable")]
+    annotations: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    devices: AskedJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AskedJson {
+    #[serde(deserialize_with = "nullable")]
+    requests: Vec<RequestJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RequestJson {
+    exactly: Option<ExactJson>,
+    #[serde(deserialize_with = "nullable")]
+    first_available: Vec<ExactJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ExactJson {
+    #[serde(deserialize_with = "nullable")]
+    device_class_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    allocation_mode: Box<str>,
+    count: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    admin_access: bool,
+    #[serde(deserialize_with = "nullable")]
+    selectors: Vec<SelectorJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SelectorJson {
+    #[serde(deserialize_with = "nullable")]
+    cel: CelJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CelJson {
+    #[serde(deserialize_with = "nullable")]
+    expression: String,
+}
+
+impl SpecJson {
+    fn requests(self) -> Vec<Request> {
+        let first = |request: RequestJson| {
+            let asked = request.exactly.or_else(|| request.first_available.into_iter().next())?;
+            Some(Request {
+                selected: selected(&asked.selectors),
+                count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
+                looks_on: asked.admin_access,
+                class: asked.device_class_name,
+            })
+        };
+        self.devices.requests.into_iter().filter_map(first).collect()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusJson {
+    allocation: Option<AllocationJson>,
+    #[serde(deserialize_with = "nullable")]
+    reserved_for: Vec<ConsumerJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ConsumerJson {
+    #[serde(deserialize_with = "nullable")]
+    resource: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AllocationJson {
+    #[serde(deserialize_with = "nullable")]
+    devices: ResultsJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResultsJson {
+    #[serde(deserialize_with = "nullable")]
+    results: Vec<ResultJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResultJson {
+    #[serde(deserialize_with = "nullable")]
+    driver: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pool: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    device: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    admin_access: bool,
+    #[serde(deserialize_with = "nullable")]
+    consumed_capacity: BTreeMap<Box<str>, Option<Amount>>,
+}
+
+impl ResultJson {
+    /// `None` where it is no GPU.
+    fn read(self) -> Option<Given> {
+        let driver = GpuDriver::named(&self.driver)?;
+        let consumed = self.consumed_capacity.iter().filter_map(|(name, amount)| {
+            let amount: Amount = (*amount)?;
+            Some((driver.plain(name).into(), amount.0.to_units()))
+        });
+        let consumed = consumed.collect();
+        Some(Given { device: (driver.name, self.pool, self.device), consumed })
+    }
+}

@@ -1,0 +1,85 @@
+//! GPUs that drivers offer and claims give away (dynamic resource allocation).
+//!
+//! Nodes and pods say nothing of them. What slices offer and claims hold is put into what was read of nodes and pods, under
+//! the names that the vendors' device plugins have for the same devices: from there on a GPU is a GPU, whichever
+//! way it is offered.
+
+mod apply;
+mod claim;
+pub(crate) mod driver;
+mod offer;
+mod share;
+mod slice;
+mod waiting;
+
+use std::collections::BTreeMap;
+
+use crate::dump::{RawObject, Skipped};
+pub(super) use apply::Doubts;
+use claim::{Claim, Request};
+use driver::Selected;
+use slice::Slice;
+
+/// Kinds that are about devices.
+const KINDS: [&str; 4] = ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"];
+
+/// Their API group, and the versions of it that have one shape.
+const GROUP: &str = "resource.k8s.io/";
+const VERSIONS: [&str; 2] = ["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
+
+/// Namespace and name.
+type Key = (Box<str>, Box<str>);
+
+/// What was read of them.
+#[derive(Default)]
+pub(super) struct DeviceObjects {
+    slices: BTreeMap<Box<str>, Slice>,
+    claims: BTreeMap<Key, Claim>,
+    templates: BTreeMap<Key, Vec<Request>>,
+    classes: BTreeMap<Box<str>, Selected>,
+}
+
+/// A claim that a pod refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClaimOf {
+    /// The claim; empty until it is made from the template.
+    pub(super) claim: Box<str>,
+    /// The template that it is made from; empty if the pod names the claim itself.
+    pub(super) template: Box<str>,
+}
+
+impl ClaimOf {
+    /// What the pod's author wrote: the same for all pods of a template.
+    pub(super) fn written(&self) -> &str {
+        if self.template.is_empty() { &self.claim } else { &self.template }
+    }
+}
+
+impl DeviceObjects {
+    /// Whether an object is one of these.
+    pub(super) fn wants(&self, kind: &str, api_version: &str) -> bool {
+        KINDS.contains(&kind) && (api_version.is_empty() || api_version.starts_with(GROUP))
+    }
+
+    /// Takes one.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        if !raw.api_version.is_empty() && !VERSIONS.contains(&raw.api_version) {
+            let problem = format!("{} is not read: get it as {}", raw.api_version, VERSIONS[0]);
+            return Err(raw.skipped("apiVersion", &problem));
+        }
+        let key = || (raw.namespace.into(), raw.name.into());
+        match raw.kind {
+            "ResourceSlice" => {
+                if let Some(slice) = slice::read(raw)? {
+                    self.slices.insert(raw.name.into(), slice);
+                }
+            }
+            "ResourceClaim" => drop(self.claims.insert(key(), claim::read(raw)?)),
+            "ResourceClaimTemplate" => {
+                self.templates.insert(key(), claim::read_template(raw)?);
+            }
+            _ => drop(self.classes.insert(raw.name.into(), claim::read_class(raw)?)),
+        }
+        Ok(())
+    }
+}

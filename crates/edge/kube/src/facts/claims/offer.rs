@@ -1,0 +1,199 @@
+//! The GPUs of a node by what its drivers offer: each physical one counts once, however many parts of it are offered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::{Slice, Units};
+
+use super::driver::GpuDriver;
+use super::slice::{Device, DeviceKey};
+use crate::facts::share::slice_of;
+
+/// What a node has of GPUs by claims.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// Physical GPUs.
+    pub(super) gpus: i64,
+    pub(super) model: Option<String>,
+    /// Whether not all of them are of that model.
+    pub(super) has_other_models: bool,
+    /// Units by the resource they are counted as.
+    pub(super) units: BTreeMap<String, Offered>,
+}
+
+/// Units of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offered {
+    /// What one is of a GPU.
+    pub(super) slice: Slice,
+    pub(super) built_in: i64,
+    /// Those that a claim can be given, or was.
+    pub(super) usable: i64,
+}
+
+/// How a device is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// By one pod, as a whole.
+    Alone,
+    /// By so many pods together, or as far as they take it.
+    Shared(i64),
+}
+
+/// A physical GPU: the devices that are all of it, and those that are parts of it.
+#[derive(Default)]
+struct Gpu<'d> {
+    wholes: Vec<(&'d DeviceKey, &'d Device)>,
+    parts: Vec<(&'d DeviceKey, &'d Device)>,
+}
+
+impl Offer {
+    /// Of these devices of one node, of which some are held.
+    pub(super) fn of(
+        devices: &[(&DeviceKey, &Device)],
+        held: &BTreeMap<&DeviceKey, Hold>,
+        label: Option<&str>,
+    ) -> Self {
+        let gpus = physical(devices);
+        let models: BTreeSet<&str> =
+            devices.iter().filter_map(|(_, device)| device.model.as_deref()).collect();
+        let model = label.or_else(|| models.first().copied()).map(str::to_owned);
+        let mut offer = Self {
+            gpus: gpus.len() as i64,
+            has_other_models: models.len() > 1,
+            model,
+            units: BTreeMap::new(),
+        };
+        let mut shared = BTreeMap::new();
+        for gpu in gpus.values() {
+            for (key, device) in gpu.counted(held) {
+                match held.get(key) {
+                    Some(Hold::Shared(users)) => offer.share(device, gpu, *users, &mut shared),
+                    hold => offer.count(device, gpu, hold.is_some() || !gpu.is_tainted(device)),
+                }
+            }
+        }
+        offer
+    }
+
+    fn count(&mut self, device: &Device, gpu: &Gpu<'_>, is_usable: bool) {
+        let (resource, slice) = self.unit(device, gpu);
+        let none = Offered { slice, built_in: 0, usable: 0 };
+        let offered = self.units.entry(resource).or_insert(none);
+        offered.built_in += 1;
+        offered.usable += i64::from(is_usable);
+    }
+
+    /// Counts a device once for each pod that has a share of it; together these units are the devices.
+    fn share(
+        &mut self,
+        device: &Device,
+        gpu: &Gpu<'_>,
+        users: i64,
+        devices_milli: &mut BTreeMap<String, i64>,
+    ) {
+        let (_, slice) = self.unit(device, gpu);
+        let resource = device.driver.shared();
+        let all = devices_milli.entry(resource.clone()).or_default();
+        *all += slice.milli(1);
+        let none = Offered { slice, built_in: 0, usable: 0 };
+        let offered = self.units.entry(resource).or_insert(none);
+        offered.built_in += users;
+        offered.usable += users;
+        offered.slice = Slice { part: *all, of: 1000 * offered.built_in };
+    }
+
+    /// What a device is counted as, and how much of a GPU it is.
+    fn unit(&self, device: &Device, gpu: &Gpu<'_>) -> (String, Slice) {
+        let Some(profile) = &device.part else {
+            return (device.driver.resource.to_owned(), Slice { part: 1, of: 1 });
+        };
+        let resource = device.driver.part(profile);
+        let slice = match device.driver.name {
+            "gpu.nvidia.com" => slice_of(&resource, 1, self.model.as_deref()),
+            // Whatever cuts a GPU into equal parts.
+            _ => Slice { part: 1, of: (gpu.parts.len() as i64).max(1) },
+        };
+        (resource, slice)
+    }
+
+    /// How much of its GPUs a claim cannot be given, in milli-GPU.
+    pub(super) fn unusable_milli(&self) -> i64 {
+        let units = self.units.values();
+        units.map(|of| of.slice.milli(of.built_in) - of.slice.milli(of.usable)).sum()
+    }
+
+    /// Its units as the audit counts them.
+    pub(super) fn audit_units(&self) -> impl Iterator<Item = Units> {
+        self.units.iter().map(|(resource, of)| Units {
+            resource: resource.clone(),
+            count: of.usable,
+            slice: of.slice,
+        })
+    }
+
+    /// Whether it has GPUs of a vendor (`nvidia.com`).
+    pub(super) fn is_of(&self, vendor: &str) -> bool {
+        self.units.keys().any(|resource| {
+            resource.split_once('/').is_some_and(|(of_resource, _)| of_resource == vendor)
+        })
+    }
+}
+
+impl<'d> Gpu<'d> {
+    /// The devices that it stands for: all of it as one, or its parts. Where both are offered, it is cut as soon as a
+    /// part is held; what could still be cut from it is no device yet.
+    fn counted(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Vec<(&'d DeviceKey, &'d Device)> {
+        let is_held = |(key, _): &&(&DeviceKey, &Device)| held.contains_key(*key);
+        if self.wholes.is_empty() {
+            return self.parts.clone();
+        }
+        let parts: Vec<_> = self.parts.iter().filter(is_held).copied().collect();
+        if !parts.is_empty() {
+            return parts;
+        }
+        // The same GPU may be offered in several ways, of which one at a time is given away.
+        let one = self.wholes.iter().find(is_held).or(self.wholes.first());
+        one.copied().into_iter().collect()
+    }
+
+    /// Whether no way is left to be given it.
+    fn is_tainted(&self, device: &Device) -> bool {
+        match device.part {
+            Some(_) => device.is_tainted,
+            None => self.wholes.iter().all(|(_, device)| device.is_tainted),
+        }
+    }
+}
+
+/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name.
+fn physical<'d>(
+    devices: &[(&'d DeviceKey, &'d Device)],
+) -> BTreeMap<(&'static str, Box<str>), Gpu<'d>> {
+    let place = |device: &Device| {
+        let own = device.bus.as_ref().or(device.uuid.as_ref());
+        own.unwrap_or(&device.name).clone()
+    };
+    let wholes = devices.iter().filter(|(_, device)| device.part.is_none());
+    let by_uuid: BTreeMap<&str, Box<str>> =
+        wholes.filter_map(|(_, device)| Some((device.uuid.as_deref()?, place(device)))).collect();
+    let mut gpus: BTreeMap<(&'static str, Box<str>), Gpu<'d>> = BTreeMap::new();
+    for (key, device) in devices {
+        let GpuDriver { name, .. } = device.driver;
+        if device.part.is_none() {
+            gpus.entry((name, place(device))).or_default().wholes.push((*key, *device));
+            continue;
+        }
+        // A part stands on its GPU, as far as it says which.
+        let of_parent = device
+            .parent
+            .as_ref()
+            .map(|parent| by_uuid.get(&**parent).cloned().unwrap_or_else(|| parent.clone()));
+        let own = match &device.parent {
+            Some(parent) if by_uuid.contains_key(&**parent) => of_parent,
+            _ => device.bus.clone().or(of_parent),
+        };
+        let own = own.unwrap_or_else(|| place(device));
+        gpus.entry((name, own)).or_default().parts.push((*key, *device));
+    }
+    gpus
+}
