@@ -12,6 +12,7 @@ use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Clock, Leadership, Permit};
 use dovetail_kube::schedule::Options;
 use dovetail_kube::status::Waiting;
+use dovetail_kube::translate::NotYet;
 use dovetail_kube::world::{self, Patience};
 use dovetail_model::PendingReason;
 use dovetail_testkit::binaries::Program;
