@@ -77,6 +77,8 @@ pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
         let text = format!("{flag}: prices are for --dry-run --of SCHEDULER");
         return Err(UsageError(text).into());
     }
+    let name = flags.scheduler_name.as_deref().or(section.scheduler_name.as_deref());
+    of_its_own(name, flags.dry_run)?;
     // Prices that cannot be read are told before the cluster is looked at for hours.
     flags.prices.of_models(BTreeSet::new())?;
     let level = flags.log_level.or(section.log_level).unwrap_or_default();
@@ -84,6 +86,21 @@ pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the threads of the scheduler")?;
     runtime.block_on(schedule(app, &flags, section, output))
+}
+
+/// The name that pods have which name no scheduler.
+const OF_KUBE_SCHEDULER: &str = "default-scheduler";
+
+/// Refuses kube-scheduler's name for a scheduler that writes.
+fn of_its_own(name: Option<&str>, is_dry_run: bool) -> Result<()> {
+    if name != Some(OF_KUBE_SCHEDULER) || is_dry_run {
+        return Ok(());
+    }
+    let text = format!(
+        "scheduler_name `{OF_KUBE_SCHEDULER}` is kube-scheduler's, and both would bind the same pods: name another, in \
+         dovetail.toml or by --scheduler-name, or look on with --dry-run --of {OF_KUBE_SCHEDULER}"
+    );
+    Err(UsageError(text).into())
 }
 
 async fn schedule(
@@ -249,6 +266,17 @@ mod tests {
             assert!(lease(bad).unwrap_err().to_string().contains(bad));
         }
         assert_ne!(identity(), identity());
+    }
+
+    #[test]
+    fn only_a_dry_run_may_have_the_name_of_kube_scheduler() {
+        for (name, is_dry_run) in
+            [(None, false), (Some("dovetail"), false), (Some("default-scheduler"), true)]
+        {
+            assert!(of_its_own(name, is_dry_run).is_ok(), "{name:?}");
+        }
+        let refused = of_its_own(Some("default-scheduler"), false).unwrap_err();
+        assert!(refused.is::<UsageError>() && refused.to_string().contains("--dry-run --of"));
     }
 
     #[test]

@@ -4,18 +4,35 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 pub(crate) use dovetail_model::grouped as whole;
 
 const WIDTH: u16 = 100;
+/// What most terminals have at the least.
+const NARROW: u16 = 80;
 /// What a number begins with; a dash stands for one that is not known.
 const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+'];
 
 /// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of numbers are
 /// broken, then texts with blanks in them, the last column first, then the widest; a number never is.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    table_within(WIDTH, header, rows)
+}
+
+/// The same in 80 columns, or in as many more as it needs to break no text.
+pub(crate) fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let columns = (0..header.len()).map(|place| Column::of(header[place], &rows, place));
+    let wider = excess(&columns.collect::<Vec<_>>(), NARROW);
+    table_within(
+        WIDTH.min(NARROW.saturating_add(u16::try_from(wider).unwrap_or(WIDTH))),
+        header,
+        rows,
+    )
+}
+
+fn table_within(width: u16, header: &[&str], rows: Vec<Vec<String>>) -> String {
     let columns: Vec<Column> =
         (0..header.len()).map(|place| Column::of(header[place], &rows, place)).collect();
-    let broken = broken_texts(&columns);
+    let broken = broken_texts(&columns, width);
     let mut table = Table::new();
     table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     table.set_header(header);
     table.add_rows(rows);
     for (place, (drawn, column)) in table.column_iter_mut().zip(&columns).enumerate() {
@@ -34,7 +51,7 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 /// Whether a table needs no text broken.
 pub(crate) fn fits(header: &[&str], rows: &[Vec<String>]) -> bool {
     let columns = (0..header.len()).map(|place| Column::of(header[place], rows, place));
-    broken_texts(&columns.collect::<Vec<_>>()).is_empty()
+    excess(&columns.collect::<Vec<_>>(), WIDTH) == 0
 }
 
 /// How wide a column must be, in characters.
@@ -70,10 +87,15 @@ const PADDING: usize = 2;
 /// A text that is broken has at least so much room.
 const BROKEN_WIDTH: usize = 10;
 
-/// Places of the columns whose texts are broken.
-fn broken_texts(columns: &[Column]) -> Vec<usize> {
+/// By how much the columns are too wide.
+fn excess(columns: &[Column], width: u16) -> usize {
     let all: usize = columns.iter().map(|column| column.least + PADDING + 1).sum();
-    let mut excess = (all + 1).saturating_sub(usize::from(WIDTH));
+    (all + 1).saturating_sub(usize::from(width))
+}
+
+/// Places of the columns whose texts are broken.
+fn broken_texts(columns: &[Column], width: u16) -> Vec<usize> {
+    let mut excess = excess(columns, width);
     let mut order: Vec<usize> =
         (0..columns.len()).filter(|place| !columns[*place].is_numeric).collect();
     order.sort_by_key(|place| {

@@ -16,7 +16,7 @@ use super::not_in_line::{self, NotInLine, not_in_line};
 use crate::app::App;
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, fits, table, whole, wrapped};
+use crate::output::table::{duration, fits, narrow_table, whole, wrapped};
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -66,7 +66,11 @@ pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
             app.print_json(&all)
         }
         Output::Csv => csv_of(app, &waiting),
-        _ => app.print(&(text(app, &queues, &waiting, others.is_empty()) + &beside(app, &others))),
+        _ => {
+            let resource = &seen.scheduler.world().rules().device_resource;
+            let text = text(app, (&queues, resource), &waiting, others.is_empty());
+            app.print(&(text + &beside(app, &others)))
+        }
     }
 }
 
@@ -107,11 +111,17 @@ fn beside(app: &App, others: &[NotInLine]) -> String {
     format!("\n{}\n\n{}", app.style(Stream::Result).strong(&title), not_in_line::text(others))
 }
 
-fn text(app: &App, queues: &[QueueLine], waiting: &[InLine], is_all: bool) -> String {
+/// `queues` with the resource whose units are GPUs.
+fn text(
+    app: &App,
+    (queues, gpu_resource): (&[QueueLine], &str),
+    waiting: &[InLine],
+    is_all: bool,
+) -> String {
     let mut text = String::new();
     if !queues.is_empty() {
         text += &app.style(Stream::Result).strong(&format!("{} queues", queues.len()));
-        text += &format!("\n\n{}\n", table_of_queues(queues));
+        text += &format!("\n\n{}\n", table_of_queues(queues, gpu_resource));
         let broken = queues.iter().filter_map(|queue| Some((&queue.name, queue.problem.as_ref()?)));
         for (name, problem) in broken {
             text += &wrapped(&harmless(&format!("queue {name} is not ready: {problem}")), 0);
@@ -146,31 +156,36 @@ fn text(app: &App, queues: &[QueueLine], waiting: &[InLine], is_all: bool) -> St
 
 /// A line each where a table would break names, which nobody could copy then.
 fn table_of_jobs(rows: Vec<Vec<String>>) -> String {
-    let header = ["queue", "place", "job", "priority", "pods", "GPUs", "waited", "reason"];
+    let header = ["queue", "#", "job", "prio", "pods", "GPUs", "waited", "reason"];
     if fits(&header, &rows) {
-        return table(&header, rows);
+        return narrow_table(&header, rows);
     }
+    let words = ["priority", "pods", "GPUs", "waited", "reason"];
     let named = |row: Vec<String>| {
         let [queue, place, job, rest @ ..] = row.as_slice() else { return String::new() };
-        let rest = header.iter().skip(3).zip(rest).map(|(name, value)| format!("{name} {value}"));
+        let rest = words.iter().zip(rest).map(|(name, value)| format!("{name} {value}"));
         let rest = rest.collect::<Vec<_>>().join(", ");
         wrapped(&format!("{queue} {place}: {job}: {rest}"), 0)
     };
     rows.into_iter().map(named).collect()
 }
 
-/// What each queue is given and holds.
-fn table_of_queues(queues: &[QueueLine]) -> String {
+/// What each queue is given and holds. GPUs are called so, however long the name of their resource is.
+fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
     let row = |queue: &QueueLine| {
         let list = |amounts: &BTreeMap<String, String>| match amounts.is_empty() {
             true => "-".to_owned(),
             false => {
-                let each = amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
+                let each = amounts.iter().map(|(name, amount)| match (&**name, &**amount) {
+                    (name, "1") if name == gpu_resource => "1 GPU".to_owned(),
+                    (name, amount) if name == gpu_resource => format!("{amount} GPUs"),
+                    (name, amount) => format!("{amount} {name}"),
+                });
                 each.collect::<Vec<_>>().join(", ")
             }
         };
         let guaranteed = match (queue.guaranteed.is_empty(), queue.borrows) {
-            (false, true) => format!("{}; borrows", list(&queue.guaranteed)),
+            (false, true) => format!("{}, borrows", list(&queue.guaranteed)),
             _ => list(&queue.guaranteed),
         };
         vec![
@@ -184,9 +199,8 @@ fn table_of_queues(queues: &[QueueLine]) -> String {
             queue.waiting_jobs.to_string(),
         ]
     };
-    let header =
-        ["queue", "parent", "GPUs held", "guaranteed", "limit", "weight", "share", "waiting"];
-    table(&header, queues.iter().map(row).collect())
+    let header = ["queue", "parent", "GPUs", "guaranteed", "limit", "weight", "share", "waits"];
+    narrow_table(&header, queues.iter().map(row).collect())
 }
 
 fn csv_of(app: &App, waiting: &[InLine]) -> Result<()> {

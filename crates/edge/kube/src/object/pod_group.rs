@@ -36,6 +36,8 @@ pub struct PodGroup {
     pub min_sub_groups: Option<u32>,
     /// Volcano's subgroups.
     pub sub_group_policies: Box<[SubGroupPolicy]>,
+    /// Whether none of its pods may be stopped without all others (the native `disruptionMode: {all: {}}`).
+    pub is_stopped_whole: bool,
     /// Its condition `PodGroupInitiallyScheduled`; null if it has none.
     pub initially_scheduled: Value,
 }
@@ -99,6 +101,8 @@ struct SpecJson {
     /// Volcano's.
     #[serde(deserialize_with = "nullable")]
     sub_group_policy: Vec<SubGroupPolicy>,
+    /// An object with the one mode as its key.
+    disruption_mode: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -154,6 +158,7 @@ impl<'de> Deserialize<'de> for PodGroup {
             network_topology: spec.network_topology.map(NetworkTopology::from),
             priority: spec.priority,
             priority_class: spec.priority_class_name,
+            is_stopped_whole: spec.disruption_mode.get("all").is_some_and(|all| !all.is_null()),
             initially_scheduled: said.cloned().unwrap_or_default(),
         })
     }

@@ -42,11 +42,18 @@ fn explain<T: DeserializeOwned>(kind: &'static str, json: &[u8]) -> Strange {
     let mut input = serde_json::Deserializer::from_slice(json);
     let result: Result<T, _> = serde_path_to_error::deserialize(&mut input);
     let (field, problem) = match result {
-        Err(error) => (error.path().to_string(), error.into_inner().to_string()),
+        Err(error) => (error.path().to_string(), without_position(&error.into_inner())),
         Ok(_) => (".".to_owned(), "there is text behind the object".to_owned()),
     };
     let (meta, node) = skeleton(json);
     Strange { kind, meta, node, field, problem }
+}
+
+/// What is wrong, without where: what the server sends is one line that nobody sees.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
 }
 
 /// What can be read of an object whatever the rest looks like: each part by itself.

@@ -197,10 +197,25 @@ impl Metrics {
     }
 
     /// Everything, in the text format of OpenMetrics.
-    pub fn text(&self) -> String {
+    pub fn open_metrics(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Everything, in Prometheus' text format 0.0.4: it describes a counter by the name that it counts under, where
+    /// OpenMetrics leaves `_total` out, and has no mark at its end.
+    pub fn plain(&self) -> String {
+        let mut text = self.open_metrics();
+        text.truncate(text.trim_end().trim_end_matches("# EOF").len());
+        for Described { name, .. } in self.described.iter().filter(|one| one.kind == "counter") {
+            let described = name.trim_end_matches("_total");
+            for comment in ["# HELP", "# TYPE"] {
+                let line = format!("{comment} {described} ");
+                text = text.replacen(&line, &format!("{comment} {name} "), 1);
+            }
+        }
         text
     }
 
@@ -339,7 +354,11 @@ fn problem(report: &crate::world::Report) -> Option<&'static str> {
     Some(match report {
         Report::Strange(_) => "unreadable",
         Report::TwiceOffered { .. } => "twice_offered",
+        Report::TooManyDevices { .. } => "too_many_devices",
+        Report::NoNodeSelected { .. } => "no_node_selected",
         Report::UnknownHolder { .. } => "unknown_holder",
+        // Nothing is wrong with what is suspended.
+        Report::Refused { reason, .. } if reason.is_held_back() => return None,
         Report::WaitsForMembers { .. }
         | Report::GroupWaits { .. }
         | Report::GroupHasItsSize { .. } => return None,
@@ -358,13 +377,15 @@ fn whole(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     #[test]
     fn the_reference_names_what_is_served() {
         let metrics = Metrics::default();
         metrics.show(Counts::default(), 0);
-        let (text, reference) = (metrics.text(), metrics.reference());
+        let (text, reference) = (metrics.open_metrics(), metrics.reference());
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let names = samples.filter_map(|line| line.split(['{', ' ']).next());
         let plain = |name: &str| {
@@ -374,5 +395,56 @@ mod tests {
         let missing: Vec<String> =
             names.map(plain).filter(|name| !reference.contains(&format!("| `{name}` |"))).collect();
         assert!(missing.is_empty() && reference.lines().count() > 15, "{missing:?}\n{reference}");
+    }
+
+    /// Reads the text as its format says: what is described stands before its samples, once, and every sample is
+    /// described under its very name, or without the ending of a histogram. Which names, with their types.
+    fn read(text: &str) -> BTreeMap<String, String> {
+        let mut types = BTreeMap::new();
+        let (mut helped, mut current) = (BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                current = rest.split(' ').next().unwrap().to_owned();
+                assert!(helped.insert(current.clone()), "{line}: described twice");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert_eq!(name, current, "{line}: behind another description");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                types.insert(name.to_owned(), kind.to_owned());
+            } else {
+                let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap());
+                let value = rest.rsplit(' ').next().unwrap();
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+                let endings: &[&str] = match types[&current].as_str() {
+                    "histogram" => &["_bucket", "_sum", "_count"],
+                    _ => &[""],
+                };
+                let is_its = |end: &&str| name.strip_suffix(*end) == Some(&*current);
+                assert!(endings.iter().any(is_its), "{line}: described as {current}");
+            }
+        }
+        types
+    }
+
+    #[test]
+    fn in_the_older_format_each_sample_is_described_under_its_own_name() {
+        let metrics = Metrics::default();
+        metrics.show(Counts::default(), 0);
+        metrics.attempt(AttemptResult::scheduled);
+        metrics.interrupted("Pod");
+        metrics.cycle(std::time::Duration::from_millis(3));
+        let types = read(&metrics.plain());
+        let described = metrics.described.iter();
+        let described: BTreeMap<String, String> =
+            described.map(|one| (one.name.clone(), one.kind.to_owned())).collect();
+        // What was never counted has no samples and is not described.
+        assert!(types.len() > 12, "{types:?}");
+        assert!(types.iter().all(|one| described.get(one.0) == Some(one.1)), "{types:?}");
+        assert_eq!(types["scheduler_schedule_attempts_total"], "counter");
+        let open = metrics.open_metrics();
+        assert!(
+            open.contains("# TYPE scheduler_schedule_attempts counter\n")
+                && open.ends_with("# EOF\n")
+        );
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dovetail_model::{Action, Event, JobId, NodeName, Owner, PendingReason, Plan, PodId, Snapshot};
 use dovetail_plan::engine::{EngineConfig, EngineError};
+use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{Engine, QueueUse, View};
 use serde_json::Value;
 
@@ -304,7 +305,22 @@ impl Scheduler {
 
     /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
     pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
-        self.engine.as_mut()?.why(job)
+        let engine = self.engine.as_mut()?;
+        let mut waiting = engine.why(job)?;
+        let Some(anywhere) = engine.job(job).and_then(status::away_from_its_gang) else {
+            return Some(waiting);
+        };
+        // What keeps it near others of its gang is the level that it requires, and no selector of its owner's.
+        for given_up in &mut waiting.relaxations {
+            let is_selector = |one: &Relaxation| *one == Relaxation::Selector;
+            let others: Vec<Relaxation> =
+                given_up.iter().copied().filter(|one| !is_selector(one)).collect();
+            if others.len() < given_up.len() && engine.fits_without(&anywhere, &others) {
+                *given_up = [vec![Relaxation::Level], others].concat();
+                given_up.sort();
+            }
+        }
+        Some(waiting)
     }
 
     /// How many pods of a waiting job would find room now, one after the other, its queue aside; `None` if it

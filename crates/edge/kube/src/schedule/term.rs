@@ -401,6 +401,9 @@ fn log(news: &News) {
             | world::Report::GroupWaits { .. }
             | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),
+        News::Object(report @ world::Report::Refused { reason, .. }) if reason.is_held_back() => {
+            info!("{report}");
+        }
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine starts anew from the objects; this is a bug: report it");

@@ -1,8 +1,10 @@
 //! What people are told about pods: why no node takes one, in the words of kube-scheduler, and what those
 //! wait for that have to.
 
+mod apart;
 mod group;
 mod harmless;
+mod near;
 mod obstacles;
 mod reason;
 mod waiting;
@@ -11,6 +13,7 @@ pub use group::{
     INITIALLY_SCHEDULED, group_is_left_untouched, group_is_scheduled, group_patch, group_waits,
 };
 pub use harmless::harmless;
+pub(crate) use near::away_from_its_gang;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{Reason, Waiting, is_own_word, waiting};

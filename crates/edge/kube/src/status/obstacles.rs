@@ -8,7 +8,7 @@ use dovetail_plan::{Cause, Engine};
 use serde::Serialize;
 
 use super::reason::reason;
-use super::waiting::against;
+use super::waiting::look;
 use crate::translate::Rules;
 
 /// Nodes that one and the same thing keeps a pod off.
@@ -31,10 +31,12 @@ pub fn obstacles(
     let sets = job.pod_sets.iter();
     sets.map(|set| {
         let mut counted: BTreeMap<(Cause, String), u32> = BTreeMap::new();
-        for refusals in against(engine, set, nodes) {
+        for node in look(engine, set, nodes) {
             // Causes are in the order in which placement looks at them.
-            let Some(first) = refusals.iter().min_by_key(|refusal| refusal.cause) else { continue };
-            let key = (first.cause, reason(first, rules).into_owned());
+            let first = node.refusals.iter().min_by_key(|refusal| refusal.cause);
+            let Some(first) = first else { continue };
+            let words = || reason(first, rules).into_owned();
+            let key = (first.cause, node.outside.unwrap_or_else(words));
             *counted.entry(key).or_default() += 1;
         }
         let mut counted: Vec<((Cause, String), u32)> = counted.into_iter().collect();

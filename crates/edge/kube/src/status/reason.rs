@@ -89,11 +89,20 @@ pub fn unschedulable_message<'a>(
     nodes: impl IntoIterator<Item = &'a [Refusal]>,
     rules: &Rules,
 ) -> String {
+    let reasons = |refusals: &'a [Refusal]| {
+        refusals.iter().map(|refusal| reason(refusal, rules)).collect::<BTreeSet<_>>()
+    };
+    none_is_available(nodes.into_iter().map(reasons))
+}
+
+/// The same, from the reasons that each node gives.
+pub(super) fn none_is_available(
+    nodes: impl Iterator<Item = BTreeSet<Cow<'static, str>>>,
+) -> String {
     let mut count = 0;
     let mut by_reason: BTreeMap<Cow<'static, str>, usize> = BTreeMap::new();
-    for refusals in nodes {
+    for given in nodes {
         count += 1;
-        let given: BTreeSet<_> = refusals.iter().map(|refusal| reason(refusal, rules)).collect();
         for reason in given {
             *by_reason.entry(reason).or_default() += 1;
         }

@@ -5,14 +5,17 @@
 //! there can take it, not even when all that is ending has gone. Everybody else waits for something that no
 //! node brings, and says for what.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Axis, BoundBy, Job, JobId, NodeName, PendingReason, PodSet};
+use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, PendingReason, PodSet};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
 
-use super::reason::unschedulable_message;
+use super::apart::what_keeps_apart;
+use super::near::Near;
+use super::reason::{none_is_available, reason as words_of};
 use crate::queues::{amounts, shown_name};
 use crate::translate::{NotYet, Rules};
 use crate::world::{Gathering, waits_for_members};
@@ -187,18 +190,22 @@ fn kept_for(engine: &Engine, job: JobId) -> String {
 fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) -> String {
     let mut taking = usize::MAX;
     for set in job.pod_sets.iter().filter(|set| set.min > set.present) {
-        let refusals = against(engine, set, nodes);
-        let fits = refusals.iter().filter(|refusals| refusals.is_empty()).count();
+        let looked = look(engine, set, nodes);
+        let fits = looked.iter().filter(|node| node.refusals.is_empty()).count();
         if fits == 0 {
-            return unschedulable_message(refusals.iter().map(Vec::as_slice), rules);
+            let message = none_is_available(looked.iter().map(|node| node.reasons(rules)));
+            return message + &no_node_is_selected(engine, rules);
         }
         taking = taking.min(fits);
     }
     let pods: u32 = job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum();
     let (all, within) = (nodes.len(), required_levels(job));
+    let apart = what_keeps_apart(engine, job);
+    let apart = apart.map(|rules| format!("; without {rules} they would start now"));
+    let apart = apart.unwrap_or_default();
     if within.is_empty() {
         return format!(
-            "0/{all} nodes are available for all {pods} pods at once: {taking} could take one of them."
+            "0/{all} nodes are available for all {pods} pods at once: {taking} could take one of them{apart}."
         );
     }
     let mut anywhere = job.clone();
@@ -210,7 +217,7 @@ fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) ->
     };
     format!(
         "0/{all} nodes are available for all {pods} pods at once within one {within}, as they require: \
-         {taking} could take one of them; {would}."
+         {taking} could take one of them; {would}{apart}."
     )
 }
 
@@ -221,8 +228,46 @@ fn required_levels(job: &Job) -> String {
     all.into_iter().collect::<Vec<_>>().join(", one ")
 }
 
-/// Everything that each node has against one more pod of a set.
-pub(super) fn against(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Vec<Refusal>> {
+/// A sentence about settings that leave no node for anybody; empty if they leave some, or there is no node.
+fn no_node_is_selected(engine: &Engine, rules: &Rules) -> String {
+    let mut nodes = (0..engine.node_slots() as u32).filter_map(|slot| engine.node(NodeId(slot)));
+    let has_any = engine.node_slots() > 0 && nodes.clone().next().is_some();
+    if !has_any || nodes.any(|node| rules.selects(|label| node.label(label))) {
+        return String::new();
+    }
+    format!(
+        " No node has the labels that node_selector in dovetail.toml asks for ({}).",
+        rules.selector()
+    )
+}
+
+/// What one node has against a pod.
+pub(super) struct Against {
+    /// Everything; empty if it would take it.
+    pub(super) refusals: Vec<Refusal>,
+    /// That it is not where the pod's gang is, if that is so: nothing else matters then.
+    pub(super) outside: Option<String>,
+}
+
+impl Against {
+    /// In kube-scheduler's words, where it has some.
+    fn reasons(&self, rules: &Rules) -> BTreeSet<Cow<'static, str>> {
+        match &self.outside {
+            Some(outside) => [Cow::Owned(outside.clone())].into(),
+            None => self.refusals.iter().map(|refusal| words_of(refusal, rules)).collect(),
+        }
+    }
+}
+
+/// Looks at all nodes for one more pod of a set.
+pub(super) fn look(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Against> {
     let requirement = Arc::clone(&set.requirement);
-    nodes.iter().filter_map(|node| engine.refusals(&requirement, node)).collect()
+    let near = Near::of(&requirement);
+    let inside = near.as_ref().map(|near| (near.nodes(engine), near.reason()));
+    let against = |node: &NodeName| {
+        let refusals = engine.refusals(&requirement, node)?;
+        let outside = inside.as_ref().filter(|(inside, _)| !inside.contains(node));
+        Some(Against { refusals, outside: outside.map(|(_, reason)| reason.clone()) })
+    };
+    nodes.iter().filter_map(against).collect()
 }

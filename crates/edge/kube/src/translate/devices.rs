@@ -28,6 +28,13 @@ pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
     (0..built_in).map(device).collect()
 }
 
+/// How many devices a node says that it has, and how many count, where these are fewer.
+pub fn devices_not_counted(node: &Node, resource: &str) -> Option<(i64, i64)> {
+    let of = |amounts: &dovetail_model::Resources| amounts.extended.get(resource).copied();
+    let said = of(&node.capacity).max(of(&node.allocatable)).unwrap_or(0);
+    (said > MOST_DEVICES).then_some((said, MOST_DEVICES))
+}
+
 /// More devices than this on one node are not numbered; the engine counts devices in 16 bits.
 pub(super) const MOST_DEVICES: i64 = 4096;
 

@@ -100,7 +100,8 @@ impl Levels {
     /// Levels, widest first.
     ///
     /// # Errors
-    /// When two have one name or one label, or one has none, or there are more than [`MOST_LEVELS`].
+    /// When two have one name or one label, or one has none or that of the node itself, or there are more than
+    /// [`MOST_LEVELS`].
     pub fn new(levels: Vec<LevelLabels>) -> Result<Self, String> {
         if levels.len() > MOST_LEVELS {
             return Err(format!("{} levels: at most {MOST_LEVELS} are possible", levels.len()));
@@ -118,6 +119,12 @@ impl Levels {
             }
             if level.labels.is_empty() {
                 return Err(format!("level `{name}` has no labels: name those of your nodes"));
+            }
+            if level.labels.iter().any(|label| label == HOST) {
+                return Err(format!(
+                    "level `{name}` has label {HOST}, which is the node itself: leave it out, and ask for level \
+                     `{NODE_LEVEL}` or for that label, which every cluster has below its narrowest level"
+                ));
             }
             let taken = |label: &&String| before.iter().any(|other| other.labels.contains(label));
             if let Some(label) = level.labels.iter().find(taken) {
@@ -236,9 +243,17 @@ impl KnownLevels<'_> {
     }
 }
 
+/// What the label begins with by which the engine knows a level; no real label has a colon.
+const LEVEL: &str = "dovetail.dev/level:";
+
 /// The label by which the engine knows a level.
-fn level_label(name: &str) -> String {
-    format!("dovetail.dev/level:{name}")
+pub(crate) fn level_label(name: &str) -> String {
+    format!("{LEVEL}{name}")
+}
+
+/// The level that such a label is of.
+pub(crate) fn level_of_label(label: &str) -> Option<&str> {
+    label.strip_prefix(LEVEL)
 }
 
 #[cfg(test)]
@@ -330,6 +345,11 @@ mod tests {
         assert!(refused(vec![level("a", &["x"]), level("a", &["y"])]).contains("twice"));
         assert!(refused(vec![level("a", &["x"]), level("b", &["x"])]).contains("of two levels"));
         assert!(refused(vec![level("a", &[])]).contains("has no labels"));
+        assert_eq!(
+            refused(vec![level("rack", &["x"]), level("host", &["y", HOST])]),
+            "level `host` has label kubernetes.io/hostname, which is the node itself: leave it out, and ask for level \
+             `node` or for that label, which every cluster has below its narrowest level"
+        );
         assert!(refused((0..17).map(|at| level(&at.to_string(), &["x"])).collect()).contains("17"));
         assert!(Levels::new(vec![level("row", &["x"]), level("rack", &["y"])]).is_ok());
     }

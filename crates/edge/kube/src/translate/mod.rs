@@ -21,7 +21,7 @@ mod volumes;
 
 use std::collections::BTreeMap;
 
-pub use devices::whole_devices;
+pub use devices::{devices_not_counted, whole_devices};
 pub use facts::Facts;
 pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
@@ -42,6 +42,19 @@ pub struct Rules {
     pub device_resource: String,
     /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for them.
     pub node_selector: BTreeMap<String, String>,
+}
+
+impl Rules {
+    /// Whether pods of ours may be placed on a node with these labels, as far as [`Rules::node_selector`] says.
+    pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
+    }
+
+    /// [`Rules::node_selector`] as kubectl writes it.
+    pub fn selector(&self) -> String {
+        let labels = self.node_selector.iter().map(|(key, value)| format!("{key}={value}"));
+        labels.collect::<Vec<_>>().join(",")
+    }
 }
 
 impl Default for Rules {

@@ -234,3 +234,10 @@ pub enum NotYet {
         problem: String,
     },
 }
+
+impl NotYet {
+    /// Whether the owner of the pod, or a queueing system, holds it back on purpose: then nothing is wrong.
+    pub fn is_held_back(&self) -> bool {
+        matches!(self, Self::WorkloadSuspended { .. })
+    }
+}

@@ -13,7 +13,7 @@ use super::report::Report;
 use super::standing::{Told, full_name};
 use super::tell::Events;
 use crate::object::{CsiNode, Node, ResourceSlice};
-use crate::translate::{NodeSetting, node as translated, twice_offered};
+use crate::translate::{NodeSetting, devices_not_counted, node as translated, twice_offered};
 
 /// All nodes.
 #[derive(Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Nodes {
     /// Names of slices by the node whose devices they offer.
     slices_of: BTreeMap<Box<str>, BTreeSet<Box<str>>>,
     image_names: ImageNames,
+    /// Whether there are nodes and the settings leave none of them.
+    none_is_selected: bool,
 }
 
 #[derive(Debug, Default)]
@@ -199,7 +201,31 @@ impl World {
             node: name.to_owned(),
             pod: full_name(&self.pods.get(slot).pod),
         }));
+        let resource = &self.settings.rules.device_resource;
+        let too_many = devices_not_counted(object, resource);
+        wrong.extend(too_many.map(|(said, counted)| Report::TooManyDevices {
+            node: name.to_owned(),
+            resource: resource.clone(),
+            said,
+            counted,
+        }));
         self.note_node(name, node, wrong, events);
+    }
+
+    /// Says when the settings leave no node of those that there are, once until they leave one.
+    pub(super) fn note_selection(&mut self) {
+        let rules = &self.settings.rules;
+        if rules.node_selector.is_empty() {
+            return;
+        }
+        let is_selected = |node: &Arc<ModelNode>| rules.selects(|label| node.label(label));
+        let has_any = self.nodes.told().next().is_some();
+        let is_empty = has_any && !self.nodes.told().any(is_selected);
+        let selector = rules.selector();
+        if is_empty && !self.nodes.none_is_selected {
+            self.reports.push(Report::NoNodeSelected { selector });
+        }
+        self.nodes.none_is_selected = is_empty;
     }
 
     fn note_node(&mut self, name: &str, node: ModelNode, wrong: Vec<Report>, events: &mut Events) {

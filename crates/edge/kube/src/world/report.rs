@@ -73,6 +73,29 @@ pub enum Report {
         /// The driver of dynamic resource allocation.
         driver: String,
     },
+    /// A node says that it has more devices than are counted.
+    #[error(
+        "node {node} says that it has {said} of {resource}: {counted} count; see to what its device plugin reports"
+    )]
+    TooManyDevices {
+        /// The node.
+        node: String,
+        /// The resource of whole devices.
+        resource: String,
+        /// How many it says it has.
+        said: i64,
+        /// How many count.
+        counted: i64,
+    },
+    /// There are nodes, and the settings leave none of them.
+    #[error(
+        "no node has the labels that node_selector in dovetail.toml asks for ({selector}): no pod is placed until one \
+         has them"
+    )]
+    NoNodeSelected {
+        /// The labels, as kubectl writes them.
+        selector: String,
+    },
     /// A node takes nothing new: a pod there could not be read.
     #[error("node {node} takes no pods of ours: what pod {pod} there holds cannot be read")]
     UnknownHolder {

@@ -130,6 +130,9 @@ impl World {
             let held = self.holding(slot, owner, Arc::clone(node), Phase::Assumed);
             return Standing::Assumed(Box::new(held));
         }
+        if let Err(reason) = self.is_resumed(pod) {
+            return Standing::Refused(reason);
+        }
         if let Err(reason) = self.admission(slot) {
             return Standing::Refused(reason);
         }

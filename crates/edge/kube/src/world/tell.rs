@@ -30,9 +30,7 @@ impl World {
     pub(super) fn settle(&mut self) -> Vec<Event> {
         let mut events = Events { freed: std::mem::take(&mut self.farewell), ..Events::default() };
         self.settle_queues(&mut events);
-        for name in std::mem::take(&mut self.dirty.nodes) {
-            self.settle_node(&name, &mut events);
-        }
+        self.settle_nodes(&mut events);
         for slot in std::mem::take(&mut self.dirty.pods) {
             self.settle_pod(slot, &mut events);
         }
@@ -52,9 +50,7 @@ impl World {
         let unheard = || Events { unheard: true, ..Events::default() };
         self.settle_queues(&mut unheard());
         self.place_all_nodes();
-        for name in std::mem::take(&mut self.dirty.nodes) {
-            self.settle_node(&name, &mut unheard());
-        }
+        self.settle_nodes(&mut unheard());
         let mut slots: Vec<Slot> = std::mem::take(&mut self.dirty.pods).into_iter().collect();
         let age = |slot: &Slot| {
             let meta = &self.pods.get(*slot).pod.meta;
@@ -73,6 +69,14 @@ impl World {
         }
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut unheard());
+        }
+    }
+
+    fn settle_nodes(&mut self, events: &mut Events) {
+        let nodes = std::mem::take(&mut self.dirty.nodes);
+        nodes.iter().for_each(|name| self.settle_node(name, events));
+        if !nodes.is_empty() {
+            self.note_selection();
         }
     }
 

@@ -12,6 +12,7 @@ use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Clock, Leadership, Permit};
 use dovetail_kube::schedule::Options;
 use dovetail_kube::status::Waiting;
+use dovetail_kube::translate::NotYet;
 use dovetail_kube::world::{self, Patience};
 use dovetail_model::PendingReason;
 use dovetail_testkit::binaries::Program;
@@ -199,6 +200,23 @@ fn beyond_the_limit_events_are_given_up_and_counted() {
     let mut book = Announcements::new(Limits { events: 2 });
     (0..5).for_each(|uid| book.bound(identity(uid), "m", "d", 0));
     assert_eq!((book.events(), book.given_up(), book.given_up()), (2, 3, 0));
+}
+
+#[test]
+fn what_its_owner_holds_back_is_corrected_and_no_warning() {
+    let mut book = Announcements::new(Limits::default());
+    let workload = "job blue/train".to_owned();
+    book.is_left_untouched(identity(0), &NotYet::WorkloadSuspended { workload }, 0);
+    assert_eq!(book.events(), 0);
+    // Autoscalers would buy nodes for it.
+    let says = Seen { resource_version: "7", says: Some(("Unschedulable", "no room")) };
+    let write = book.next(0, |_| Some(says)).expect("a condition");
+    assert!(matches!(&write, Write::Condition(it) if it.waiting.word() == "LeftUntouched"));
+    book.outcome(Report { write, written: Written::Done }, 0);
+    assert_eq!(book.events(), 0);
+    let queue = "lost".to_owned();
+    book.is_left_untouched(identity(1), &NotYet::QueueMissing { queue }, 0);
+    assert_eq!(book.events(), 1, "that is for people to mend");
 }
 
 /// All events of a namespace: pod, reason, text.
@@ -442,7 +460,7 @@ async fn describe_on_a_real_server_shows_what_people_expect() {
     let config = control_plane.config().await.expect("a kubeconfig");
     let scheduler = Running::start(config, Options::default());
     let metric = |what: &str| {
-        let text = scheduler.metrics.text();
+        let text = scheduler.metrics.open_metrics();
         let line = format!("dovetail_announcements_total{{what=\"{what}\",outcome=\"written\"}} ");
         text.lines().find_map(|text| text.strip_prefix(&line)?.parse().ok()).unwrap_or(0_u32)
     };

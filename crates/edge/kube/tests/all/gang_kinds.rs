@@ -73,6 +73,67 @@ fn a_suspended_workload_is_left_alone_until_it_is_resumed() {
     assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
 }
 
+/// Whoever describes the gang, the workload that made the pods is suspended.
+#[test]
+fn pods_of_a_suspended_workload_wait_without_a_word_about_their_gang_or_their_queue() {
+    let job = |suspend: bool| json!({"spec": {"parallelism": 2, "suspend": suspend}});
+    let native = |at: usize| {
+        let mut pod = labelled(8, json!({"batch.kubernetes.io/job-name": "train"}));
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+        pod["spec"]["priority"] = json!(at);
+        pod
+    };
+    let kind = Kind::Workload(WorkloadKind::Job);
+    let mut cluster = Cluster::of(2);
+    cluster.server.apply(kind, "blue", "train", job(true));
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    // Two priorities in one gang would be told of its group.
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), native(at)));
+    let mut alone = labelled(8, json!({"batch.kubernetes.io/job-name": "train"}));
+    alone["metadata"]["annotations"]["dovetail.dev/min-members"] = json!("2");
+    cluster.create("alone", alone);
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(60_000);
+    let suspended =
+        "is left untouched: job blue/train is suspended: its pods wait until it is resumed";
+    let said = ["p0", "p1", "alone"].map(|name| format!("pod blue/{name} {suspended}"));
+    assert_eq!(cluster.reports(), said);
+    cluster.server.apply(kind, "blue", "train", job(false));
+    cluster.watch();
+    let reports = cluster.reports().join("; ");
+    assert!(
+        reports.contains("differ in priority") && reports.contains("belongs to no gang"),
+        "{reports}"
+    );
+}
+
+#[test]
+fn pods_beyond_what_a_job_set_asks_for_take_no_place_that_others_need() {
+    let set = || {
+        let mut cluster = Cluster::of(3);
+        cluster.server.apply(JOB_SET, "blue", "train", job_set("AnyOrder", false));
+        cluster
+    };
+    // A second driver is no worker.
+    let mut cluster = set();
+    (0..2).for_each(|at| cluster.create(&format!("d{at}"), of_job_set("driver", 0)));
+    cluster.create("w0", of_job_set("workers", 0));
+    cluster.watch();
+    cluster.pass(60_000);
+    assert_eq!(cluster.run(), names(&[]));
+    let told =
+        "pod blue/d0 waits for members: jobset blue/train has 2 of the 3 pods that start together";
+    assert_eq!(cluster.reports().first().map(String::as_str), Some(told));
+    // A third worker waits until there is room beyond that of the set, which starts without it.
+    let mut cluster = set();
+    create_job_set_pods(&mut cluster);
+    cluster.create("w2", of_job_set("workers", 2));
+    assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
+    node(&mut cluster.server, 3);
+    assert_eq!(cluster.run(), names(&["w2"]));
+}
+
 #[test]
 fn what_follows_in_a_later_stage_starts_together_and_ahead_of_others() {
     let mut cluster = Cluster::of(2);

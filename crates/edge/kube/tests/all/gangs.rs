@@ -6,6 +6,7 @@ use dovetail_kube::bind::{Bind, Cause, Outcome, Report};
 use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Scheduler};
 use dovetail_kube::world::{Change, Settings, World};
+use dovetail_model::PendingReason;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 
@@ -33,8 +34,12 @@ impl Cluster {
         Self::with(server, EngineConfig::default())
     }
 
-    pub(crate) fn with(mut server: Server, config: EngineConfig) -> Self {
-        let world = World::new(Settings::default());
+    pub(crate) fn with(server: Server, config: EngineConfig) -> Self {
+        Self::by(server, config, Settings::default())
+    }
+
+    pub(crate) fn by(mut server: Server, config: EngineConfig, settings: Settings) -> Self {
+        let world = World::new(settings);
         let now_ms = 1_900_000_000_000;
         let mut scheduler = Scheduler::new(world, config, 1);
         for kind in Kind::ALL {
@@ -104,6 +109,13 @@ impl Cluster {
     pub(crate) fn end(&mut self, name: &str, phase: &str) {
         let key = (Kind::Pod, "blue".to_owned(), name.to_owned());
         self.server.change(&key, |pod| pod["status"]["phase"] = json!(phase));
+    }
+
+    /// What a pod says that no node takes.
+    pub(crate) fn says(&mut self, name: &str) -> String {
+        let job = self.scheduler.world().job_of("blue", name).expect("a job");
+        let said = self.scheduler.waiting(job, PendingReason::Unschedulable);
+        said.expect("it waits").message
     }
 
     pub(crate) fn reports(&mut self) -> Vec<String> {

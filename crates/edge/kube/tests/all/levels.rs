@@ -89,6 +89,17 @@ fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
 }
 
 #[test]
+fn a_preferred_level_above_the_required_one_makes_no_difference() {
+    let mut cluster = nodes(["a", "b", "a", "b"].map(
+        |rack| json!({"topology.kubernetes.io/rack": rack, "topology.kubernetes.io/zone": "z"}),
+    ));
+    let levels = json!({"dovetail.dev/topology-required": "rack", "dovetail.dev/topology-preferred": "zone"});
+    create_pair(&mut cluster, levels);
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
+}
+
+#[test]
 fn hyper_nodes_say_where_nodes_are_and_volcano_groups_ask_for_their_tiers() {
     let mut cluster = nodes([json!({}), json!({}), json!({}), json!({})]);
     let group =

@@ -161,6 +161,125 @@ fn nothing_is_kept_for_who_is_there_who_is_stopped_and_who_never_was() {
     assert_eq!(Cluster::over(foreign).run(), names(&["o0", "o1"]));
 }
 
+#[test]
+fn room_is_kept_for_each_of_several_that_were_lost_and_for_no_more() {
+    let mut server = Server::default();
+    (0..5).for_each(|at| node(&mut server, at));
+    for at in 0..2 {
+        let pod = bound(member(8, 4, 4), &format!("n{at}"), 4);
+        server.apply(Kind::Pod, "blue", &format!("p{at}"), pod);
+    }
+    (0..3).for_each(|at| server.apply(Kind::Pod, "blue", &format!("o{at}"), pod(8)));
+    pass(&mut server);
+    let mut cluster = Cluster::over(server);
+    assert_eq!(cluster.run(), names(&["o0"]), "two of three free nodes are kept");
+    (8..10).for_each(|at| cluster.create(&format!("p{at}"), member(8, 4, 4)));
+    assert_eq!(cluster.run(), names(&["p8", "p9"]));
+}
+
+/// Two gangs of two lost a pod each, and one node is free.
+#[test]
+fn the_more_important_gang_has_room_kept_first_then_the_older() {
+    let of = |gang: &str, priority: i32| {
+        let mut pod = member(8, 2, 2);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": gang});
+        pod["spec"]["priority"] = json!(priority);
+        pod
+    };
+    // The other one has the first name, and is either older or as important.
+    for (created, priority_of_first) in [(["first", "second"], 0), (["second", "first"], 5)] {
+        let priority = |gang: &str| if gang == "first" { priority_of_first } else { 5 };
+        let mut server = Server::default();
+        (0..3).for_each(|at| node(&mut server, at));
+        for (at, gang) in created.into_iter().enumerate() {
+            let pod = bound(of(gang, priority(gang)), &format!("n{at}"), 2);
+            server.apply(Kind::Pod, "blue", &format!("{gang}-0"), pod);
+        }
+        pass(&mut server);
+        let mut cluster = Cluster::over(server);
+        cluster.create("first-9", of("first", priority_of_first));
+        assert_eq!(cluster.run(), names(&[]), "{created:?}");
+        cluster.create("second-9", of("second", 5));
+        assert_eq!(cluster.run().len(), 1, "{created:?}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_beyond_what_the_queue_of_a_gang_may_hold() {
+    for (limit, started) in [(24, names(&[])), (16, names(&["o0", "o1"]))] {
+        let mut server = lost_one();
+        let spec = json!({"limit": {"nvidia.com/gpu": limit}, "namespaceSelector": {}});
+        server.apply(Kind::Queue, "", "small", json!({"spec": spec}));
+        for at in 0..2 {
+            let key = (Kind::Pod, "blue".to_owned(), format!("p{at}"));
+            server.change(&key, |pod| {
+                pod["metadata"]["labels"]["dovetail.dev/queue"] = json!("small");
+            });
+        }
+        assert_eq!(Cluster::over(server).run(), started, "{limit}");
+    }
+}
+
+#[test]
+fn without_roles_as_much_is_kept_as_most_of_a_gang_ask_for() {
+    let mut server = Server::default();
+    (0..3).for_each(|at| node(&mut server, at));
+    for (name, gpus, at) in [("p0", 1, 0), ("p1", 6, 0), ("p2", 6, 1)] {
+        server.apply(Kind::Pod, "blue", name, bound(member(gpus, 4, 4), &format!("n{at}"), 4));
+    }
+    (2..4).for_each(|gpus| server.apply(Kind::Pod, "blue", &format!("o{gpus}"), pod(gpus)));
+    pass(&mut server);
+    // One, two and eight are free, and six of the eight are kept.
+    assert_eq!(Cluster::over(server).run(), names(&["o2"]));
+}
+
+#[test]
+fn a_role_is_kept_room_once_and_what_is_missing_besides_as_most_ask_for() {
+    let mut server = Server::default();
+    (0..2).for_each(|at| node(&mut server, at));
+    let spec = json!({"minMember": 4, "minTaskMember": {"worker": 2}});
+    server.apply(Kind::VolcanoGroup, "blue", "train", json!({"spec": spec}));
+    for (name, task, gpus) in [("x0", "other", 1), ("w0", "worker", 6)] {
+        let mut pod = pod(gpus);
+        pod["metadata"]["labels"] = json!({"volcano.sh/task-spec": task});
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+        server.apply(Kind::Pod, "blue", name, bound(pod, "n0", 4));
+    }
+    (1..4).for_each(|gpus| server.apply(Kind::Pod, "blue", &format!("o{gpus}"), pod(gpus)));
+    pass(&mut server);
+    // Nine are free: six are kept for a worker, one for another like the oldest.
+    let mut cluster = Cluster::over(server);
+    let started = cluster.run();
+    assert!(started == names(&["o2"]) || started == names(&["o1"]), "{started:?}");
+}
+
+/// Each member has a claim of its own, which a lost one took with it.
+#[test]
+fn room_is_kept_wherever_the_volumes_of_those_that_are_left_may_be() {
+    let mut server = lost_one();
+    for at in 0..2 {
+        let (claim, volume, node) = (format!("c{at}"), format!("v{at}"), format!("n{at}"));
+        let of = json!({"namespace": "blue", "name": claim});
+        let there = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
+        let spec = json!({"accessModes": ["ReadWriteOncePod"], "claimRef": of,
+            "csi": {"driver": "disk.example.com", "volumeHandle": volume},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}}});
+        server.apply(Kind::PersistentVolume, "", &volume, json!({"spec": spec}));
+        let spec = json!({"accessModes": ["ReadWriteOncePod"], "volumeName": volume});
+        let marks = json!({"annotations": {"pv.kubernetes.io/bind-completed": "yes"}});
+        let bound = json!({"metadata": marks, "spec": spec, "status": {"phase": "Bound"}});
+        server.apply(Kind::Claim, "blue", &claim, bound);
+        let key = (Kind::Pod, "blue".to_owned(), format!("p{at}"));
+        server.change(&key, |pod| {
+            let source = json!({"claimName": claim});
+            pod["spec"]["volumes"] = json!([{"name": "d", "persistentVolumeClaim": source}]);
+        });
+    }
+    let mut cluster = Cluster::over(server);
+    assert_eq!(cluster.run(), names(&[]), "n2 is kept");
+    assert_eq!(cluster.reports(), names(&[]));
+}
+
 /// Three pods of eight GPUs on three nodes, and two of four that wait. The leader goes, then a pod.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_leader_keeps_room_for_who_was_lost_before_it_began() {

@@ -19,6 +19,7 @@ mod levels;
 mod lists;
 mod lost;
 mod memory;
+mod messages;
 mod native_topology;
 mod objects;
 mod preempt;

@@ -115,6 +115,7 @@ fn a_field_of_the_wrong_shape_is_named_with_its_object() {
         let text = strange.to_string();
         let start = format!("{} team/odd: field `{field}`: ", kind.name());
         assert!(text.starts_with(&start), "{text}");
+        assert!(!text.contains("column"), "nobody sees the line that the server sends: {text}");
     }
     let bound = strange(Kind::Pod, &json!({"spec": {"nodeName": "n1", "priority": []}}));
     assert_eq!(&*bound.node, "n1");

@@ -105,7 +105,7 @@ async fn a_pod_stops_one_of_lower_priority_and_nobody_else_gets_its_room() {
     let_go(&api);
     until(&api, || placed(&api).contains("high")).await;
     assert_eq!(placed(&api), set(&["high", "other", "small"]));
-    let text = scheduler.metrics.text();
+    let text = scheduler.metrics.open_metrics();
     assert!(text.contains("scheduler_preemption_victims_count 1"), "{text}");
     judge(&api);
     scheduler.stop().await;
@@ -351,7 +351,7 @@ async fn a_job_does_not_count_it_as_a_failure() {
         while events.list(&preempted).await.expect("events").items.len() < 3 {}
     };
     tokio::time::timeout(PATIENCE, told).await.expect("three events");
-    let text = scheduler.metrics.text();
+    let text = scheduler.metrics.open_metrics();
     assert!(text.contains("scheduler_preemption_victims_sum 3"), "{text}");
     scheduler.stop().await;
 }
@@ -367,7 +367,7 @@ async fn a_dry_run_names_the_victims_and_touches_nobody() {
     let scheduler = Running::start(config(&api), options);
     let decided = ["scheduler_preemption_victims_sum 1", "attempts_total{result=\"scheduled\"} 1"];
     let waiting = async {
-        while !decided.iter().all(|line| scheduler.metrics.text().contains(line)) {
+        while !decided.iter().all(|line| scheduler.metrics.open_metrics().contains(line)) {
             tokio::task::yield_now().await;
         }
     };

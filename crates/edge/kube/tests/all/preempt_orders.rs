@@ -6,7 +6,7 @@ use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, member, names, node, pod};
+use crate::gangs::{Cluster, member, names, native, node, pod};
 use crate::server::Server;
 
 fn cluster(nodes: usize) -> Cluster {
@@ -63,6 +63,23 @@ fn who_does_not_wait_any_more_gives_back_what_was_freed() {
     assert_eq!(orders(&mut cluster), [""; 0]);
     cluster.create("higher", high(4));
     assert_eq!(orders(&mut cluster), ["higher to n0", "stop low"], "it may be stopped again");
+}
+
+#[test]
+fn a_group_is_stopped_pod_by_pod_down_to_its_size_or_whole_as_it_says() {
+    let cases = [(json!(null), 1), (json!({"single": {}}), 1), (json!({"all": {}}), 3)];
+    for (mode, stopped) in cases {
+        let mut cluster = cluster(3);
+        let policy = json!({"gang": {"minCount": 2}});
+        let spec = json!({"schedulingPolicy": policy, "disruptionMode": mode});
+        cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+        (0..3).for_each(|at| cluster.create(&format!("p{at}"), native(8)));
+        assert_eq!(cluster.run(), names(&["p0", "p1", "p2"]));
+        cluster.create("high", high(8));
+        let mut ordered = orders(&mut cluster).split_off(1);
+        ordered.sort();
+        assert_eq!(ordered, ["stop p0", "stop p1", "stop p2"][..stopped], "{mode}");
+    }
 }
 
 #[test]

@@ -222,7 +222,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         "{what=\"queue_status\",outcome=\"written\"} 1",
     ];
     let waiting = async {
-        while !written.iter().all(|count| scheduler.metrics.text().contains(count)) {
+        while !written.iter().all(|count| scheduler.metrics.open_metrics().contains(count)) {
             tokio::task::yield_now().await;
         }
     };

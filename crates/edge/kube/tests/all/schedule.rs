@@ -164,7 +164,7 @@ async fn a_dry_run_decides_and_writes_nothing() {
     let scheduler = Running::start(config(&api), Options { dry_run: true, ..elected("one") });
     let decided = "scheduler_schedule_attempts_total{result=\"scheduled\"} 12";
     let waiting = async {
-        while !scheduler.metrics.text().contains(decided) {
+        while !scheduler.metrics.open_metrics().contains(decided) {
             tokio::task::yield_now().await;
         }
     };

@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(
             read_workload(WorkloadKind::LeaderWorkerSet, set("LeaderCreated"), &[pod]).unwrap_err(),
             "leaderworkerset blue/serve group 0: annotation leaderworkerset.sigs.k8s.io/size is `-1`: write a number \
-             from 1"
+             from 1 to 4294967295"
         );
     }
 

@@ -30,7 +30,7 @@ pub use decision::{decision, gang_decision, size_in};
 pub(crate) use job::JOB_NAME;
 pub use parts::Parts;
 pub(crate) use plain::TERMS_OF_GANGS;
-pub(crate) use workload::check_apart;
+pub(crate) use workload::{check_apart, made_by};
 
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;
@@ -320,7 +320,9 @@ fn count(gang: &GangName, annotation: &str, said: Option<&str>) -> Result<Option
     match text.parse::<u32>() {
         Ok(count) if is_plain && count > 0 => Ok(Some(count)),
         _ => {
-            let problem = format!("annotation {annotation} is `{text}`: write a number from 1");
+            let most = u32::MAX;
+            let problem =
+                format!("annotation {annotation} is `{text}`: write a number from 1 to {most}");
             Err(impossible(gang, problem))
         }
     }

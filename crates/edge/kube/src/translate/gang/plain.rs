@@ -75,9 +75,10 @@ mod tests {
         let refused = |annotations: &[Value]| read(None, &members(annotations)).unwrap_err();
         let min = |text: &str| json!({"dovetail.dev/min-members": text});
         assert!(refused(&[json!({})]).contains("set annotation dovetail.dev/min-members"));
-        for text in ["0", "+2", " 2", "-1", ""] {
+        for text in ["0", "+2", " 2", "-1", "", "4294967296"] {
             let told = refused(&[min(text)]);
-            assert!(told.contains(&format!("`{text}`: write a number from 1")), "{told}");
+            let expected = format!("`{text}`: write a number from 1 to 4294967295");
+            assert!(told.ends_with(&expected), "{told}");
         }
         assert_eq!(
             refused(&[min("2"), min("3")]),

@@ -33,18 +33,28 @@ impl<'a> Membership<'a> {
 
 /// The gang that a pod belongs to by its workload.
 pub(super) fn gang_of(pod: &Pod) -> Option<GangName> {
-    let membership = job_set::membership(pod)
-        .or_else(|| leader_worker_set::membership(pod))
-        .or_else(|| kubeflow::membership(pod))
-        .or_else(|| ray::membership(pod))
-        .or_else(|| job::membership(pod))?;
-    let Membership { kind, name, part } = membership;
+    let Membership { kind, name, part } = membership(pod)?;
     Some(GangName {
         namespace: pod.meta.namespace.clone(),
         source: Source::Workload(kind),
         name: name.into(),
         part: part.into(),
     })
+}
+
+fn membership(pod: &Pod) -> Option<Membership<'_>> {
+    job_set::membership(pod)
+        .or_else(|| leader_worker_set::membership(pod))
+        .or_else(|| kubeflow::membership(pod))
+        .or_else(|| ray::membership(pod))
+        .or_else(|| job::membership(pod))
+}
+
+/// The workloads that made a pod, by its labels, whichever gang it is in: the outer one, and its Job.
+pub(crate) fn made_by(pod: &Pod) -> impl Iterator<Item = (WorkloadKind, &str)> {
+    let outer = membership(pod).map(|Membership { kind, name, .. }| (kind, name));
+    let job = pod.meta.labels.get(job::JOB_NAME).map(|name| (WorkloadKind::Job, name));
+    outer.into_iter().chain(job)
 }
 
 /// The role of a pod in its workload.

@@ -22,14 +22,15 @@ impl World {
         left.filter_map(|slot| self.pods.get(slot).id).collect()
     }
 
-    /// Who would be left of a gang, if that is too few.
+    /// Who would be left of a gang, if that is too few, or if its group says that all go with one.
     fn left_without(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
         let Some(gang) = self.gangs.get(name) else { return Vec::new() };
         let Some(Ok(terms)) = self.terms_of(name) else { return Vec::new() };
         let mut roll = self.roll(gang);
         roll.placed.retain(|slot| !stopped.contains(slot));
         let may_go = |slot: &Slot| !self.pods.get(*slot).pod.preemption.is_protected;
-        match self.lack(name, &terms, roll.settled()).is_none() {
+        let is_whole = self.gangs.groups.get(name).is_some_and(|group| group.is_stopped_whole);
+        match !is_whole && self.lack(name, &terms, roll.settled()).is_none() {
             true => Vec::new(),
             false => roll.placed.into_iter().filter(may_go).collect(),
         }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::roll::{Lack, Roll};
 use crate::translate::gang::topology::of_set;
 use crate::translate::gang::{GangName, Terms};
+use crate::translate::levels::level_label;
 use crate::translate::{NotYet, preemption_rules};
 use crate::world::World;
 use crate::world::pods::Slot;
@@ -194,7 +195,12 @@ impl World {
         };
         let levels = &self.network.topology.levels;
         let terms = match levels.iter().position(|known| known.name == level) {
-            None => vec![is(NODE_NAME, node)],
+            // The second term holds on every node, and says what the first one is about.
+            None => {
+                let (key, operator) = (level_label(level), Operator::DoesNotExist);
+                let marked = SelectorTerm { key, operator, values: Vec::new() };
+                vec![is(NODE_NAME, node), marked]
+            }
             Some(depth) => {
                 let labels = &self.nodes.told_of(node)?.labels;
                 let above = levels.iter().take(depth + 1);

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Event, Job, JobId, NodeName, Owner, Phase, PodSet, Requirement};
+use dovetail_model::{
+    ConditionCause, Event, Job, JobId, NodeName, Owner, Phase, PodSet, Requirement, RuleCause,
+};
 
 use super::kept::Kept;
 use super::roll::{Lack, Roll};
@@ -122,7 +124,8 @@ impl World {
         most.map(|(_, slot, _)| slot)
     }
 
-    /// What a lost member needed that was like this one, where its gang is.
+    /// What a lost member needed that was like this one, where its gang is. What this one's volumes ask for is not
+    /// known of those of the other, which are others where each member has its own.
     fn need_of_the_lost(
         &mut self,
         slot: Slot,
@@ -132,8 +135,23 @@ impl World {
     ) -> Arc<Requirement> {
         let wish = self.would_need(slot);
         let near = self.near(slot, wish, name, terms, roll);
-        // Volumes go with their pods.
-        let need = Requirement { attachments: Default::default(), ..Requirement::clone(&near) };
+        let mut need = Requirement { attachments: Default::default(), ..Requirement::clone(&near) };
+        need.node_conditions.retain(|condition| !is_of_volumes(condition.cause));
+        need.rules.retain(|rule| {
+            !matches!(rule.cause, RuleCause::DiskConflict | RuleCause::ReadWriteOncePod)
+        });
         self.intern(need)
+    }
+}
+
+/// Whether a condition comes from volumes.
+fn is_of_volumes(cause: ConditionCause) -> bool {
+    match cause {
+        ConditionCause::VolumeNodeAffinity
+        | ConditionCause::VolumeZone
+        | ConditionCause::VolumeDriver
+        | ConditionCause::StorageTopology
+        | ConditionCause::StorageCapacity => true,
+        ConditionCause::NodeAffinity | ConditionCause::DeclaredFeatures => false,
     }
 }

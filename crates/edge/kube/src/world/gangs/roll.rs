@@ -21,7 +21,7 @@ pub(super) struct Roll {
     pub(super) succeeded: Vec<Slot>,
     /// Scheduling gates hold them.
     pub(super) gated: u32,
-    /// They are left untouched.
+    /// They are left untouched, and not because their owner holds them back.
     pub(super) refused: u32,
 }
 
@@ -76,7 +76,8 @@ impl World {
                 roll.wishing.push(slot);
             } else if pod.gated && pod.node.is_empty() && self.is_ours(pod) {
                 roll.gated += 1;
-            } else if entry.refused.is_some() && entry.waits() {
+            } else if entry.waits() && entry.refused.as_ref().is_some_and(|why| !why.is_held_back())
+            {
                 roll.refused += 1;
             }
         }

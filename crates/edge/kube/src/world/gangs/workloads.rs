@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Gangs;
 use crate::object::{Pod, Workload, WorkloadKind};
 use crate::translate::NotYet;
-use crate::translate::gang::{GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart};
+use crate::translate::gang::{GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart, made_by};
 use crate::world::World;
 use crate::world::listing::Key;
 use crate::world::pods::Slot;
@@ -47,8 +47,12 @@ impl World {
         let (namespace, name) = (workload.meta.namespace.clone(), workload.meta.name.clone());
         self.mark_gangs_of(kind, &namespace, &name);
         let before = self.gangs.workload(kind, &namespace, &name);
+        let turned = before.is_some_and(|before| before.suspended) != workload.suspended;
         if said_of_apart(before) != said_of_apart(Some(&workload)) {
             self.mark_apart(kind, &namespace, &name);
+        }
+        if turned {
+            self.mark_made_by(kind, &namespace, &name);
         }
         let of_kind = self.gangs.workloads.entry(kind).or_default();
         of_kind.entry(namespace).or_default().insert(name, workload);
@@ -62,8 +66,13 @@ impl World {
         name: &str,
     ) {
         self.mark_gangs_of(kind, namespace, name);
-        if said_of_apart(self.gangs.workload(kind, namespace, name)).is_some() {
+        let before = self.gangs.workload(kind, namespace, name);
+        let was_suspended = before.is_some_and(|before| before.suspended);
+        if said_of_apart(before).is_some() {
             self.mark_apart(kind, namespace, name);
+        }
+        if was_suspended {
+            self.mark_made_by(kind, namespace, name);
         }
         let Some(of_kind) = self.gangs.workloads.get_mut(&kind) else { return };
         let Some(of_namespace) = of_kind.get_mut(namespace) else { return };
@@ -82,6 +91,30 @@ impl World {
             Some(job) => check_apart(kind, job),
             None => Ok(()),
         }
+    }
+
+    /// That no workload which made a pod is suspended: its owner, or a queueing system, holds it back.
+    pub(in crate::world) fn is_resumed(&self, pod: &Pod) -> Result<(), NotYet> {
+        let namespace = &pod.meta.namespace;
+        let suspended = |(kind, name): &(WorkloadKind, &str)| {
+            self.gangs.workload(*kind, namespace, name).is_some_and(|workload| workload.suspended)
+        };
+        match made_by(pod).find(suspended) {
+            None => Ok(()),
+            Some((kind, name)) => {
+                let workload = format!("{} {namespace}/{name}", kind.noun());
+                Err(NotYet::WorkloadSuspended { workload })
+            }
+        }
+    }
+
+    /// Pods of any gang or none stand differently when the workload that made them is suspended or resumed.
+    fn mark_made_by(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
+        let is_of_it = |slot: &Slot| {
+            made_by(&self.pods.get(*slot).pod).any(|workload| workload == (kind, name))
+        };
+        let slots: Vec<Slot> = self.pods.of_namespace(namespace).filter(is_of_it).collect();
+        self.dirty.pods.extend(slots);
     }
 
     /// What a Job says may concern pods that are in no gang of it.

@@ -1,0 +1,69 @@
+//! Where a pod must be because others of its gang are: a replacement goes to their domain, by a condition that no
+//! owner wrote and that must not be told as one of theirs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::requirement::Operator;
+use dovetail_model::{Job, NodeCondition, NodeId, NodeName, Requirement};
+use dovetail_plan::Engine;
+
+use crate::translate::levels::level_of_label;
+
+/// The domains of topology levels that a pod must be in.
+pub(super) struct Near<'r> {
+    conditions: Vec<&'r NodeCondition>,
+    /// The domains for people: `rack a`.
+    place: String,
+}
+
+impl<'r> Near<'r> {
+    /// `None` if the pod may be in any.
+    pub(super) fn of(requirement: &'r Requirement) -> Option<Self> {
+        let named = requirement.node_conditions.iter().filter_map(|c| Some((c, domain(c)?)));
+        let (conditions, mut places): (Vec<_>, Vec<String>) = named.unzip();
+        places.dedup();
+        let place = places.join(" and ");
+        (!conditions.is_empty()).then_some(Self { conditions, place })
+    }
+
+    /// What an event says of nodes outside.
+    pub(super) fn reason(&self) -> String {
+        format!("node(s) were outside {}, where others of its gang are and it must be", self.place)
+    }
+
+    /// The nodes that are in all of the domains.
+    pub(super) fn nodes(&self, engine: &Engine) -> BTreeSet<NodeName> {
+        let all = (0..engine.node_slots() as u32).filter_map(|slot| engine.node(NodeId(slot)));
+        let inside = all.filter(|node| self.conditions.iter().all(|one| one.accepts(node)));
+        inside.map(|node| node.name.clone()).collect()
+    }
+}
+
+/// A job without the conditions that keep its pods near others of their gang; `None` if it has none.
+pub(crate) fn away_from_its_gang(job: &Job) -> Option<Job> {
+    let mut away = job.clone();
+    for set in &mut away.pod_sets {
+        let mut requirement = Requirement::clone(&set.requirement);
+        requirement.node_conditions.retain(|condition| domain(condition).is_none());
+        set.requirement = Arc::new(requirement);
+    }
+    (away != *job).then_some(away)
+}
+
+/// The domain that a condition asks for, if it is of that kind: its last term names the level.
+fn domain(condition: &NodeCondition) -> Option<String> {
+    let [terms] = condition.any_of.as_slice() else { return None };
+    let (last, first) = (terms.last()?, terms.first()?);
+    let level = level_of_label(&last.key)?;
+    let value = match last.operator {
+        Operator::In => last.values.first()?,
+        // The node itself stands before it.
+        _ => first.values.first()?,
+    };
+    // A domain without a name of its own is that of a narrower one.
+    Some(match value.strip_prefix('~') {
+        Some(narrower) => format!("the {level} of {narrower}"),
+        None => format!("{level} {value}"),
+    })
+}
