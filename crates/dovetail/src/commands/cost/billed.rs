@@ -1,17 +1,18 @@
 //! What a provider billed, in place of list prices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use dovetail_bill::focus::Pricing;
-use dovetail_bill::import::{Bill, Machines, Unsaid, read};
+use dovetail_bill::import::{Bill, Cost, Machines, Unmatched, Unsaid, read};
+use dovetail_ledger::device_time::Span;
 use dovetail_model::Money;
 use dovetail_price::{Exchange, ExchangeRate, Purchase};
 use serde::Serialize;
 
-use super::account::{Account, Basis};
+use super::account::{Account, Basis, Billed};
 use crate::exit::BadInput;
 use crate::input::node_prices::converted_in_words;
 use crate::output::plain::plain;
@@ -47,6 +48,20 @@ pub(super) struct BillOut {
     pub(super) unmatched_resources: usize,
     pub(super) unmatched_usd_micros: i64,
     pub(super) unmatched: Vec<UnmatchedOut>,
+    /// Nodes that were there for longer than the bill has them, and how long that is of all of them.
+    pub(super) nodes_in_part: usize,
+    pub(super) hours_not_billed: f64,
+    pub(super) in_part: Vec<InPartOut>,
+}
+
+/// A node that was there for longer than the bill has it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct InPartOut {
+    pub(super) node: String,
+    /// For how long it was there.
+    pub(super) hours: f64,
+    /// How much of that is not in the bill, and counts at list prices.
+    pub(super) hours_not_billed: f64,
 }
 
 /// Machine time of a machine that is no node of the cluster.
@@ -54,6 +69,8 @@ pub(super) struct BillOut {
 pub(super) struct UnmatchedOut {
     pub(super) resource: String,
     pub(super) lines: u64,
+    /// For how long it was billed.
+    pub(super) hours: f64,
     pub(super) usd_micros: i64,
 }
 
@@ -71,7 +88,7 @@ pub(super) fn apply(account: &mut Account, path: &Path, exchange: &Exchange) -> 
     let replaced = replace(account, &bill);
     account.notes.extend(rate.map(|rate| format!("{name}: {}", converted_in_words(rate))));
     account.notes.extend(told(account, &bill, &name, &replaced));
-    let Replaced { billed, list, nodes, committed, .. } = replaced;
+    let Replaced { billed, list, nodes, committed, in_part, .. } = replaced;
     let billed_nodes = nodes.len();
     let unmatched = bill.unmatched();
     Ok(BillOut {
@@ -90,17 +107,37 @@ pub(super) fn apply(account: &mut Account, path: &Path, exchange: &Exchange) -> 
         discount_share: (list > Money::ZERO)
             .then(|| 1.0 - billed.usd_micros as f64 / list.usd_micros as f64),
         unmatched_resources: unmatched.len(),
-        unmatched_usd_micros: unmatched.iter().map(|(_, _, cost)| cost.usd_micros).sum(),
+        unmatched_usd_micros: unmatched.iter().map(|unmatched| unmatched.cost.usd_micros).sum(),
+        nodes_in_part: in_part.len(),
+        hours_not_billed: hours(in_part.values().map(|[_, gap_ms]| gap_ms).sum()),
+        in_part: in_part_out(account, &in_part),
         unmatched: unmatched
             .iter()
             .take(MOST_UNMATCHED)
-            .map(|(resource, lines, cost)| UnmatchedOut {
-                resource: plain(resource),
-                lines: *lines,
-                usd_micros: cost.usd_micros,
+            .map(|unmatched| UnmatchedOut {
+                resource: plain(unmatched.resource),
+                lines: unmatched.lines,
+                hours: hours(unmatched.billed_ms),
+                usd_micros: unmatched.cost.usd_micros,
             })
             .collect(),
     })
+}
+
+fn hours(ms: u64) -> f64 {
+    ms as f64 / 3.6e6
+}
+
+/// Those with most hours that are not billed first.
+fn in_part_out(account: &Account, in_part: &BTreeMap<usize, [u64; 2]>) -> Vec<InPartOut> {
+    let mut nodes: Vec<(&usize, &[u64; 2])> = in_part.iter().collect();
+    nodes.sort_by_key(|(_, [_, gap_ms])| std::cmp::Reverse(*gap_ms));
+    let out = nodes.into_iter().take(MOST_UNMATCHED).map(|(node, [all_ms, gap_ms])| InPartOut {
+        node: plain(&account.nodes[*node].name),
+        hours: hours(*all_ms),
+        hours_not_billed: hours(*gap_ms),
+    });
+    out.collect()
 }
 
 /// The bill in USD, and the rate at which it became that.
@@ -123,7 +160,7 @@ fn in_usd<'e>(
 /// What became of the prices of nodes.
 #[derive(Default)]
 struct Replaced {
-    /// Of nodes that have both: what was billed, and the list price.
+    /// Of nodes that have both: what was billed, and the list price of the same time.
     billed: Money,
     list: Money,
     /// Nodes that cost what was billed.
@@ -134,6 +171,12 @@ struct Replaced {
     unsaid: BTreeSet<usize>,
     /// Nodes that cost nothing.
     free: BTreeSet<usize>,
+    /// Nodes that were there for longer than the bill has them: for how long, and how much of that is not in it.
+    in_part: BTreeMap<usize, [u64; 2]>,
+    /// Nodes that the bill has for another time than the moment that is looked at.
+    elsewhen: BTreeSet<usize>,
+    /// Nodes with several commitments in one charge period.
+    several: BTreeSet<usize>,
     /// How many of those that cost what was billed are bought at a committed rate.
     committed: usize,
 }
@@ -141,13 +184,12 @@ struct Replaced {
 fn replace(account: &mut Account, bill: &Bill) -> Replaced {
     let mut replaced = Replaced::default();
     for stretch in &mut account.stretches {
-        let span = stretch.span;
+        let of_time = OfTime { bill, span: stretch.span, basis: account.basis };
         for (node, of_node) in &mut stretch.bills {
-            let cost = match account.basis {
-                Basis::RunRate => bill.run_rate(*node, span.to_ms - span.from_ms),
-                Basis::Sampled { .. } | Basis::Ledger => bill.cost(*node, span.from_ms, span.to_ms),
-            };
-            let Some(cost) = cost else {
+            let gap_ms = of_time.gap_ms(*node, of_node.billed_ms);
+            let times = replaced.in_part.entry(*node).or_default();
+            *times = [times[0] + of_node.billed_ms, times[1] + gap_ms];
+            let Some(cost) = of_time.amount(Cost::Effective, *node) else {
                 if bill.lacks_costs_of(*node) {
                     replaced.unsaid.insert(*node);
                 }
@@ -161,15 +203,102 @@ fn replace(account: &mut Account, bill: &Bill) -> Replaced {
                 continue;
             }
             replaced.nodes.insert(*node);
-            if let Some(price) = of_node.price.replace(cost) {
+            if of_time.is_elsewhen(*node) {
+                replaced.elsewhen.insert(*node);
+            }
+            // Time that the bill does not have costs what it costs where there is no bill.
+            let list = of_node.price;
+            let rest = list.map_or(Money::ZERO, |list| part_of(list, gap_ms, of_node.billed_ms));
+            of_node.price = Some(cost + rest);
+            if let Some(list) = list {
                 replaced.billed += cost;
-                replaced.list += price;
-                stretch.lists.insert(*node, price);
+                replaced.list += list - rest;
+            }
+            let (billed, several) = of_time.said(*node, cost, rest, list);
+            if several {
+                replaced.several.insert(*node);
+            }
+            stretch.billed.insert(*node, billed);
+        }
+    }
+    replaced.in_part.retain(|node, [_, gap_ms]| *gap_ms > 0 && bill.bounds(*node).is_some());
+    bought(account, bill, &mut replaced);
+    replaced
+}
+
+/// A bill for one stretch of time.
+struct OfTime<'b> {
+    bill: &'b Bill,
+    span: Span,
+    basis: Basis,
+}
+
+impl OfTime<'_> {
+    /// A cost of a node in the stretch; of one moment on average of what it was billed for.
+    fn amount(&self, cost: Cost, node: usize) -> Option<Money> {
+        let Span { from_ms, to_ms } = self.span;
+        match self.basis {
+            Basis::RunRate => self.bill.rate(cost, node, to_ms - from_ms),
+            Basis::Sampled { .. } | Basis::Ledger => self.bill.amount(cost, node, from_ms, to_ms),
+        }
+    }
+
+    /// For how much of the time for which a node was there the bill does not have it; of one moment it is a rate.
+    fn gap_ms(&self, node: usize, present_ms: u64) -> u64 {
+        let Span { from_ms, to_ms } = self.span;
+        match self.basis {
+            Basis::RunRate => 0,
+            Basis::Sampled { .. } | Basis::Ledger => {
+                present_ms.saturating_sub(self.bill.billed_ms(node, from_ms, to_ms))
             }
         }
     }
+
+    /// Whether the bill has a node only before or only after the moment that is looked at.
+    fn is_elsewhen(&self, node: usize) -> bool {
+        let moment = self.span.from_ms;
+        let misses = |(from_ms, to_ms)| to_ms < moment || from_ms > moment;
+        self.basis == Basis::RunRate && self.bill.bounds(node).is_some_and(misses)
+    }
+
+    /// What the bill says beside the cost, with the price of the rest of the time, and whether there are several
+    /// commitments.
+    fn said(
+        &self,
+        node: usize,
+        cost: Money,
+        rest: Money,
+        replaced: Option<Money>,
+    ) -> (Billed, bool) {
+        let Span { from_ms, to_ms } = match self.basis {
+            Basis::RunRate => Span { from_ms: 0, to_ms: u64::MAX },
+            Basis::Sampled { .. } | Basis::Ledger => self.span,
+        };
+        let amount = |cost| self.amount(cost, node).map(|amount| amount + rest);
+        let named = self.bill.commitment_in(node, from_ms, to_ms);
+        let billed = Billed {
+            invoiced: amount(Cost::Billed).unwrap_or(cost + rest),
+            list: amount(Cost::List),
+            contracted: amount(Cost::Contracted),
+            replaced,
+            bought: self.bill.bought_in(node, from_ms, to_ms),
+            commitment: named.map(|(commitment, _)| commitment.clone()),
+        };
+        (billed, named.is_some_and(|(_, many)| many > 1))
+    }
+}
+
+/// A part of an amount, half up.
+fn part_of(amount: Money, part_ms: u64, all_ms: u64) -> Money {
+    let all = i128::from(all_ms.max(1));
+    let micros = (i128::from(amount.usd_micros) * i128::from(part_ms) + all / 2).div_euclid(all);
+    // A part of it, so it has no more digits.
+    Money::micros(i64::try_from(micros).unwrap_or(amount.usd_micros))
+}
+
+/// The bill knows how a machine is paid; labels know which capacity it is.
+fn bought(account: &mut Account, bill: &Bill, replaced: &mut Replaced) {
     for (place, node) in account.nodes.iter_mut().enumerate() {
-        // The bill knows how a machine is paid; labels know which capacity it is.
         let Some(bought) = bill.bought(place) else { continue };
         node.place.purchase = match bought {
             Pricing::Standard => Purchase::OnDemand,
@@ -179,7 +308,6 @@ fn replace(account: &mut Account, bill: &Bill) -> Replaced {
         let is_committed = bought == Pricing::Committed && replaced.nodes.contains(&place);
         replaced.committed += usize::from(is_committed);
     }
-    replaced
 }
 
 fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
@@ -211,20 +339,75 @@ fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<
             plain(&account.nodes[*first].name)
         ));
     }
+    notes.extend(times_in_words(account, bill, name, replaced));
+    notes.extend(unmatched_in_words(bill, name));
+    notes
+}
+
+/// Machine time of machines that are no nodes here.
+fn unmatched_in_words(bill: &Bill, name: &str) -> Option<String> {
     let unmatched = bill.unmatched();
-    if let Some((first, _, _)) = unmatched.first() {
-        let cost: Money = unmatched.iter().map(|(_, _, cost)| *cost).sum();
-        let unsaid = match bill.unsaid.elsewhere {
-            0 => String::new(),
-            lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
-        };
+    let Unmatched { resource, .. } = unmatched.first()?;
+    let cost: Money = unmatched.iter().map(|unmatched| unmatched.cost).sum();
+    let billed_ms: u64 = unmatched.iter().map(|unmatched| unmatched.billed_ms).sum();
+    let unsaid = match bill.unsaid.elsewhere {
+        0 => String::new(),
+        lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
+    };
+    Some(format!(
+        "{name}: {} outside this cluster, {cost} in all{unsaid}, {:.1} hours, {} first; --output json lists them",
+        counted(unmatched.len(), "machine"),
+        hours(billed_ms),
+        plain(resource)
+    ))
+}
+
+/// Nodes of which the bill has another time, or not all of it, or several commitments.
+fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
+    let Replaced { elsewhen, in_part, several, .. } = replaced;
+    let named = |node: usize| plain(&account.nodes[node].name);
+    let mut notes = Vec::new();
+    if let Some((first, (from_ms, to_ms))) =
+        elsewhen.first().and_then(|node| Some((*node, bill.bounds(*node)?)))
+    {
         notes.push(format!(
-            "{name}: {} outside this cluster, {cost} in all{unsaid}, {} first; --output json lists them",
-            counted(unmatched.len(), "machine"),
-            plain(first)
+            "{name}: {} billed for another time than this moment, {} first, from {} to {}: their mean rate of that \
+             time stands in for what is not billed yet",
+            counted(elsewhen.len(), "node"),
+            named(first),
+            time(from_ms),
+            time(to_ms)
+        ));
+    }
+    if let Some(first) = in_part_out(account, in_part).first() {
+        let [all_ms, gap_ms] = in_part.values().fold([0, 0], |sum: [u64; 2], of| {
+            [sum[0].saturating_add(of[0]), sum[1].saturating_add(of[1])]
+        });
+        notes.push(format!(
+            "{name}: {} billed for a part of their time: {:.1} of {:.1} node-hours are not in it and count at list \
+             prices, as far as there are any, {} first ({:.1} of {:.1}); --output json lists them",
+            counted(in_part.len(), "node"),
+            hours(gap_ms),
+            hours(all_ms),
+            first.node,
+            first.hours_not_billed,
+            first.hours
+        ));
+    }
+    if let Some(first) = several.first() {
+        notes.push(format!(
+            "{name}: {} with several commitments in one charge period, {} first: in FOCUS the one of most of its time \
+             is named",
+            counted(several.len(), "node"),
+            named(*first)
         ));
     }
     notes
+}
+
+fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
 }
 
 /// Lines that say no cost, what would, and which nodes are not billed for it.
