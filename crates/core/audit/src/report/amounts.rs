@@ -36,7 +36,7 @@ pub(super) fn amounts(
     let bills = bills(facts, moment, prices, states);
     let mut amounts = Amounts::default();
     for (state, charge) in of_gpus(SplitMethod::AllIn, &bills) {
-        let mut add = |to: &mut PricedTime| to.add_charge(charge.gpu_milli_ms, charge.cost);
+        let add = |to: &mut PricedTime| to.add_charge(charge.gpu_milli_ms, charge.cost);
         add(&mut amounts.installed);
         add(amounts.by_state.entry(state).or_default());
         if state.is_waste() {
