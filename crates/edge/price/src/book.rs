@@ -241,8 +241,8 @@ impl PriceBook {
     }
 
     /// What a model costs in a region of a provider, and in the region where this provider asks least for it, bought the
-    /// same way and by the same layer, and as the same instance type where that has a price of its own; `None` where the region has no price of its own, and where no place of a
-    /// price was named (machines of one's own, assumed prices).
+    /// same way and by the same layer, and as the same instance type where that has a price of its own; `None` where the
+    /// region has no price of its own, and where no place of a price was named (machines of one's own, assumed prices).
     pub fn cheapest_region(
         &self,
         model: &str,

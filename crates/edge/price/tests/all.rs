@@ -193,7 +193,7 @@ fn machines_of_ones_own_are_those_that_their_settings_name() {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
     let (plain, gold) = (node(&[]), node(&[("room", "7"), ("tier", "gold")]));
-    let ask = |model, provider, provider_id, labels| {
+    let ask = |model, provider: Option<&str>, provider_id, labels| {
         let region = Some("us-east-1").filter(|_| provider == Some("aws"));
         let asked = Asked {
             model: Some(model),
