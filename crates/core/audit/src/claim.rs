@@ -72,6 +72,22 @@ impl PricedTime {
         self.add_time(time, usd_micros_per_gpu_hour);
     }
 
+    /// Adds time with what it costs.
+    pub(crate) fn add_charge(&mut self, time: i128, cost: Option<Money>) {
+        self.gpu_milli_ms += time;
+        if let Some(cost) = cost {
+            self.priced_gpu_milli_ms += time;
+            self.price_units += i128::from(cost.usd_micros) * 1000 * MS_PER_HOUR;
+        }
+    }
+
+    /// The same in whole micro-dollars, and in no more than so many.
+    pub(crate) fn at_most(mut self, most: Money) -> Self {
+        let unit = 1000 * MS_PER_HOUR;
+        self.price_units = (self.price_units / unit).min(i128::from(most.usd_micros)) * unit;
+        self
+    }
+
     /// Adds so many milli-GPU × ms.
     pub(crate) fn add_time(&mut self, time: i128, usd_micros_per_gpu_hour: Option<i64>) {
         self.gpu_milli_ms += time;

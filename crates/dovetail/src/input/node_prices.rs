@@ -8,7 +8,8 @@ use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
 use dovetail_kube::facts::Gathered;
 use dovetail_price::{
-    Exchange, ExchangeRate, NodePlace, Price, PriceBook, Purchase, canonical_gpu_model, node_place,
+    Asked, Exchange, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase,
+    canonical_gpu_model, node_place,
 };
 use serde::Serialize;
 
@@ -81,6 +82,8 @@ pub(crate) struct PriceLine {
     pub(crate) model: Option<String>,
     pub(crate) provider: Option<String>,
     pub(crate) region: Option<String>,
+    /// The instance type whose price it is; null where it holds for every type.
+    pub(crate) instance_type: Option<String>,
     /// How they are bought.
     pub(crate) purchase: &'static str,
     /// Of which way of buying it is the price, if not of that one: of committed GPUs without a committed rate.
@@ -123,7 +126,9 @@ impl NodePriceFlags {
     /// A price that cannot be read.
     pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
         let book = self.book(settings)?;
-        let mut told: BTreeMap<(Option<String>, NodePlace), PriceLine> = BTreeMap::new();
+        let mut told: BTreeMap<LineKey, PriceLine> = BTreeMap::new();
+        let mut stand_ins: BTreeMap<[String; 3], i64> = BTreeMap::new();
+        let mut owned: BTreeSet<String> = BTreeSet::new();
         let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         for node in nodes {
             let mut place = node_place(node.labels, node.provider_id);
@@ -136,19 +141,37 @@ impl NodePriceFlags {
             let region = place.region.as_deref();
             // A region means nothing without its provider.
             let region = region.filter(|_| place.provider.is_some());
-            let price_as =
-                |purchase| book.lookup(model.as_deref(), place.provider, region, purchase);
+            let asked = Asked {
+                model: model.as_deref(),
+                provider: place.provider,
+                region,
+                instance_type: place.instance_type.as_deref(),
+                purchase: place.purchase,
+                provider_id: node.provider_id,
+                labels: Some(node.labels),
+            };
+            owned.extend(book.owned_by(&asked).map(str::to_owned));
+            let price_as = |purchase| book.price_of(&Asked { purchase, ..asked });
             let price = price_as(place.purchase);
+            if let Some(types) = stand_in(&asked, &price) {
+                *stand_ins.entry(types).or_default() += node.gpus;
+            }
             let is_committed = place.purchase == Purchase::Committed;
             let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
             lists.push(list.flatten());
             of_nodes.push(NodePrice { usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour() });
-            let key = (model.clone(), NodePlace { instance_type: None, ..place.clone() });
-            told.entry(key).or_insert_with(|| line(model, &place, &price)).gpus += node.gpus;
+            let place_of_line = NodePlace { instance_type: None, ..place.clone() };
+            let (model_of_line, amount) = (model.clone(), price.usd_micros_per_gpu_hour());
+            let source = known_of(&price).map(|known| known.source.clone());
+            told.entry((model_of_line, place_of_line, amount, source))
+                .or_insert_with(|| line(model, &place, &price))
+                .gpus += node.gpus;
             places.push(place);
         }
         let told: Vec<PriceLine> = told.into_values().collect();
         let mut notes = without_committed_rate(&told);
+        notes.extend(stand_ins.into_iter().map(stand_in_in_words));
+        notes.extend(machines_of_nothing(&book, &owned));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
         notes.extend(self.prices_of_nothing(&book, &told));
         Ok(Prices { of_nodes, places, lists, told, notes })
@@ -189,6 +212,36 @@ impl NodePriceFlags {
     }
 }
 
+/// Model, place, price and source of GPUs that are told in one line.
+type LineKey = (Option<String>, NodePlace, Option<i64>, Option<String>);
+
+/// The model, the instance type of a node, and the one whose price stands in for it, where that is another one.
+fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
+    let (own, of) = (asked.instance_type?, known_of(price)?.instance_type.as_deref()?);
+    let differs = !own.eq_ignore_ascii_case(of);
+    differs.then(|| [asked.model.unwrap_or("*"), own, of].map(str::to_owned))
+}
+
+fn stand_in_in_words(([model, own, of], gpus): ([String; 3], i64)) -> String {
+    plain(&format!(
+        "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
+         that a GPU of this model costs there; give theirs as a row with the instance_type {own} in --prices",
+        counted(usize::try_from(gpus).unwrap_or(0), "GPU")
+    ))
+}
+
+/// Machines of one's own that no node is: a slip would leave the true ones with a list price.
+fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String> {
+    let unused = book.owned_machines().filter(|(_, place)| !owned.contains(*place));
+    let note = |(model, place): (&str, &str)| {
+        plain(&format!(
+            "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
+             `nodes` name, and without them for nodes of no cloud that dovetail knows"
+        ))
+    };
+    unused.map(note).collect()
+}
+
 /// GPUs at a committed rate that nobody gave.
 fn without_committed_rate(told: &[PriceLine]) -> Vec<String> {
     let mut models: BTreeMap<&str, i64> = BTreeMap::new();
@@ -222,11 +275,15 @@ pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
     plain(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
 }
 
-fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
-    let known = match price {
+fn known_of(price: &Price) -> Option<&KnownPrice> {
+    match price {
         Price::Known(known) => Some(known),
         Price::Unknown => None,
-    };
+    }
+}
+
+fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
+    let known = known_of(price);
     let provider = place.provider.map(str::to_owned);
     PriceLine {
         model: model.map(|model| plain(&model)),
@@ -236,6 +293,7 @@ fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
             .as_deref()
             .map(plain)
             .or_else(|| known.and_then(|known| known.region.clone())),
+        instance_type: known.and_then(|known| known.instance_type.as_deref()).map(plain),
         purchase: place.purchase.name(),
         priced_as: known
             .map(|known| known.purchase)

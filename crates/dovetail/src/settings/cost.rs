@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use dovetail_ledger::split::SplitMethod;
 use dovetail_model::Money;
-use dovetail_price::{OwnedMachine, PriceBook, parse_usd_micros};
+use dovetail_price::{LabelPairs, OwnedMachine, OwnedNodes, PriceBook, parse_usd_micros};
 use serde::Deserialize;
 
+use super::prices::label_pairs;
 use crate::exit::UsageError;
 
 /// What the section can say. Flags of `dovetail cost` are stronger.
@@ -75,6 +76,48 @@ pub(crate) struct Hardware {
     pub(crate) pue: String,
     /// Price of a kWh.
     pub(crate) usd_per_kwh: String,
+    /// Only nodes of this provider: `aws`, `gcp`, `azure`, or what stands before `://` in their providerID.
+    pub(crate) provider: Option<String>,
+    /// Only nodes with labels, any of these: `KEY=VALUE`, several joined by commas; `*` is any value.
+    pub(crate) nodes: Option<Vec<String>>,
+}
+
+/// A field of a machine that cannot be taken.
+pub(super) struct BadHardware {
+    /// Place of the machine among those of the file.
+    pub(super) number: usize,
+    /// The field; none where it is about the machine.
+    pub(super) field: Option<&'static str>,
+    pub(super) problem: String,
+}
+
+impl Hardware {
+    /// The machine, and which nodes are such machines.
+    fn read(&self) -> Result<(OwnedMachine, OwnedNodes), (&'static str, String)> {
+        let amount = |name: &'static str, text: &str| {
+            parse_usd_micros(text).map_err(|problem| (name, problem))
+        };
+        let machine = OwnedMachine {
+            capex_usd_micros: amount("capex_usd", &self.capex_usd)?,
+            gpus: self.gpus,
+            years: self.years,
+            watts: self.watts,
+            pue_millionths: amount("pue", &self.pue)?,
+            usd_micros_per_kwh: amount("usd_per_kwh", &self.usd_per_kwh)?,
+        };
+        machine.check_pue().map_err(|problem| ("pue", problem))?;
+        let labels = self.labels().map_err(|problem| ("nodes", problem))?;
+        Ok((machine, OwnedNodes { provider: self.provider.clone(), labels }))
+    }
+
+    fn labels(&self) -> Result<Vec<LabelPairs>, String> {
+        self.nodes.iter().flatten().map(|text| label_pairs(text)).collect()
+    }
+}
+
+/// Where a machine stands.
+pub(super) fn place(number: usize) -> String {
+    format!("cost.hardware, number {}", number + 1)
 }
 
 fn budget(text: &str) -> Result<Money, String> {
@@ -106,7 +149,6 @@ impl CostSection {
                 "cost: usd_per_vcpu_hour and usd_per_gib_hour go together: give both".into()
             );
         }
-        self.machines(PriceBook::default()).map_err(|error| error.to_string())?;
         for (team, text) in self.budgets.iter().flatten() {
             budget(text).map_err(|problem| format!("cost.budgets.\"{team}\": {problem}"))?;
         }
@@ -118,28 +160,38 @@ impl CostSection {
         Ok(())
     }
 
+    /// Refuses machines without a price of an hour.
+    pub(super) fn check_hardware(&self) -> Result<(), BadHardware> {
+        let bad = |number, field, problem| BadHardware { number, field, problem };
+        let mut book = PriceBook::default();
+        for (number, machine) in self.hardware.iter().flatten().enumerate() {
+            let read = machine.read().map_err(|(field, problem)| bad(number, Some(field), problem));
+            let (owned, nodes) = read?;
+            let added = book.with_owned(&machine.gpu_model, owned, nodes, &place(number));
+            book = added.map_err(|error| bad(number, None, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Labels of nodes that say which machine they are, for readers that must ask for them by name.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn hardware_labels(&self) -> Vec<String> {
+        let labels = self.hardware.iter().flatten().filter_map(|machine| machine.labels().ok());
+        let keys = |pairs: LabelPairs| pairs.keys().map(str::to_owned).collect::<Vec<_>>();
+        labels.flatten().flat_map(keys).collect()
+    }
+
     /// A price book with the machines that were bought.
     ///
     /// # Errors
     /// An amount that is none, or a model that is there twice.
     pub(crate) fn machines(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
-        for machine in self.hardware.iter().flatten() {
-            let Hardware { gpu_model, gpus, years, watts, .. } = machine;
-            let amount = |name: &str, text: &str| {
-                let told =
-                    |problem| UsageError(format!("cost.hardware `{gpu_model}`: {name}: {problem}"));
-                parse_usd_micros(text).map_err(told)
-            };
-            let owned = OwnedMachine {
-                capex_usd_micros: amount("capex_usd", &machine.capex_usd)?,
-                gpus: *gpus,
-                years: *years,
-                watts: *watts,
-                pue_millionths: amount("pue", &machine.pue)?,
-                usd_micros_per_kwh: amount("usd_per_kwh", &machine.usd_per_kwh)?,
-            };
-            let told = |error| UsageError(format!("cost.hardware: {error}"));
-            book = book.with_owned(gpu_model, owned).map_err(told)?;
+        for (number, machine) in self.hardware.iter().flatten().enumerate() {
+            let (owned, nodes) = machine.read().map_err(|(field, problem)| {
+                UsageError(format!("{}: {field}: {problem}", place(number)))
+            })?;
+            let added = book.with_owned(&machine.gpu_model, owned, nodes, &place(number));
+            book = added.map_err(|error| UsageError(error.to_string()))?;
         }
         Ok(book)
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::de::DeTable;
 
 use super::audit::AuditSection;
-use super::cost::CostSection;
+use super::cost::{self, BadHardware, CostSection};
 use super::notices::NoticeSection;
 use super::prices::PriceSection;
 use super::scheduler::SchedulerSection;
@@ -69,6 +69,11 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         .map_or(Ok(()), AuditSection::check)
         .map_err(|(key, problem)| at("audit", key, problem))?;
     settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
+    settings
+        .cost
+        .as_ref()
+        .map_or(Ok(()), CostSection::check_hardware)
+        .map_err(|bad| in_hardware(text, bad))?;
     settings.prices.as_ref().map_or(Ok(()), PriceSection::check)?;
     settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
     let out = |name, number, least, most| {
@@ -80,6 +85,26 @@ fn parse(text: &str) -> Result<FileSettings, String> {
             out("threads", threads, 1, MAX_THREADS)
         }
         _ => Ok(settings),
+    }
+}
+
+/// What is wrong about a machine, with its line.
+fn in_hardware(text: &str, bad: BadHardware) -> String {
+    let BadHardware { number, field, problem } = bad;
+    let line = || {
+        let table = DeTable::parse(text).ok()?;
+        let machines = table.get_ref().get("cost")?.get_ref().get("hardware")?;
+        let machine = machines.get_ref().get(number)?;
+        let value = match field {
+            Some(field) => machine.get_ref().get(field)?,
+            None => machine.get_ref().get("gpu_model")?,
+        };
+        Some(text.get(..value.span().start)?.matches('\n').count() + 1)
+    };
+    let line = line().map(|line| format!("line {line}: ")).unwrap_or_default();
+    match field {
+        Some(field) => format!("{line}{}: {field}: {problem}", cost::place(number)),
+        None => format!("{line}{problem}"),
     }
 }
 
@@ -101,6 +126,43 @@ mod tests {
         assert!(parse("sed = 7").unwrap_err().contains("unknown field `sed`"));
         assert!(parse("threads = 0").unwrap_err().contains("from 1 to 4096"));
         assert!(parse("output = \"xml\"").unwrap_err().contains("xml"));
+    }
+
+    #[test]
+    fn a_machine_of_ones_own_is_refused_with_its_line() {
+        let good = "gpu_model = \"H100\"\ngpus = 8\ncapex_usd = \"280000\"\nyears = 4\nwatts = 10200\n\
+                    pue = \"1\"\nusd_per_kwh = \"0.12\"\nnodes = [\"room=7\"]\n";
+        let machine = |edit: (&str, &str)| {
+            let text = good.replacen(edit.0, edit.1, 1);
+            parse(&format!("[[cost.hardware]]\n{good}\n[[cost.hardware]]\n{text}"))
+        };
+        // The first stands on lines 2 to 9, the second on 12 to 19.
+        for (edit, told) in [
+            (
+                ("pue = \"1\"", "pue = \"0.4\""),
+                "line 17: cost.hardware, number 2: pue: 0.40 is below 1: ",
+            ),
+            (
+                ("280000", "280k"),
+                "line 14: cost.hardware, number 2: capex_usd: `280k` is not an amount",
+            ),
+            (
+                ("room=7", "room"),
+                "line 19: cost.hardware, number 2: nodes: `room`: write KEY=VALUE",
+            ),
+            (
+                ("gpus = 8", "gpus = 0"),
+                "line 12: cost.hardware, number 2: `H100`: a machine has at least one GPU",
+            ),
+            (
+                ("H100", "h100"),
+                "line 12: cost.hardware, number 2: `h100`: cost.hardware, number 1 is for the same",
+            ),
+        ] {
+            let error = machine(edit).unwrap_err();
+            assert!(error.starts_with(told), "{edit:?}: {error}");
+        }
+        assert!(machine(("room=7", "room=8")).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_price::{Exchange, PRICE_COLUMNS, PriceBook};
+use dovetail_price::{Exchange, LabelPairs, PRICE_COLUMNS, PriceBook};
 use serde::Deserialize;
 
 use crate::exit::UsageError;
@@ -87,24 +87,22 @@ impl PriceSection {
     pub(crate) fn is_committed(&self, labels: &BTreeMap<String, String>) -> bool {
         // What the file says was looked at when it was read.
         let selectors = self.selectors().unwrap_or_default();
-        selectors.iter().any(|pairs| {
-            pairs
-                .iter()
-                .all(|(key, value)| labels.get(*key).is_some_and(|is| *value == "*" || is == value))
-        })
+        selectors.iter().any(|pairs| pairs.hold(labels))
     }
 
     /// Labels that are looked at, for readers that must ask for them by name.
     #[cfg(feature = "scheduler")]
-    pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn labels(&self) -> Vec<String> {
         let selectors = self.selectors().unwrap_or_default();
-        selectors.into_iter().flatten().map(|(key, _)| key)
+        selectors.iter().flat_map(LabelPairs::keys).map(str::to_owned).collect()
     }
 
     /// Alternatives of pairs that must all hold.
-    fn selectors(&self) -> Result<Vec<Vec<(&str, &str)>>, String> {
+    fn selectors(&self) -> Result<Vec<LabelPairs>, String> {
         let texts = self.committed_nodes.iter().flatten();
-        texts.map(|text| pairs(text)).collect()
+        let read = texts.map(|text| label_pairs(text));
+        read.collect::<Result<_, _>>()
+            .map_err(|problem| format!("prices.committed_nodes: {problem}"))
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
@@ -136,15 +134,9 @@ fn place(number: usize) -> String {
     format!("prices.rates, number {}", number + 1)
 }
 
-/// The labels that a text names, all of which must be there.
-fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
-    let all = text.split(',').map(|part| {
-        let (key, value) = part.split_once('=')?;
-        Some((key.trim(), value.trim())).filter(|(key, value)| !key.is_empty() && !value.is_empty())
-    });
-    all.collect::<Option<Vec<_>>>().ok_or_else(|| {
-        format!(
-            "prices.committed_nodes: `{text}`: write KEY=VALUE, several joined by commas; * is any value"
-        )
+/// The labels that a text of the settings names, all of which must be there.
+pub(super) fn label_pairs(text: &str) -> Result<LabelPairs, String> {
+    LabelPairs::read(text).ok_or_else(|| {
+        format!("`{text}`: write KEY=VALUE, several joined by commas; * is any value")
     })
 }

@@ -1,12 +1,13 @@
 //! The generated cluster: what `--example` shows is what the files of `trace synth --dump` show.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::cost::{node, pod};
 use crate::program::{Done, Folder};
 
-fn json(folder: &Folder, call: &str) -> Value {
+fn document(folder: &Folder, call: &str) -> Value {
     let done = folder.call(&format!("{call} --output json"));
     parsed(&done)
 }
@@ -31,7 +32,7 @@ const FOUND: [&str; 34] = [
 #[test]
 fn the_example_has_findings_of_most_checks_and_they_are_no_more_than_the_waste() {
     let folder = Folder::new();
-    let document = json(&folder, "audit --example");
+    let document = document(&folder, "audit --example");
     let found = ids(&document);
     let missing: Vec<&&str> = FOUND.iter().filter(|id| !found.contains(**id)).collect();
     assert!(missing.is_empty(), "{missing:?} of {found:?}");
@@ -52,13 +53,83 @@ fn the_example_has_findings_of_most_checks_and_they_are_no_more_than_the_waste()
     }
 }
 
+/// Amounts of an audit and of a bill of the same moment, by name: the headline, its range, and every state.
+fn amounts_of_audit(document: &Value) -> BTreeMap<String, Value> {
+    let head = &document["headline"];
+    let of = |name: &str| head[format!("{name}_usd_micros_per_month")].clone();
+    let range = |end: &str| head[end]["waste_usd_micros_per_month"].clone();
+    let states = document["states"].as_array().expect("states").iter();
+    let states = states.map(|state| {
+        (state["state"].as_str().expect("a name").to_owned(), state["usd_micros_per_month"].clone())
+    });
+    let headline = [("waste", of("waste")), ("cost", of("bill"))];
+    let range = ["lowest", "highest"].map(|end| (end, range(end)));
+    let named = headline.into_iter().chain(range);
+    named.map(|(name, amount)| (name.to_owned(), amount)).chain(states).collect()
+}
+
+fn amounts_of_bill(document: &Value) -> BTreeMap<String, Value> {
+    let head = &document["headline"];
+    let rows = document["rows"].as_array().expect("rows").iter();
+    let rows = rows.filter(|row| row["gpu_hours"].as_f64() > Some(0.0)).map(|row| {
+        let cause = row["key"]["cause"].as_str().expect("a cause");
+        (cause.to_owned(), row["cost_usd_micros"].clone())
+    });
+    let headline = ["waste", "cost"].map(|name| (name, head[format!("{name}_usd_micros")].clone()));
+    let range = ["lowest", "highest"].map(|end| (end, head[end]["waste_usd_micros"].clone()));
+    let named = headline.into_iter().chain(range);
+    named.map(|(name, amount)| (name.to_owned(), amount)).chain(rows).collect()
+}
+
+/// Both round at one place. In the second world three nodes have prices that no share of them divides, and their GPUs
+/// computed for one, three and five sevenths of the time.
+#[test]
+fn an_audit_and_a_bill_of_one_moment_are_equal_to_the_micro_dollar() {
+    let folder = Folder::new();
+    let objects = [
+        node("g1", 8, "h100"),
+        node("g2", 7, "h100"),
+        node("g3", 3, "other"),
+        pod("vision", "train-0", 3, "g1"),
+        pod("vision", "train-1", 3, "g2"),
+        pod("nlp", "serve-0", 2, "g3"),
+        pod("nlp", "serve-1", 1, "g1"),
+    ];
+    folder.write("odd.json", &json!({"kind": "List", "items": objects}).to_string());
+    let mut usage = "timestamp_s,pod,gpu,activity_percent,namespace,node\n".to_owned();
+    for sample in 0..7 {
+        for (gpu, active_of_seven) in [(0, 1), (1, 3), (2, 5)] {
+            let activity = if sample < active_of_seven { 90 } else { 0 };
+            let at_s = 1_795_176_000 - 420 + 60 * sample;
+            for (pod, on) in [("train-0", "g1"), ("train-1", "g2")] {
+                usage += &format!("{at_s},{pod},{gpu},{activity},vision,{on}\n");
+            }
+        }
+    }
+    folder.write("odd.csv", &usage);
+    let odd = "--from odd.json --at 2026-11-20T12:00:00Z --usage odd.csv --gpu-price H100=3.141593";
+    for source in ["--example", "--example --gpu-price H100=0.999983 --gpu-price L4=0.123457", odd]
+    {
+        let audit = document(&folder, &format!("audit {source}"));
+        let bill = document(&folder, &format!("cost {source} --by cause"));
+        assert_eq!(amounts_of_audit(&audit), amounts_of_bill(&bill), "{source}");
+        assert!(audit["headline"]["waste_usd_micros_per_month"].as_i64() > Some(0), "{source}");
+        let findings = audit["findings"].as_array().expect("findings").iter();
+        let claimed = findings.filter_map(|finding| finding["usd_micros_per_month"].as_i64());
+        let waste = audit["headline"]["waste_usd_micros_per_month"].as_i64();
+        assert!(Some(claimed.sum::<i64>()) <= waste, "{source}");
+        assert_eq!(audit["ladder"][0]["waste_usd_micros_per_month"].as_i64(), waste, "{source}");
+    }
+}
+
 #[test]
 fn the_dump_of_the_example_says_the_same() {
     let folder = Folder::new();
-    let written = json(&folder, "trace synth --seed 42 --nodes 32 --dump d --usage u.csv");
+    let written = document(&folder, "trace synth --seed 42 --nodes 32 --dump d --usage u.csv");
     assert_eq!(written["at"], "2026-11-20T12:00:00Z");
     let audit = "audit --from d --at 2026-11-20T12:00:00Z --usage u.csv";
-    let (mut dumped, mut example) = (json(&folder, audit), json(&folder, "audit --example"));
+    let (mut dumped, mut example) =
+        (document(&folder, audit), document(&folder, "audit --example"));
     for document in [&mut dumped, &mut example] {
         document.as_object_mut().expect("a document").remove("sources");
     }
@@ -66,12 +137,12 @@ fn the_dump_of_the_example_says_the_same() {
     // A collection of it too: what is left out is not read.
     let collect = "collect --from d --at 2026-11-20T12:00:00Z --to kept.json.gz";
     assert_eq!(folder.call(collect).code, Some(0));
-    let mut kept = json(&folder, "audit --from kept.json.gz --usage u.csv");
+    let mut kept = document(&folder, "audit --from kept.json.gz --usage u.csv");
     kept.as_object_mut().expect("a document").remove("sources");
     assert_eq!(kept, example);
     // What was measured turns blind time into idle and active time of the bill, and nothing else.
-    let without = json(&folder, "cost --from d --at 2026-11-20T12:00:00Z --by cause");
-    let with = json(&folder, "cost --example --by cause");
+    let without = document(&folder, "cost --from d --at 2026-11-20T12:00:00Z --by cause");
+    let with = document(&folder, "cost --example --by cause");
     let total = |document: &Value, key: &str| document["total"][key].as_f64().expect("a number");
     assert_eq!(with["total"]["cost_usd_micros"], without["total"]["cost_usd_micros"]);
     assert_eq!(total(&with, "allocated_gpu_hours"), total(&without, "allocated_gpu_hours"));
@@ -91,7 +162,7 @@ fn an_anonymous_collection_has_the_findings_dollars_and_causes_of_its_cluster() 
     let collect = format!("collect --from d {AT} --to anon.json.gz --anonymise --names n.json");
     assert_eq!(folder.call(&collect).code, Some(0));
     let findings = |from: &str| -> Vec<String> {
-        let document = json(&folder, &format!("audit --from {from} {AT}"));
+        let document = document(&folder, &format!("audit --from {from} {AT}"));
         let found = document["findings"].as_array().expect("findings").iter();
         let told = |finding: &Value| {
             ["id", "severity", "usd_micros_per_month", "gpu_hours_per_month", "affected_objects"]
@@ -105,7 +176,7 @@ fn an_anonymous_collection_has_the_findings_dollars_and_causes_of_its_cluster() 
     };
     assert_eq!(findings("anon.json.gz"), findings("d"));
     let causes = |from: &str| {
-        let document = json(&folder, &format!("cost --from {from} {AT} --by cause"));
+        let document = document(&folder, &format!("cost --from {from} {AT} --by cause"));
         (document["rows"].clone(), document["total"].clone())
     };
     assert_eq!(causes("anon.json.gz"), causes("d"));

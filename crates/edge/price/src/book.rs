@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
+use crate::asked::Asked;
 use crate::error::PriceError;
 use crate::exchange::{Exchange, ExchangeRate};
 use crate::gpu_model::canonical_gpu_model;
 use crate::owned::OwnedMachine;
+use crate::owned_nodes::OwnedNodes;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
-use crate::rank::{Question, best};
+use crate::rank::{Question, best, is_of_type};
 use crate::table::{self, Row, Rows};
 use crate::usd::parse_usd_micros;
 
@@ -19,7 +21,8 @@ const WITHOUT_MODEL: &str = "*";
 #[derive(Clone, Debug, Default)]
 pub struct PriceBook {
     assumed: BTreeMap<String, Assumed>,
-    owned: BTreeMap<String, OwnedMachine>,
+    /// By model; those that name their nodes stand before those that do not.
+    owned: BTreeMap<String, Vec<Owned>>,
     overrides: Rows,
     built_in: Rows,
     exchange: Exchange,
@@ -29,6 +32,14 @@ pub struct PriceBook {
 struct Assumed {
     written: String,
     usd_micros_per_gpu_hour: i64,
+}
+
+/// A kind of machine that was bought.
+#[derive(Clone, Debug)]
+struct Owned {
+    machine: OwnedMachine,
+    nodes: OwnedNodes,
+    place: String,
 }
 
 impl PriceBook {
@@ -60,20 +71,15 @@ impl PriceBook {
             problem,
         };
         let (model, row) = table::row(cell, place, &self.exchange).map_err(bad)?;
-        let key = |row: &Row| (row.provider.clone(), row.region.clone(), row.purchase);
-        let rows = self.overrides.entry(model.clone()).or_default();
-        if rows.iter().any(|other| key(other) == key(&row)) {
-            let problem = format!("{model} has this place and purchase before: keep one row");
-            return Err(bad(("gpu_model", problem)));
-        }
-        rows.push(row);
+        let added = table::add(&mut self.overrides, model, row);
+        added.map_err(|problem| bad(("gpu_model", problem)))?;
         Ok(self)
     }
 
     /// Puts the rows of a price file in front of the built-in ones. Columns: `gpu_model` (`*` for
     /// nodes without one) and `usd_per_gpu_hour`, or `price_per_gpu_hour` with its `currency`; optional
     /// `provider`, `region`, `purchase`, `instance_type`, `source`, `as_of`. An empty cell holds for
-    /// everything. `file_name` is only used in messages. A second file replaces the rows of a model that
+    /// everything; a row with an instance type holds for nodes of that type alone. `file_name` is only used in messages. A second file replaces the rows of a model that
     /// both name.
     ///
     /// # Errors
@@ -108,13 +114,21 @@ impl PriceBook {
         Ok(self)
     }
 
-    /// Prices a model as a machine of one's own, wherever it stands. Beats price files; an assumed price beats
-    /// it.
+    /// Prices a model as a machine of one's own, on the nodes that are such machines. Beats price files; an assumed
+    /// price beats it. Of several that have a node the first counts; those that name their nodes come before those that
+    /// do not. `place` says where it is written.
     ///
     /// # Errors
-    /// If the machine has no GPU or no year, or if the model has one already.
-    pub fn with_owned(mut self, model: &str, machine: OwnedMachine) -> Result<Self, PriceError> {
+    /// If the machine has no GPU or no year, or a PUE below 1, or if the model has one for the same nodes already.
+    pub fn with_owned(
+        mut self,
+        model: &str,
+        machine: OwnedMachine,
+        nodes: OwnedNodes,
+        place: &str,
+    ) -> Result<Self, PriceError> {
         let error = |problem: &str| PriceError::Owned {
+            place: place.to_owned(),
             model: model.to_owned(),
             problem: problem.to_owned(),
         };
@@ -125,10 +139,32 @@ impl PriceBook {
         if machine.gpus == 0 || machine.years == 0 {
             return Err(error("a machine has at least one GPU and one year"));
         }
-        match self.owned.insert(name, machine) {
-            None => Ok(self),
-            Some(_) => Err(error("it is there twice: keep one")),
+        machine.check_pue().map_err(|problem| error(&format!("pue: {problem}")))?;
+        let kinds = self.owned.entry(name).or_default();
+        if let Some(first) = kinds.iter().find(|first| first.nodes == nodes) {
+            let problem = format!("{} is for the same nodes: keep one", first.place);
+            return Err(error(&problem));
         }
+        kinds.push(Owned { machine, nodes, place: place.to_owned() });
+        // Stable: in the order in which they were given.
+        kinds.sort_by_key(|owned| owned.nodes.is_open());
+        Ok(self)
+    }
+
+    /// Models of machines of one's own, each with where it is written.
+    pub fn owned_machines(&self) -> impl Iterator<Item = (&str, &str)> {
+        let kinds = self.owned.iter();
+        kinds.flat_map(|(model, kinds)| kinds.iter().map(|owned| (model.as_str(), &*owned.place)))
+    }
+
+    /// Where the machine of one's own is written that a node is, if it is one.
+    pub fn owned_by(&self, asked: &Asked<'_>) -> Option<&str> {
+        self.owned_of(asked).map(|owned| owned.place.as_str())
+    }
+
+    fn owned_of(&self, asked: &Asked<'_>) -> Option<&Owned> {
+        let kinds = self.owned.get(&canonical_gpu_model(asked.model.unwrap_or_default()))?;
+        kinds.iter().find(|owned| owned.nodes.have(asked))
     }
 
     /// The price of one GPU-hour; of a committed one without a committed rate that of one on demand, which the answer
@@ -143,7 +179,13 @@ impl PriceBook {
         region: Option<&str>,
         purchase: Purchase,
     ) -> Price {
-        let model = canonical_gpu_model(model.unwrap_or_default());
+        self.price_of(&Asked { model, provider, region, purchase, ..Asked::default() })
+    }
+
+    /// The same of a GPU of which more is known: the instance type of its machine, and which node it is.
+    pub fn price_of(&self, asked: &Asked<'_>) -> Price {
+        let purchase = asked.purchase;
+        let model = canonical_gpu_model(asked.model.unwrap_or_default());
         let name = if model.is_empty() { WITHOUT_MODEL } else { &model };
         if let Some(assumed) = self.assumed.get(name) {
             return Price::Known(KnownPrice {
@@ -153,10 +195,11 @@ impl PriceBook {
                 as_of: None,
                 provider: None,
                 region: None,
+                instance_type: None,
                 purchase,
             });
         }
-        if let Some(machine) = self.owned.get(name) {
+        if let Some(Owned { machine, .. }) = self.owned_of(asked) {
             return Price::Known(KnownPrice {
                 usd_micros_per_gpu_hour: machine.usd_micros_per_gpu_hour(),
                 origin: Origin::Owned,
@@ -164,40 +207,65 @@ impl PriceBook {
                 as_of: None,
                 provider: None,
                 region: None,
+                instance_type: None,
                 purchase,
             });
         }
+        self.row_of(name, asked)
+    }
+
+    /// The price of a row of a file, of the settings or of the built-in book.
+    fn row_of(&self, name: &str, asked: &Asked<'_>) -> Price {
         // A committed rate is the user's to say; where nobody does, the list price is what is known.
-        let kinds: &[Purchase] = match purchase {
+        let kinds: &[Purchase] = match asked.purchase {
             Purchase::Committed => &[Purchase::Committed, Purchase::OnDemand],
             Purchase::OnDemand => &[Purchase::OnDemand],
             Purchase::Spot => &[Purchase::Spot],
         };
         let found = kinds.iter().find_map(|kind| {
-            let question = Question { provider, region, purchase: *kind };
-            let layers = [(&self.overrides, Origin::Override), (&self.built_in, Origin::BuiltIn)];
-            let mut layers = layers.into_iter();
-            let row =
-                layers.find_map(|(rows, origin)| Some((best(rows.get(name)?, question)?, origin)));
+            let Asked { provider, region, instance_type, .. } = *asked;
+            let question = Question { provider, region, instance_type, purchase: *kind };
+            let any_type = Question { instance_type: None, ..question };
+            // A type that the built-in book does not know has the least that a GPU of its model costs there.
+            let layers = [
+                (&self.overrides, question, Origin::Override),
+                (&self.built_in, question, Origin::BuiltIn),
+                (&self.built_in, any_type, Origin::BuiltIn),
+            ];
+            let row = layers.into_iter().find_map(|(rows, question, origin)| {
+                Some((best(rows.get(name)?, question)?, origin))
+            });
             row.map(|(row, origin)| Price::Known(known(row, origin, *kind)))
         });
         found.unwrap_or(Price::Unknown)
     }
 
     /// What a model costs in a region of a provider, and in the region where this provider asks least for it, bought the
-    /// same way and by the same layer; `None` where the region has no price of its own, and where no place of a
-    /// price was named (machines of one's own, assumed prices).
+    /// same way and by the same layer, and as the same instance type where that has a price of its own; `None` where the
+    /// region has no price of its own, and where no place of a price was named (machines of one's own, assumed prices).
     pub fn cheapest_region(
         &self,
         model: &str,
         provider: &str,
         region: &str,
+        instance_type: Option<&str>,
         purchase: Purchase,
     ) -> Option<(KnownPrice, KnownPrice)> {
-        let Price::Known(here) = self.lookup(Some(model), Some(provider), Some(region), purchase)
-        else {
+        let (provider, region) = (Some(provider), Some(region));
+        let asked = Asked {
+            model: Some(model),
+            provider,
+            region,
+            instance_type,
+            purchase,
+            ..Asked::default()
+        };
+        let Price::Known(here) = self.price_of(&asked) else {
             return None;
         };
+        // Where the price is that of another type, the least of any type is compared with the least of any type.
+        let is_own = |of: &String| instance_type.is_some_and(|t| of.eq_ignore_ascii_case(t));
+        let own_type = here.instance_type.as_ref().filter(|of| is_own(of)).cloned();
         let layer = match here.origin {
             Origin::BuiltIn => &self.built_in,
             Origin::Override => &self.overrides,
@@ -210,7 +278,11 @@ impl PriceBook {
         here.region.as_ref()?;
         let rows = layer.get(&canonical_gpu_model(model))?.iter().filter(|row| {
             let is_bought_so = row.purchase.is_none_or(|bought| bought == purchase);
-            row.provider.as_deref() == Some(provider) && row.region.is_some() && is_bought_so
+            let is_same_type = is_of_type(row, own_type.as_deref());
+            row.provider.as_deref() == provider
+                && row.region.is_some()
+                && is_bought_so
+                && is_same_type
         });
         let cheapest = rows.min_by_key(|row| (row.usd_micros_per_gpu_hour, &row.region))?;
         let there = known(cheapest, here.origin, purchase);
@@ -269,6 +341,7 @@ fn known(row: &Row, origin: Origin, purchase: Purchase) -> KnownPrice {
         as_of: row.as_of.clone(),
         provider: row.provider.clone(),
         region: row.region.clone(),
+        instance_type: row.instance_type.clone(),
         purchase,
     }
 }

@@ -20,8 +20,10 @@ pub enum PriceError {
         problem: String,
     },
     /// A machine of one's own.
-    #[error("own machine for `{model}`: {problem}")]
+    #[error("{place}: `{model}`: {problem}")]
     Owned {
+        /// Where it is written.
+        place: String,
         /// The model as the user wrote it.
         model: String,
         /// What is wrong.

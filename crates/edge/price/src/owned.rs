@@ -4,6 +4,9 @@ use crate::usd::format_usd_micros;
 
 const HOURS_PER_YEAR: i128 = 8760;
 
+/// Nothing but the machine itself.
+const LEAST_PUE_MILLIONTHS: i64 = 1_000_000;
+
 /// A machine of one's own. What it cost is spread over all hours of its life, used or not: how much of them is
 /// used is what a bill shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,20 @@ impl OwnedMachine {
         let numerator = i128::from(self.capex_usd_micros) * energy_unit + energy * life_hours;
         let divisor = life_hours * energy_unit * i128::from(self.gpus.max(1));
         i64::try_from((numerator + divisor / 2) / divisor).unwrap_or(i64::MAX)
+    }
+
+    /// Whether the building takes at least what the machine takes.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn check_pue(&self) -> Result<(), String> {
+        if self.pue_millionths >= LEAST_PUE_MILLIONTHS {
+            return Ok(());
+        }
+        let pue = format_usd_micros(self.pue_millionths);
+        Err(format!(
+            "{pue} is below 1: a building takes at least what its machines take; 1.00 counts the machine alone"
+        ))
     }
 
     /// The formula with its numbers.

@@ -36,6 +36,9 @@ pub struct KnownPrice {
     pub provider: Option<String>,
     /// Region the figure belongs to; none where it holds for every region.
     pub region: Option<String>,
+    /// Instance type the figure belongs to; none where it holds for every type. It is another one than was asked for
+    /// where the built-in book does not know that one.
+    pub instance_type: Option<String>,
     /// Of which way of buying it is the price: the one that was asked for, or on demand where nobody named a committed
     /// rate.
     pub purchase: Purchase,

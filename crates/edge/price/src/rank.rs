@@ -15,6 +15,7 @@ pub const DEFAULT_PLACES: [(&str, &str); 3] =
 pub(crate) struct Question<'a> {
     pub(crate) provider: Option<&'a str>,
     pub(crate) region: Option<&'a str>,
+    pub(crate) instance_type: Option<&'a str>,
     pub(crate) purchase: Purchase,
 }
 
@@ -24,6 +25,7 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
         // A row for the very thing asked beats a row for everything; where nothing was asked, a
         // row for everything beats one that happens to be about some place.
         let fit = (
+            question.instance_type.is_some() != row.instance_type.is_some(),
             question.provider.is_some() != row.provider.is_some(),
             question.region.is_some() != row.region.is_some(),
             Reverse(row.purchase.is_some()),
@@ -39,7 +41,16 @@ fn agrees(row: &Row, question: Question<'_>) -> bool {
     };
     same(&row.provider, question.provider)
         && same(&row.region, question.region)
+        && is_of_type(row, question.instance_type)
         && row.purchase.is_none_or(|purchase| purchase == question.purchase)
+}
+
+/// Whether a row is of an instance type, or either of them leaves it open. Clouds do not tell types apart by case.
+pub(crate) fn is_of_type(row: &Row, instance_type: Option<&str>) -> bool {
+    match (&row.instance_type, instance_type) {
+        (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
+        _ => true,
+    }
 }
 
 fn default_rank(row: &Row) -> usize {

@@ -32,6 +32,9 @@ pub(crate) struct Row {
     pub(crate) provider: Option<String>,
     pub(crate) region: Option<String>,
     pub(crate) purchase: Option<Purchase>,
+    pub(crate) instance_type: Option<String>,
+    /// Where it is written: file and line, or the setting.
+    pub(crate) place: String,
     pub(crate) source: String,
     pub(crate) as_of: Option<String>,
     /// The currency in which it was written, if that is not USD.
@@ -49,21 +52,34 @@ pub(crate) fn read(input: impl Read, file: &str, exchange: &Exchange) -> Result<
     let mut table = Table::open(input, file, Style::Handwritten)?;
     let columns = Columns::of(table.header()).map_err(|problem| table.bad_header(problem))?;
     let mut rows = Rows::new();
-    let mut first_lines: BTreeMap<_, u64> = BTreeMap::new();
     while let Some(record) = table.next_record()? {
         let cells = Cells { columns: &columns, record };
         let place = format!("{}:{}", record.file(), record.line());
         let read = row(&|column| cells.text(column), &place, exchange);
         let (model, row) = read.map_err(|(column, problem)| cells.error(column, problem))?;
-        let key = (model.clone(), row.provider.clone(), row.region.clone(), row.purchase);
-        if let Some(first) = first_lines.insert(key, record.line()) {
-            let problem =
-                format!("{model} has this place and purchase on line {first} too: keep one row");
-            return Err(cells.error("gpu_model", problem));
-        }
-        rows.entry(model).or_default().push(row);
+        add(&mut rows, model, row).map_err(|problem| cells.error("gpu_model", problem))?;
     }
     Ok(rows)
+}
+
+/// Adds a row of a model.
+///
+/// # Errors
+/// If one before it holds for the same instance type, place and purchase: none of the two is the nearer one.
+pub(crate) fn add(rows: &mut Rows, model: String, row: Row) -> Result<(), String> {
+    let of_type = |row: &Row| row.instance_type.as_deref().map(str::to_ascii_lowercase);
+    let key = |row: &Row| (of_type(row), row.provider.clone(), row.region.clone(), row.purchase);
+    let of_model = rows.entry(model.clone()).or_default();
+    let added = key(&row);
+    if let Some(first) = of_model.iter().find(|first| key(first) == added) {
+        let which = row.instance_type.map(|name| format!(" as {name}")).unwrap_or_default();
+        return Err(format!(
+            "{model}{which} has this place and purchase at {} too: keep one row",
+            first.place
+        ));
+    }
+    of_model.push(row);
+    Ok(())
 }
 
 /// A model and its row, out of what each column says; `place` is where it stands, for rows that name no source.
@@ -93,6 +109,8 @@ pub(crate) fn row<'t>(
         provider,
         region,
         purchase: purchase(text("purchase"))?,
+        instance_type: owned("instance_type"),
+        place: place.to_owned(),
         source: source.join(", "),
         currency: owned("currency").filter(|currency| currency != "USD"),
         as_of: as_of(text("as_of"))?,

@@ -1,8 +1,10 @@
 //! The price book as its users see it.
 
+use std::collections::BTreeMap;
+
 use dovetail_price::{
-    Exchange, KnownPrice, MAX_USD_MICROS_PER_GPU_HOUR, Origin, Price, PriceBook, Purchase,
-    format_usd_micros, parse_usd_micros,
+    Asked, Exchange, KnownPrice, LabelPairs, MAX_USD_MICROS_PER_GPU_HOUR, Origin, OwnedMachine,
+    OwnedNodes, Price, PriceBook, Purchase, format_usd_micros, parse_usd_micros,
 };
 use proptest::prelude::*;
 
@@ -101,6 +103,127 @@ fn the_most_specific_override_wins() {
     assert_eq!(known(default_price(&book, "T4")).origin, Origin::BuiltIn);
 }
 
+/// Asks as a node of a cloud does.
+fn of_type(book: &PriceBook, model: &str, instance_type: &str) -> KnownPrice {
+    known(book.price_of(&Asked {
+        model: Some(model),
+        provider: Some("aws"),
+        region: Some("us-east-1"),
+        instance_type: Some(instance_type),
+        ..Asked::default()
+    }))
+}
+
+/// A machine with one GPU of a model costs another amount per GPU than one with eight: by hand, a one-GPU A100 at $4.10
+/// and an eight-GPU one at $32.77 an hour, $4.09625 a GPU.
+#[test]
+fn each_instance_type_has_its_own_row_and_the_most_specific_row_wins() {
+    let book = overrides(
+        "gpu_model,provider,region,purchase,instance_type,usd_per_gpu_hour,source\n\
+         A100-80GB,aws,us-east-1,,one.xlarge,4.1,\n\
+         A100-80GB,aws,us-east-1,,eight.24xlarge,4.09625,\n\
+         A100-80GB,,,,eight.24xlarge,9,\n\
+         A100-80GB,,,,nine.24xlarge,7,contract\n\
+         A100-80GB,aws,us-east-1,spot,,1,\n\
+         L4,aws,us-east-1,,g6.xlarge,0.5,\n",
+    )
+    .unwrap();
+    let price = |of| of_type(&book, "A100-80GB", of);
+    assert_eq!(price("one.xlarge").usd_micros_per_gpu_hour, 4_100_000);
+    let eight = price("EIGHT.24xlarge");
+    assert_eq!(eight.usd_micros_per_gpu_hour, 4_096_250);
+    assert_eq!(eight.instance_type.as_deref(), Some("eight.24xlarge"));
+    // The type is nearer than the place: a row of another place's contract beats none of its own.
+    let nine = price("nine.24xlarge");
+    assert_eq!(
+        (nine.usd_micros_per_gpu_hour, &*nine.source),
+        (7_000_000, "nine.24xlarge, contract")
+    );
+    // A type that no row of the file has is one of the built-in book: p4de.24xlarge, $27.4471 by eight.
+    let other = price("p4de.24xlarge");
+    assert_eq!((other.usd_micros_per_gpu_hour, other.origin), (3_430_888, Origin::BuiltIn));
+    // Who names no type has the cheapest of them, which the answer names.
+    let any =
+        known(book.lookup(Some("A100-80GB"), Some("aws"), Some("us-east-1"), Purchase::OnDemand));
+    assert_eq!(
+        (any.usd_micros_per_gpu_hour, any.instance_type.as_deref()),
+        (4_096_250, Some("eight.24xlarge"))
+    );
+    let twice = overrides(
+        "gpu_model,instance_type,usd_per_gpu_hour\nT4,g4dn.metal,1\nL4,,1\nTesla-T4,G4DN.metal,2\n",
+    );
+    let told = "mine.csv:4: column `gpu_model`: T4 as G4DN.metal has this place and purchase at mine.csv:2 too: \
+                keep one row";
+    assert_eq!(twice.unwrap_err(), told);
+}
+
+/// Amazon's list: an L4 is $0.8048 in a g6.xlarge, $4.6016 by four in a g6.12xlarge.
+#[test]
+fn the_built_in_book_has_types_and_names_the_one_that_stands_in() {
+    let book = PriceBook::built_in();
+    assert_eq!(of_type(&book, "L4", "g6.xlarge").usd_micros_per_gpu_hour, 804_800);
+    assert_eq!(of_type(&book, "L4", "g6.12xlarge").usd_micros_per_gpu_hour, 1_150_400);
+    let unknown = of_type(&book, "L4", "g6.nano");
+    assert_eq!(unknown.usd_micros_per_gpu_hour, 804_800);
+    assert_eq!(unknown.instance_type.as_deref(), Some("g6.xlarge"));
+    assert_eq!(PriceBook::model_of_instance("g6.12xlarge"), Some("L4"));
+}
+
+/// What was bought costs $1.213058 a GPU-hour (worked by hand beside the formula), what is rented its rent.
+#[test]
+fn machines_of_ones_own_are_those_that_their_settings_name() {
+    let machine = OwnedMachine {
+        capex_usd_micros: 280_000_000_000,
+        gpus: 8,
+        years: 4,
+        watts: 10_200,
+        pue_millionths: 1_400_000,
+        usd_micros_per_kwh: 120_000,
+    };
+    let dear = OwnedMachine { gpus: 4, ..machine };
+    let labels = |text: &str| vec![LabelPairs::read(text).unwrap()];
+    let racks = OwnedNodes { provider: None, labels: labels("room=*, tier=gold") };
+    let metal = OwnedNodes { provider: Some("metal3".into()), labels: Vec::new() };
+    let book = PriceBook::built_in()
+        .with_owned("H100", machine, OwnedNodes::default(), "number 1")
+        .and_then(|book| book.with_owned("H100", dear, racks, "number 2"))
+        .and_then(|book| book.with_owned("L4", machine, metal, "number 3"))
+        .unwrap();
+    let node = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let (plain, gold) = (node(&[]), node(&[("room", "7"), ("tier", "gold")]));
+    let ask = |model, provider: Option<&str>, provider_id, labels| {
+        let region = Some("us-east-1").filter(|_| provider == Some("aws"));
+        let asked = Asked {
+            model: Some(model),
+            provider,
+            region,
+            provider_id,
+            labels: Some(labels),
+            ..Asked::default()
+        };
+        known(book.price_of(&asked)).usd_micros_per_gpu_hour
+    };
+    // No selector: nodes of no known cloud. With one: whatever it names, before those without.
+    assert_eq!(ask("H100", None, "kind://a", &plain), 1_213_058);
+    assert_eq!(ask("H100", Some("aws"), "aws:///i-1", &plain), 6_880_000);
+    assert_eq!(ask("H100", Some("aws"), "aws:///i-1", &gold), 2_426_117);
+    assert_eq!(ask("H100", None, "", &gold), 2_426_117);
+    assert_eq!(ask("L4", None, "metal3://a/b", &plain), 1_213_058);
+    assert_eq!(ask("L4", Some("aws"), "aws:///i-1", &plain), 804_800);
+    let told = |machine, nodes| {
+        book.clone().with_owned("H100", machine, nodes, "number 4").unwrap_err().to_string()
+    };
+    assert_eq!(
+        told(machine, OwnedNodes::default()),
+        "number 4: `H100`: number 1 is for the same nodes: keep one"
+    );
+    let thin = told(OwnedMachine { pue_millionths: 999_999, ..machine }, OwnedNodes::default());
+    assert!(thin.starts_with("number 4: `H100`: pue: 0.999999 is below 1: "), "{thin}");
+    assert!(LabelPairs::read("room").is_none() && LabelPairs::read("=x").is_none());
+}
+
 /// Worked by hand: of two providers and two ways of buying, each with its cheapest region.
 #[test]
 fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
@@ -111,7 +234,7 @@ fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
     )
     .unwrap();
     let of = |region: &str, purchase| {
-        let (here, there) = book.cheapest_region("X1", "one", region, purchase)?;
+        let (here, there) = book.cheapest_region("X1", "one", region, None, purchase)?;
         let price = |price: KnownPrice| {
             (price.region.unwrap_or_default(), price.usd_micros_per_gpu_hour / 1_000_000)
         };
@@ -124,7 +247,9 @@ fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
     // A region without a price of its own, and a price that holds anywhere.
     assert_eq!(of("south", Purchase::OnDemand), None);
     let assumed = PriceBook::built_in().with_assumed("H100", "2").unwrap();
-    assert!(assumed.cheapest_region("H100", "aws", "us-east-1", Purchase::OnDemand).is_none());
+    assert!(
+        assumed.cheapest_region("H100", "aws", "us-east-1", None, Purchase::OnDemand).is_none()
+    );
 }
 
 /// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and is told as such.
@@ -209,7 +334,10 @@ fn a_row_of_settings_is_read_as_one_of_a_file() {
     let price = known(book.lookup(Some("H100"), Some("aws"), None, Purchase::Committed));
     assert_eq!((price.usd_micros_per_gpu_hour, &*price.source), (3_100_000, "x.toml"));
     let again = book.with_row(&rate, "y.toml").unwrap_err().to_string();
-    assert_eq!(again, "y.toml: gpu_model: H100 has this place and purchase before: keep one row");
+    assert_eq!(
+        again,
+        "y.toml: gpu_model: H100 has this place and purchase at x.toml too: keep one row"
+    );
     let bad = cells(&[("gpu_model", "H100"), ("usd_per_gpu_hour", "3,1")]);
     let bad = PriceBook::built_in().with_row(&bad, "x.toml").unwrap_err().to_string();
     assert!(bad.starts_with("x.toml: usd_per_gpu_hour: `3,1` is not an amount"), "{bad}");
@@ -223,7 +351,10 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "plain digits"),
         ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
-        ("gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n", "V100 has this place"),
+        (
+            "gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n",
+            "mine.csv:3: column `gpu_model`: V100 has this place and purchase at mine.csv:2 too",
+        ),
         ("gpu_model,usd_per_gpu_hour,purchase\nT4,1,cheap\n", "on_demand, spot, committed"),
         ("gpu_model,usd_per_gpu_hour,region\nT4,1,eastus\n", "column `region`: a region needs"),
         ("gpu_model,usd_per_gpu_hour,as_of\nT4,1,2026-02-29\n", "column `as_of`: `2026-02-29`"),

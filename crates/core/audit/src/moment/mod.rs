@@ -8,6 +8,7 @@
 //! those GPUs are free is unknown.
 
 mod parts;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,8 @@ use crate::facts::{Class, Facts, ObjectRef};
 use crate::usage::GpuUse;
 pub use parts::Part;
 use parts::parts_of;
+use times::numbers_of_pods;
+pub use times::{GpuTimes, gpu_times};
 
 /// A month has 30 days, as everywhere in dovetail.
 pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
@@ -133,6 +136,8 @@ pub struct DeviceStates {
     pub intervals: Vec<DeviceWaste>,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
+    /// For each node of [`Moment::nodes`], its time by pod and state.
+    pub gpus: Vec<GpuTimes>,
     /// As in [`NodeStates`].
     pub contested: Vec<String>,
 }
@@ -198,13 +203,16 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         })
         .collect();
     pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
-    let mut states = DeviceStates { contested, ..DeviceStates::default() };
+    let holders = numbers_of_pods(facts, moment);
+    let gpus = vec![GpuTimes::new(); moment.nodes.len()];
+    let mut states = DeviceStates { contested, gpus, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
         let first = states.node_of.len() as u32;
         node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
         states.node_of.extend(node.devices.iter().map(|_| number));
+        states.gpus[number] = gpu_times(&parts, facts.period, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, facts.period, &mut states.intervals) {
             let Held { workload, pod, .. } = &moment.held[held];
             if let Some(pod) = pods.get(&(*workload, &**pod)) {

@@ -1,6 +1,7 @@
 //! The audit of a moment in money: what is wasted, what each finding explains of it, and what is left after
 //! each layer of findings.
 
+mod amounts;
 mod brought;
 mod ladder;
 mod room;
@@ -9,18 +10,17 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::split::split_node;
-use dovetail_ledger::split::{Headline, NodeCost, NodeParts, SplitMethod, Unused, headline};
+use dovetail_ledger::device_time::DeviceState;
+use dovetail_ledger::split::Headline;
 use dovetail_model::Money;
-use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::checks::audit;
-use crate::claim::{PricedTime, Settled, all_waste, settle_and_tell};
+use crate::claim::{PricedTime, Settled, settle_and_tell};
 use crate::facts::Facts;
 use crate::finding::Finding;
-use crate::moment::{DeviceStates, MONTH_MS, Moment, NodeGpus};
+use crate::moment::{DeviceStates, Moment};
 use crate::suppress::{SuppressionPolicy, suppress};
+use amounts::{Amounts, amounts};
 pub use brought::Brought;
 use brought::brought;
 pub use ladder::Rung;
@@ -90,97 +90,36 @@ pub fn report(
     suppress(&mut findings, facts, policy);
     let (settled, taken) = settle_and_tell(intervals, &findings);
     let brought = brought(facts, moment, &states, &findings, &taken);
-    let (mut installed, mut blind) = (PricedTime::default(), PricedTime::default());
-    let mut by_state: BTreeMap<DeviceState, PricedTime> = BTreeMap::new();
-    for waste in intervals {
-        installed.add_interval(waste);
-        by_state.entry(waste.interval.state).or_default().add_interval(waste);
-        if matches!(waste.interval.state, DeviceState::Unknown | DeviceState::Free(None)) {
-            blind.add_interval(waste);
-        }
-    }
+    let amounts = amounts(facts, moment, prices, &states);
     let mut priced: Vec<Priced> = findings
         .into_iter()
         .zip(settled.into_iter().zip(brought))
         .map(|(finding, (settled, brought))| Priced { finding, settled, brought })
         .collect();
-    let waste = all_waste(intervals);
+    let Amounts { installed, by_state, waste, blind, headline } = amounts;
+    no_more_than(waste, &mut priced);
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
     let allocated_gpu_milli_ms = allocated.map(|(_, time)| time.gpu_milli_ms).sum();
     let ladder = ladder(installed, waste, allocated_gpu_milli_ms, &priced);
     // Stable: what costs the same stays worst first.
     priced.sort_by_key(|priced| std::cmp::Reverse(order_of(priced)));
-    let headline = headline_of(facts, moment, prices, &states);
     Report { installed, by_state, waste, blind, headline, ladder, findings: priced }
+}
+
+/// Findings in whole micro-dollars that together are no more than the waste: what each claims is cut off, the waste is
+/// the sum of what its parts were rounded to.
+fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
+    let mut left = waste.cost().unwrap_or(Money::ZERO);
+    for Priced { settled, brought, .. } in findings {
+        settled.claimed = settled.claimed.at_most(left);
+        let claimed = settled.claimed.cost().unwrap_or(Money::ZERO);
+        brought.returned = brought.returned.at_most(claimed);
+        left = left - claimed;
+    }
 }
 
 /// Dollars first, then time.
 fn order_of(priced: &Priced) -> (Money, i128) {
     let claimed = priced.settled.claimed;
     (claimed.cost().unwrap_or(Money::ZERO), claimed.gpu_milli_ms)
-}
-
-/// The priced waste with the whole price of a node on its GPUs, as prices are told per GPU, and under each
-/// method that needs no list prices of CPU and memory.
-fn headline_of(
-    facts: &Facts,
-    moment: &Moment,
-    prices: &[NodePrice],
-    states: &DeviceStates,
-) -> Option<Headline> {
-    let offered: BTreeMap<&str, NodeParts> = facts
-        .nodes
-        .iter()
-        .map(|node| {
-            let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
-            let parts = NodeParts {
-                cpu_milli: amount(node.node.allocatable.cpu_milli),
-                memory_bytes: amount(node.node.allocatable.memory_bytes),
-                gpu_milli: 0,
-            };
-            (&*node.node.name, parts)
-        })
-        .collect();
-    let mut wasted_gpu_milli_ms = vec![0_i128; moment.nodes.len()];
-    for waste in states.intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
-        let Span { from_ms, to_ms } = waste.interval.span;
-        let time = i128::from(waste.interval.gpu_milli) * i128::from(to_ms - from_ms);
-        wasted_gpu_milli_ms[states.node_of[waste.device as usize]] += time;
-    }
-    // As prices are told per GPU, the whole price of a node is on its GPUs: what is known to the micro-dollar.
-    let mut figures = vec![(SplitMethod::AllIn, all_waste(&states.intervals).cost()?)];
-    let others = [SplitMethod::AllIn, SplitMethod::Residual];
-    for method in SplitMethod::ALL.into_iter().filter(|method| !others.contains(method)) {
-        let mut waste = Money::ZERO;
-        let nodes = moment.nodes.iter().zip(prices).zip(&wasted_gpu_milli_ms);
-        for ((node, price), wasted) in nodes {
-            let parts = offered.get(&*node.node).copied().unwrap_or_default();
-            if let Some(cost) = of_gpus(method, node, *price, parts) {
-                // Of the month's price, not of an hour's: what is cut off there counts 720 times.
-                let all = i128::from(node.gpus * WHOLE_DEVICE_MILLI) * i128::from(MONTH_MS);
-                waste += Money::micros((i128::from(cost.usd_micros) * wasted / all) as i64);
-            }
-        }
-        figures.push((method, waste));
-    }
-    headline(SplitMethod::AllIn, &figures)
-}
-
-/// What the GPUs of a node carry of its price of a month; `None` if nobody knows the price.
-fn of_gpus(
-    method: SplitMethod,
-    node: &NodeGpus,
-    price: NodePrice,
-    parts: NodeParts,
-) -> Option<Money> {
-    let hours = i64::try_from(MONTH_MS / 3_600_000).ok()?;
-    let month = price.usd_micros_per_gpu_hour?.checked_mul(node.gpus)?.checked_mul(hours)?;
-    let gpu_milli = u64::try_from(node.gpus * WHOLE_DEVICE_MILLI).ok().filter(|gpus| *gpus > 0)?;
-    let cost = NodeCost {
-        price: Money::micros(month),
-        period_ms: MONTH_MS,
-        offered: NodeParts { gpu_milli, ..parts },
-        list_prices: None,
-    };
-    Some(split_node(method, &cost, &[], Unused::Shown).ok()?.unused.gpu)
 }

@@ -2,7 +2,7 @@
 
 use dovetail_audit::{CheapestRegion, Node};
 use dovetail_kube::facts::Gathered;
-use dovetail_price::{NodePlace, PriceBook, Purchase, node_place};
+use dovetail_price::{Asked, NodePlace, PriceBook, Purchase, node_place};
 
 /// Marks each node of a known provider as spot capacity or not.
 pub(super) fn mark(gathered: &mut Gathered) {
@@ -20,16 +20,33 @@ pub(super) fn mark_cheapest(gathered: &mut Gathered, book: &PriceBook) {
     for node in &mut gathered.facts.nodes {
         let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
         let place = node_place(&node.node.labels, id);
-        node.cheapest_region = cheapest(node, &place, book);
+        node.cheapest_region = cheapest(node, id, &place, book);
     }
 }
 
-fn cheapest(node: &Node, place: &NodePlace, book: &PriceBook) -> Option<CheapestRegion> {
+fn cheapest(
+    node: &Node,
+    provider_id: &str,
+    place: &NodePlace,
+    book: &PriceBook,
+) -> Option<CheapestRegion> {
     let stated = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
     let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
     let model = stated.or_else(by_type)?;
     let region = place.region.as_deref()?;
-    let (here, there) = book.cheapest_region(model, place.provider?, region, place.purchase)?;
+    let asked = Asked {
+        model: Some(model),
+        provider: place.provider,
+        provider_id,
+        labels: Some(&node.node.labels),
+        ..Asked::default()
+    };
+    // What was bought stands where it stands.
+    if book.owned_by(&asked).is_some() {
+        return None;
+    }
+    let (provider, of_type) = (place.provider?, place.instance_type.as_deref());
+    let (here, there) = book.cheapest_region(model, provider, region, of_type, place.purchase)?;
     Some(CheapestRegion {
         here: here.region?,
         here_usd_micros_per_gpu_hour: here.usd_micros_per_gpu_hour,

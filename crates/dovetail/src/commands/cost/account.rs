@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::NodePrice;
+use dovetail_bill::focus::Pricing;
+use dovetail_bill::import::Commitment;
 use dovetail_ledger::cost::NodeBill;
 use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
@@ -130,10 +132,25 @@ pub(super) struct CostPod {
 pub(super) struct Stretch {
     pub(super) span: Span,
     pub(super) bills: Vec<(usize, NodeBill)>,
-    /// List prices of nodes whose price is what was billed.
-    pub(super) lists: BTreeMap<usize, Money>,
+    /// Nodes whose price is what was billed.
+    pub(super) billed: BTreeMap<usize, Billed>,
     /// When each node was seen first and last; of nodes that are not in it, all the time.
     pub(super) seen: BTreeMap<usize, Span>,
+}
+
+/// What a bill says of a node beside what it cost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Billed {
+    /// On the invoice.
+    pub(super) invoiced: Money,
+    /// At list prices, and at negotiated ones; `None` where the bill does not say it.
+    pub(super) list: Option<Money>,
+    pub(super) contracted: Option<Money>,
+    /// The list price that it replaced, where there is one.
+    pub(super) replaced: Option<Money>,
+    /// How it was bought, and under which commitment.
+    pub(super) bought: Option<Pricing>,
+    pub(super) commitment: Option<Commitment>,
 }
 
 /// What a node without GPUs costs where CPU and memory are sold alone.

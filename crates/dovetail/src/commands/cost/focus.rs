@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
-use dovetail_ledger::cost::{Charge, Paid, charges};
+use dovetail_bill::import::Commitment;
+use dovetail_ledger::cost::{Charge, NodeBill, Paid, charges};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
-use super::account::{Account, Basis, CostNode, CostPod};
+use super::account::{Account, Basis, Billed, CostNode, CostPod};
 use super::dimension::UNKNOWN;
 use crate::output::plain::plain;
 
@@ -25,7 +26,7 @@ pub(super) fn dataset(
     let mut without_price = 0;
     for stretch in &account.stretches {
         for (place, bill) in &stretch.bills {
-            let Some(billed) = bill.price else {
+            let Some(effective) = bill.price else {
                 without_price += 1;
                 continue;
             };
@@ -33,14 +34,10 @@ pub(super) fn dataset(
             let found =
                 charges(method, bill, unused).with_context(|| format!("node {}", node.name))?;
             let parts = found.iter().filter_map(|charge| part(account, charge)).collect();
-            // What a committed hour would have cost on demand.
-            let on_demand = node
-                .list_usd_micros_per_gpu_hour
-                .map(|usd_micros| Money::of_gpu_time(bill.gpus.values().sum(), usd_micros));
-            let list = on_demand.or_else(|| stretch.lists.get(place).copied()).unwrap_or(billed);
-            let amounts = [billed, list];
             let seen = stretch.seen.get(place).copied().unwrap_or(stretch.span);
-            origins.push(origin(account, seen, node, amounts, bill.billed_ms, method, parts));
+            let of_bill = stretch.billed.get(place);
+            let origin = origin(account, seen, node, method, bill.billed_ms, parts);
+            origins.push(with_costs(origin, node, bill, (effective, of_bill)));
         }
     }
     let mut bytes = Vec::new();
@@ -48,13 +45,46 @@ pub(super) fn dataset(
     Ok((String::from_utf8(bytes).context("the rows are text")?, without_price))
 }
 
+/// The four costs of the specification, and the commitment behind them.
+///
+/// What a bill says stands as it does. Where it does not say a list cost, that is list price × hours, of a committed node
+/// on demand; where it does not say a contracted one, nobody knows of negotiated prices, and it is the list cost. Without
+/// a bill all but the list cost are the price.
+fn with_costs(
+    mut origin: Origin,
+    node: &CostNode,
+    bill: &NodeBill,
+    (effective, of_bill): (Money, Option<&Billed>),
+) -> Origin {
+    // What a committed hour would have cost on demand.
+    let on_demand = node
+        .list_usd_micros_per_gpu_hour
+        .map(|usd_micros| Money::of_gpu_time(bill.gpus.values().sum(), usd_micros));
+    let said = of_bill.and_then(|billed| billed.list);
+    let replaced = of_bill.and_then(|billed| billed.replaced);
+    let list = said.or(on_demand).or(replaced).unwrap_or(effective);
+    origin.effective = effective;
+    origin.list = list;
+    origin.billed = of_bill.map_or(effective, |billed| billed.invoiced);
+    origin.contracted = of_bill.map_or(effective, |billed| billed.contracted.unwrap_or(list));
+    if let Some(billed) = of_bill {
+        origin.pricing = billed.bought.unwrap_or(origin.pricing);
+        origin.commitment = billed.commitment.as_ref().map(|named| Commitment {
+            id: plain(&named.id),
+            category: named.category.clone(),
+            kind: plain(&named.kind),
+        });
+    }
+    origin
+}
+
+/// An origin without its costs.
 fn origin(
     account: &Account,
     seen: Span,
     node: &CostNode,
-    [billed, list]: [Money; 2],
-    billed_ms: u64,
     method: SplitMethod,
+    billed_ms: u64,
     parts: Vec<Part>,
 ) -> Origin {
     let cluster = if account.cluster.is_empty() { UNKNOWN } else { &account.cluster };
@@ -70,8 +100,11 @@ fn origin(
         // Whole seconds, as the specification writes times.
         from_ms: seen.from_ms / 1000 * 1000,
         to_ms: seen.to_ms.next_multiple_of(1000),
-        billed,
-        list,
+        effective: Money::ZERO,
+        billed: Money::ZERO,
+        list: Money::ZERO,
+        contracted: Money::ZERO,
+        commitment: None,
         billed_ms,
         pricing: match node.place.purchase {
             Purchase::OnDemand => Pricing::Standard,

@@ -63,7 +63,7 @@ pub(super) fn fill(
             partly += usize::from(time.has_unpriced && time.price.is_some());
             bills.push((place, bill(time, facts, &places)));
         }
-        account.stretches.push(Stretch { span, bills, lists: BTreeMap::new(), seen });
+        account.stretches.push(Stretch { span, bills, billed: BTreeMap::new(), seen });
     }
     if partly > 0 {
         account.notes.push(format!(

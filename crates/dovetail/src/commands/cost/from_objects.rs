@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part};
+use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times};
 use dovetail_kube::facts::{Gathered, Tenant};
 use dovetail_ledger::cost::{HeldTime, NodeBill};
 use dovetail_ledger::device_time::Span;
@@ -48,17 +48,11 @@ pub(super) fn account(
         let bill = &mut bills[*place];
         bill.offered.gpu_milli = u64::try_from(gpus.gpus * 1000).unwrap_or(0);
         bill.price = price_of(&nodes[*place], span_ms);
-        for part in parts {
-            let holder = part.held.and_then(|held| {
-                let held = &gathered.moment.held[held];
-                let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
-                numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
-            });
-            for (state, span) in part.over(span) {
-                let time = i128::from(part.gpu_milli) * i128::from(span.to_ms - span.from_ms);
-                *bill.gpus.entry((holder, state)).or_default() += time;
-            }
-        }
+        bill.gpus = gpu_times(parts, span, |held| {
+            let held = &gathered.moment.held[held];
+            let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
+            numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
+        });
     }
     for (tenant, number) in gathered.tenants.iter().zip(0..) {
         if let Some(place) = places.get(&*tenant.node) {
@@ -76,7 +70,7 @@ pub(super) fn account(
         stretches: vec![Stretch {
             span,
             bills: bills.into_iter().enumerate().collect(),
-            lists: BTreeMap::new(),
+            billed: BTreeMap::new(),
             seen: BTreeMap::new(),
         }],
         nodes,

@@ -407,8 +407,8 @@ pub(super) fn whole_hours(period: Span, is_read: bool) -> Span {
 fn add_price(prices: &mut Vec<PriceLine>, line: PriceLine) {
     let same = |other: &PriceLine| {
         let key = |line: &PriceLine| {
-            let PriceLine { model, provider, region, purchase, .. } = line.clone();
-            (model, provider, region, purchase, line.usd_micros_per_gpu_hour)
+            let PriceLine { model, provider, region, instance_type, purchase, .. } = line.clone();
+            (model, provider, region, instance_type, purchase, line.usd_micros_per_gpu_hour)
         };
         key(other) == key(&line)
     };

@@ -2,8 +2,8 @@
 //! there are, what stands in them, and that rows are what they were split from.
 //!
 //! It reads a dataset as anybody would, from its text, and shares with the writer nothing but the reader of
-//! decimal numbers. Rules about what we do not write (commitments, contracts, invoices, several currencies)
-//! are not in it.
+//! decimal numbers. Rules about what we do not write (contracts, invoices, several currencies, quantities of
+//! commitments) are not in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,9 @@ const MANDATORY: [&str; 19] = [
 ];
 
 /// Values of columns that are lists.
-const ALLOWED: [(&str, &[&str]); 5] = [
+const ALLOWED: [(&str, &[&str]); 7] = [
+    ("CommitmentDiscountCategory", &["", "Spend", "Usage"]),
+    ("CommitmentDiscountStatus", &["", "Used", "Unused"]),
     ("ChargeCategory", &["Usage", "Purchase", "Tax", "Credit", "Adjustment"]),
     ("ChargeClass", &["", "Correction"]),
     ("ChargeFrequency", &["One-Time", "Recurring", "Usage-Based"]),
@@ -228,12 +230,30 @@ fn check_row(version: Version, row: &Row, found: &mut Vec<Violation>) {
             wrong(other, format!("is empty and {one} is not, or the other way round"));
         }
     }
+    check_commitment(row, &mut wrong);
     for (column, cell) in &row.cells {
         if cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && pico(cell).is_none() {
             wrong(column, "begins like a formula".to_owned());
         }
     }
     check_tags(version, row, &mut wrong);
+}
+
+/// Used time of a commitment is priced by it; nothing is said of a commitment that is not named.
+fn check_commitment(row: &Row, wrong: &mut dyn FnMut(&str, String)) {
+    let is_named = !row.get("CommitmentDiscountId").is_empty();
+    for column in ["CommitmentDiscountCategory", "CommitmentDiscountType"] {
+        if !is_named && !row.get(column).is_empty() {
+            wrong(column, "is there without a CommitmentDiscountId".to_owned());
+        }
+    }
+    if is_named == row.get("CommitmentDiscountStatus").is_empty() {
+        let problem = "is empty and CommitmentDiscountId is not, or the other way round";
+        wrong("CommitmentDiscountStatus", problem.to_owned());
+    }
+    if is_named && row.get("PricingCategory") != "Committed" {
+        wrong("PricingCategory", "is not Committed, and a commitment covers the charge".to_owned());
+    }
 }
 
 /// Tags are objects of texts, and what a resource has is not told again for what it is allocated to.

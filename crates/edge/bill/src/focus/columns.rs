@@ -3,7 +3,7 @@
 use super::Version;
 
 /// Columns that stand in every version, in the order in which they are written.
-const IN_ALL: [&str; 33] = [
+const IN_ALL: [&str; 37] = [
     "BilledCost",
     "BillingAccountId",
     "BillingAccountName",
@@ -16,6 +16,10 @@ const IN_ALL: [&str; 33] = [
     "ChargeFrequency",
     "ChargePeriodEnd",
     "ChargePeriodStart",
+    "CommitmentDiscountCategory",
+    "CommitmentDiscountId",
+    "CommitmentDiscountStatus",
+    "CommitmentDiscountType",
     "ConsumedQuantity",
     "ConsumedUnit",
     "ContractedCost",

@@ -4,6 +4,7 @@ use dovetail_model::Money;
 use proptest::prelude::*;
 
 use super::*;
+use crate::import::Commitment;
 
 const HOUR_MS: u64 = 3_600_000;
 /// 2026-11-20T10:00:00Z.
@@ -28,8 +29,11 @@ fn origin(node: &str, parts: Vec<Part>) -> Origin {
         description: "node-hours of p5.48xlarge, split".into(),
         from_ms: TEN_MS,
         to_ms: TEN_MS + HOUR_MS,
+        effective: parts.iter().map(|part| part.cost).sum(),
         billed: parts.iter().map(|part| part.cost).sum(),
         list: Money::micros(60_000_000),
+        contracted: Money::micros(50_000_000),
+        commitment: None,
         billed_ms: HOUR_MS,
         pricing: Pricing::Dynamic,
         provider: "Amazon Web Services".into(),
@@ -125,9 +129,43 @@ fn rows_say_what_they_are() {
 #[test]
 fn parts_that_are_not_their_origin_are_not_written() {
     let mut broken = origin("g1", vec![part(5, None, "idle")]);
-    broken.billed = Money::micros(6);
+    broken.effective = Money::micros(6);
     let error = write(Version::V1_3, &[broken], Vec::new()).unwrap_err();
     assert!(matches!(error, FocusError::Parts { .. }), "{error}");
+}
+
+/// A reservation covers the node: nothing of the hour is on the invoice, and it costs what it used of the reservation.
+#[test]
+fn a_commitment_is_named_where_it_prices_the_charge() {
+    let mut origin = origin("g1", vec![part(20_000_000, Some("train-0"), "idle")]);
+    origin.billed = Money::ZERO;
+    origin.pricing = Pricing::Committed;
+    let named =
+        Commitment { id: "arn:ri/1".into(), category: "Usage".into(), kind: "Reserved".into() };
+    origin.commitment = Some(named);
+    let text = dataset(Version::V1_2, &[origin.clone()]);
+    assert_eq!(check(Version::V1_2, &text, Some(&sums(&[origin.clone()]))), []);
+    let row: BTreeMap<String, String> =
+        csv::Reader::from_reader(text.as_bytes()).deserialize().next().unwrap().unwrap();
+    let costs = ["BilledCost", "EffectiveCost", "ContractedCost", "ListCost"].map(|c| &*row[c]);
+    assert_eq!(costs, ["0", "20", "50", "60"]);
+    let said =
+        ["Category", "Id", "Status", "Type"].map(|c| &*row[&format!("CommitmentDiscount{c}")]);
+    assert_eq!(said, ["Usage", "arn:ri/1", "Used", "Reserved"]);
+    for (from, to, column) in [
+        (",Used,", ",,", "CommitmentDiscountStatus"),
+        (",Usage,arn:ri/1,", ",Usage,,", "CommitmentDiscountCategory"),
+        (",Committed,", ",Standard,", "PricingCategory"),
+    ] {
+        let bad = text.replacen(from, to, 1);
+        assert_ne!(bad, text, "{from} is not there");
+        let found = check(Version::V1_2, &bad, None);
+        assert!(found.iter().any(|violation| violation.column == column), "{from}: {found:?}");
+    }
+    // Time that is mostly bought on demand is not the commitment's.
+    origin.pricing = Pricing::Standard;
+    let text = dataset(Version::V1_2, &[origin]);
+    assert!(!text.contains("arn:ri/1"), "{text}");
 }
 
 /// Each edit breaks one rule, and the checker names the column.
@@ -179,6 +217,7 @@ proptest! {
     fn any_split_of_any_amount_is_its_origin(
         costs in prop::collection::vec(0_i64..1_000_000_000_000, 1..9),
         list in 0_i64..1_000_000_000_000,
+        invoiced in 0_i64..1_000_000_000_000,
         hours in 1_u64..800,
         version in 0_usize..3,
     ) {
@@ -187,6 +226,7 @@ proptest! {
         });
         let mut whole = origin("g1", parts.collect());
         whole.list = Money::micros(list);
+        whole.billed = Money::micros(invoiced);
         whole.billed_ms = hours * HOUR_MS;
         let version = Version::ALL[version];
         let text = dataset(version, &[whole.clone()]);
@@ -196,6 +236,9 @@ proptest! {
         let rows: Vec<BTreeMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
         let sum = |column: &str| rows.iter().map(|row| crate::amount::pico(&row[column]).unwrap()).sum::<i128>();
         prop_assert_eq!(sum("ListCost"), i128::from(list) * 1_000_000);
+        prop_assert_eq!(sum("BilledCost"), i128::from(invoiced) * 1_000_000);
+        prop_assert_eq!(sum("ContractedCost"), 50 * crate::amount::PICO);
+        prop_assert_eq!(sum("EffectiveCost"), i128::from(costs.iter().sum::<i64>()) * 1_000_000);
         prop_assert_eq!(sum("PricingQuantity"), i128::from(hours) * crate::amount::PICO);
     }
 }

@@ -14,6 +14,7 @@ use thiserror::Error;
 use super::Version;
 use super::columns::columns;
 use crate::amount::{decimal, pico};
+use crate::import::Commitment;
 
 /// A charge that is split: one node over one charge period.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +29,16 @@ pub struct Origin {
     pub from_ms: u64,
     /// Its end, exclusive.
     pub to_ms: u64,
-    /// What was billed, or list price × hours where there is no bill.
+    /// What it cost, amortised: its parts together. List price × hours where there is no bill.
+    pub effective: Money,
+    /// What stands on the invoice: without what was paid in advance.
     pub billed: Money,
-    /// List price × hours.
+    /// At list prices.
     pub list: Money,
+    /// At negotiated prices, before what commitments take off.
+    pub contracted: Money,
+    /// The commitment that covers it, where the bill names one.
+    pub commitment: Option<Commitment>,
     /// For how long the node was billed, in ms.
     pub billed_ms: u64,
     /// How the node is bought.
@@ -67,7 +74,7 @@ pub enum Pricing {
 /// What one payer has of an origin, for one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Its share of what was billed.
+    /// Its share of what the origin cost.
     pub cost: Money,
     /// What it is paid for, for example `idle` or `free_no_demand`.
     pub cause: String,
@@ -91,14 +98,14 @@ pub enum FocusError {
     #[error("cannot write the rows")]
     Csv(#[from] csv::Error),
     /// Parts that are not their origin, which is a bug of whoever made them.
-    #[error("the parts of {node} sum to {parts:?}, not {billed:?}")]
+    #[error("the parts of {node} sum to {parts:?}, not {cost:?}")]
     Parts {
         /// The node.
         node: String,
         /// Their sum.
         parts: Money,
-        /// What was billed.
-        billed: Money,
+        /// What it cost.
+        cost: Money,
     },
 }
 
@@ -132,9 +139,9 @@ const RATIO_DECIMALS: usize = 12;
 
 fn rows(version: Version, origin: &Origin) -> Result<Vec<FocusRow>, FocusError> {
     let parts: Money = origin.parts.iter().map(|part| part.cost).sum();
-    if parts != origin.billed {
-        let (node, billed) = (origin.node.clone(), origin.billed);
-        return Err(FocusError::Parts { node, parts, billed });
+    if parts != origin.effective {
+        let (node, cost) = (origin.node.clone(), origin.effective);
+        return Err(FocusError::Parts { node, parts, cost });
     }
     if origin.parts.is_empty() {
         return Ok(Vec::new());
@@ -144,20 +151,25 @@ fn rows(version: Version, origin: &Origin) -> Result<Vec<FocusRow>, FocusError> 
     // Whatever is split is a number of units; money is only the name of the function's type.
     let share = |total: i64| split(Money::micros(total), &weights);
     let ratios = share(10_i64.pow(RATIO_DECIMALS as u32));
-    let lists = share(origin.list.usd_micros);
     // Millionths of an hour.
     let hours =
         share(i64::try_from(origin.billed_ms as i128 * 1_000_000 / 3_600_000).unwrap_or(i64::MAX));
     let of_origin = of_origin(origin);
-    let rows = origin.parts.iter().zip(ratios).zip(lists).zip(hours);
+    let others = [
+        ("BilledCost", origin.billed),
+        ("ContractedCost", origin.contracted),
+        ("ListCost", origin.list),
+    ];
+    let others = others.map(|(column, amount)| (column, share(amount.usd_micros)));
+    let rows = origin.parts.iter().enumerate().zip(ratios).zip(hours);
     Ok(rows
-        .map(|(((part, ratio), list), hours)| {
+        .map(|(((place, part), ratio), hours)| {
             let mut row = of_origin.clone();
             let micros = |money: Money| decimal(i128::from(money.usd_micros), 6);
-            for column in ["BilledCost", "ContractedCost", "EffectiveCost"] {
-                row.insert(column.to_owned(), micros(part.cost));
+            row.insert("EffectiveCost".to_owned(), micros(part.cost));
+            for (column, parts) in &others {
+                row.insert((*column).to_owned(), micros(parts[place]));
             }
-            row.insert("ListCost".to_owned(), micros(list));
             for column in ["ConsumedQuantity", "PricingQuantity"] {
                 row.insert(column.to_owned(), micros(hours));
             }
@@ -176,7 +188,15 @@ fn of_origin(origin: &Origin) -> FocusRow {
         Pricing::Dynamic => "Dynamic",
         Pricing::Committed => "Committed",
     };
+    // A commitment that covers the minority of the time covers another charge.
+    let commitment = origin.commitment.as_ref().filter(|_| origin.pricing == Pricing::Committed);
+    let of_commitment =
+        |says: fn(&Commitment) -> &str| commitment.map(says).unwrap_or_default().to_owned();
     let pairs = [
+        ("CommitmentDiscountCategory", of_commitment(category)),
+        ("CommitmentDiscountId", of_commitment(|commitment| &commitment.id)),
+        ("CommitmentDiscountStatus", of_commitment(|_| "Used")),
+        ("CommitmentDiscountType", of_commitment(|commitment| &commitment.kind)),
         ("BillingAccountId", origin.account.clone()),
         ("BillingAccountName", origin.account.clone()),
         ("BillingCurrency", origin.currency.clone()),
@@ -209,6 +229,12 @@ fn of_origin(origin: &Origin) -> FocusRow {
         ("x_GpuModel", origin.gpu_model.clone().unwrap_or_default()),
     ];
     pairs.into_iter().map(|(column, cell)| (column.to_owned(), cell)).collect()
+}
+
+/// What was committed to, in one of the specification's words.
+fn category(commitment: &Commitment) -> &str {
+    let known = ["Spend", "Usage"].contains(&commitment.category.as_str());
+    if known { &commitment.category } else { "" }
 }
 
 /// What is sold: a node with GPUs of a model.

@@ -7,7 +7,13 @@ pub(super) struct Layout {
     pub(super) from: usize,
     pub(super) to: usize,
     /// The first of these that says something is the cost of a line; by kind of line where that matters.
-    pub(super) costs: Vec<Cost>,
+    pub(super) costs: Vec<CostColumn>,
+    /// Column with the cost on the invoice.
+    pub(super) billed: Option<usize>,
+    /// Column with the cost at list prices.
+    pub(super) list: Option<usize>,
+    /// Column with the cost at negotiated prices.
+    pub(super) contracted: Option<usize>,
     /// Column with the kind of line.
     pub(super) kind: Option<usize>,
     /// Kinds that are machine time.
@@ -16,8 +22,8 @@ pub(super) struct Layout {
     pub(super) covered: &'static [&'static str],
     /// Column that says how the machine is bought.
     pub(super) bought: Option<usize>,
-    /// Column that names the commitment that covers a line.
-    pub(super) commitment: Option<usize>,
+    /// Columns that name the commitment that covers a line.
+    pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
     pub(super) is_invoiced: bool,
     /// Columns that say, where they are not empty, that the line splits another one.
@@ -27,10 +33,25 @@ pub(super) struct Layout {
 
 /// A column with costs.
 #[derive(Clone, Debug)]
-pub(super) struct Cost {
+pub(super) struct CostColumn {
     pub(super) column: usize,
     /// Only for lines of this kind.
     pub(super) kind: Option<&'static str>,
+}
+
+/// Columns about the commitment that covers a line.
+#[derive(Clone, Debug)]
+pub(super) struct CommitmentColumns {
+    /// Its identity.
+    pub(super) id: usize,
+    /// Only for lines of this kind.
+    pub(super) of_kind: Option<&'static str>,
+    /// What was committed to, and the provider's word for it.
+    pub(super) category: Option<usize>,
+    pub(super) kind: Option<usize>,
+    /// The same where no column says it.
+    pub(super) category_of_kind: &'static str,
+    pub(super) name_of_kind: &'static str,
 }
 
 /// Kinds of AWS lines that are machine time.
@@ -38,6 +59,12 @@ const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsa
 
 /// Those of them that a commitment covers.
 const AWS_COVERED: [&str; 2] = ["DiscountedUsage", "SavingsPlanCoveredUsage"];
+
+/// Commitments of AWS: the column, the kind of line, and category and type as AWS writes them in FOCUS.
+const AWS_COMMITMENTS: [(&str, &str, &str, &str); 2] = [
+    ("reservation/ReservationARN", "DiscountedUsage", "Usage", "Reserved"),
+    ("savingsPlan/SavingsPlanARN", "SavingsPlanCoveredUsage", "Spend", "SavingsPlan"),
+];
 
 /// Amortised costs of AWS by kind of line.
 const AWS_COSTS: [(&str, Option<&str>); 3] = [
@@ -59,15 +86,18 @@ impl Layout {
                 resource: need("ResourceId")?,
                 from: need("ChargePeriodStart")?,
                 to: need("ChargePeriodEnd")?,
-                costs: vec![Cost {
+                costs: vec![CostColumn {
                     column: cost.ok_or_else(|| missing("FOCUS", "EffectiveCost"))?,
                     kind: None,
                 }],
+                billed: place("BilledCost"),
+                list: place("ListCost"),
+                contracted: place("ContractedCost"),
                 kind: place("ChargeCategory"),
                 usage: &["Usage"],
                 covered: &[],
                 bought: place("PricingCategory"),
-                commitment: place("CommitmentDiscountId"),
+                commitments: focus_commitment(&place).into_iter().collect(),
                 is_invoiced: place("EffectiveCost").is_none(),
                 parent: place("AllocatedResourceId"),
                 currency: place("BillingCurrency"),
@@ -82,24 +112,55 @@ impl Layout {
         }
         let need = |name: &str| aws(name).ok_or_else(|| missing("an AWS report", name));
         let costs = AWS_COSTS.iter();
-        let costs = costs.filter_map(|(name, kind)| Some(Cost { column: aws(name)?, kind: *kind }));
-        let costs: Vec<Cost> = costs.collect();
-        need("lineItem/UnblendedCost")?;
+        let costs =
+            costs.filter_map(|(name, kind)| Some(CostColumn { column: aws(name)?, kind: *kind }));
+        let costs: Vec<CostColumn> = costs.collect();
+        let billed = Some(need("lineItem/UnblendedCost")?);
         Ok(Self {
             resource: need("lineItem/ResourceId")?,
             from: need("lineItem/UsageStartDate")?,
             to: need("lineItem/UsageEndDate")?,
             costs,
+            billed,
+            list: aws("pricing/publicOnDemandCost"),
+            contracted: None,
             kind: Some(need("lineItem/LineItemType")?),
             usage: &AWS_USAGE,
             covered: &AWS_COVERED,
             bought: aws("pricing/term"),
-            commitment: None,
+            commitments: aws_commitments(aws),
             is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),
             currency: aws("lineItem/CurrencyCode"),
         })
     }
+}
+
+/// Where FOCUS names commitments.
+fn focus_commitment(place: impl Fn(&str) -> Option<usize>) -> Option<CommitmentColumns> {
+    Some(CommitmentColumns {
+        id: place("CommitmentDiscountId")?,
+        of_kind: None,
+        category: place("CommitmentDiscountCategory"),
+        kind: place("CommitmentDiscountType"),
+        category_of_kind: "",
+        name_of_kind: "",
+    })
+}
+
+/// Where reports of AWS do.
+fn aws_commitments(place: impl Fn(&str) -> Option<usize>) -> Vec<CommitmentColumns> {
+    let named = AWS_COMMITMENTS.iter().filter_map(|(name, kind, category, word)| {
+        Some(CommitmentColumns {
+            id: place(name)?,
+            of_kind: Some(kind),
+            category: None,
+            kind: None,
+            category_of_kind: category,
+            name_of_kind: word,
+        })
+    });
+    named.collect()
 }
 
 fn missing(form: &str, name: &str) -> String {

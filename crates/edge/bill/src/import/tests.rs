@@ -38,7 +38,9 @@ fn lines_are_matched_by_machine_and_what_is_not_is_listed() {
     assert_eq!(bill.run_rate(0, HOUR_MS), Some(Money::micros(33_024_000)));
     assert_eq!(bill.run_rate(1, 10 * HOUR_MS), Some(Money::micros(10_000_000)));
     assert_eq!((bill.lines, bill.split_lines, bill.other_lines), (6, 1, 1));
-    assert_eq!(bill.unmatched(), [("i-3", 1, Money::micros(5_000_000))]);
+    let unmatched =
+        Unmatched { resource: "i-3", lines: 1, billed_ms: HOUR_MS, cost: Money::micros(5_000_000) };
+    assert_eq!(bill.unmatched(), [unmatched]);
     assert_eq!(bill.currency.as_deref(), Some("USD"));
 }
 
@@ -143,10 +145,78 @@ DiscountedUsage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,30.5
     let day = (TEN_MS, TEN_MS + 24 * HOUR_MS);
     assert_eq!(usd.cost(0, day.0, day.1), Some(Money::micros(21_600_000)));
     assert_eq!(usd.cost(1, day.0, day.1), Some(Money::micros(-2_700_000)));
-    assert_eq!(usd.unmatched(), [("i-3", 1, Money::micros(1_080_000))]);
+    assert_eq!(usd.unmatched()[0].cost, Money::micros(1_080_000));
     let most = bill(&focus.replace(",-2.5,", ",1e12,"));
     assert!(most.clone().in_usd(1_000_000_000_000).is_ok());
     assert!(most.in_usd(1_080_000_000_000).unwrap_err().contains("check the rate"));
+}
+
+/// $10 over three days is $3.333333 twice and $3.333334 once: the bill's $10, however it is cut. A reservation covers
+/// i-2: nothing of it is on the invoice, and its negotiated price is the list price where no other is told.
+#[test]
+fn each_cost_of_the_bill_is_kept_and_spans_in_a_row_have_all_of_it() {
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ListCost,ContractedCost,ChargeCategory,PricingCategory,CommitmentDiscountId,CommitmentDiscountType,CommitmentDiscountCategory
+i-1,2026-11-20T00:00:00Z,2026-11-23T00:00:00Z,10,10,20.000001,16,Usage,Standard,,,
+i-2,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,0,7,14,,Usage,Committed,ri-1,Reserved,Usage
+i-2,2026-11-20T06:00:00Z,2026-11-20T10:00:00Z,0,7,14,,Usage,Committed,ri-2,Reserved,Usage
+i-2,2026-11-20T10:00:00Z,2026-11-20T12:00:00Z,3,3,,,Usage,Standard,,,
+";
+    let found = bill(focus);
+    let day = TEN_MS - 10 * HOUR_MS;
+    let at = |hour: u64| day + hour * HOUR_MS;
+    let days = [0, 24, 48, 72].map(at);
+    let of =
+        |cost| [0, 1, 2].map(|d| found.amount(cost, 0, days[d], days[d + 1]).unwrap().usd_micros);
+    assert_eq!(of(Cost::Effective), [3_333_333, 3_333_334, 3_333_333]);
+    assert_eq!(of(Cost::List).iter().sum::<i64>(), 20_000_001);
+    assert_eq!(of(Cost::Contracted).iter().sum::<i64>(), 16_000_000);
+    let two = |cost, to| found.amount(cost, 1, day, at(to)).map(|cost| cost.usd_micros);
+    assert_eq!([two(Cost::Billed, 10), two(Cost::Effective, 10)], [Some(0), Some(14_000_000)]);
+    assert_eq!([two(Cost::List, 10), two(Cost::Contracted, 10)], [Some(28_000_000); 2]);
+    // Of the last two hours nobody says a list price; the negotiated one of time on demand is what was paid.
+    assert_eq!([two(Cost::List, 12), two(Cost::Contracted, 12)], [None, Some(31_000_000)]);
+    assert_eq!(found.bought_in(1, day, at(10)), Some(crate::focus::Pricing::Committed));
+    assert_eq!(found.bought_in(1, at(10), at(12)), Some(crate::focus::Pricing::Standard));
+    let named = |from, to| found.commitment_in(1, at(from), at(to)).map(|(c, many)| (&*c.id, many));
+    assert_eq!(
+        [named(0, 12), named(5, 12), named(10, 12)],
+        [Some(("ri-1", 2)), Some(("ri-2", 2)), None]
+    );
+    assert_eq!(
+        (found.billed_ms(1, day, at(48)), found.billed_ms(1, at(11), at(13))),
+        (12 * HOUR_MS, HOUR_MS)
+    );
+}
+
+/// The same of a report of AWS, whose negations and fees are left out: time under a plan is not on the invoice by itself.
+#[test]
+fn aws_reports_have_the_costs_of_focus_and_name_commitments() {
+    use crate::focus::Pricing::Committed;
+    let cur = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,pricing/publicOnDemandCost,reservation/EffectiveCost,reservation/ReservationARN,savingsPlan/SavingsPlanEffectiveCost,savingsPlan/SavingsPlanARN
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,50,55.04,,,,
+DiscountedUsage,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0,55.04,30.5,arn:ri,,
+SavingsPlanCoveredUsage,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,52,55.04,,,27.5,arn:sp
+";
+    let found = bill(cur);
+    let of = |cost| {
+        [0, 1, 2].map(|hour| {
+            let from = TEN_MS + hour * HOUR_MS;
+            found.amount(cost, 0, from, from + HOUR_MS).unwrap().usd_micros / 10_000
+        })
+    };
+    assert_eq!(of(Cost::Effective), [5_000, 3_050, 2_750]);
+    assert_eq!(of(Cost::Billed), [5_000, 0, 0]);
+    assert_eq!(of(Cost::List), [5_504; 3]);
+    assert_eq!(of(Cost::Contracted), [5_000, 5_504, 5_200]);
+    let hour =
+        |hour| found.commitment_in(0, TEN_MS + hour * HOUR_MS, TEN_MS + (hour + 1) * HOUR_MS);
+    let said = |c: &Commitment| [c.id.clone(), c.category.clone(), c.kind.clone()].join(" ");
+    assert_eq!(hour(0), None);
+    assert_eq!(hour(1).map(|(c, _)| said(c)).unwrap(), "arn:ri Usage Reserved");
+    assert_eq!(hour(2).map(|(c, _)| said(c)).unwrap(), "arn:sp Spend SavingsPlan");
+    assert_eq!(found.bought(0), Some(Committed));
 }
 
 #[test]

@@ -208,10 +208,12 @@ fn machines(time: &ObservedTime, kube: &KubeState, sources: &Sources<'_>) -> Vec
         machine.gpus += 1;
         machine.model = machine.model.take().or_else(|| device.model.clone());
     }
+    let own_labels =
+        [sources.settings.prices.labels(), sources.settings.cost.hardware_labels()].concat();
     for (name, machine) in &mut by_name {
         if let Some(node) = kube.nodes.get(*name) {
             let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key));
-            let keys = keys.map(|key| -> &str { key }).chain(sources.settings.prices.labels());
+            let keys = keys.map(|key| -> &str { key }).chain(own_labels.iter().map(String::as_str));
             let known = keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?)));
             machine.labels = known.collect();
             machine.provider_id.clone_from(&node.provider_id);

@@ -46,7 +46,7 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
             bill.list_prices = sources.list_prices;
             bill.price = price.map(|price| Money::of_gpu_time(bill.gpus.values().sum(), price));
         }
-        stretches.push(Stretch { span, bills, lists: BTreeMap::new(), seen });
+        stretches.push(Stretch { span, bills, billed: BTreeMap::new(), seen });
     }
     notes.extend(look.told(sources));
     let heard = look.seen.time.heard();

@@ -152,7 +152,7 @@ mod tests {
         let stretch = Stretch {
             span: Default::default(),
             bills: vec![(0, bill)],
-            lists: Default::default(),
+            billed: Default::default(),
             seen: Default::default(),
         };
         Account {

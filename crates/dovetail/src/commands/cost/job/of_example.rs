@@ -108,7 +108,7 @@ fn account(
             ..CostNode::default()
         }],
         pods,
-        stretches: vec![Stretch { span, bills: vec![(0, bill)], lists: BTreeMap::new(), seen: BTreeMap::new() }],
+        stretches: vec![Stretch { span, bills: vec![(0, bill)], billed: BTreeMap::new(), seen: BTreeMap::new() }],
         span,
         basis: Basis::Sampled {
             step_ms: STEP_MS,

@@ -1,0 +1,134 @@
+//! What is to be said of a bill beside its amounts: nothing of it is left out in silence.
+
+use std::collections::BTreeSet;
+
+use dovetail_bill::import::{Bill, Unmatched, Unsaid};
+use dovetail_model::Money;
+
+use super::super::account::Account;
+use super::replaced::Replaced;
+use super::{hours, in_part_out};
+use crate::output::plain::plain;
+use crate::output::table::counted;
+
+/// All of it.
+pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
+    let Replaced { refused, unsaid, free, .. } = replaced;
+    let mut notes = Vec::new();
+    if bill.currency.is_none() && bill.lines > 0 {
+        notes.push(format!("{name} does not say its currency: taken as USD"));
+    }
+    notes.extend(unsaid_in_words(account, bill, name, unsaid));
+    if let Some(first) = free.first() {
+        notes.push(format!(
+            "{name}: {} at $0.00 by it, {} first: check that it has amortised costs",
+            counted(free.len(), "node"),
+            plain(&account.nodes[*first].name)
+        ));
+    }
+    let priced = account.nodes.iter().enumerate().filter(|(_, node)| node.gpus > 0);
+    let missing = priced.filter(|(place, _)| !bill.of_machines.contains_key(place)).count();
+    if missing > 0 {
+        let missing = counted(missing, "node");
+        notes.push(format!("{missing} with GPUs not in {name}: at list prices"));
+    }
+    if let Some(first) = refused.first() {
+        notes.push(format!(
+            "{name}: credits of {} are more than what was billed, which is no price of it, {} first: there it \
+             counts at list prices",
+            counted(refused.len(), "node"),
+            plain(&account.nodes[*first].name)
+        ));
+    }
+    notes.extend(times_in_words(account, bill, name, replaced));
+    notes.extend(unmatched_in_words(bill, name));
+    notes
+}
+
+/// Machine time of machines that are no nodes here.
+fn unmatched_in_words(bill: &Bill, name: &str) -> Option<String> {
+    let unmatched = bill.unmatched();
+    let Unmatched { resource, .. } = unmatched.first()?;
+    let cost: Money = unmatched.iter().map(|unmatched| unmatched.cost).sum();
+    let billed_ms: u64 = unmatched.iter().map(|unmatched| unmatched.billed_ms).sum();
+    let unsaid = match bill.unsaid.elsewhere {
+        0 => String::new(),
+        lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
+    };
+    Some(format!(
+        "{name}: {} outside this cluster, {cost} in all{unsaid}, {:.1} hours, {} first; --output json lists them",
+        counted(unmatched.len(), "machine"),
+        hours(billed_ms),
+        plain(resource)
+    ))
+}
+
+/// Nodes of which the bill has another time, or not all of it, or several commitments.
+fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
+    let Replaced { elsewhen, in_part, several, .. } = replaced;
+    let named = |node: usize| plain(&account.nodes[node].name);
+    let mut notes = Vec::new();
+    if let Some((first, (from_ms, to_ms))) =
+        elsewhen.first().and_then(|node| Some((*node, bill.bounds(*node)?)))
+    {
+        notes.push(format!(
+            "{name}: {} billed for another time than this moment, {} first, from {} to {}: their mean rate of that \
+             time stands in for what is not billed yet",
+            counted(elsewhen.len(), "node"),
+            named(first),
+            time(from_ms),
+            time(to_ms)
+        ));
+    }
+    if let Some(first) = in_part_out(account, in_part).first() {
+        let [all_ms, gap_ms] = in_part.values().fold([0, 0], |sum: [u64; 2], of| {
+            [sum[0].saturating_add(of[0]), sum[1].saturating_add(of[1])]
+        });
+        notes.push(format!(
+            "{name}: {} billed for a part of the time: {:.1} of {:.1} node-hours are not in it and count at list \
+             prices, as far as there are any, {} first ({:.1} of {:.1}); --output json lists them",
+            counted(in_part.len(), "node"),
+            hours(gap_ms),
+            hours(all_ms),
+            first.node,
+            first.hours_not_billed,
+            first.hours
+        ));
+    }
+    if let Some(first) = several.first() {
+        notes.push(format!(
+            "{name}: {} with several commitments in one charge period, {} first: in FOCUS the one of most of its time \
+             is named",
+            counted(several.len(), "node"),
+            named(*first)
+        ));
+    }
+    notes
+}
+
+fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
+}
+
+/// Lines that say no cost, what would, and which nodes are not billed for it.
+fn unsaid_in_words(
+    account: &Account,
+    bill: &Bill,
+    name: &str,
+    nodes: &BTreeSet<usize>,
+) -> Option<String> {
+    let Unsaid { count, lines, kind, .. } = &bill.unsaid;
+    let first = plain(&account.nodes[*nodes.first()?].name);
+    let more = if *count > lines.len() as u64 { ", …" } else { "" };
+    let places: Vec<String> = lines.iter().map(u64::to_string).collect();
+    let kind = if kind.is_empty() { String::new() } else { format!(", {} first", plain(kind)) };
+    Some(format!(
+        "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not say what of it; \
+         export it with amortised costs (reservation/EffectiveCost and savingsPlan/SavingsPlanEffectiveCost, in FOCUS \
+         EffectiveCost). {}, {first} first, at list prices instead",
+        counted(usize::try_from(*count).unwrap_or(usize::MAX), "line"),
+        places.join(", "),
+        counted(nodes.len(), "node")
+    ))
+}

@@ -1,0 +1,164 @@
+//! List prices out, what was billed in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_bill::focus::Pricing;
+use dovetail_bill::import::{Bill, Cost};
+use dovetail_ledger::device_time::Span;
+use dovetail_model::Money;
+use dovetail_price::Purchase;
+
+use super::super::account::{Account, Basis, Billed};
+
+/// What became of the prices of nodes.
+#[derive(Default)]
+pub(super) struct Replaced {
+    /// Of nodes that have both: what was billed, and the list price of the same time.
+    pub(super) billed: Money,
+    pub(super) list: Money,
+    /// Nodes that cost what was billed.
+    pub(super) nodes: BTreeSet<usize>,
+    /// Nodes with more credits than costs: that is no price of anything.
+    pub(super) refused: BTreeSet<usize>,
+    /// Nodes of which the file leaves out what some of their time cost.
+    pub(super) unsaid: BTreeSet<usize>,
+    /// Nodes that cost nothing.
+    pub(super) free: BTreeSet<usize>,
+    /// Nodes that were there for longer than the bill has them: for how long, and how much of that is not in it.
+    pub(super) in_part: BTreeMap<usize, [u64; 2]>,
+    /// Nodes that the bill has for another time than the moment that is looked at.
+    pub(super) elsewhen: BTreeSet<usize>,
+    /// Nodes with several commitments in one charge period.
+    pub(super) several: BTreeSet<usize>,
+    /// How many of those that cost what was billed are bought at a committed rate.
+    pub(super) committed: usize,
+}
+
+pub(super) fn replace(account: &mut Account, bill: &Bill) -> Replaced {
+    let mut replaced = Replaced::default();
+    for stretch in &mut account.stretches {
+        let of_time = OfTime { bill, span: stretch.span, basis: account.basis };
+        for (node, of_node) in &mut stretch.bills {
+            let gap_ms = of_time.gap_ms(*node, of_node.billed_ms);
+            let times = replaced.in_part.entry(*node).or_default();
+            *times = [times[0] + of_node.billed_ms, times[1] + gap_ms];
+            let Some(cost) = of_time.amount(Cost::Effective, *node) else {
+                if bill.lacks_costs_of(*node) {
+                    replaced.unsaid.insert(*node);
+                }
+                continue;
+            };
+            if cost == Money::ZERO {
+                replaced.free.insert(*node);
+            }
+            if cost < Money::ZERO {
+                replaced.refused.insert(*node);
+                continue;
+            }
+            replaced.nodes.insert(*node);
+            if of_time.is_elsewhen(*node) {
+                replaced.elsewhen.insert(*node);
+            }
+            // Time that the bill does not have costs what it costs where there is no bill.
+            let list = of_node.price;
+            let rest = list.map_or(Money::ZERO, |list| part_of(list, gap_ms, of_node.billed_ms));
+            of_node.price = Some(cost + rest);
+            if let Some(list) = list {
+                replaced.billed += cost;
+                replaced.list += list - rest;
+            }
+            let (billed, several) = of_time.said(*node, cost, rest, list);
+            if several {
+                replaced.several.insert(*node);
+            }
+            stretch.billed.insert(*node, billed);
+        }
+    }
+    replaced.in_part.retain(|node, [_, gap_ms]| *gap_ms > 0 && bill.bounds(*node).is_some());
+    bought(account, bill, &mut replaced);
+    replaced
+}
+
+/// A bill for one stretch of time.
+struct OfTime<'b> {
+    bill: &'b Bill,
+    span: Span,
+    basis: Basis,
+}
+
+impl OfTime<'_> {
+    /// A cost of a node in the stretch; of one moment on average of what it was billed for.
+    fn amount(&self, cost: Cost, node: usize) -> Option<Money> {
+        let Span { from_ms, to_ms } = self.span;
+        match self.basis {
+            Basis::RunRate => self.bill.rate(cost, node, to_ms - from_ms),
+            Basis::Sampled { .. } | Basis::Ledger => self.bill.amount(cost, node, from_ms, to_ms),
+        }
+    }
+
+    /// For how much of the time for which a node was there the bill does not have it; of one moment it is a rate.
+    fn gap_ms(&self, node: usize, present_ms: u64) -> u64 {
+        let Span { from_ms, to_ms } = self.span;
+        match self.basis {
+            Basis::RunRate => 0,
+            Basis::Sampled { .. } | Basis::Ledger => {
+                present_ms.saturating_sub(self.bill.billed_ms(node, from_ms, to_ms))
+            }
+        }
+    }
+
+    /// Whether the bill has a node only before or only after the moment that is looked at.
+    fn is_elsewhen(&self, node: usize) -> bool {
+        let moment = self.span.from_ms;
+        let misses = |(from_ms, to_ms)| to_ms < moment || from_ms > moment;
+        self.basis == Basis::RunRate && self.bill.bounds(node).is_some_and(misses)
+    }
+
+    /// What the bill says beside the cost, with the price of the rest of the time, and whether there are several
+    /// commitments.
+    fn said(
+        &self,
+        node: usize,
+        cost: Money,
+        rest: Money,
+        replaced: Option<Money>,
+    ) -> (Billed, bool) {
+        let Span { from_ms, to_ms } = match self.basis {
+            Basis::RunRate => Span { from_ms: 0, to_ms: u64::MAX },
+            Basis::Sampled { .. } | Basis::Ledger => self.span,
+        };
+        let amount = |cost| self.amount(cost, node).map(|amount| amount + rest);
+        let named = self.bill.commitment_in(node, from_ms, to_ms);
+        let billed = Billed {
+            invoiced: amount(Cost::Billed).unwrap_or(cost + rest),
+            list: amount(Cost::List),
+            contracted: amount(Cost::Contracted),
+            replaced,
+            bought: self.bill.bought_in(node, from_ms, to_ms),
+            commitment: named.map(|(commitment, _)| commitment.clone()),
+        };
+        (billed, named.is_some_and(|(_, many)| many > 1))
+    }
+}
+
+/// A part of an amount, half up.
+fn part_of(amount: Money, part_ms: u64, all_ms: u64) -> Money {
+    let all = i128::from(all_ms.max(1));
+    let micros = (i128::from(amount.usd_micros) * i128::from(part_ms) + all / 2).div_euclid(all);
+    // A part of it, so it has no more digits.
+    Money::micros(i64::try_from(micros).unwrap_or(amount.usd_micros))
+}
+
+/// The bill knows how a machine is paid; labels know which capacity it is.
+fn bought(account: &mut Account, bill: &Bill, replaced: &mut Replaced) {
+    for (place, node) in account.nodes.iter_mut().enumerate() {
+        let Some(bought) = bill.bought(place) else { continue };
+        node.place.purchase = match bought {
+            Pricing::Standard => Purchase::OnDemand,
+            Pricing::Dynamic => Purchase::Spot,
+            Pricing::Committed => Purchase::Committed,
+        };
+        let is_committed = bought == Pricing::Committed && replaced.nodes.contains(&place);
+        replaced.committed += usize::from(is_committed);
+    }
+}

@@ -1,0 +1,105 @@
+//! Bills over periods, by hand.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::cost::NodeBill;
+use dovetail_ledger::device_time::{DeviceState, Span};
+
+use super::super::account::{Basis, CostNode, Stretch};
+use super::*;
+
+const HOUR_MS: u64 = 3_600_000;
+/// 2026-11-20T00:00:00Z.
+const DAY_MS: u64 = 1_795_132_800_000;
+
+/// Three nodes of one GPU over two days, at $2 an hour where `lists` has a list price.
+fn account(lists: bool) -> Account {
+    let node = |name: &str| CostNode {
+        name: name.to_owned(),
+        provider_id: format!("aws:///us-east-1a/i-{name}"),
+        gpus: 1,
+        ..CostNode::default()
+    };
+    let stretch = |day: u64| {
+        let span =
+            Span { from_ms: DAY_MS + 24 * day * HOUR_MS, to_ms: DAY_MS + 24 * (day + 1) * HOUR_MS };
+        let bill = NodeBill {
+            price: lists.then_some(Money::micros(48_000_000)),
+            billed_ms: 24 * HOUR_MS,
+            gpus: BTreeMap::from([((None, DeviceState::Unknown), 24_000 * i128::from(HOUR_MS))]),
+            ..NodeBill::default()
+        };
+        let bills = (0..3).map(|node| (node, bill.clone())).collect();
+        Stretch { span, bills, billed: BTreeMap::new(), seen: BTreeMap::new() }
+    };
+    Account {
+        nodes: ["whole", "part", "none"].map(node).into(),
+        stretches: vec![stretch(0), stretch(1)],
+        basis: Basis::Sampled { step_ms: 60_000, holder_changes: 0, active_within_gpu_milli_ms: 0 },
+        ..Account::default()
+    }
+}
+
+/// `whole` is billed by one line for both days and more; `part` for six hours of the first day; a machine of others for
+/// two hours.
+const BILL: &str = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ListCost,ChargeCategory,PricingCategory,CommitmentDiscountId
+i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,10,50.000001,100,Usage,Committed,sp-1
+i-part,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,6,6,9,Usage,Standard,
+i-other,2026-11-20T00:00:00Z,2026-11-20T02:00:00Z,1,1,2,Usage,Standard,
+";
+
+fn put(account: &mut Account) -> BillOut {
+    apply_lines(account, BILL.as_bytes(), "bill.csv", &Exchange::default()).unwrap()
+}
+
+fn prices(account: &Account, node: usize) -> Vec<Option<i64>> {
+    let stretches = account.stretches.iter();
+    stretches.map(|stretch| stretch.bills[node].1.price.map(|price| price.usd_micros)).collect()
+}
+
+/// By hand: $50.000001 over two days are $25.0000005 each, told as $25.000001 and $25.000000, which is the bill's amount.
+/// `part` costs $6 for six hours and $2 an hour for the other 18 of its first day; its second day, and both of `none`,
+/// are not in the bill: $48.
+#[test]
+fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
+    let mut account = account(true);
+    let out = put(&mut account);
+    let all: i64 = prices(&account, 0).into_iter().flatten().sum();
+    assert_eq!(all, 50_000_001);
+    assert_eq!(prices(&account, 1), [Some(42_000_000), Some(48_000_000)]);
+    assert_eq!(prices(&account, 2), [Some(48_000_000), Some(48_000_000)]);
+    // What was billed is held against the list price of the same time: 48 + 6 hours at $2.
+    assert_eq!((out.billed_usd_micros, out.list_usd_micros), (56_000_001, 108_000_000));
+    let part = &out.in_part[0];
+    assert_eq!((out.nodes_in_part, &*part.node), (1, "part"));
+    assert_eq!([out.hours_not_billed, part.hours, part.hours_not_billed], [42.0, 48.0, 42.0]);
+    let told = |text: &str| account.notes.iter().any(|note| note.contains(text));
+    assert!(
+        told("1 node billed for a part of the time: 42.0 of 48.0 node-hours are not in it"),
+        "{:?}",
+        account.notes
+    );
+    assert!(told("1 node with GPUs not in bill.csv"), "{:?}", account.notes);
+    assert!(told("1 machine outside this cluster, $1.00 in all, 2.0 hours, i-other first"));
+    // Beside the cost: the invoice, and list prices as the bill has them; of the rest the price.
+    let billed = |day: usize, node: usize| {
+        let billed = &account.stretches[day].billed[&node];
+        (billed.invoiced.usd_micros, billed.list.map(|list| list.usd_micros))
+    };
+    assert_eq!(billed(0, 1), (42_000_000, Some(45_000_000)));
+    let both = [billed(0, 0), billed(1, 0)];
+    assert_eq!(both, [(5_000_000, Some(50_000_000)); 2]);
+    let named = account.stretches[1].billed[&0].commitment.as_ref().map(|named| named.id.as_str());
+    assert_eq!(named, Some("sp-1"));
+}
+
+/// Without a list price nobody knows what the rest of the time cost: the bill is all there is of a node.
+#[test]
+fn without_list_prices_a_part_is_what_was_billed() {
+    let mut account = account(false);
+    let out = put(&mut account);
+    assert_eq!(prices(&account, 1), [Some(6_000_000), None]);
+    assert_eq!(prices(&account, 2), [None, None]);
+    assert_eq!((out.nodes_in_part, out.discount_share), (1, None));
+}
