@@ -26,7 +26,7 @@ pub(super) fn mark(
     let mut readings = JobReadings::default();
     for asked in tensor_queries(asker.step_ms) {
         match asker.range(&asked.query) {
-            Ok(series) => readings.take(asked.series, seen.pods, series),
+            Ok(series) => readings.take(asked.series, &seen.pods, series),
             Err(error) => notes.push(format!("{} could not be read: {error}", asked.series.name())),
         }
     }

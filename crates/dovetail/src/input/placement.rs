@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
-use dovetail_metrics::exporter::{Holder, Misplaced};
+use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::kube_state::KubeState;
 
 use crate::output::plain::plain;
@@ -45,9 +45,24 @@ impl<'p> Placements<'p> {
         }
     }
 
+    /// Why a pod cannot have held a device of a node for some time; `None` where nothing says so.
+    pub(crate) fn doubt(&self, node: &str, holder: &Holder, held: Span) -> Option<Doubt> {
+        if self.contradicts(node, holder, held) {
+            return Some(Doubt::Elsewhere);
+        }
+        let kube = self.of_series?;
+        let (namespace, pod) = (holder.namespace.as_str(), holder.pod.as_str());
+        kube.asks_for_none(node, namespace, pod).then(|| {
+            match kube.is_of_every_node(namespace, pod) {
+                true => Doubt::Scraped,
+                false => Doubt::AsksForNone,
+            }
+        })
+    }
+
     /// Whether a pod was on another node when a device of this one was said to be its own. What objects say holds since
     /// the pod has its node, and until they were read.
-    pub(crate) fn contradicts(&self, node: &str, holder: &Holder, held: Span) -> bool {
+    fn contradicts(&self, node: &str, holder: &Holder, held: Span) -> bool {
         if !self.nodes.contains(node) {
             return false;
         }
@@ -63,17 +78,24 @@ impl<'p> Placements<'p> {
     }
 }
 
-/// What was not believed.
-pub(crate) fn misplaced_in_words(misplaced: &[Misplaced]) -> Option<String> {
-    let first = misplaced.first()?;
-    let gpus: BTreeSet<(&str, &str)> =
-        misplaced.iter().map(|one| (one.node.as_str(), one.device.as_str())).collect();
-    Some(plain(&format!(
-        "series name pods on {} of nodes where the API server does not have them (such as {}/{} on {}): who had them is \
-         unknown",
-        counted(gpus.len(), "GPU"),
-        first.holder.namespace,
-        first.holder.pod,
-        first.node
-    )))
+/// What was not believed, by reason.
+pub(crate) fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
+    let reasons = [
+        (Doubt::Elsewhere, "of nodes where the API server does not have them"),
+        (Doubt::AsksForNone, "that did not ask for any, by kube-state-metrics"),
+    ];
+    let words = |(doubt, reason): (Doubt, &str)| {
+        let of_reason = || misplaced.iter().filter(|one| one.doubt == doubt);
+        let first = of_reason().next()?;
+        let gpus: BTreeSet<(&str, &str)> =
+            of_reason().map(|one| (one.node.as_str(), one.device.as_str())).collect();
+        Some(plain(&format!(
+            "series name pods on {} {reason} (such as {}/{} on {}): who had them is unknown",
+            counted(gpus.len(), "GPU"),
+            first.holder.namespace,
+            first.holder.pod,
+            first.node
+        )))
+    };
+    reasons.into_iter().filter_map(words).collect()
 }

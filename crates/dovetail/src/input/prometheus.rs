@@ -293,7 +293,7 @@ async fn all(client: &mut AnyClient, range: &RangeQuery) -> Result<Vec<Series>, 
     Ok(all)
 }
 
-/// What `pod` means is decided over all series. Where a step has samples that were active and others that were not,
+/// What `pod` means is decided over all series of a scrape job. Where a step has samples that were active and others that were not,
 /// its highest one is asked for too: with the mean it says how many were.
 async fn observe(
     client: &mut AnyClient,
@@ -308,7 +308,7 @@ async fn observe(
     let pods = PodLabels::of(read.iter().flatten().map(|series| &series.labels));
     let mut observation = Observation::default();
     for ((_, measure, scale), series) in measures().zip(read) {
-        observation.take(measure, scale, pods, series);
+        observation.take(measure, scale, &pods, series);
     }
     let rule = ActivityRule::default();
     for (name, measure, scale) in measures() {
@@ -317,7 +317,7 @@ async fn observe(
         }
         let query = peaks_of_mixed_steps(name, scale, &rule, step_ms);
         let peaks = all(client, &range_of(query, period, step_ms)).await?;
-        observation.take_peaks(measure, scale, pods, peaks);
+        observation.take_peaks(measure, scale, &pods, peaks);
     }
     Ok((observation, pods))
 }

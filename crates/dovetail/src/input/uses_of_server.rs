@@ -22,18 +22,16 @@ use crate::output::plain::plain;
 /// # Errors
 /// A server that does not answer, or answers with something else.
 pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
-    let seen = asker.observe()?;
+    let mut seen = asker.observe()?;
+    let placements = Placements::of(Some(gathered), None);
+    let misplaced = seen.time.distrust(|node, holder, held| placements.doubt(node, holder, held));
+    misplaced_in_words(&misplaced).iter().for_each(|text| app.note(text));
     let mut notes = Vec::new();
     hangs::mark(asker, &seen, gathered, &mut notes);
     serving::mark(asker, gathered, &mut notes);
     notes.iter().for_each(|text| app.note(&plain(text)));
     asker.tell_warnings(app);
-    let mut time = seen.time;
-    let placements = Placements::of(Some(gathered), None);
-    let misplaced = time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
-    if let Some(text) = misplaced_in_words(&misplaced) {
-        app.note(&text);
-    }
+    let time = seen.time;
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
     let source = asker.client.server().to_owned();
     if time.devices.is_empty() {

@@ -17,6 +17,8 @@ mod cost_job_period;
 #[cfg(feature = "scheduler")]
 mod cost_mine;
 #[cfg(feature = "scheduler")]
+mod cost_nodes;
+#[cfg(feature = "scheduler")]
 mod cost_period;
 mod cost_questions;
 mod cost_runs;

@@ -9,6 +9,7 @@
 //! | [`serving`] | requests and tokens that inference servers count |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | [`scrape`] | exporters asked directly |
+//! | `selector` | names of objects in a question |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
 //! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and column,
@@ -21,6 +22,7 @@ pub mod job;
 pub mod kube_state;
 pub mod prometheus;
 pub mod scrape;
+mod selector;
 pub mod serving;
 
 pub use decimal::parse_decimal;

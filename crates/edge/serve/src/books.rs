@@ -164,7 +164,9 @@ impl Reader {
             count += found.len();
             data.push(found);
         }
-        let warning = self.never_read(ask, now_ms).await?;
+        let told = [ask.ahead_in_words(), self.never_read(ask, now_ms).await?];
+        let told: Vec<String> = told.into_iter().flatten().collect();
+        let warning = (!told.is_empty()).then(|| told.join("; "));
         let message = format!("method {}, at the prices of the time it was read", method.id());
         Ok(Answer { code: 200, data, message, warning })
     }

@@ -22,6 +22,7 @@ use super::reading::{self, Told};
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
+use super::turns::in_parts;
 use super::{CostFlags, from_ledger, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
@@ -302,10 +303,12 @@ impl Ledger {
             self.run(|store| store.keep(&told.reading, now_ms()))?;
             return Ok(told);
         }
-        match cut_to_what_was_heard(&mut told.reading, step_ms) {
+        match cut_to_what_was_heard(&mut told.reading, told.heard, step_ms) {
             Some(gaps) => {
                 bridge(self, &mut told.reading, after_ms, from_ms)?;
-                self.run(|store| store.keep(&told.reading, now_ms()))?;
+                for part in in_parts(std::mem::take(&mut told.reading), &told.turns) {
+                    self.run(|store| store.keep(&part, now_ms()))?;
+                }
                 told.gaps = gaps;
             }
             // What the whole period has of it is told at its end.

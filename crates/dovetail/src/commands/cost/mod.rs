@@ -39,6 +39,8 @@ mod silence;
 mod statement;
 mod teams;
 mod terminal;
+#[cfg(feature = "scheduler")]
+mod turns;
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};

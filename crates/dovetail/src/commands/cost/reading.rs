@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{Span, device_intervals};
+use dovetail_ledger::device_time::{DeviceInterval, Span, device_intervals};
 use dovetail_ledger::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
 use super::from_prometheus::{Look, Machine, Pods, Sources, add, ask_kept};
+use super::turns::Turn;
 use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::{Asker, Observed};
 
@@ -23,6 +24,10 @@ pub(super) struct Told {
     pub(super) has_no_gpus: bool,
     /// No exporter said anything; whether there are GPUs nobody knows.
     pub(super) is_silent: bool,
+    /// From when until when exporters spoke.
+    pub(super) heard: Option<Span>,
+    /// What nodes were before another machine had their name.
+    pub(super) turns: Vec<Turn>,
     /// Parts at the begin and the end without any series.
     pub(super) gaps: Vec<Span>,
 }
@@ -75,7 +80,7 @@ fn reading_of(
     let devices = devices(&look.seen.time, period, &look.machines, &mut pods)?;
     let kept = ask_pods(&mut pods, &mut notes);
     let priced = look.machines.iter().zip(&look.prices.of_nodes).zip(&look.prices.places);
-    let nodes = priced.map(|((machine, price), place)| ReadNode {
+    let machines = priced.map(|((machine, price), place)| ReadNode {
         provider_id: machine.provider_id.clone(),
         provider: place.provider.unwrap_or_default().to_owned(),
         region: place.region.clone().unwrap_or_default(),
@@ -91,8 +96,8 @@ fn reading_of(
             list_prices: sources.list_prices,
         },
     });
-    let nodes = nodes.collect();
-    let places = places(&look.machines);
+    let (nodes, turns) = Turn::of(machines.collect(), &look.machines);
+    let places = numbers(&look.machines);
     let free = sources.free.iter().filter_map(|(node, look)| {
         let node = *places.get(node.as_str())?;
         let span = Span { to_ms: look.span.to_ms.min(period.to_ms), ..look.span };
@@ -123,7 +128,9 @@ fn reading_of(
     };
     let has_no_gpus = look.seen.time.devices.is_empty() && look.kube.offers_no_gpus();
     let prices = look.prices.told.clone();
-    Ok(Told { reading, prices, notes, has_no_gpus, is_silent: false, gaps: Vec::new() })
+    let heard = look.seen.time.heard();
+    let (is_silent, gaps) = (false, Vec::new());
+    Ok(Told { reading, prices, notes, has_no_gpus, is_silent, heard, turns, gaps })
 }
 
 fn devices(
@@ -132,8 +139,8 @@ fn devices(
     machines: &[Machine],
     pods: &mut Pods<'_>,
 ) -> Result<Vec<ReadDevice>> {
-    let places = places(machines);
-    let mut devices = Vec::with_capacity(time.devices.len());
+    let places = numbers(machines);
+    let mut devices: BTreeMap<(usize, &str), Vec<DeviceInterval>> = BTreeMap::new();
     for device in &time.devices {
         let Some(node) = places.get(device.node.as_str()) else { continue };
         let mut intervals = device_intervals(&device.history, period)?;
@@ -141,13 +148,24 @@ fn devices(
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
             interval.holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
         }
-        devices.push(ReadDevice { node: *node, name: device.device.clone(), intervals });
+        // One may be measured for some time and not for another.
+        devices.entry((*node, &device.device)).or_default().append(&mut intervals);
     }
-    Ok(devices)
+    let devices = devices.into_iter().map(|((node, name), mut intervals)| {
+        intervals.sort_by_key(|interval| interval.span.from_ms);
+        ReadDevice { node, name: name.to_owned(), intervals }
+    });
+    Ok(devices.collect())
 }
 
-fn places(machines: &[Machine]) -> BTreeMap<&str, usize> {
-    machines.iter().enumerate().map(|(place, machine)| (machine.name.as_str(), place)).collect()
+/// Names of nodes with their places in a reading, in which each is once.
+fn numbers(machines: &[Machine]) -> BTreeMap<&str, usize> {
+    let mut numbers = BTreeMap::new();
+    for machine in machines {
+        let next = numbers.len();
+        numbers.entry(machine.name.as_str()).or_insert(next);
+    }
+    numbers
 }
 
 /// What was kept of CPU and memory in each hour of the period; an hour that has just begun is asked from its begin.
@@ -158,7 +176,7 @@ fn kept(
     pods: &mut Pods<'_>,
     notes: &mut Vec<String>,
 ) -> Option<Vec<ReadKept>> {
-    let places = places(machines);
+    let places = numbers(machines);
     let mut times: BTreeMap<(u64, usize, u32), HeldTime> = BTreeMap::new();
     for hour in hours(asker.period) {
         let hour_ms = hour.from_ms / HOUR_MS * HOUR_MS;

@@ -12,16 +12,25 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_store::{DeviceKey, HistoryPod, LastSeen, ReadDevice, ReadPod, Reading};
 
 use super::from_store::Ledger;
+use super::turns::clipped;
 
 /// What somebody holds of a device, by namespace and pod.
 type Holders = BTreeMap<(String, String), i64>;
 
-/// Cuts a reading down to the time in which it saw anything, but for what samples bridge; answers with what it lost
-/// at its begin and its end. `None` where it saw nothing at all.
-pub(super) fn cut_to_what_was_heard(reading: &mut Reading, step_ms: u64) -> Option<Vec<Span>> {
-    let spans = || reading.devices.iter().flat_map(|device| &device.intervals).map(|i| i.span);
-    let first_ms = spans().map(|span| span.from_ms).min()?;
-    let last_ms = spans().map(|span| span.to_ms).max()?;
+/// Cuts a reading down to the time in which exporters spoke, but for what samples bridge; answers with what it lost
+/// at its begin and its end. `None` where none spoke at all: a GPU that nobody measured does not say that a later run
+/// will not hear of it.
+pub(super) fn cut_to_what_was_heard(
+    reading: &mut Reading,
+    heard: Option<Span>,
+    step_ms: u64,
+) -> Option<Vec<Span>> {
+    let heard = heard?;
+    let (first_ms, last_ms) =
+        (heard.from_ms.max(reading.span.from_ms), heard.to_ms.min(reading.span.to_ms));
+    if first_ms >= last_ms {
+        return None;
+    }
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
     let Span { from_ms, to_ms } = reading.span;
     let mut gaps = Vec::new();
@@ -33,6 +42,10 @@ pub(super) fn cut_to_what_was_heard(reading: &mut Reading, step_ms: u64) -> Opti
         gaps.push(Span { from_ms: last_ms, to_ms });
         reading.span.to_ms = last_ms;
     }
+    for device in &mut reading.devices {
+        *device = clipped(device, reading.span);
+    }
+    reading.devices.retain(|device| !device.intervals.is_empty());
     let heard = Span { from_ms: reading.span.from_ms / HOUR_MS * HOUR_MS, ..reading.span };
     if let Some(kept) = &mut reading.kept {
         kept.retain(|kept| (heard.from_ms..heard.to_ms).contains(&kept.hour_ms));

@@ -26,6 +26,17 @@ pub struct ObservedTime {
     pub(super) active_open: OpenTime,
 }
 
+/// Why a holder that series name is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// It was on another node.
+    Elsewhere,
+    /// It was on the node, and asked for no device.
+    AsksForNone,
+    /// The same, and every node has one of it: it is who was scraped, and nobody held the device.
+    Scraped,
+}
+
 /// A holder that was named on a node where it cannot have been.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
@@ -37,6 +48,8 @@ pub struct Misplaced {
     pub holder: Holder,
     /// When it was named.
     pub held: Span,
+    /// Why it cannot have been.
+    pub doubt: Doubt,
 }
 
 /// A device and what is known of it.
@@ -48,16 +61,18 @@ pub struct ObservedDevice {
     pub device: String,
     /// Its model, as the exporter writes it.
     pub model: Option<String>,
+    /// Whether an exporter spoke of it; else it is what a node has beside those.
+    pub is_measured: bool,
     /// Who held it and what it did.
     pub history: DeviceHistory,
 }
 
 impl ObservedTime {
-    /// Takes holders off devices of nodes where they cannot have been: nobody knows who had the device then. Answers
-    /// with what was taken.
+    /// Takes holders off devices that they cannot have had: nobody knows who had the device then, but where it was who was
+    /// scraped. Answers with what was taken, without these.
     pub fn distrust(
         &mut self,
-        is_elsewhere: impl Fn(&str, &Holder, Span) -> bool,
+        doubt: impl Fn(&str, &Holder, Span) -> Option<Doubt>,
     ) -> Vec<Misplaced> {
         let mut taken = Vec::new();
         let holders = &self.holders;
@@ -65,15 +80,18 @@ impl ObservedTime {
             let mut unseen: Coverage = history.unseen.iter().copied().collect();
             history.holdings.retain(|time| {
                 let holder = holders.get(time.holder as usize);
-                let Some(holder) = holder.filter(|who| is_elsewhere(node, who, time.held)) else {
-                    return true;
-                };
+                let doubted = holder.and_then(|who| Some((who, doubt(node, who, time.held)?)));
+                let Some((holder, doubt)) = doubted else { return true };
+                if doubt == Doubt::Scraped {
+                    return false;
+                }
                 unseen.add(time.held);
                 taken.push(Misplaced {
                     node: node.clone(),
                     device: device.clone(),
                     holder: holder.clone(),
                     held: time.held,
+                    doubt,
                 });
                 false
             });
@@ -82,9 +100,10 @@ impl ObservedTime {
         taken
     }
 
-    /// From when until when anything was heard of any device; `None` where there is none.
+    /// From when until when exporters spoke of any device; `None` where none did.
     pub fn heard(&self) -> Option<Span> {
-        let spans = || self.devices.iter().map(|device| device.history.installed);
+        let measured = || self.devices.iter().filter(|device| device.is_measured);
+        let spans = || measured().map(|device| device.history.installed);
         let from_ms = spans().map(|span| span.from_ms).min()?;
         Some(Span { from_ms, to_ms: spans().map(|span| span.to_ms).max()? })
     }
@@ -113,6 +132,7 @@ impl Observation {
                     node,
                     device,
                     model: observed.model.clone(),
+                    is_measured: true,
                     history,
                 });
             }

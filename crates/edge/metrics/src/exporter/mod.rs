@@ -4,19 +4,27 @@
 //! | module | what |
 //! |---|---|
 //! | `origin` | the labels of a series: node, device, slice, holder |
+//! | `pod_labels` | which labels name the holder, by scrape job |
 //! | `measure` | which series are asked for, and what their numbers mean |
 //! | `observation` | all series of a period, device by device |
 //! | `history` | the same as device histories for the ledger |
+//! | `node_cut` | how the devices of a node are cut into what it offers |
+//! | `unmeasured` | devices that a node has and no exporter speaks of |
 //! | `open_time` | how far active time may be from the truth |
 
 mod history;
 mod measure;
+mod node_cut;
 mod observation;
 mod open_time;
 mod origin;
+mod pod_labels;
+mod unmeasured;
 
-pub use history::{Misplaced, ObservedDevice, ObservedTime};
+pub use history::{Doubt, Misplaced, ObservedDevice, ObservedTime};
 pub use measure::{Measure, mean_over_steps, measures, peaks_of_mixed_steps};
 pub use observation::{Observation, Refused};
 pub use open_time::OpenTime;
-pub use origin::{Holder, Origin, PodLabels, Slice, host};
+pub use origin::{Holder, Origin, Slice, host};
+pub use pod_labels::PodLabels;
+pub use unmeasured::UnmeasuredNode;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_ledger::signal::{Moment, Peaks, Scale};
 
 use super::measure::Measure;
-use super::origin::{Holder, Origin, PodLabels, Slice};
+use super::origin::{Holder, Origin, Slice};
+use super::pod_labels::PodLabels;
 use crate::prometheus::Series;
 
 /// What was read of devices. Memory grows with the number of samples.
@@ -62,7 +63,7 @@ pub(super) type Readings = BTreeMap<Measure, BTreeMap<i64, Option<u32>>>;
 impl Observation {
     /// Takes the series of one measure. `pods` is decided over all series of the period, with
     /// [`PodLabels::of`].
-    pub fn take(&mut self, measure: Measure, scale: Scale, pods: PodLabels, series: Vec<Series>) {
+    pub fn take(&mut self, measure: Measure, scale: Scale, pods: &PodLabels, series: Vec<Series>) {
         for series in series {
             self.take_one(measure, scale, pods, &series);
         }
@@ -74,7 +75,7 @@ impl Observation {
         &mut self,
         measure: Measure,
         scale: Scale,
-        pods: PodLabels,
+        pods: &PodLabels,
         series: Vec<Series>,
     ) {
         for series in series {
@@ -144,7 +145,7 @@ impl Observation {
         }
     }
 
-    fn take_one(&mut self, measure: Measure, scale: Scale, pods: PodLabels, series: &Series) {
+    fn take_one(&mut self, measure: Measure, scale: Scale, pods: &PodLabels, series: &Series) {
         let Some(origin) = Origin::of(&series.labels, pods) else {
             self.refused.series_without_device += 1;
             return;

@@ -59,7 +59,9 @@ impl ObservedTime {
     /// stands for a step is that of the step before it.
     pub fn active_within(&self, period: Span, step_ms: u64) -> i128 {
         const WHOLE: i128 = 1000;
-        let holdings = || self.devices.iter().flat_map(|device| &device.history.holdings);
+        // What no exporter measures is reported as unknown.
+        let measured = || self.devices.iter().filter(|device| device.is_measured);
+        let holdings = || measured().flat_map(|device| &device.history.holdings);
         let at_begin =
             holdings().filter(|time| time.held.from_ms <= period.from_ms).count() as i128;
         let at_end = holdings().filter(|time| time.held.to_ms >= period.to_ms).count() as i128;

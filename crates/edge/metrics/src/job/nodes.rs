@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::query::{JobQuery, JobSeries, pattern, rates};
+use super::query::{JobQuery, JobSeries, rates};
 use super::readings::{JobReadings, is_reading};
 use crate::exporter::host;
 use crate::prometheus::{Labels, Series};
+use crate::selector::pattern;
 
 /// Series that say which node an exporter is of.
 pub const NODE_NAMES: [&str; 2] = ["kube_node_info", "node_uname_info"];

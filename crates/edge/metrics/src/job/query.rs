@@ -1,6 +1,7 @@
 //! What is asked of a server about the pods of one job.
 
 use crate::exporter::{PodLabels, mean_over_steps};
+use crate::selector::{chunks, pattern};
 
 /// What an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,16 +100,13 @@ const CHECKPOINT: &str = "dovetail_last_checkpoint_timestamp_seconds";
 pub(super) const NOTE: &str = "annotation_dovetail_dev_last_checkpoint";
 const NOTED: &str = r#",annotation_dovetail_dev_last_checkpoint!="""#;
 
-/// Names of pods in one question, in bytes: between here and a server stand proxies that refuse long lines.
-const MOST_NAMES_BYTES: usize = 600;
-
 /// Where no two samples lie within a step, the last two of so many ms make the rate.
 const FEWEST_SAMPLES_MS: u64 = 150_000;
 
 /// Everything that is asked about pods of a namespace, for steps of so many ms over a window of so many. `pods`
-/// says which labels of devices name their holder.
+/// says which labels of devices name their holders.
 pub fn job_queries(
-    pods: PodLabels,
+    pods: &PodLabels,
     namespace: &str,
     names: &[&str],
     step_ms: u64,
@@ -121,9 +119,12 @@ pub fn job_queries(
             let [space, pod] = labels;
             format!("{space}=~\"{}\",{pod}=~\"{names}\"", pattern(namespace))
         };
-        let [space, pod, _] = pods.names();
+        // Jobs of scrapes may name holders differently; a series is in one of the answers, or it is the same one.
         for (name, series) in DEVICE {
-            let query = mean_over_steps(&format!("{name}{{{}}}", of([space, pod])), step_ms);
+            let means = pods.names().into_iter().map(|[space, pod, _]| {
+                mean_over_steps(&format!("{name}{{{}}}", of([space, pod])), step_ms)
+            });
+            let query = means.collect::<Vec<_>>().join(" or ");
             queries.push(JobQuery { series, query, is_instant: false });
         }
         // A server that does not honour labels has renamed them.
@@ -180,39 +181,16 @@ fn rate(name: &str, selectors: &[String; 2], more: &str, step_ms: u64) -> String
     format!("sum by (namespace, pod, exported_namespace, exported_pod) ({})", all.join(" or "))
 }
 
-/// Names as patterns, in groups of which each is short enough.
-fn chunks(names: &[&str]) -> Vec<Vec<String>> {
-    let mut chunks: Vec<Vec<String>> = Vec::new();
-    let mut length = usize::MAX;
-    for name in names {
-        let name = pattern(name);
-        if length.saturating_add(name.len()) > MOST_NAMES_BYTES {
-            chunks.push(Vec::new());
-            length = 0;
-        }
-        length += name.len() + 1;
-        chunks.last_mut().expect("one was pushed").push(name);
-    }
-    chunks
-}
-
 /// The rates of a counter over a step, or between the last two samples where a step has fewer.
 pub(super) fn rates(name: &str, selector: &str, step_ms: u64) -> String {
     let longer_ms = FEWEST_SAMPLES_MS.max(2 * step_ms);
     format!("rate({name}{{{selector}}}[{step_ms}ms]) or irate({name}{{{selector}}}[{longer_ms}ms])")
 }
 
-/// A name as a pattern. What is no letter of an object's name becomes any one letter: the answers are compared
-/// with the whole name.
-pub(super) fn pattern(name: &str) -> String {
-    let letter =
-        |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '.' };
-    name.chars().map(letter).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prometheus::Labels;
 
     #[test]
     fn names_never_leave_their_quotes_and_questions_stay_short() {
@@ -220,7 +198,13 @@ mod tests {
         let names: Vec<String> = (0..500).map(|number| format!("train-worker-{number}")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.push(hostile);
-        let queries = job_queries(PodLabels::Exported, "ml\\", &names, 60_000, 3_600_000);
+        let labels = |job: &str, pod: &str| {
+            let pairs = [("job", job), (pod, "p")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+            Labels::from(pairs)
+        };
+        let of_jobs = [labels("a", "exported_pod"), labels("b", "pod"), labels("c", "pod_name")];
+        let pods = PodLabels::of(&of_jobs);
+        let queries = job_queries(&pods, "ml\\", &names, 60_000, 3_600_000);
         for JobQuery { query, .. } in &queries {
             assert!(query.len() < 6_000, "{}", query.len());
             assert!(!query.contains("up{"), "{query}");

@@ -56,7 +56,7 @@ pub struct JobReadings {
 
 impl JobReadings {
     /// Takes an answer; series that name no pod are left out, and numbers that are none.
-    pub fn take(&mut self, kind: JobSeries, pods: PodLabels, series: Vec<Series>) {
+    pub fn take(&mut self, kind: JobSeries, pods: &PodLabels, series: Vec<Series>) {
         for Series { labels, samples } in series {
             let readings = match kind {
                 JobSeries::Tensor

@@ -4,16 +4,44 @@
 //! Label names are written as Prometheus allows (`kueue.x-k8s.io/queue-name` is
 //! `label_kueue_x_k8s_io_queue_name`), and kube-state-metrics keeps only labels that its operator allowed
 //! (`--metric-labels-allowlist`): what is not there is unknown.
+//!
+//! | module | what |
+//! |---|---|
+//! | `read` | objects as they were last seen |
+//! | `machines` | nodes whose name another machine had before |
+//! | `devices` | how many devices nodes have and pods ask for, over time |
+//! | `times` | when pods were made and got their nodes |
 
+mod devices;
+mod machines;
 mod read;
 mod times;
 
+pub use devices::{
+    Amount, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes, devices_of_pods,
+};
+pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
 
 /// The query for a table of objects as they were last seen in a window before its moment.
 pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
     format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1))
+}
+
+/// The query for pods that asked for anything but CPU, memory and storage in a window before its moment: who asked for
+/// no device held none by its plugin.
+pub fn asked_for_devices(window_ms: u64) -> String {
+    const OTHERS: &str =
+        "cpu|memory|storage|ephemeral_storage|pods|hugepages_.+|attachable_volumes_.+";
+    let of = |series: &str| {
+        format!("last_over_time({series}{{resource!~\"{OTHERS}\"}}[{}ms])", window_ms.max(1))
+    };
+    let all = [
+        of("kube_pod_container_resource_requests"),
+        of("kube_pod_init_container_resource_requests"),
+    ];
+    format!("max by (namespace, exported_namespace, pod, exported_pod) ({})", all.join(" or "))
 }
 
 /// The query for pods that ended in a window before its moment, with their `phase`.

@@ -13,6 +13,10 @@ pub struct KubeState {
     pub nodes: BTreeMap<String, KubeNode>,
     /// Labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
+    /// Pods that asked for more than CPU, memory and storage; empty where nobody keeps what pods ask for.
+    pub askers: BTreeSet<(String, String)>,
+    /// Nodes that were several machines: each with when it began, ascending.
+    pub machines: BTreeMap<String, Vec<(u64, KubeNode)>>,
     /// Owners of ReplicaSets and Jobs by kind, namespace and name.
     owners: BTreeMap<(&'static str, String, String), Owner>,
 }
@@ -48,6 +52,12 @@ pub struct KubeNode {
     pub memory_bytes: u64,
     /// Whether it has a resource of a GPU or the like, even of none that works.
     pub has_devices: bool,
+    /// Whether it offers any of these to pods.
+    pub offers_devices: bool,
+    /// Its address in the cluster.
+    pub internal_ip: String,
+    /// Identities that a node of this name had: by the provider, and of the machine. Several are several machines.
+    pub identities: BTreeSet<(String, String)>,
 }
 
 /// What was kept for a pod: the sum over the steps.
@@ -172,7 +182,30 @@ impl KubeState {
         }
     }
 
-    fn take_one(&mut self, table: KubeTable, labels: &Labels, value: f64) {
+    /// Takes the answer to [`super::asked_for_devices`].
+    pub fn take_askers(&mut self, series: Vec<Series>) {
+        let keys = series.iter().filter_map(|series| {
+            text(&series.labels, "namespace").zip(text(&series.labels, "pod"))
+        });
+        self.askers.extend(keys);
+    }
+
+    /// Whether a pod was on a node that offers devices and asked for none.
+    pub fn asks_for_none(&self, node: &str, namespace: &str, pod: &str) -> bool {
+        let key = (namespace.to_owned(), pod.to_owned());
+        let is_there = self.pods.get(&key).is_some_and(|pod| pod.nodes.contains(node));
+        let offers = self.nodes.get(node).is_some_and(|node| node.offers_devices);
+        is_there && offers && !self.askers.is_empty() && !self.askers.contains(&key)
+    }
+
+    /// Whether every node has one of what a pod is of.
+    pub fn is_of_every_node(&self, namespace: &str, pod: &str) -> bool {
+        let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()));
+        let owner = known.and_then(|pod| pod.owner.as_ref());
+        owner.is_some_and(|(kind, _)| kind == "DaemonSet")
+    }
+
+    pub(super) fn take_one(&mut self, table: KubeTable, labels: &Labels, value: f64) {
         let text = |name: &str| text(labels, name);
         let of_pod = || Some((text("namespace")?, text("pod")?));
         match table {
@@ -200,11 +233,17 @@ impl KubeState {
                 match (table, resource.as_deref()) {
                     (KubeTable::NodeInfo, _) => {
                         node.provider_id = text("provider_id").unwrap_or_default();
+                        node.internal_ip = text("internal_ip").unwrap_or_default();
+                        let machine = text("system_uuid").unwrap_or_default();
+                        node.identities.insert((node.provider_id.clone(), machine));
                     }
                     (KubeTable::NodeLabels, _) => node.labels.extend(object_labels(labels)),
                     (_, Some("cpu")) => node.cpu_milli = amount(value * 1000.0),
                     (_, Some("memory")) => node.memory_bytes = amount(value),
-                    (_, Some(resource)) if is_device(resource) => node.has_devices = true,
+                    (_, Some(resource)) if is_device(resource) => {
+                        node.has_devices = true;
+                        node.offers_devices |= value > 0.0;
+                    }
                     _ => {}
                 }
             }

@@ -99,7 +99,7 @@ impl Scrapes {
         let mut observation = Observation::default();
         for ((measure, labels), samples) in self.series {
             let (_, measure, scale) = kinds[measure];
-            observation.take(measure, scale, pods, vec![Series { labels, samples }]);
+            observation.take(measure, scale, &pods, vec![Series { labels, samples }]);
         }
         (observation, pods)
     }

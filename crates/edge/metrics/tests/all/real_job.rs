@@ -185,7 +185,7 @@ fn range(period: Span, query: String) -> RangeQuery {
 /// Everything that is asked about the pod.
 async fn readings(
     client: &mut PrometheusClient<Direct>,
-    pods: PodLabels,
+    pods: &PodLabels,
     period: Span,
 ) -> JobReadings {
     let mut readings = JobReadings::default();
@@ -226,9 +226,9 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
     client.range(&engine, |series| found.extend(series)).await.unwrap();
     let pods = PodLabels::of(found.iter().map(|series| &series.labels));
     let mut observation = Observation::default();
-    observation.take(Measure::Busy(Signal::GrEngineActive), Scale::Ratio, pods, found);
+    observation.take(Measure::Busy(Signal::GrEngineActive), Scale::Ratio, &pods, found);
     let time = observation.histories(period, STEP_MS, &ActivityRule::default());
-    let readings = readings(&mut client, pods, period).await;
+    let readings = readings(&mut client, &pods, period).await;
     let holdings: Vec<Holding<'_>> = time
         .devices
         .iter()

@@ -26,7 +26,7 @@ async fn read(url: &str, query: &str, span: (i64, i64), step_ms: i64, points: u3
 fn observe(series: Vec<Series>) -> Observation {
     let mut observation = Observation::default();
     let pods = PodLabels::of(series.iter().map(|series| &series.labels));
-    observation.take(BUSY, Scale::Ratio, pods, series);
+    observation.take(BUSY, Scale::Ratio, &pods, series);
     observation
 }
 
@@ -183,7 +183,7 @@ async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds(
         let before = observation.histories(period, STEP_MS, &rule);
         let peaks = peaks_of_mixed_steps(&series, Scale::Ratio, &rule, STEP_MS);
         let peaks = read(&server.url, &peaks, span, step_ms, 700).await;
-        observation.take_peaks(BUSY, Scale::Ratio, PodLabels::Plain, peaks);
+        observation.take_peaks(BUSY, Scale::Ratio, &PodLabels::default(), peaks);
         let time = observation.histories(period, STEP_MS, &rule);
         let minutes = |time: &dovetail_metrics::exporter::ObservedTime| {
             let device = &time.devices[0].history;

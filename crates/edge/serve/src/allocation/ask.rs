@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
 use super::aggregate::Aggregate;
-use super::window::{duration, window};
+use super::window::{Window, duration, in_words, window};
 
 /// More steps are not answered at once.
 const MOST_STEPS: u64 = 400;
@@ -23,6 +23,8 @@ pub struct Ask {
     pub aggregate: Vec<Aggregate>,
     /// Whether what nobody had has an entry `__idle__`.
     pub has_idle: bool,
+    /// The end that was asked for, where that lies in the future; the steps end with the hour that is running.
+    pub asked_until_ms: Option<u64>,
 }
 
 /// A question that cannot be answered, and what to ask instead.
@@ -49,8 +51,8 @@ impl Ask {
         let parameters = Parameters::read(query).map_err(Refusal)?;
         let text = parameters.window.as_deref().filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| Refusal("window: name one, such as 7d".to_owned()))?;
-        let window = window(text, now_ms).map_err(Refusal)?;
-        let steps = steps(window, &parameters).map_err(Refusal)?;
+        let Window { span, asked_until_ms } = window(text, now_ms).map_err(Refusal)?;
+        let steps = steps(span, &parameters).map_err(Refusal)?;
         let names = parameters.aggregate.as_deref().filter(|text| !text.is_empty());
         let aggregate = names.unwrap_or("cluster,node,namespace,pod").split(',');
         let aggregate: Result<Vec<Aggregate>, String> =
@@ -59,7 +61,14 @@ impl Ask {
         if aggregate.len() > MOST_PARTS {
             return Err(Refusal(format!("aggregate: name no more than {MOST_PARTS}")));
         }
-        Ok(Self { steps, aggregate, has_idle: parameters.has_idle })
+        Ok(Self { steps, aggregate, has_idle: parameters.has_idle, asked_until_ms })
+    }
+
+    /// What is said of a window that ends in the future; nothing of any other.
+    pub fn ahead_in_words(&self) -> Option<String> {
+        let asked = in_words(self.asked_until_ms?);
+        let until = self.steps.last().map(|step| in_words(step.to_ms))?;
+        Some(format!("the window was to end at {asked}, in the future: this is until {until}"))
     }
 
     /// What a ledger must tell apart.

@@ -9,11 +9,19 @@ use jiff::{Timestamp, ToSpan as _};
 /// No window is longer: a ledger has no more to tell, and sums must fit.
 const LONGEST_MS: u64 = 10 * 366 * DAY_MS;
 
+/// A window, as far as anything of it can be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) span: Span,
+    /// The end that was asked for, where that is a moment after the hour that is running, with which the span ends.
+    pub(super) asked_until_ms: Option<u64>,
+}
+
 /// The time that a text means.
 ///
 /// A number of days or weeks ends with the day that is running, as OpenCost has it; a number of hours with the hour
-/// that is running.
-pub(super) fn window(text: &str, now_ms: u64) -> Result<Span, String> {
+/// that is running. Two times end with that hour at the latest.
+pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
     let found = match text.split_once(',') {
         Some((from, to)) => Span { from_ms: moment(from)?, to_ms: moment(to)? },
         None => match named(text, now_ms) {
@@ -31,7 +39,24 @@ pub(super) fn window(text: &str, now_ms: u64) -> Result<Span, String> {
     if to_ms - from_ms > LONGEST_MS {
         return Err(format!("window={text}: it is longer than ten years"));
     }
-    Ok(found)
+    if from_ms >= now_ms {
+        return Err(format!(
+            "window={text}: it begins in the future, of which nothing is known: it is {} now",
+            in_words(now_ms)
+        ));
+    }
+    let running_ms = (now_ms / HOUR_MS + 1) * HOUR_MS;
+    let is_ahead = text.contains(',') && to_ms > running_ms;
+    Ok(Window {
+        span: if is_ahead { Span { from_ms, to_ms: running_ms } } else { found },
+        asked_until_ms: is_ahead.then_some(to_ms),
+    })
+}
+
+/// A moment as RFC 3339.
+pub(super) fn in_words(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| format!("{at_ms} ms"), |at| at.to_string())
 }
 
 /// So many hours, days or weeks, in ms.
@@ -136,7 +161,24 @@ mod tests {
             ("1762300800,1762304400", "2025-11-05T00:00:00Z", "2025-11-05T01:00:00Z"),
         ] {
             let found = window(text, ms(NOW));
-            assert_eq!(found, Ok(Span { from_ms: ms(from), to_ms: ms(to) }), "{text}");
+            let span = Span { from_ms: ms(from), to_ms: ms(to) };
+            assert_eq!(found, Ok(Window { span, asked_until_ms: None }), "{text}");
+        }
+    }
+
+    /// At 10:20 the hour until 11:00 is running.
+    #[test]
+    fn two_times_end_with_the_hour_that_is_running() {
+        let from = "2026-11-18T00:00:00Z";
+        for (to, ahead) in [
+            ("2026-11-18T11:00:00Z", false),
+            ("2026-11-18T12:00:00Z", true),
+            ("2026-12-18T00:00:00Z", true),
+        ] {
+            let span = Span { from_ms: ms(from), to_ms: ms("2026-11-18T11:00:00Z") };
+            let asked_until_ms = ahead.then(|| ms(to));
+            let found = window(&format!("{from},{to}"), ms(NOW));
+            assert_eq!(found, Ok(Window { span, asked_until_ms }), "{to}");
         }
     }
 
@@ -157,6 +199,8 @@ mod tests {
             ("1762300801,1762304400", "whole hours"),
             ("1762304400,1762300800", "ends before it begins"),
             ("0,1762300800", "ten years"),
+            ("2026-11-18T11:00:00Z,2026-11-18T12:00:00Z", "future"),
+            ("2030-01-01T00:00:00Z,2030-01-02T00:00:00Z", "it is 2026-11-18T10:20:30Z now"),
             ("99999999999999999,999999999999999999", "no time"),
         ] {
             let error = window(text, ms(NOW)).unwrap_err();

@@ -69,7 +69,7 @@ async fn keep(store: &mut Store, span: Span, answers: &[String], took: &mut Took
     for (name, series) in SIGNALS.into_iter().zip(found) {
         let known = measures().find(|(series, ..)| *series == name);
         let (_, measure, scale) = known.expect("a series that is read");
-        observation.take(measure, scale, labels, series);
+        observation.take(measure, scale, &labels, series);
     }
     let time = observation.histories(span, STEP_MS, &ActivityRule::default());
     let nodes = nodes();

@@ -1,19 +1,18 @@
 //! What a server says of its period: devices, the nodes that they are in, and what those cost.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
-use dovetail_audit::ObjectRef;
-use dovetail_kube::facts::{Gathered, POOL_LABELS};
+use dovetail_kube::facts::Gathered;
 use dovetail_ledger::rollup::FreeLook;
 use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::ListPrices;
-use dovetail_metrics::exporter::ObservedTime;
-use dovetail_metrics::kube_state::{KubeState, KubeTable, label, last_seen};
-use dovetail_price::place_labels;
+use dovetail_metrics::exporter::{Holder, Misplaced};
+use dovetail_metrics::kube_state::{
+    KubeState, KubeTable, MachineSeries, NodeSeries, asked_for_devices, last_seen, node_history,
+};
 
-use crate::commands::cost::from_objects::words;
-use crate::commands::cost::teams::{Labels, Teams};
+use super::machine::{Machine, machines};
+use super::unmeasured;
+use crate::commands::cost::teams::Teams;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
 use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::{Asker, Observed};
@@ -45,6 +44,8 @@ pub(crate) struct Look {
     pub(crate) prices: Prices,
     /// What could not be read.
     pub(crate) notes: Vec<String>,
+    /// Holders that series name and nobody believes.
+    pub(crate) misplaced: Vec<Misplaced>,
 }
 
 impl Look {
@@ -57,7 +58,10 @@ impl Look {
         let mut notes = Vec::new();
         notes.extend(too_fine(asker.step_ms, &seen));
         let kube = kube_state(asker, &mut notes);
-        Self::of_seen(seen, kube, notes, sources)
+        let (mut seen, misplaced) = trusted(seen, &kube, sources);
+        notes.extend(misplaced_in_words(&misplaced));
+        unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
+        Ok(Self { misplaced, ..Self::of_seen(seen, kube, notes, sources)? })
     }
 
     /// What exporters said who were asked themselves. Nobody says what pods kept of CPU and memory, so that of nodes is
@@ -66,7 +70,10 @@ impl Look {
     /// # Errors
     /// Prices that cannot be.
     pub(crate) fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
-        let mut look = Self::of_seen(seen, KubeState::default(), Vec::new(), sources)?;
+        let kube = KubeState::default();
+        let (seen, misplaced) = trusted(seen, &kube, sources);
+        let notes = misplaced_in_words(&misplaced);
+        let mut look = Self::of_seen(seen, kube, notes, sources)?;
         look.machines.iter_mut().for_each(|machine| {
             (machine.cpu_milli, machine.memory_bytes) = (0, 0);
         });
@@ -74,20 +81,16 @@ impl Look {
     }
 
     fn of_seen(
-        mut seen: Observed,
+        seen: Observed,
         kube: KubeState,
         mut notes: Vec<String>,
         sources: &Sources<'_>,
     ) -> Result<Self> {
-        let placements = Placements::of(sources.gathered, Some(&kube));
-        let misplaced =
-            seen.time.distrust(|node, holder, held| placements.contradicts(node, holder, held));
-        notes.extend(misplaced_in_words(&misplaced));
         let machines = machines(&seen.time, &kube, sources);
         let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
         let prices = sources.prices.of(&to_price, sources.settings)?;
         notes.extend(prices.notes.iter().cloned());
-        Ok(Self { seen, kube, machines, prices, notes })
+        Ok(Self { seen, kube, machines, prices, notes, misplaced: Vec::new() })
     }
 
     /// What the figures leave out.
@@ -101,7 +104,7 @@ impl Look {
                     .to_owned(),
             );
         }
-        if time.devices.is_empty() {
+        if !time.devices.iter().any(|device| device.is_measured) {
             notes.push(NO_GPU_WAS_SEEN.to_owned());
         }
         if kube.is_empty() && sources.gathered.is_none() {
@@ -145,28 +148,16 @@ impl Look {
     }
 }
 
-/// A node with GPUs that an exporter reported.
-#[derive(Debug, Default)]
-pub(crate) struct Machine {
-    pub(crate) name: String,
-    pub(crate) model: Option<String>,
-    pub(super) gpus: i64,
-    labels: Labels,
-    pub(crate) provider_id: String,
-    pub(crate) pool: String,
-    pub(crate) cpu_milli: u64,
-    pub(crate) memory_bytes: u64,
-}
-
-impl Machine {
-    fn to_price(&self) -> NodeToPrice<'_> {
-        NodeToPrice {
-            gpus: self.gpus,
-            model: self.model.as_deref(),
-            labels: &self.labels,
-            provider_id: &self.provider_id,
-        }
-    }
+/// What was seen without holders that cannot have been, and with these.
+fn trusted(
+    mut seen: Observed,
+    kube: &KubeState,
+    sources: &Sources<'_>,
+) -> (Observed, Vec<Misplaced>) {
+    let placements = Placements::of(sources.gathered, Some(kube));
+    let doubt = |node: &str, holder: &Holder, held| placements.doubt(node, holder, held);
+    let misplaced = seen.time.distrust(doubt);
+    (seen, misplaced)
 }
 
 /// Samples that lie so far apart that one does not hold until the next.
@@ -192,49 +183,42 @@ fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
             Ok(series) => state.take(table, series),
             Err(error) => {
                 notes.push(format!("{} could not be read: {error}", table.series()));
-                break;
+                return state;
             }
         }
     }
+    if state.is_empty() {
+        return state;
+    }
+    match asker.instant(&asked_for_devices(window_ms), at_ms) {
+        Ok(series) => state.take_askers(series),
+        Err(error) => notes.push(format!("what pods ask for could not be read: {error}")),
+    }
+    machines_of_reused(asker, &mut state, notes);
     state
 }
 
-/// Nodes by name, from devices, with what objects and series say of them.
-fn machines(time: &ObservedTime, kube: &KubeState, sources: &Sources<'_>) -> Vec<Machine> {
-    let mut by_name: BTreeMap<&str, Machine> = BTreeMap::new();
-    for device in &time.devices {
-        let machine = by_name.entry(&device.node).or_default();
-        machine.name.clone_from(&device.node);
-        machine.gpus += 1;
-        machine.model = machine.model.take().or_else(|| device.model.clone());
+/// Nodes whose name another machine had before.
+fn machines_of_reused(asker: &mut Asker, state: &mut KubeState, notes: &mut Vec<String>) {
+    let reused = state.reused();
+    if reused.is_empty() {
+        return;
     }
-    let own_labels =
-        [sources.settings.prices.labels(), sources.settings.cost.hardware_labels()].concat();
-    for (name, machine) in &mut by_name {
-        if let Some(node) = kube.nodes.get(*name) {
-            let keys = place_labels().chain(POOL_LABELS.iter().map(|(key, _)| *key));
-            let keys = keys.map(|key| -> &str { key }).chain(own_labels.iter().map(String::as_str));
-            let known = keys.filter_map(|key| Some((key.to_owned(), label(&node.labels, key)?)));
-            machine.labels = known.collect();
-            machine.provider_id.clone_from(&node.provider_id);
-            (machine.cpu_milli, machine.memory_bytes) = (node.cpu_milli, node.memory_bytes);
-            let pool = POOL_LABELS.iter().find_map(|(key, kind)| {
-                machine.labels.get(*key).map(|name| words(&ObjectRef::new(kind, "", name)))
-            });
-            machine.pool = pool.unwrap_or_default();
-        }
-        let Some(objects) = sources.gathered else { continue };
-        let Some(node) = objects.facts.nodes.iter().find(|node| *node.node.name == **name) else {
-            continue;
-        };
-        machine.labels.clone_from(&node.node.labels);
-        machine.provider_id = objects.provider_ids.get(*name).cloned().unwrap_or_default();
-        let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
-        machine.cpu_milli = amount(node.node.allocatable.cpu_milli);
-        machine.memory_bytes = amount(node.node.allocatable.memory_bytes);
-        if node.pool.kind != "Node" {
-            machine.pool = words(&node.pool);
+    let names: Vec<&str> = reused.into_iter().collect();
+    let mut found = MachineSeries::default();
+    for kind in NodeSeries::ALL {
+        for query in node_history(kind, &names, asker.step_ms) {
+            match asker.range(&query) {
+                Ok(series) => found.take(kind, series),
+                Err(error) => {
+                    notes.push(format!(
+                        "{} had several machines, and which one was there when could not be read: {error}",
+                        counted(names.len(), "node name")
+                    ));
+                    return;
+                }
+            }
         }
     }
-    by_name.into_values().collect()
+    state.take_machines(&found);
 }

@@ -4,18 +4,22 @@
 //! | module | what |
 //! |---|---|
 //! | `look` | what a server says of its period: devices, nodes, prices |
+//! | `machine` | the machines that nodes were, each while it had the name |
+//! | `unmeasured` | GPUs that no exporter measures |
 //! | `pods` | holders with their owners and labels |
 //! | `kept` | what pods kept of CPU and memory |
 
 mod kept;
 mod look;
+mod machine;
 mod pods;
+mod unmeasured;
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::{Span, device_intervals};
+use dovetail_ledger::device_time::{DeviceInterval, Span, device_intervals};
 use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
 use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::NodeParts;
@@ -26,8 +30,11 @@ use dovetail_price::canonical_gpu_model;
 use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
+use crate::output::plain::plain;
+use crate::output::table::counted;
 pub(super) use kept::{add, ask_kept};
-pub(super) use look::{Look, Machine, NO_GPU_WAS_SEEN, Sources};
+pub(super) use look::{Look, NO_GPU_WAS_SEEN, Sources};
+pub(super) use machine::{Machine, Places};
 pub(super) use pods::Pods;
 
 /// The account of the asker's period, day by day.
@@ -50,7 +57,9 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
     }
     notes.extend(look.told(sources));
     let heard = look.seen.time.heard();
-    notes.extend(heard.and_then(|heard| unheard_in_words(period, heard, step_ms)));
+    let is_known = look.seen.time.devices.iter().any(|device| !device.is_measured);
+    notes.extend(heard.and_then(|heard| unheard_in_words(period, heard, step_ms, is_known)));
+    notes.extend(reused_in_words(&look.machines));
     let Pods { list: pods, .. } = pods;
     let cluster = sources.gathered.map(|objects| objects.cluster_uid.clone());
     let cluster = cluster.unwrap_or_default();
@@ -83,19 +92,35 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
 
 /// What of a period no exporter spoke of, before its first word and after its last, where that is more than samples
 /// bridge.
-fn unheard_in_words(period: Span, heard: Span, step_ms: u64) -> Option<String> {
+fn unheard_in_words(period: Span, heard: Span, step_ms: u64, is_known: bool) -> Option<String> {
     let length_ms = |span: Span| span.to_ms.saturating_sub(span.from_ms);
     let unheard_ms = length_ms(period).saturating_sub(length_ms(heard));
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
     let hours = |ms: u64| ms as f64 / HOUR_MS as f64;
+    let what = match is_known {
+        true => "what GPUs did then is unknown",
+        false => "what GPUs were and cost then is in no amount",
+    };
     (unheard_ms > longest_ms).then(|| {
         format!(
-            "of {:.1} of the {:.1} h of the period the server has no series of a GPU exporter: what GPUs were and cost \
-             then is in no amount",
+            "of {:.1} of the {:.1} h of the period the server has no series of a GPU exporter: {what}",
             hours(unheard_ms),
             hours(length_ms(period))
         )
     })
+}
+
+/// Names that were several machines, each of which has its own price.
+fn reused_in_words(machines: &[Machine]) -> Option<String> {
+    let later = machines.windows(2).filter(|pair| pair[0].name == pair[1].name);
+    let mut names: Vec<&str> = later.map(|pair| pair[1].name.as_str()).collect();
+    names.dedup();
+    let first = plain(names.first()?);
+    Some(format!(
+        "{} went to another machine within the period (such as {first}): each is priced by what it was, while it had the \
+         name",
+        counted(names.len(), "node name")
+    ))
 }
 
 fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {
@@ -123,28 +148,21 @@ fn bills(
     machines: &[Machine],
     pods: &mut Pods<'_>,
 ) -> Result<(NodeBills, BTreeMap<usize, Span>)> {
-    let places: BTreeMap<&str, usize> =
-        machines.iter().enumerate().map(|(place, m)| (m.name.as_str(), place)).collect();
+    let places = Places::of(machines);
     let mut bills: BTreeMap<usize, NodeBill> = BTreeMap::new();
     let mut seen: BTreeMap<usize, Span> = BTreeMap::new();
     for device in &time.devices {
-        let Some(place) = places.get(device.node.as_str()) else { continue };
-        let machine = &machines[*place];
         for interval in device_intervals(&device.history, span)? {
-            let bill = bills.entry(*place).or_insert_with(|| NodeBill {
-                offered: NodeParts {
-                    cpu_milli: machine.cpu_milli,
-                    memory_bytes: machine.memory_bytes,
-                    gpu_milli: u64::try_from(machine.gpus * 1000).unwrap_or(0),
-                },
-                ..NodeBill::default()
-            });
-            let seen = seen.entry(*place).or_insert(interval.span);
-            seen.from_ms = seen.from_ms.min(interval.span.from_ms);
-            seen.to_ms = seen.to_ms.max(interval.span.to_ms);
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
             let holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
-            *bill.gpus.entry((holder, interval.state)).or_default() += interval.gpu_milli_ms();
+            for (span, place) in places.within(&device.node, interval.span) {
+                let bill = bills.entry(place).or_insert_with(|| without_time(&machines[place]));
+                let seen = seen.entry(place).or_insert(span);
+                seen.from_ms = seen.from_ms.min(span.from_ms);
+                seen.to_ms = seen.to_ms.max(span.to_ms);
+                let part = DeviceInterval { span, ..interval };
+                *bill.gpus.entry((holder, interval.state)).or_default() += part.gpu_milli_ms();
+            }
         }
     }
     for bill in bills.values_mut() {
@@ -156,7 +174,19 @@ fn bills(
     Ok((bills.into_iter().collect(), seen))
 }
 
-/// Adds what was kept of CPU and memory on one day.
+/// The bill of a machine of which nothing was seen.
+fn without_time(machine: &Machine) -> NodeBill {
+    NodeBill {
+        offered: NodeParts {
+            cpu_milli: machine.cpu_milli,
+            memory_bytes: machine.memory_bytes,
+            gpu_milli: u64::try_from(machine.gpus * 1000).unwrap_or(0),
+        },
+        ..NodeBill::default()
+    }
+}
+
+/// Adds what was kept of CPU and memory on one day: of each machine while it had its name.
 fn kept_on(
     asker: &mut Asker,
     span: Span,
@@ -165,9 +195,19 @@ fn kept_on(
     bills: &mut [(usize, NodeBill)],
     notes: &mut Vec<String>,
 ) {
-    ask_kept(asker, span, notes, |kept, time| {
-        let bill = bills.iter_mut().find(|(place, _)| machines[*place].name == kept.node);
-        let Some((_, bill)) = bill else { return };
-        add(bill.cpu_memory.entry(pods.number(&kept.namespace, &kept.pod)).or_default(), time);
-    });
+    let places = Places::of(machines);
+    let changes = places.changes(span).into_iter();
+    let mut from_ms = span.from_ms;
+    for to_ms in changes.chain([span.to_ms]) {
+        let part = Span { from_ms, to_ms };
+        from_ms = to_ms;
+        let is_read = ask_kept(asker, part, notes, |kept, time| {
+            let Some((_, place)) = places.within(&kept.node, part).next() else { return };
+            let Some((_, bill)) = bills.iter_mut().find(|(of, _)| *of == place) else { return };
+            add(bill.cpu_memory.entry(pods.number(&kept.namespace, &kept.pod)).or_default(), time);
+        });
+        if !is_read {
+            return;
+        }
+    }
 }

@@ -73,7 +73,9 @@ impl JobFlags {
             #[cfg(feature = "scheduler")]
             Source::Server(mut over) => {
                 let (account, _, look) = self.account.over_time(app, terms, &mut over)?;
-                let job = wanted.find(&account)?;
+                let job = wanted
+                    .find(&account)
+                    .map_err(|error| of_series::doubted(&wanted, &look).unwrap_or(error))?;
                 of_series::time(app, account, job, &look, &mut over)
             }
         }

@@ -77,6 +77,12 @@ impl Wanted<'_> {
         }
     }
 
+    /// Whether a pod is of what is meant, by its owner or its own name.
+    #[cfg(feature = "scheduler")]
+    pub(super) fn means(&self, pod: &CostPod) -> bool {
+        self.is_owner(pod) || self.is_pod(pod)
+    }
+
     fn is_owner(&self, pod: &CostPod) -> bool {
         let (kind, path) = pod.job.split_once(' ').unwrap_or(("", &pod.job));
         let (namespace, name) = path.split_once('/').unwrap_or(("", path));

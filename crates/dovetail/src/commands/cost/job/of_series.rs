@@ -3,20 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
+use dovetail_audit::ObjectRef;
 use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_ledger::job_phases::{PhaseRule, job_phases};
-use dovetail_metrics::exporter::ObservedDevice;
+use dovetail_metrics::exporter::{Doubt, Holder, Misplaced, ObservedDevice};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
-use super::name::Job;
+use super::name::{Job, Wanted};
 use crate::app::App;
-use crate::commands::cost::account::Account;
+use crate::commands::cost::account::{Account, CostPod};
 use crate::commands::cost::flags::OverTime;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::from_prometheus::Look;
+use crate::commands::usage::gpus::grouping::owner_name;
+use crate::exit::BadInput;
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::plain::plain;
 
@@ -69,6 +72,33 @@ pub(super) fn time(
     time.refuse_blind("the exporter of its nodes has no signal that says whether a GPU worked")
 }
 
+/// Why nothing is known of a job whose pods series name where they cannot have been; `None` where they name none.
+pub(super) fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
+    let is_meant = |one: &&Misplaced| {
+        let Holder { namespace, pod, .. } = &one.holder;
+        let owner = look.kube.top_owner(namespace, pod);
+        let job = match owner {
+            Some((kind, name)) => words(&ObjectRef::new(&kind, namespace, &name)),
+            None => format!("{namespace}/{}", owner_name(pod)),
+        };
+        let (namespace, name) = (namespace.clone(), pod.clone());
+        wanted.means(&CostPod { namespace, name, job, ..CostPod::default() })
+    };
+    let one = look.misplaced.iter().find(is_meant)?;
+    let reason = match one.doubt {
+        Doubt::Elsewhere => "where the API server does not have it",
+        Doubt::AsksForNone | Doubt::Scraped => "which it did not ask for",
+    };
+    Some(
+        BadInput(plain(&format!(
+            "series name {}/{} on a GPU of {}, {reason}: who had it is unknown, and no other GPU is known to be held by \
+             what is called `{}`",
+            one.holder.namespace, one.holder.pod, one.node, wanted.name
+        )))
+        .into(),
+    )
+}
+
 /// Everything else that a server knows of the job's pods, and what it did not answer.
 fn readings(
     asker: &mut Asker,
@@ -85,13 +115,13 @@ fn readings(
     let window_ms = asker.period.to_ms - asker.period.from_ms;
     for (namespace, names) in names {
         let names: Vec<&str> = names.into_iter().collect();
-        for asked in job_queries(seen.pods, namespace, &names, asker.step_ms, window_ms) {
+        for asked in job_queries(&seen.pods, namespace, &names, asker.step_ms, window_ms) {
             let answer = match asked.is_instant {
                 true => asker.instant(&asked.query, asker.period.to_ms.saturating_sub(1)),
                 false => asker.range(&asked.query),
             };
             match answer {
-                Ok(series) => readings.take(asked.series, seen.pods, series),
+                Ok(series) => readings.take(asked.series, &seen.pods, series),
                 Err(error) => {
                     notes.push(format!("{} could not be read: {error}", asked.series.name()))
                 }
@@ -107,6 +137,10 @@ fn nodes_alone<'s>(held: &[(u32, Holding<'_>)], seen: &'s Observed) -> BTreeSet<
         held.iter().map(|(_, holding)| (holding.namespace, holding.pod)).collect();
     let mut alone: BTreeMap<&str, bool> = BTreeMap::new();
     for device in &seen.time.devices {
+        if !device.history.unseen.is_empty() {
+            // Nobody knows who had it for a while.
+            alone.insert(&device.node, false);
+        }
         for holding in &device.history.holdings {
             let Some(holder) = seen.time.holders.get(holding.holder as usize) else { continue };
             let is_ours = pods.contains(&(&*holder.namespace, &*holder.pod));

@@ -329,7 +329,7 @@ mod tests {
             series("c", None, [0.0; 4]),
         ];
         let busy = Measure::Busy(Signal::GrEngineActive);
-        observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+        observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
         let period = Span { from_ms: 0, to_ms: 4 * HOUR_MS };
         let time = observation.histories(period, HOUR_MS, &ActivityRule::default());
         let source = Source { server: "http://m".into(), period, step_ms: HOUR_MS };

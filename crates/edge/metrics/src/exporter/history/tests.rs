@@ -43,7 +43,7 @@ fn a_pod_holds_a_device_from_its_first_sample_to_the_first_without_it() {
     let free: Vec<(u64, f64)> = [0, 1, 7, 8, 9].map(|minute| (minute, 0.0)).to_vec();
     let work = [(2, 0.9), (3, 0.9), (4, 0.0), (5, 0.0), (6, 0.5)];
     let all = vec![series(&device, &free), series(&held, &work)];
-    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
     let (sum, time) = account(&observation, 10);
     assert_eq!(minutes(sum.installed), 10.0);
     assert_eq!((minutes(sum.allocated()), minutes(sum.active())), (5.0, 3.0));
@@ -61,7 +61,7 @@ fn a_gap_ends_what_was_known_and_a_blank_is_no_reading() {
     // Ten minutes without samples; then the driver has no value.
     let values = [(0, 80.0), (1, 80.0), (12, 80.0), (13, 9_223_372_036_854_775_794.0)];
     let all = vec![series(&held, &values)];
-    observation.take(busy, Scale::Percent, PodLabels::Plain, all);
+    observation.take(busy, Scale::Percent, &PodLabels::default(), all);
     assert_eq!(observation.refused().samples, 1);
     let (sum, _) = account(&observation, 20);
     assert_eq!(minutes(sum.installed), 14.0);
@@ -92,7 +92,7 @@ fn while_an_exporter_is_silent_nobody_knows_what_a_device_did() {
             series(&labels(before), &[(0, 0.9), (1, 0.9)]),
             series(&labels(after), &[(12, 0.9), (13, 0.9)]),
         ];
-        observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+        observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
         let (sum, time) = account(&observation, 14);
         let period = Span { from_ms: 0, to_ms: 14 * MINUTE_MS };
         let intervals = device_intervals(&time.devices[0].history, period).unwrap();
@@ -117,7 +117,7 @@ fn a_device_without_one_usable_reading_is_held_and_unknown() {
         let values: Vec<(u64, f64)> = (0..10).map(|minute| (minute, wrong)).collect();
         let mut observation = Observation::default();
         let busy = Measure::Busy(Signal::GrEngineActive);
-        observation.take(busy, Scale::Ratio, PodLabels::Plain, vec![series(&held, &values)]);
+        observation.take(busy, Scale::Ratio, &PodLabels::default(), vec![series(&held, &values)]);
         let (sum, time) = account(&observation, 10);
         assert_eq!(minutes(sum.installed), 10.0, "{wrong}");
         assert_eq!(minutes(sum.of(DeviceState::Unknown)), 10.0, "{wrong}");
@@ -129,7 +129,7 @@ fn a_device_without_one_usable_reading_is_held_and_unknown() {
     let busy = Measure::Busy(Signal::GpuUtil);
     for (scale, value) in [(Scale::Percent, blank), (Scale::Ratio, 0.5), (Scale::Percent, -1.0)] {
         let one = vec![series(&labels, &[(0, value)])];
-        observation.take(busy, scale, PodLabels::Plain, one);
+        observation.take(busy, scale, &PodLabels::default(), one);
     }
     let (sum, _) = account(&observation, 1);
     assert_eq!(minutes(sum.active()), 1.0);
@@ -142,10 +142,11 @@ fn who_was_elsewhere_had_no_device_here_and_nobody_knows_who_had_it() {
     let mut observation = Observation::default();
     let busy = Measure::Busy(Signal::GrEngineActive);
     let all = vec![series(&labels("n1"), &values), series(&labels("n2"), &values)];
-    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
     let (_, mut time) = account(&observation, 10);
     let taken = time.distrust(|node, holder, held| {
-        node == "n1" && holder.pod == "a-0" && held.to_ms == 10 * MINUTE_MS
+        let is_it = node == "n1" && holder.pod == "a-0" && held.to_ms == 10 * MINUTE_MS;
+        is_it.then_some(Doubt::Elsewhere)
     });
     assert_eq!(taken.len(), 1);
     let period = Span { from_ms: 0, to_ms: 10 * MINUTE_MS };
@@ -157,6 +158,11 @@ fn who_was_elsewhere_had_no_device_here_and_nobody_knows_who_had_it() {
     assert_eq!(of(0), [(DeviceState::Unknown, None)]);
     assert_eq!(of(1).len(), 1);
     assert!(matches!(of(1)[0], (DeviceState::Active(_), Some(_))));
+    // Who was scraped held nothing: the device was free.
+    let (_, mut time) = account(&observation, 10);
+    assert_eq!(time.distrust(|_, _, _| Some(Doubt::Scraped)), []);
+    let intervals = device_intervals(&time.devices[0].history, period).unwrap();
+    assert!(matches!(intervals[..], [one] if one.state == DeviceState::Free(None)));
 }
 
 #[test]
@@ -176,7 +182,7 @@ fn slices_weigh_what_they_are_and_shared_activity_is_nobodys() {
         series(&slice("1", "3g.40gb", "a"), &[(0, 0.8)]),
         series(&slice("2", "1g.11gb", "b"), &[(0, 0.0)]),
     ];
-    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
     let (sum, _) = account(&observation, 1);
     assert_eq!(sum.active(), 429 * i128::from(MINUTE_MS));
     assert_eq!(sum.of(DeviceState::Idle), 143 * i128::from(MINUTE_MS));
@@ -185,7 +191,7 @@ fn slices_weigh_what_they_are_and_shared_activity_is_nobodys() {
     let mut shared = Observation::default();
     let all =
         vec![series(&pod("a"), &[(0, 0.8), (1, 0.0)]), series(&pod("b"), &[(0, 0.8), (1, 0.0)])];
-    shared.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    shared.take(busy, Scale::Ratio, &PodLabels::default(), all);
     let (sum, _) = account(&shared, 2);
     assert_eq!(minutes(sum.of(DeviceState::Unknown)), 1.0);
     assert_eq!(minutes(sum.of(DeviceState::Idle)), 1.0);
@@ -200,7 +206,7 @@ fn two_servers_that_disagree_leave_the_matter_unknown() {
         series(&from("0"), &[(0, 0.52), (1, 0.9)]),
         series(&from("1"), &[(0, 0.50), (1, 0.1)]),
     ];
-    observation.take(busy, Scale::Ratio, PodLabels::Plain, all);
+    observation.take(busy, Scale::Ratio, &PodLabels::default(), all);
     assert_eq!(observation.refused().contradictions, 1);
     let (sum, _) = account(&observation, 2);
     assert_eq!((minutes(sum.active()), minutes(sum.of(DeviceState::Unknown))), (1.0, 1.0));

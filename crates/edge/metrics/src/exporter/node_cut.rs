@@ -1,0 +1,107 @@
+//! How the devices of a node are cut into what it offers: as whole ones, replicas, or MIG slices.
+
+use std::collections::BTreeMap;
+
+use dovetail_ledger::signal::mig_compute_slices;
+
+use crate::kube_state::{Amount, KubeNode, label};
+
+/// Compute slices of a device that can be cut.
+const MIG_SLICES: u32 = 7;
+
+/// Whole devices under NVIDIA's names, which may be replicas.
+const NVIDIA: [&str; 2] = ["nvidia_com_gpu", "nvidia_com_gpu_shared"];
+
+/// MIG slices, by profile.
+const MIG: &str = "nvidia_com_mig_";
+
+/// How devices of a node are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeCut {
+    pub(super) cut: Cut,
+    /// Physical devices, where a label says it.
+    devices: Option<u32>,
+}
+
+/// What `nvidia.com/gpu` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// So many of it are one device, as a label says.
+    Replicas(u32),
+    /// So many of it are one device, as nobody says: exporters measure so many fewer.
+    Guessed(u32),
+    /// It is a slice of so many compute slices.
+    Slice(u32),
+}
+
+impl NodeCut {
+    /// What labels of a node say, else what it offers at most against the devices that were measured at most.
+    pub(super) fn of(
+        node: Option<&KubeNode>,
+        offered: &BTreeMap<&str, Vec<Amount>>,
+        measured: u32,
+    ) -> Self {
+        let offered = NVIDIA.iter().filter_map(|name| offered.get(name)).flatten();
+        let offered = offered.map(|amount| amount.count).max().unwrap_or(0);
+        let text = |key: &str| label(&node?.labels, key);
+        let number = |key: &str| text(key)?.parse::<u32>().ok().filter(|number| *number > 0);
+        let product = text("nvidia.com/gpu.product");
+        let profile = product.as_deref().and_then(|text| text.split_once("-MIG-"));
+        let slices = profile.and_then(|(_, profile)| mig_compute_slices(profile));
+        let is_guess = measured > 0 && offered > measured && offered.is_multiple_of(measured);
+        let guessed = if is_guess { offered / measured } else { 1 };
+        let replicas = number("nvidia.com/gpu.replicas").filter(|replicas| *replicas <= 1000);
+        let cut = match (slices, replicas) {
+            (Some(slices), _) => Cut::Slice(slices),
+            (None, Some(replicas)) => Cut::Replicas(replicas),
+            (None, None) => Cut::Guessed(guessed),
+        };
+        // With one strategy of MIG the label counts slices.
+        let devices = number("nvidia.com/gpu.count").filter(|_| slices.is_none());
+        Self { cut, devices }
+    }
+
+    /// How many devices some amounts of resources are.
+    pub(super) fn devices<'r>(&self, amounts: impl Iterator<Item = (&'r str, u32)>) -> u32 {
+        let (mut nvidia, mut slices, mut others) = (0u32, 0u32, 0u32);
+        for (resource, count) in amounts {
+            match (NVIDIA.contains(&resource), resource.strip_prefix(MIG), self.cut) {
+                (true, _, Cut::Slice(of)) => slices += of * count,
+                (true, ..) => nvidia += count,
+                (false, Some(profile), _) => slices += slices_of(profile) * count,
+                (false, None, _) => others += count,
+            }
+        }
+        let found = nvidia.div_ceil(self.replicas()) + slices.div_ceil(MIG_SLICES);
+        // Slices need not use up a device, so a label knows better; nothing that is gone comes back by it.
+        let known = self.devices.filter(|devices| slices > 0 && *devices > found);
+        others + known.unwrap_or(found)
+    }
+
+    /// The units of a device: slices of each of its replicas.
+    pub(super) fn units(&self) -> u32 {
+        MIG_SLICES * self.replicas()
+    }
+
+    /// How many of them one of a resource is.
+    pub(super) fn units_of(&self, resource: &str) -> u32 {
+        match (NVIDIA.contains(&resource), resource.strip_prefix(MIG), self.cut) {
+            (true, _, Cut::Slice(of)) => of,
+            (true, ..) => MIG_SLICES,
+            (false, Some(profile), _) => slices_of(profile) * self.replicas(),
+            (false, None, _) => self.units(),
+        }
+    }
+
+    fn replicas(&self) -> u32 {
+        match self.cut {
+            Cut::Replicas(replicas) | Cut::Guessed(replicas) => replicas.max(1),
+            Cut::Slice(_) => 1,
+        }
+    }
+}
+
+/// Compute slices of a profile, as kube-state-metrics writes it (`1g_10gb`); one that nobody knows is the smallest.
+fn slices_of(profile: &str) -> u32 {
+    mig_compute_slices(&profile.replace('_', ".")).unwrap_or(1)
+}
