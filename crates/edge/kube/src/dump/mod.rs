@@ -8,7 +8,9 @@
 //! A [`Keeper`] says what of an object is needed at all; [`Names`] replace what it is called.
 
 mod anonymous;
+mod head;
 mod keep;
+mod lines;
 mod reader;
 mod source;
 
