@@ -140,6 +140,8 @@ pub struct DeviceStates {
     pub gpus: Vec<GpuTimes>,
     /// As in [`NodeStates`].
     pub contested: Vec<String>,
+    /// As in [`NodeStates`].
+    pub started: Started,
 }
 
 /// What the GPUs of each node are.
@@ -150,7 +152,12 @@ pub struct NodeStates<'m> {
     /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own scheduler says that they
     /// fit nowhere: why those GPUs are free is unknown.
     pub contested: Vec<String>,
+    /// What waiting work would get now.
+    pub started: Started,
 }
+
+/// Devices by resource and node; a resource that nothing waits for is left out.
+pub type Started = BTreeMap<String, BTreeMap<String, i64>>;
 
 /// Milli-GPU by node and cause, for one resource; units count 1000 each.
 pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
@@ -161,9 +168,17 @@ pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
 /// A world that the engine does not take, which is a bug of whoever made it.
 pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m>, EngineError> {
     let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
-    let mut contested = Vec::new();
+    let (mut contested, mut started) = (Vec::new(), Started::new());
     for demand in &moment.demand {
-        causes.insert(&demand.resource, causes_of(demand, &mut contested)?);
+        let mut engine = Engine::new(EngineConfig::default(), &demand.world)?;
+        let mut reserved = Causes::new();
+        if !demand.world.jobs.is_empty() {
+            let mut plan = Plan::default();
+            engine.cycle(&mut plan);
+            started.insert(demand.resource.clone(), devices_by_node(&plan));
+            reserved = reserved_by(demand, plan, &mut contested);
+        }
+        causes.insert(&demand.resource, causes_of(&mut engine, reserved));
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
@@ -178,7 +193,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
         parts_of(gpus, condition, held, &causes, &waiting_gangs)
     });
-    Ok(NodeStates { parts: parts.collect(), contested })
+    Ok(NodeStates { parts: parts.collect(), contested, started })
 }
 
 /// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
@@ -188,7 +203,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
 /// As [`node_parts`].
 pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
     facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
-    let NodeStates { parts, contested } = node_parts(facts, moment)?;
+    let NodeStates { parts, contested, started } = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     // Which devices a pod is on matters where what they did is known.
@@ -205,7 +220,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
     let holders = numbers_of_pods(facts, moment);
     let gpus = vec![GpuTimes::new(); moment.nodes.len()];
-    let mut states = DeviceStates { contested, gpus, ..DeviceStates::default() };
+    let mut states = DeviceStates { contested, started, gpus, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
@@ -223,34 +238,47 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     Ok(states)
 }
 
-/// Why what is free of a resource is free, and which pods would fit there against the word of their own scheduler.
-fn causes_of(demand: &Demand, contested: &mut Vec<String>) -> Result<Causes, EngineError> {
-    let mut engine = Engine::new(EngineConfig::default(), &demand.world)?;
-    let mut causes = Causes::new();
-    if !demand.world.jobs.is_empty() {
-        let mut plan = Plan::default();
-        engine.cycle(&mut plan);
-        let mut named = BTreeSet::new();
-        for action in plan.actions {
-            let Action::Bind { pod, node, devices } = action else { continue };
-            if let Some(pods) = demand.refused.get(&pod.job) {
-                named.extend(pods);
-                continue;
-            }
-            let of_node = causes.entry(node.to_string()).or_default();
-            *of_node.entry(FreeCause::Reserved).or_default() +=
-                devices.len() as i64 * WHOLE_DEVICE_MILLI;
+/// Devices that a plan gives out, by node.
+pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
+    let mut by_node = BTreeMap::new();
+    for action in &plan.actions {
+        if let Action::Bind { node, devices, .. } = action {
+            *by_node.entry(node.to_string()).or_default() += devices.len() as i64;
         }
-        contested.extend(named.into_iter().cloned());
     }
-    let picture = what_is_free(&mut engine, &[]);
+    by_node
+}
+
+/// What a plan gives out is kept for what gets it, but for pods that would fit there against the word of their own
+/// scheduler.
+fn reserved_by(demand: &Demand, plan: Plan, contested: &mut Vec<String>) -> Causes {
+    let mut reserved = Causes::new();
+    let mut named = BTreeSet::new();
+    for action in plan.actions {
+        let Action::Bind { pod, node, devices } = action else { continue };
+        if let Some(pods) = demand.refused.get(&pod.job) {
+            named.extend(pods);
+            continue;
+        }
+        let of_node = reserved.entry(node.to_string()).or_default();
+        *of_node.entry(FreeCause::Reserved).or_default() +=
+            devices.len() as i64 * WHOLE_DEVICE_MILLI;
+    }
+    contested.extend(named.into_iter().cloned());
+    reserved
+}
+
+/// Why what is free of a resource is free, beside what is reserved.
+fn causes_of(engine: &mut Engine, reserved: Causes) -> Causes {
+    let mut causes = reserved;
+    let picture = what_is_free(engine, &[]);
     for piece in picture.pieces {
         let of_node = causes.entry(piece.node.to_string()).or_default();
         for (cause, gpu_milli) in piece.gpu_milli {
             *of_node.entry(cause).or_default() += gpu_milli;
         }
     }
-    Ok(causes)
+    causes
 }
 
 /// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only training with

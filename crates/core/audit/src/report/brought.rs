@@ -54,7 +54,7 @@ pub(super) fn brought(
     let node_of = |waste: &DeviceWaste| states.node_of[waste.device as usize];
     let unexplained = unexplained(states, &mended);
     let freed = freed(states, &mended, &unexplained);
-    let mut room = waiting_work_takes(facts, moment, &freed);
+    let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);

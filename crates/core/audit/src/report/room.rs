@@ -3,20 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, Owner, Plan, Snapshot};
+use dovetail_model::{Owner, Plan, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 
 use crate::facts::Facts;
-use crate::moment::{MONTH_MS, Moment, NodeGpus, Slice};
+use crate::moment::{MONTH_MS, Moment, NodeGpus, Slice, Started, devices_by_node};
 
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;
 
-/// How much of what is freed on each node waiting work would take, in milli-GPU × ms of a month.
+/// How much of what is freed on each node waiting work would take, in milli-GPU × ms of a month. `started` is what it
+/// would get now.
 pub(super) fn waiting_work_takes(
     facts: &Facts,
     moment: &Moment,
+    started: &Started,
     freed: &Freed,
 ) -> BTreeMap<usize, i128> {
     let mut room: BTreeMap<usize, i128> = BTreeMap::new();
@@ -25,11 +27,13 @@ pub(super) fn waiting_work_takes(
         if leaving.is_empty() {
             continue;
         }
-        let (before, after) = (started(&demand.world), started(&without(&demand.world, &leaving)));
+        // The engine took this world when it was asked why GPUs are free.
+        let Some(before) = started.get(&demand.resource) else { continue };
+        let after = started_in(&without(&demand.world, &leaving));
         for (number, node) in moment.nodes.iter().enumerate() {
             let units =
                 |started: &BTreeMap<String, i64>| started.get(&node.node).copied().unwrap_or(0);
-            let more = (units(&after) - units(&before)).max(0);
+            let more = (units(&after) - units(before)).max(0);
             let freed = freed.iter().filter(|((_, place), _)| *place == number);
             let freed: i128 = freed.map(|(_, time)| time).sum();
             let taken_milli = units_milli(facts, node, &demand.resource, more);
@@ -109,17 +113,13 @@ fn without(world: &Snapshot, leaving: &BTreeMap<(String, String), i64>) -> Snaps
     world
 }
 
-/// Devices that waiting work would get now, by node.
-fn started(world: &Snapshot) -> BTreeMap<String, i64> {
-    let mut started = BTreeMap::new();
-    // The engine took this world when it was asked why GPUs are free.
-    let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else { return started };
+/// Devices that waiting work would get in a world, by node.
+fn started_in(world: &Snapshot) -> BTreeMap<String, i64> {
+    // Who leaves makes no world that the engine does not take.
+    let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
+        return BTreeMap::new();
+    };
     let mut plan = Plan::default();
     engine.cycle(&mut plan);
-    for action in plan.actions {
-        if let Action::Bind { node, devices, .. } = action {
-            *started.entry(node.to_string()).or_default() += devices.len() as i64;
-        }
-    }
-    started
+    devices_by_node(&plan)
 }

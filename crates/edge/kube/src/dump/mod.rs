@@ -9,7 +9,9 @@
 
 mod anonymous;
 mod devices;
+mod head;
 mod keep;
+mod lines;
 mod reader;
 mod source;
 

@@ -1,15 +1,17 @@
 //! One stream of JSON values as objects, one at a time.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read};
 use std::rc::Rc;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::head::Head;
+use super::lines::{Line, Lines};
 use super::{DumpError, Skipped};
+use crate::object::Strange;
 
 /// The largest object that is read. Servers refuse objects of a few MiB.
 pub const MAX_OBJECT_BYTES: u64 = 64 << 20;
@@ -42,12 +44,21 @@ impl RawObject<'_> {
             problem: problem.to_owned(),
         }
     }
+
+    /// The object as one with a field of the wrong shape.
+    pub(crate) fn strange(&self, strange: &Strange) -> Skipped {
+        self.skipped(&strange.field, &strange.problem)
+    }
 }
 
 /// Who takes the objects of a dump.
 pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: &RawObject<'_>);
+    /// Takes many, in their order: whoever can read them side by side does.
+    fn objects(&mut self, objects: &[RawObject<'_>]) {
+        objects.iter().for_each(|object| self.object(object));
+    }
     /// Hears of one that is no object at all.
     fn skipped(&mut self, skipped: Skipped);
 }
@@ -64,11 +75,8 @@ pub fn read_objects(
 ) -> Result<u64, DumpError> {
     let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
     let mut state = State { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
-    let begun = state.take_lines(&mut input)?;
-    if begun.is_empty() {
-        return Ok(state.number);
-    }
-    let limited = Limited { inner: Cursor::new(begun).chain(input), left };
+    let Some(begun) = state.take_lines(&mut input)? else { return Ok(state.number) };
+    let limited = Limited { inner: begun.chain(input), left };
     let mut json = serde_json::Deserializer::from_reader(limited);
     loop {
         state.begin();
@@ -81,9 +89,6 @@ pub fn read_objects(
         }
     }
 }
-
-/// Objects that stand on a line each are read line by line up to this length.
-const LONGEST_LINE: u64 = 1 << 20;
 
 /// What goes on while a stream is read.
 struct State<'s> {
@@ -101,24 +106,44 @@ impl State<'_> {
     }
 
     /// Takes objects as long as each stands on a line of its own, as in a collection: a whole line is several
-    /// times faster to read than a stream. Answers with what is to be read as a stream, behind it the rest.
-    fn take_lines(&mut self, input: &mut impl BufRead) -> Result<Vec<u8>, DumpError> {
-        let mut line = Vec::new();
+    /// times faster to read than a stream. Answers with what is to be read as a stream, behind it the rest; `None` at
+    /// the end.
+    fn take_lines(&mut self, input: &mut impl BufRead) -> Result<Option<Begun>, DumpError> {
+        let mut lines = Lines::default();
         loop {
-            line.clear();
-            let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
-            read.map_err(|error| self.broken(&error))?;
-            let text = str::from_utf8(&line).ok().filter(|text| text.starts_with('{'));
-            let head =
-                text.and_then(|text| Some((text, serde_json::from_str::<Head<'_>>(text).ok()?)));
-            match head {
-                Some((text, head)) if !head.is_list => self.hand_on(&head, text, "", ""),
-                _ if !line.is_empty() && line.iter().all(u8::is_ascii_whitespace) => {}
-                _ => break,
+            let taken = lines.take(input);
+            let read = lines.read();
+            let objects = read.iter().take_while(|line| !matches!(line, Line::Other));
+            let count = self.hand_on_lines(objects);
+            if count < lines.count() {
+                let begun = Cursor::new(lines.text_from(count).to_vec());
+                return Ok(Some(begun.chain(Failed(taken.err()))));
             }
-            self.lines += 1;
+            taken.map_err(|error| self.broken(&error))?;
+            if count == 0 {
+                return Ok(None);
+            }
         }
-        Ok(line)
+    }
+
+    /// Hands on objects that stand on a line each; answers with the number of lines.
+    fn hand_on_lines<'l>(&mut self, lines: impl Iterator<Item = &'l Line<'l>>) -> usize {
+        let mut objects = Vec::new();
+        let before = self.lines;
+        for line in lines {
+            self.lines += 1;
+            let Line::Object(head, json) = line else { continue };
+            self.number += 1;
+            match head.object(json, self.file, ("", "")) {
+                Some(object) => objects.push(object),
+                None => {
+                    self.sink.objects(&std::mem::take(&mut objects));
+                    self.skip("kind", "it is missing");
+                }
+            }
+        }
+        self.sink.objects(&objects);
+        self.lines - before
     }
 
     fn broken(&self, error: &io::Error) -> DumpError {
@@ -141,34 +166,15 @@ impl State<'_> {
 
     /// Hands on one object; `kind` and `api_version` are those of the list where it says none itself.
     fn take(&mut self, json: &str, kind: &str, api_version: &str) {
-        match serde_json::from_str::<Head<'_>>(json) {
-            Ok(head) => self.hand_on(&head, json, kind, api_version),
-            Err(error) => {
-                self.number += 1;
-                self.begin();
-                self.skip(".", &format!("it is no object: {error}"));
-            }
-        }
-    }
-
-    fn hand_on(&mut self, head: &Head<'_>, json: &str, kind: &str, api_version: &str) {
         self.number += 1;
         self.begin();
-        let kind = head.kind.as_deref().unwrap_or(kind);
-        if kind.is_empty() {
-            return self.skip("kind", "it is missing");
+        match serde_json::from_str::<Head<'_>>(json) {
+            Ok(head) => match head.object(json, self.file, (kind, api_version)) {
+                Some(object) => self.sink.object(&object),
+                None => self.skip("kind", "it is missing"),
+            },
+            Err(error) => self.skip(".", &format!("it is no object: {error}")),
         }
-        let metadata = head.metadata.as_ref();
-        let namespace = metadata.and_then(|metadata| metadata.namespace.as_deref());
-        let name = metadata.and_then(|metadata| metadata.name.as_deref());
-        self.sink.object(&RawObject {
-            kind,
-            api_version: head.api_version.as_deref().unwrap_or(api_version),
-            namespace: namespace.unwrap_or_default(),
-            name: name.unwrap_or_default(),
-            json,
-            file: self.file,
-        });
     }
 
     fn skip(&mut self, field: &str, problem: &str) {
@@ -176,32 +182,6 @@ impl State<'_> {
         let (file, field) = (self.file.to_owned(), field.to_owned());
         self.sink.skipped(Skipped { file, object, field, problem: problem.to_owned() });
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head<'a> {
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    api_version: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    metadata: Option<HeadMeta<'a>>,
-    /// Whether it has the field `items`, whatever that holds.
-    #[serde(rename = "items", default, deserialize_with = "is_there")]
-    is_list: bool,
-}
-
-fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
-    IgnoredAny::deserialize(input).map(|_| true)
-}
-
-#[derive(Default, Deserialize)]
-struct HeadMeta<'a> {
-    #[serde(borrow, default)]
-    namespace: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
 }
 
 /// A value at the top: an object or a list of objects.
@@ -286,6 +266,18 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
             self.state.take(item.get(), self.kind, self.api_version);
         }
         Ok(())
+    }
+}
+
+/// What was read ahead of a stream.
+type Begun = io::Chain<Cursor<Vec<u8>>, Failed>;
+
+/// What went wrong when a stream was read ahead, told where whoever reads it has come so far.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }
 

@@ -1,12 +1,15 @@
 //! What waits, as worlds that the engine can be asked about: one for each resource that counts GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dovetail_audit::{Demand, Node as FactNode, is_gpu_resource};
 use dovetail_model::{Condition, JobId};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::gathered::Unjudged;
 use super::inventory::Inventory;
+use super::pods::PodRecord;
 use crate::object::{Kind, Object, Pod};
 use crate::translate::Rules;
 use crate::world::{Change, Patience, Settings, World};
@@ -23,6 +26,7 @@ pub(super) const MOST_UNJUDGED: usize = 100;
 /// The worlds, and the waiting pods that cannot be held against nodes.
 pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, Vec<Unjudged>) {
     let resources: BTreeSet<&String> = nodes.iter().flat_map(|node| node.gpus.keys()).collect();
+    let resources: Vec<&String> = resources.into_iter().collect();
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
     let now_ms = inventory.now_ms;
@@ -44,22 +48,16 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);
-        let mut snapshot = world.snapshot(now_ms);
+        let mut snapshot = world.into_snapshot(now_ms);
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
         (Demand { resource: resource.clone(), world: snapshot, refused }, unjudged)
     };
-    // Each in a thread of its own: there are few resources, and one of them has most of the nodes.
-    let made: Vec<(Demand, Vec<Unjudged>)> = std::thread::scope(|scope| {
-        let world = &world;
-        let threads: Vec<_> =
-            resources.into_iter().map(|resource| scope.spawn(move || world(resource))).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined.map(|made| made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) = made.into_iter().unzip();
+    // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
+    let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
+        resources.into_par_iter().map(world).unzip();
     (worlds, unjudged.into_iter().flatten().take(MOST_UNJUDGED).collect())
 }
 
@@ -73,7 +71,7 @@ struct Objects {
     lists: BTreeMap<Kind, Vec<Object>>,
     /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for nothing that
     /// is counted here.
-    waiting: Vec<Pod>,
+    waiting: Vec<Arc<Pod>>,
     placed: Vec<Placed>,
     /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
     reaches_far: bool,
@@ -81,7 +79,7 @@ struct Objects {
 
 /// A pod that has its node.
 struct Placed {
-    pod: Pod,
+    pod: Arc<Pod>,
     /// Whether pods of its owner wait: what starts together may count it wherever it stands.
     owner_waits: bool,
 }
@@ -90,7 +88,7 @@ impl Objects {
     fn of(inventory: Inventory) -> Self {
         let Inventory { nodes, namespaces, pods, owners, others, .. } = inventory;
         let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-        let nodes = nodes.into_values().map(|(node, _)| Object::Node(Box::new(node)));
+        let nodes = nodes.into_values().map(|node| Object::Node(Box::new(node)));
         lists.insert(Kind::Node, nodes.collect());
         lists.insert(Kind::Namespace, namespaces.into_values().map(Object::Namespace).collect());
         for ((kind, ..), mut object) in others {
@@ -100,31 +98,32 @@ impl Objects {
             }
             lists.entry(kind).or_default().push(object);
         }
-        let waits = |record: &&super::pods::PodRecord| record.pod.node.is_empty();
-        let owner = |record: &super::pods::PodRecord| &pods.groups[record.group].owner;
+        let waits = |record: &&PodRecord| record.pod.node.is_empty();
+        let owner = |record: &PodRecord| &pods.groups[record.group].owner;
         let waiting_owners: BTreeSet<_> =
             pods.list.iter().filter(waits).map(owner).cloned().collect();
         let mut waiting = Vec::new();
         let mut placed = Vec::new();
-        for record in pods.list {
-            if record.pod.node.is_empty() {
-                waiting.push(record.pod);
+        for PodRecord { mut pod, group, .. } in pods.list {
+            if pod.node.is_empty() {
+                waiting.push(pod);
                 continue;
             }
-            let owner_waits = waiting_owners.contains(&pods.groups[record.group].owner);
+            let owner_waits = waiting_owners.contains(&pods.groups[group].owner);
             // Who placed it does not matter; as another's it is not told as a job that runs.
-            let pod = Pod { scheduler: Box::default(), ..record.pod };
+            Arc::make_mut(&mut pod).scheduler = Box::default();
             placed.push(Placed { pod, owner_waits });
         }
-        waiting.extend(owners.suspended);
-        waiting.retain(|pod: &Pod| {
+        waiting.extend(owners.suspended.into_iter().map(Arc::new));
+        waiting.retain(|pod: &Arc<Pod>| {
             !pod.meta.deleting && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
         });
         for pod in &mut waiting {
+            let pod = Arc::make_mut(pod);
             pod.scheduler = JUDGE.into();
             pod.gated = false;
         }
-        let has_rules = |pod: &Pod| pod.between_pods.is_some() || !pod.spread.is_empty();
+        let has_rules = |pod: &Arc<Pod>| pod.between_pods.is_some() || !pod.spread.is_empty();
         let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
         Self { lists, waiting, placed, reaches_far }
     }
@@ -148,8 +147,8 @@ impl Objects {
     /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
     fn tell(&self, resource: &str, offering: &BTreeSet<&str>, world: &mut World) {
         let is_wanted = self.waiting.iter().any(|pod| wants(pod, resource));
+        // Each object is told once, so that no list has to say which are gone.
         for kind in Kind::ALL {
-            world.apply(Change::Listing(kind));
             if is_wanted || kind == Kind::Node {
                 for object in self.lists.get(&kind).into_iter().flatten() {
                     world.apply(Change::Applied(object.clone()));
@@ -165,7 +164,7 @@ impl Objects {
                         || offering.contains(&*pod.node)
                 });
                 for pod in self.waiting.iter().chain(stands.map(|placed| &placed.pod)) {
-                    world.apply(Change::Applied(Object::Pod(Box::new(pod.clone()))));
+                    world.apply(Change::Applied(Object::Pod(Arc::clone(pod))));
                 }
             }
             world.apply(Change::Listed(kind));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    Advice, Budget, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Workload,
-    is_gpu_resource,
+    Advice, Budget, Container, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Units,
+    Workload, is_gpu_resource,
 };
 use dovetail_model::Condition;
 
@@ -14,7 +14,7 @@ use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::{MOST_UNJUDGED, worlds};
 use super::inventory::Inventory;
 use super::life::PodLife;
-use super::pods::{PodRecord, REVISION_LABELS, same_but_labels};
+use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::{by_cores, counted_as};
 use super::source::Sources;
 use super::template::owned;
@@ -94,19 +94,19 @@ impl Inventory {
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
         let mut clamped = Vec::new();
-        for (name, (_, read)) in &self.nodes {
-            gpus.extend(read.gpus.clone());
-            clamped.extend(read.clamped.iter().cloned());
+        for (name, read) in std::mem::take(&mut self.read_nodes) {
+            gpus.extend(read.gpus);
+            clamped.extend(read.clamped);
+            let numa_policy = self.cluster.numa_policies.get(&name).copied();
+            facts.nodes.push(Node { numa_policy, ..read.node });
             if !read.provider_id.is_empty() {
-                provider_ids.insert(name.clone(), read.provider_id.clone());
+                provider_ids.insert(name, read.provider_id);
             }
-            let numa_policy = self.cluster.numa_policies.get(name).copied();
-            facts.nodes.push(Node { numa_policy, ..read.node.clone() });
         }
         let (workloads, of_group) = self.workloads();
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
-        let (held, beyond) = self.held(&facts, &of_group);
+        let (held, beyond) = self.held(&facts, &gpus, &of_group);
         clamped.extend(beyond);
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
@@ -115,6 +115,9 @@ impl Inventory {
         let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
+        // The lives share the pods, which the worlds change.
+        self.pods.lives.clear();
+        self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
         let (demand, mut unjudged) = worlds(self, &facts.nodes);
         unjudged.extend(of_claims.into_iter().take(MOST_UNJUDGED));
@@ -180,7 +183,7 @@ impl Inventory {
         let busy: BTreeSet<&str> = held.iter().map(|held| &*held.node).collect();
         for node in nodes.iter_mut().filter(|node| node.has_gpus()) {
             let name = &*node.node.name;
-            let joined_ms = self.nodes.get(name).map_or(0, |(object, _)| object.meta.created_ms);
+            let joined_ms = self.nodes.get(name).map_or(0, |object| object.meta.created_ms);
             let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
             let is_up = node.node.condition == Condition::Ready && joined_ms > 0;
             if is_up && !busy.contains(name) {
@@ -189,20 +192,22 @@ impl Inventory {
         }
     }
 
-    /// Workloads, and the number of its workload for each group of pods.
-    fn workloads(&self) -> (Vec<Workload>, Vec<usize>) {
+    /// Workloads, and the number of its workload for each group of pods. They take what is known of templates and
+    /// pods with them.
+    fn workloads(&mut self) -> (Vec<Workload>, Vec<usize>) {
+        let Pods { list, groups, facts, .. } = &mut self.pods;
         let mut workloads: Vec<Workload> = Vec::new();
         let mut wanted: Vec<BTreeMap<&ObjectRef, Option<u32>>> = Vec::new();
         let mut by_owner: BTreeMap<ObjectRef, Vec<usize>> = BTreeMap::new();
-        let mut of_group = Vec::with_capacity(self.pods.groups.len());
-        for group in &self.pods.groups {
-            let pod = &self.pods.list[group.first].pod;
+        let mut of_group = Vec::with_capacity(groups.len());
+        for group in groups {
+            let pod = &list[group.first].pod;
+            let template = std::mem::take(&mut group.common.template);
             let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
             let chain = self.owners.chain(&group.owner, hash);
             let top = chain.last().unwrap_or(&group.owner);
             let numbers = by_owner.entry(top.clone()).or_default();
-            let same =
-                |number: &&usize| same_but_labels(&workloads[**number].template, &group.template);
+            let same = |number: &&usize| same_but_labels(&workloads[**number].template, &template);
             let known = numbers.iter().find(same).copied();
             let number = known.unwrap_or_else(|| {
                 numbers.push(workloads.len());
@@ -210,10 +215,10 @@ impl Inventory {
                 let labels = &pod.meta.labels;
                 workloads.push(Workload {
                     owner: top.clone(),
-                    class: class_of(labels, kinds, &group.images),
-                    is_gang: is_gang(labels, &pod.scheduler, group.has_group_annotation),
-                    exports_gpu_metrics: exports_gpu_metrics(&group.images),
-                    template: group.template.clone(),
+                    class: class_of(labels, kinds, &group.common.images),
+                    is_gang: is_gang(labels, &pod.scheduler, group.common.has_group_annotation),
+                    exports_gpu_metrics: exports_gpu_metrics(&group.common.images),
+                    template,
                     memory_kills: Some(0),
                     ..Workload::default()
                 });
@@ -222,13 +227,13 @@ impl Inventory {
             });
             let workload = &mut workloads[number];
             workload.ignores.extend(self.owners.ignores(&chain));
-            workload.ignores.extend(group.ignores.iter().cloned());
+            workload.ignores.extend(group.common.ignores.iter().cloned());
             wanted[number].insert(&group.owner, self.owners.desired(&group.owner));
             of_group.push(number);
         }
-        for record in &self.pods.list {
+        for (record, fact) in list.iter().zip(std::mem::take(facts)) {
             let workload = &mut workloads[of_group[record.group]];
-            workload.pods.push(record.fact.clone());
+            workload.pods.push(fact);
             if let Some(kills) = &mut workload.memory_kills {
                 *kills += record.memory_kills;
             }
@@ -265,18 +270,29 @@ impl Inventory {
     }
 
     /// What pods hold of GPUs, by node; and where that is more than there is.
-    fn held(&self, facts: &Facts, of_group: &[usize]) -> (Vec<Held>, Vec<Clamped>) {
+    fn held(
+        &self,
+        facts: &Facts,
+        gpus: &[NodeGpus],
+        of_group: &[usize],
+    ) -> (Vec<Held>, Vec<Clamped>) {
         let nodes: BTreeMap<&str, &Node> =
             facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let units: BTreeMap<&str, &[Units]> =
+            gpus.iter().map(|of_node| (&*of_node.node, &*of_node.units)).collect();
         let mut held = Vec::new();
         let mut pods: Vec<(&str, i64)> = Vec::new();
         for record in self.pods.list.iter().filter(|record| !record.pod.node.is_empty()) {
             let Some(node) = nodes.get(&*record.pod.node) else { continue };
+            let of_node = units.get(&*record.pod.node).copied().unwrap_or_default();
+            let workload = of_group[record.group];
+            let containers = &facts.workloads[workload].template.containers;
             for resource in node.gpus.keys() {
                 let said = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
                 let units = said.min(MOST_UNITS);
                 if units > 0 {
-                    let (name, counted, gpu_milli) = self.counted(record, node, resource, units);
+                    let (name, counted, gpu_milli) =
+                        counted(containers, node, of_node, resource, units);
                     let gpu_milli = record.claimed_milli.get(resource).copied().or(gpu_milli);
                     // Parts of devices are compared as the devices that they are parts of.
                     let said = if name == *resource { said } else { counted };
@@ -284,7 +300,7 @@ impl Inventory {
                     held.push(Held {
                         node: record.pod.node.to_string(),
                         resource: name,
-                        workload: of_group[record.group],
+                        workload,
                         pod: record.pod.meta.name.to_string(),
                         units: counted,
                         gpu_milli,
@@ -299,24 +315,22 @@ impl Inventory {
         let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
         (held, clamped)
     }
+}
 
-    /// Under which name units of a resource are counted on a node, how many they are, and how much of its GPUs where
-    /// the units do not say it.
-    fn counted(
-        &self,
-        record: &PodRecord,
-        node: &Node,
-        resource: &str,
-        units: i64,
-    ) -> (String, i64, Option<i64>) {
-        if let Some((name, slice)) = counted_as(&node.gpus, resource) {
-            let gpu_milli = slice.milli(units);
-            return (name.to_owned(), gpu_milli / 1000, Some(gpu_milli));
-        }
-        let read = self.nodes.get(&*node.node.name).and_then(|(_, read)| read.gpus.as_ref());
-        let of_node = read.and_then(|gpus| gpus.units.iter().find(|of| of.resource == resource));
-        let containers = &self.pods.groups[record.group].template.containers;
-        let gpu_milli = of_node.and_then(|of| by_cores(containers, resource, of.slice));
-        (resource.to_owned(), units, gpu_milli)
+/// Under which name units of a resource are counted on a node, how many they are, and how much of its GPUs where
+/// the units do not say it. `containers` are those of the pod that holds them, `of_node` what the node offers.
+fn counted(
+    containers: &[Container],
+    node: &Node,
+    of_node: &[Units],
+    resource: &str,
+    units: i64,
+) -> (String, i64, Option<i64>) {
+    if let Some((name, slice)) = counted_as(&node.gpus, resource) {
+        let gpu_milli = slice.milli(units);
+        return (name.to_owned(), gpu_milli / 1000, Some(gpu_milli));
     }
+    let offered = of_node.iter().find(|of| of.resource == resource);
+    let gpu_milli = offered.and_then(|of| by_cores(containers, resource, of.slice));
+    (resource.to_owned(), units, gpu_milli)
 }

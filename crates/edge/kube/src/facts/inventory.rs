@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Deserialize;
 
 use super::claims::DeviceObjects;
@@ -10,6 +11,7 @@ use super::detail::{NodeDetail, PodDetail};
 use super::node::{ReadNode, negative, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
+use super::read_pod::ReadPod;
 use super::source::Sources;
 use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
 use crate::object::json::nullable;
@@ -26,7 +28,9 @@ const MOST_SKIPPED: usize = 1000;
 #[derive(Default)]
 pub struct Inventory {
     pub(super) now_ms: u64,
-    pub(super) nodes: BTreeMap<String, (Node, ReadNode)>,
+    pub(super) nodes: BTreeMap<String, Node>,
+    /// What the audit reads of each node.
+    pub(super) read_nodes: BTreeMap<String, ReadNode>,
     pub(super) namespaces: BTreeMap<String, Namespace>,
     pub(super) pods: Pods,
     pub(super) owners: Owners,
@@ -62,26 +66,10 @@ impl Inventory {
 
     fn take(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         let json = raw.json.as_bytes();
-        let strange =
-            |strange: Box<crate::object::Strange>| raw.skipped(&strange.field, &strange.problem);
         match raw.kind {
-            "Node" => {
-                let object: Node = read("Node", json).map_err(strange)?;
-                if let Some((field, count)) = negative(&object) {
-                    let problem = format!("{count} GPUs; a node has none or more");
-                    return Err(raw.skipped(&field, &problem));
-                }
-                let detail: NodeDetail<'_> = lenient(raw)?;
-                let read = read_node(&object, &detail, self.now_ms);
-                self.nodes.insert(raw.name.to_owned(), (object, read));
-            }
-            "Pod" => {
-                let pod: Pod = read("Pod", json).map_err(strange)?;
-                let detail: PodDetail<'_> = lenient(raw)?;
-                self.pods.add(pod, &detail, self.now_ms);
-            }
             "Namespace" => {
-                let namespace: Namespace = read("Namespace", json).map_err(strange)?;
+                let namespace: Namespace =
+                    read("Namespace", json).map_err(|strange| raw.strange(&strange))?;
                 self.namespaces.insert(raw.name.to_owned(), namespace);
             }
             COLLECTION if raw.api_version.starts_with("dovetail.dev/") => {
@@ -111,7 +99,7 @@ impl Inventory {
                 Some(kind) => {
                     let object = Object::read(kind, json);
                     if let Object::Strange(_, problem) = object {
-                        return Err(strange(problem));
+                        return Err(raw.strange(&problem));
                     }
                     self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
                 }
@@ -133,15 +121,75 @@ impl Inventory {
     }
 }
 
-impl Sink for Inventory {
-    fn object(&mut self, raw: &RawObject<'_>) {
-        let taken = match raw.name.is_empty() {
-            false => self.take(raw),
-            true => Err(raw.skipped("metadata.name", "it is missing")),
-        };
+impl Inventory {
+    /// Takes what was read of an object by itself, and reads the others.
+    fn note(&mut self, raw: &RawObject<'_>, by_itself: Result<ByItself, Skipped>) {
+        let taken = by_itself.and_then(|read| match read {
+            ByItself::Node(node) => {
+                let (object, read) = *node;
+                self.nodes.insert(raw.name.to_owned(), object);
+                self.read_nodes.insert(raw.name.to_owned(), read);
+                Ok(())
+            }
+            ByItself::Pod(pod) => {
+                self.pods.add(*pod);
+                Ok(())
+            }
+            ByItself::NotYet => self.take(raw),
+        });
         match taken {
             Ok(()) => *self.kinds.entry(raw.kind.to_owned()).or_default() += 1,
             Err(skipped) => self.skipped(skipped),
+        }
+    }
+}
+
+/// What can be read of an object whatever was read before: that of nodes and pods, which are most of all.
+enum ByItself {
+    Node(Box<(Node, ReadNode)>),
+    Pod(Box<ReadPod>),
+    /// It is of another kind.
+    NotYet,
+}
+
+impl ByItself {
+    fn read(raw: &RawObject<'_>, now_ms: u64) -> Result<Self, Skipped> {
+        if raw.name.is_empty() {
+            return Err(raw.skipped("metadata.name", "it is missing"));
+        }
+        let json = raw.json.as_bytes();
+        match raw.kind {
+            "Node" => {
+                let object: Node = read("Node", json).map_err(|strange| raw.strange(&strange))?;
+                if let Some((field, count)) = negative(&object) {
+                    let problem = format!("{count} GPUs; a node has none or more");
+                    return Err(raw.skipped(&field, &problem));
+                }
+                let detail: NodeDetail<'_> = lenient(raw)?;
+                let read = read_node(&object, &detail, now_ms);
+                Ok(Self::Node(Box::new((object, read))))
+            }
+            "Pod" => {
+                let pod: Pod = read("Pod", json).map_err(|strange| raw.strange(&strange))?;
+                let detail: PodDetail<'_> = lenient(raw)?;
+                Ok(Self::Pod(Box::new(ReadPod::of(pod, &detail, now_ms))))
+            }
+            _ => Ok(Self::NotYet),
+        }
+    }
+}
+
+impl Sink for Inventory {
+    fn object(&mut self, raw: &RawObject<'_>) {
+        let read = ByItself::read(raw, self.now_ms);
+        self.note(raw, read);
+    }
+
+    fn objects(&mut self, raws: &[RawObject<'_>]) {
+        let now_ms = self.now_ms;
+        let read: Vec<_> = raws.par_iter().map(|raw| ByItself::read(raw, now_ms)).collect();
+        for (raw, read) in raws.iter().zip(read) {
+            self.note(raw, read);
         }
     }
 

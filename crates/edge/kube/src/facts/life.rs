@@ -2,14 +2,14 @@
 //! over are here too, for as long as the API server keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dovetail_audit::{ObjectRef, is_gpu_resource};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
-use super::detail::PodDetail;
 use super::inventory::Inventory;
 use super::pods::REVISION_LABELS;
-use crate::object::{Labels, Phase, Pod};
+use crate::object::{Phase, Pod};
 
 /// Owners that make others by a timetable: each of those is for itself.
 const TIMETABLES: [&str; 4] =
@@ -51,19 +51,23 @@ pub struct PodLife {
 
 /// What is kept of a pod while objects are read.
 pub(super) struct LifeRecord {
-    node: Box<str>,
+    pod: Arc<Pod>,
     owner: Option<(ObjectRef, String)>,
-    times_ms: [Option<u64>; 3],
-    has_succeeded: Option<bool>,
+    ended_ms: Option<u64>,
     gpu_milli: Option<i64>,
-    labels: Labels,
 }
 
 /// By namespace and name.
 pub(super) type Lives = BTreeMap<(Box<str>, Box<str>), LifeRecord>;
 
-/// Notes a pod, if it asks for GPUs; one that asks by claims alone, of which nobody knows yet, beside the others.
-pub(super) fn note(lives: &mut Lives, by_claims: &mut Lives, pod: &Pod, detail: &PodDetail<'_>) {
+/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by claims alone, of which
+/// nobody knows yet, is noted beside the others.
+pub(super) fn note(
+    (lives, by_claims): (&mut Lives, &mut Lives),
+    pod: &Arc<Pod>,
+    owner: Option<(ObjectRef, String)>,
+    ended_ms: Option<u64>,
+) {
     let asked = || pod.requests.extended.iter().filter(|(_, count)| **count > 0);
     let asks = asked().any(|(name, _)| is_gpu_resource(name));
     if !asks && !pod.has_resource_claims {
@@ -74,24 +78,7 @@ pub(super) fn note(lives: &mut Lives, by_claims: &mut Lives, pod: &Pod, detail: 
         let whole = WHOLE.contains(&&**name).then(|| count.saturating_mul(WHOLE_DEVICE_MILLI));
         gpu_milli = gpu_milli.zip(whole).map(|(sum, more)| sum.saturating_add(more));
     }
-    let ended = detail.status.container_statuses.iter();
-    let ended = ended.filter_map(|status| status.state.terminated.as_ref()?.finished_at.0).max();
-    let is_known = |ms: &u64| *ms > 0;
-    let record = LifeRecord {
-        node: pod.node.clone(),
-        owner: detail.metadata.controller().map(|owner| {
-            let object = ObjectRef::new(&owner.kind, &pod.meta.namespace, &owner.name);
-            (object, owner.uid.clone())
-        }),
-        times_ms: [
-            Some(pod.meta.created_ms).filter(is_known),
-            Some(pod.scheduled_ms).filter(is_known),
-            ended.filter(|_| pod.is_over()),
-        ],
-        has_succeeded: pod.is_over().then_some(pod.phase == Phase::Succeeded),
-        gpu_milli,
-        labels: pod.meta.labels.clone(),
-    };
+    let record = LifeRecord { pod: Arc::clone(pod), owner, ended_ms, gpu_milli };
     let lives = if asks { lives } else { by_claims };
     lives.insert((pod.meta.namespace.clone(), pod.meta.name.clone()), record);
 }
@@ -117,10 +104,12 @@ pub(super) fn note_claimed(
 impl Inventory {
     /// All pods that ask for GPUs, with these of their labels.
     pub(super) fn lives(&self, labels: &BTreeSet<String>) -> Vec<PodLife> {
-        let life = |((namespace, pod), record): (&(Box<str>, Box<str>), &LifeRecord)| {
-            let itself = || (ObjectRef::new("Pod", namespace, pod), String::new());
+        let is_known = |ms: &u64| *ms > 0;
+        let life = |((namespace, name), record): (&(Box<str>, Box<str>), &LifeRecord)| {
+            let pod = &record.pod;
+            let itself = || (ObjectRef::new("Pod", namespace, name), String::new());
             let (nearest, uid) = record.owner.clone().unwrap_or_else(itself);
-            let hash = REVISION_LABELS.iter().find_map(|key| record.labels.get(key));
+            let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
             let chain = self.owners.chain(&nearest, hash);
             let top = chain.len() - 1;
             let is_by_timetable = top > 0 && TIMETABLES.contains(&chain[top].kind.as_str());
@@ -129,22 +118,21 @@ impl Inventory {
                 0 => Some(uid),
                 _ => self.owners.controller_uid(&chain[place - 1]),
             };
-            let [created_ms, scheduled_ms, ended_ms] = record.times_ms;
             let kept = labels
                 .iter()
-                .filter_map(|key| Some((key.clone(), record.labels.get(key)?.to_owned())));
+                .filter_map(|key| Some((key.clone(), pod.meta.labels.get(key)?.to_owned())));
             PodLife {
                 namespace: namespace.to_string(),
-                pod: pod.to_string(),
-                node: Some(record.node.to_string()).filter(|node| !node.is_empty()),
+                pod: name.to_string(),
+                node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
                 owner_uid: owner_uid.filter(|uid| !uid.is_empty()),
                 owner_created_ms: self.owners.created_ms(&chain[place]),
                 owner: chain[place].clone(),
                 is_by_timetable,
-                created_ms,
-                scheduled_ms,
-                ended_ms,
-                has_succeeded: record.has_succeeded,
+                created_ms: Some(pod.meta.created_ms).filter(is_known),
+                scheduled_ms: Some(pod.scheduled_ms).filter(is_known),
+                ended_ms: record.ended_ms,
+                has_succeeded: pod.is_over().then_some(pod.phase == Phase::Succeeded),
                 gpu_milli: record.gpu_milli,
                 labels: kept.collect(),
             }

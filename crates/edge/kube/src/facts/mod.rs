@@ -19,6 +19,7 @@ pub(crate) mod model;
 mod node;
 mod owner;
 mod pods;
+mod read_pod;
 mod share;
 mod source;
 mod template;

@@ -1,12 +1,13 @@
 //! Labels and annotations: few, short, read often.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// Texts by key, ascending by key, in one piece of memory.
+/// Texts by key, ascending by key, in one piece of memory. Copies share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Box<[(Box<str>, Box<str>)]>);
+pub struct Labels(Arc<[(Box<str>, Box<str>)]>);
 
 impl Labels {
     /// The value of a key.
@@ -34,7 +35,7 @@ impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
         pairs.reverse();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|later, first| later.0 == first.0);
-        Self(pairs.into_boxed_slice())
+        Self(pairs.into())
     }
 }
 

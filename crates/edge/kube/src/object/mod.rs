@@ -6,6 +6,8 @@
 //! kept. Fields that are absent or `null` are empty. An object whose fields have another shape than they
 //! should is a [`Strange`] one: it is told apart from the others, and the rest of a stream goes on.
 
+use std::sync::Arc;
+
 mod affinity;
 mod claim;
 mod csi;
@@ -259,8 +261,8 @@ pub enum Object {
     PersistentVolume(Box<PersistentVolume>),
     /// A claim.
     Claim(Box<Claim>),
-    /// A pod.
-    Pod(Box<Pod>),
+    /// A pod; whoever keeps it shares it.
+    Pod(Arc<Pod>),
     /// Pods that start together, in the words of one of the kinds for that.
     PodGroup(Kind, Box<PodGroup>),
     /// A part of the network.
@@ -308,7 +310,7 @@ impl Object {
                 of(kind, json, |volume| Self::PersistentVolume(Box::new(volume)))
             }
             Kind::Claim => of(kind, json, |claim| Self::Claim(Box::new(claim))),
-            Kind::Pod => of(kind, json, |pod| Self::Pod(Box::new(pod))),
+            Kind::Pod => of(kind, json, |pod| Self::Pod(Arc::new(pod))),
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 of(kind, json, |group| Self::PodGroup(kind, Box::new(group)))
             }

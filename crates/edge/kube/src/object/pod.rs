@@ -1,5 +1,7 @@
 //! Pods.
 
+use std::sync::Arc;
+
 use dovetail_model::{Resources, SelectorTerm, Toleration};
 use serde::{Deserialize, Deserializer};
 
@@ -43,7 +45,7 @@ pub struct Pod {
     /// Alternatives of its required node affinity; `None` if it has none.
     pub node_affinity: Option<Box<[Vec<SelectorTerm>]>>,
     /// Taints it accepts.
-    pub tolerations: Box<[Toleration]>,
+    pub tolerations: Arc<[Toleration]>,
     /// Required affinity between pods; `None` if it has none.
     pub between_pods: Option<Box<InterPodAffinity>>,
     /// Spread constraints that must hold (`DoNotSchedule`).

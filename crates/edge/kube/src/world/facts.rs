@@ -1,6 +1,7 @@
 //! Objects put in and taken out, and what may stand differently because of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::World;
 use super::listing::Key;
@@ -227,7 +228,7 @@ impl World {
         let meta = strange.meta.clone();
         if kind == Kind::Pod {
             let pod = Pod { meta, node: strange.node.clone(), ..Pod::default() };
-            self.put_pod(Box::new(pod), true);
+            self.put_pod(Arc::new(pod), true);
         } else {
             self.remove(kind, &meta.namespace, &meta.name);
             let key = (meta.namespace.clone(), meta.name.clone());
@@ -236,7 +237,7 @@ impl World {
         self.reports.push(Report::Strange(strange));
     }
 
-    fn put_pod(&mut self, pod: Box<Pod>, strange: bool) {
+    fn put_pod(&mut self, pod: Arc<Pod>, strange: bool) {
         let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
         let mut known = self.pods.find(namespace, name);
         if let Some(slot) = known

@@ -96,6 +96,11 @@ impl Nodes {
         self.entries.values().filter_map(|entry| entry.told.as_ref())
     }
 
+    /// As [`Self::told`], and nothing else stays.
+    pub(super) fn into_told(self) -> impl Iterator<Item = Arc<ModelNode>> {
+        self.entries.into_values().filter_map(|entry| entry.told)
+    }
+
     pub(super) fn set_csi(&mut self, csi: CsiNode) {
         self.csi.insert(csi.meta.name.clone(), csi);
     }

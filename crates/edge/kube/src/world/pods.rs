@@ -18,7 +18,7 @@ pub(super) type Slot = u32;
 /// A pod with what is known about it.
 #[derive(Debug)]
 pub(super) struct PodEntry {
-    pub(super) pod: Box<Pod>,
+    pub(super) pod: Arc<Pod>,
     /// It could not be read: only its name, and maybe its node, are known.
     pub(super) strange: bool,
     /// What the engine was told.
@@ -48,7 +48,7 @@ pub(super) struct PodEntry {
 }
 
 impl PodEntry {
-    pub(super) fn new(pod: Box<Pod>, strange: bool) -> Self {
+    pub(super) fn new(pod: Arc<Pod>, strange: bool) -> Self {
         Self {
             pod,
             strange,
@@ -162,7 +162,7 @@ impl Pods {
     }
 
     /// Replaces the object of a pod.
-    pub(super) fn replace(&mut self, slot: Slot, pod: Box<Pod>, strange: bool) -> Box<Pod> {
+    pub(super) fn replace(&mut self, slot: Slot, pod: Arc<Pod>, strange: bool) -> Arc<Pod> {
         self.index_claims(slot, false);
         let entry = self.get_mut(slot);
         entry.strange = strange;

@@ -1,6 +1,7 @@
 //! The world as plain data.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dovetail_model::{HoldingId, Job, JobId, PodId, Snapshot};
 
@@ -11,10 +12,21 @@ use super::standing::{Standing, Told};
 impl World {
     /// The world as the engine was told it, for an engine or a judge to start from.
     pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
+        let rest = self.without_nodes(now_ms);
+        Snapshot { nodes: self.nodes.told().map(|node| (**node).clone()).collect(), ..rest }
+    }
+
+    /// As [`Self::snapshot`], for whoever needs the world no more: its nodes are not copied.
+    pub fn into_snapshot(mut self, now_ms: u64) -> Snapshot {
+        let rest = self.without_nodes(now_ms);
+        let nodes = self.nodes.into_told().map(Arc::unwrap_or_clone);
+        Snapshot { nodes: nodes.collect(), ..rest }
+    }
+
+    fn without_nodes(&mut self, now_ms: u64) -> Snapshot {
         let mut snapshot = Snapshot {
             now_ms,
             topology: self.network.topology.clone(),
-            nodes: self.nodes.told().map(|node| (**node).clone()).collect(),
             queues: self.queues.told().cloned().collect(),
             ..Snapshot::default()
         };
@@ -23,7 +35,7 @@ impl World {
             let entry = self.pods.get(slot);
             match (&entry.told, entry.id) {
                 (Told::Waiting { requirement, .. }, Some(pod)) => {
-                    let requirement = std::sync::Arc::clone(requirement);
+                    let requirement = Arc::clone(requirement);
                     snapshot.jobs.push(self.job(slot, pod.job, requirement));
                 }
                 (Told::Assumed { .. } | Told::Running { .. }, Some(pod)) => {

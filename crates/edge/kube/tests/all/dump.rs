@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use dovetail_kube::dump::{DumpError, RawObject, Sink, Skipped, read_objects, read_paths};
-use serde_json::json;
+use dovetail_kube::facts::{Gathered, Inventory};
+use serde_json::{Value, json};
 
 #[derive(Default)]
 struct Names {
@@ -119,4 +120,54 @@ fn an_object_without_end_is_refused_before_it_fills_the_memory() {
     let error = read_objects(input, "big.json", &mut found).unwrap_err();
     assert!(matches!(error, DumpError::TooLarge { number: 1, .. }), "{error}");
     assert!(error.to_string().starts_with("big.json: object 1 has more than 64 MiB"), "{error}");
+}
+
+/// Pods of about 9 kB; one in a hundred has no kind, one a field of the wrong shape.
+fn many_pods() -> Vec<Value> {
+    let pod = |number: usize| {
+        let node =
+            if number.is_multiple_of(9) { json!(null) } else { json!(format!("n{}", number % 50)) };
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "namespace": format!("team-{}", number % 7), "name": format!("p{number}"),
+                "labels": {"app": format!("a{}", number % 40), "long": "x".repeat(9_000)},
+                "ownerReferences": [{"kind": "ReplicaSet", "name": format!("a{}", number % 40), "controller": true}]
+            },
+            "spec": {
+                "nodeName": node,
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": number % 3}}}]
+            }
+        });
+        match number % 100 {
+            17 => drop(pod.as_object_mut().unwrap().remove("kind")),
+            18 => pod["spec"]["priority"] = json!("high"),
+            _ => {}
+        }
+        pod
+    };
+    (0..1_000).map(pod).collect()
+}
+
+#[test]
+fn lines_that_are_read_side_by_side_say_what_a_list_read_one_by_one_says() {
+    let pods = many_pods();
+    let lines: Vec<String> = pods.iter().map(Value::to_string).collect();
+    // Blank lines are nothing, and what stands on several lines may follow.
+    let (first, last) = (lines[..999].join("\n\n"), &pods[999]);
+    let lines = format!("{first}\n{}\n", serde_json::to_string_pretty(last).unwrap());
+    assert!(lines.len() > 9_000_000, "{}: these lines are taken at once", lines.len());
+    let list = json!({"kind": "List", "items": pods}).to_string();
+    let gathered = |text: &str| -> Gathered {
+        let mut inventory = Inventory::new(1_795_176_000_000);
+        assert_eq!(read_objects(text.as_bytes(), "dump.json", &mut inventory).unwrap(), 1_000);
+        inventory.facts(["team".to_owned()].into())
+    };
+    let (of_lines, of_list) = (gathered(&lines), gathered(&list));
+    assert_eq!(of_lines.facts, of_list.facts);
+    assert_eq!(of_lines.facts.workloads.iter().map(|of| of.pods.len()).sum::<usize>(), 980);
+    assert_eq!(of_lines.skipped, of_list.skipped);
+    let told: Vec<&str> = of_lines.skipped.iter().map(|skipped| &*skipped.field).collect();
+    assert_eq!(told, ["kind", "spec.priority"].repeat(10));
 }

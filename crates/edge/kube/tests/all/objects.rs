@@ -1,10 +1,12 @@
 //! Reading objects: what follows from one alone, and strange ones.
 
+use std::sync::Arc;
+
 use dovetail_kube::object::{Kind, Object, Pod, Strange};
 use dovetail_model::Resources;
 use serde_json::{Value, json};
 
-fn pod(value: &Value) -> Box<Pod> {
+fn pod(value: &Value) -> Arc<Pod> {
     match Object::read(Kind::Pod, value.to_string().as_bytes()) {
         Object::Pod(pod) => pod,
         other => panic!("{other:?}"),
@@ -69,7 +71,7 @@ fn amounts_for_the_whole_pod_replace_the_sum_and_overhead_comes_on_top() {
         {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi", "odd": "7"}}});
     let value = json!({"spec": {"containers": [gpu], "overhead": {"cpu": "250m"},
         "resources": {"requests": {"cpu": "3", "nvidia.com/gpu": "9"}}}});
-    let requests = pod(&value).requests;
+    let requests = pod(&value).requests.clone();
     assert_eq!((requests.cpu_milli, requests.memory_bytes), (3250, GIB));
     let extended: Vec<_> = requests.extended.iter().map(|(n, a)| (n.as_str(), *a)).collect();
     assert_eq!(extended, [("hugepages-2Mi", 4 << 20), ("nvidia.com/gpu", 2)]);

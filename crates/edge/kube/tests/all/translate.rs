@@ -15,7 +15,7 @@ fn a_pod(spec: Value) -> Pod {
     let value = json!({"metadata": {"namespace": "team", "name": "p", "uid": "u1",
         "labels": {"app": "web", "hash": "h1"}}, "spec": spec});
     match read(Kind::Pod, &value) {
-        Object::Pod(pod) => *pod,
+        Object::Pod(pod) => Pod::clone(&pod),
         other => panic!("{other:?}"),
     }
 }

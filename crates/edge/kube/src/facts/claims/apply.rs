@@ -1,6 +1,7 @@
 //! Slices and claims, put into nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dovetail_audit::{Gpus, NodeGpus};
 
@@ -50,7 +51,7 @@ impl Inventory {
             let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
             let record = &mut list[number];
             // A device plugin counts whole devices, or what it calls them itself.
-            let is_counted = self.nodes.get(&*record.pod.node).is_some_and(|(_, read)| {
+            let is_counted = self.read_nodes.get(&*record.pod.node).is_some_and(|read| {
                 !counted_by_plugin.contains(&record.pod.node)
                     || read.node.gpus.contains_key(&resource)
             });
@@ -58,7 +59,7 @@ impl Inventory {
                 note(record, &resource, &holding, is_also_asked);
                 if !is_also_asked {
                     note_claimed(lives, lives_by_claims, &record.pod, (&resource, holding.units));
-                    let template = &mut groups[record.group].template;
+                    let template = &mut groups[record.group].common.template;
                     let of_pod = template.claimed_gpus.entry(resource).or_default();
                     *of_pod = holding.units.max(*of_pod);
                 }
@@ -81,7 +82,8 @@ impl Inventory {
         }
         let mut counted_by_plugin = BTreeSet::new();
         for (name, devices) in of_nodes {
-            let Some((object, read)) = self.nodes.get_mut(name) else { continue };
+            let Some(object) = self.nodes.get_mut(name) else { continue };
+            let Some(read) = self.read_nodes.get_mut(name) else { continue };
             let label = model_label(&object.meta.labels);
             // Behind the model the label may name a slice.
             let label = label.as_deref().map(|label| single_mig(label).map_or(label, |(of, _)| of));
@@ -200,7 +202,7 @@ fn device_milli(device: &Device) -> i64 {
 
 /// Notes on a pod what it holds of a resource.
 fn note(record: &mut PodRecord, resource: &str, holding: &Holding, is_also_asked: bool) {
-    let pod = &mut record.pod;
+    let pod = Arc::make_mut(&mut record.pod);
     pod.has_resource_claims = false;
     for holds in pod.held.iter_mut().map(|held| &mut **held).chain([&mut pod.requests]) {
         let units = holds.extended.entry(resource.to_owned()).or_default();

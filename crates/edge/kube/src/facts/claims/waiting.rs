@@ -1,6 +1,7 @@
 //! What pods that wait want by claims.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::claim::{Wanted, wanted};
 use super::{ClaimOf, DeviceObjects, Key};
@@ -34,11 +35,11 @@ impl Inventory {
             }
             match all {
                 Ok(wanted) => {
-                    let template = &mut groups[record.group].template;
+                    let template = &mut groups[record.group].common.template;
                     for (resource, count) in wanted {
-                        record.pod.has_resource_claims = false;
-                        let asked = &mut record.pod.requests.extended;
-                        let asked = asked.entry(resource.clone()).or_default();
+                        let pod = Arc::make_mut(&mut record.pod);
+                        pod.has_resource_claims = false;
+                        let asked = pod.requests.extended.entry(resource.clone()).or_default();
                         *asked = asked.saturating_add(count);
                         note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
                         template.claimed_gpus.entry(resource).or_insert(count);

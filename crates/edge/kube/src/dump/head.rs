@@ -1,0 +1,59 @@
+//! What an object is, before anybody knows what to read of it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny};
+
+use super::RawObject;
+
+/// Kind, version and name of an object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Head<'a> {
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: Option<HeadMeta<'a>>,
+    /// Whether it has the field `items`, whatever that holds.
+    #[serde(rename = "items", default, deserialize_with = "is_there")]
+    pub(super) is_list: bool,
+}
+
+#[derive(Default, Deserialize)]
+struct HeadMeta<'a> {
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+}
+
+fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(input).map(|_| true)
+}
+
+impl Head<'_> {
+    /// The object whose head it is; `kind` and `api_version` are those of its list, where it says none itself. `None`
+    /// if nobody says the kind.
+    pub(super) fn object<'h>(
+        &'h self,
+        json: &'h str,
+        file: &'h str,
+        (kind, api_version): (&'h str, &'h str),
+    ) -> Option<RawObject<'h>> {
+        let metadata = self.metadata.as_ref();
+        let namespace = metadata.and_then(|metadata| metadata.namespace.as_deref());
+        let name = metadata.and_then(|metadata| metadata.name.as_deref());
+        let kind = self.kind.as_deref().unwrap_or(kind);
+        (!kind.is_empty()).then(|| RawObject {
+            kind,
+            api_version: self.api_version.as_deref().unwrap_or(api_version),
+            namespace: namespace.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+            json,
+            file,
+        })
+    }
+}
