@@ -80,7 +80,9 @@ impl Inventory {
                 self.devices.add(raw)?;
                 // By a class pods may ask for devices as for an extended resource.
                 if kind == Kind::DeviceClass.name() {
-                    let class = Object::DeviceClass(read("DeviceClass", json).map_err(strange)?);
+                    let class = Object::DeviceClass(
+                        read("DeviceClass", json).map_err(|strange| raw.strange(&strange))?,
+                    );
                     let key = (Kind::DeviceClass, raw.namespace.into(), raw.name.into());
                     self.others.insert(key, class);
                 }
