@@ -114,7 +114,7 @@ pub(super) fn prometheus_answer(bytes: &[u8]) -> Outcome {
     let mut observation = Observation::default();
     let pods = PodLabels::of(answer.series.iter().map(|series| &series.labels));
     for (_, measure, scale) in measures() {
-        observation.take(measure, scale, pods, answer.series.clone());
+        observation.take(measure, scale, &pods, answer.series.clone());
     }
     let period = Span { from_ms: NOW_MS - 86_400_000, to_ms: NOW_MS };
     observation.histories(period, 60_000, &ActivityRule::default());
