@@ -189,8 +189,10 @@ pub(crate) async fn view(
     }
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let mut view = connection.begin_with(begin).await?;
-    // As much as a file has for its cache: the server's own 4 MB make it sort on its disk.
-    sqlx::raw_sql("SET LOCAL work_mem = '64MB'").execute(&mut *view).await?;
+    // As much memory as a file has for its cache: the server's own 4 MB make it sort on its disk. A plan for any period
+    // and any names looks through long lists of names row by row.
+    let settings = "SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan";
+    sqlx::raw_sql(settings).execute(&mut *view).await?;
     Ok(view)
 }
 

@@ -164,8 +164,8 @@ fn ranking(
          jobs AS (SELECT job, SUM(cost) AS cost, SUM(gpu_milli_ms) AS gpu_milli_ms FROM named GROUP BY job), \
          dearest AS (SELECT job FROM jobs \
          ORDER BY (job = '{{\"job\":\"\"') DESC, cost DESC, gpu_milli_ms DESC, job LIMIT ${}) \
-         SELECT named.cluster, named.workload, named.job, (SELECT COUNT(*) FROM jobs) FROM named \
-         JOIN dearest ON dearest.job = named.job",
+         SELECT cluster, workload, job, (SELECT COUNT(*) FROM jobs) FROM named \
+         WHERE job IN (SELECT job FROM dearest)",
         selects.join(" UNION ALL "),
         cells.len()
     );
