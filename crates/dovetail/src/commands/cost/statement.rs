@@ -56,6 +56,7 @@ pub(super) struct KeptCharges {
 
 impl Statement {
     /// Splits an account.
+    #[cfg(feature = "scheduler")]
     pub(super) fn of(
         account: &Account,
         method: SplitMethod,
@@ -65,7 +66,7 @@ impl Statement {
         Self::of_top(account, (method, unused), by, None)
     }
 
-    /// The same, of which only the dearest rows are shown.
+    /// Splits an account, of which only the dearest rows may be shown.
     pub(super) fn of_top(
         account: &Account,
         (method, unused): (SplitMethod, Unused),
