@@ -183,6 +183,27 @@ fn rows_are_the_price_however_they_are_grouped() {
     }
 }
 
+/// All is 8 × $6.88 an hour, of which vision's GPUs have half. By AWS' weights they have $3,173.124555 of a month, so
+/// all others have the rest of $39,628.80.
+#[test]
+fn rows_beyond_the_top_are_one_and_the_sum_stays() {
+    let folder = folder();
+    let all = document(&folder, "--by team,cause");
+    let top = document(&folder, "--by team,cause --top 1");
+    assert_eq!((&top["total"], &top["headline"]), (&all["total"], &all["headline"]));
+    let rows = top["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{top:#}");
+    assert_eq!(rows[0], all["rows"][0]);
+    let others = &rows[1];
+    assert_eq!(others["key"], json!({"team": "others (4)", "cause": ""}));
+    assert_eq!(others["cost_usd_micros"], 4 * 6_880_000 * HOURS);
+    assert_eq!(others["lowest_usd_micros"], 4 * 6_880_000 * HOURS);
+    assert_eq!(others["highest_usd_micros"], 39_628_800_000_i64 - 3_173_124_555);
+    assert_eq!(document(&folder, "--by team,cause --top 5")["rows"], all["rows"]);
+    let done = folder.call(&format!("{CALL} --top 0"));
+    assert_eq!(done.code, Some(2), "{}", done.err);
+}
+
 #[test]
 fn names_come_from_owners_labels_and_the_mapping() {
     let folder = folder();

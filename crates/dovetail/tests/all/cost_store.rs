@@ -57,6 +57,22 @@ fn what_was_read_is_kept_and_read_once() {
     assert!(begin_ms >= until_ms - 300_001.0, "{begin_ms} is long before {until_ms}");
     assert_eq!(again["rows"], alone["rows"]);
     assert_eq!(alone["headline"], again["headline"]);
+
+    // The dearest job, ranked by the ledger, and all others as one.
+    let by_job = ask.replace("namespace,pod,cause", "job");
+    let (all, top) = loop {
+        let (all, top) = (folder.json(&by_job), folder.json(&format!("{by_job} --top 1")));
+        if all["from"] == top["from"] {
+            break (all, top);
+        }
+    };
+    assert_eq!((&top["total"], &top["headline"]), (&all["total"], &all["headline"]));
+    let (all, top) = (all["rows"].as_array().expect("rows"), top["rows"].as_array().expect("rows"));
+    assert!(all.len() > 1 && top.len() == 2, "{all:#?} {top:#?}");
+    assert_eq!(top[0], all[0]);
+    assert_eq!(top[1]["key"]["job"], format!("others ({})", all.len() - 1));
+    let cost = |row: &Value| row["cost_usd_micros"].as_i64().expect("an amount");
+    assert_eq!(cost(&top[1]), all[1..].iter().map(cost).sum::<i64>());
 }
 
 /// One GPU of node n1 is free in the series; objects say why, at the moment of the run.

@@ -8,10 +8,12 @@ use crate::error::Failure;
 use crate::hour::{COSTS, ChargeRow, Costs};
 use crate::rows::{Cell, insert, run};
 
-/// Rows by party.
-pub(crate) const BY_PARTY: i64 = 0;
-/// Rows by party and workload.
+/// Rows by party and group of nodes.
+pub(crate) const BY_PARTY_AND_GROUP: i64 = 0;
+/// Rows by party, workload and group of nodes.
 pub(crate) const BY_WORKLOAD: i64 = 1;
+/// Rows by party.
+pub(crate) const BY_PARTY: i64 = 2;
 
 /// Grain, party, workload, group, cause and pricing.
 type Key = (i64, i64, i64, i64, i64, i64);
@@ -34,8 +36,12 @@ pub(crate) async fn write(
     let mut differences: BTreeMap<Key, Difference> = BTreeMap::new();
     for (rows, sign) in [(before, -1), (after, 1)] {
         for ((_, _, paid), row) in rows {
-            for (grain, workload) in [(BY_PARTY, 0), (BY_WORKLOAD, row.workload)] {
-                let key = (grain, row.party, workload, row.group, *paid, row.pricing);
+            for (grain, workload, group) in [
+                (BY_PARTY_AND_GROUP, 0, row.group),
+                (BY_WORKLOAD, row.workload, row.group),
+                (BY_PARTY, 0, 0),
+            ] {
+                let key = (grain, row.party, workload, group, *paid, row.pricing);
                 differences.entry(key).or_default().add(row, sign);
             }
         }
@@ -64,7 +70,7 @@ pub(crate) async fn write(
     insert(connection, &head, 15, &tail, cells).await?;
     if differences.values().any(|difference| difference.charges < 0) {
         // What is left of what no charge is left of.
-        let sql = "DELETE FROM daily WHERE cluster = $1 AND grain IN (0, 1) AND day_number = $2 \
+        let sql = "DELETE FROM daily WHERE cluster = $1 AND grain IN (0, 1, 2) AND day_number = $2 \
                    AND charges = 0";
         run(connection, sql, vec![cluster.into(), day.into()]).await?;
     }

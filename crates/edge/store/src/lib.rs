@@ -24,6 +24,8 @@
 //! | `device_hour` | what a device was in an hour, as bytes |
 //! | `codes` | states, signals and causes as numbers that never change |
 //! | `sums` | answers |
+//! | `top_jobs` | the jobs that cost most, and all others in one |
+//! | `parts` | what a period is made of: days, and hours at its edges |
 //! | `retention` | what is kept for how long |
 //! | `schema` | tables, and how older ones become today's |
 //! | `rows` | many rows in one statement |
@@ -45,6 +47,7 @@ mod names;
 mod node_bills;
 mod node_facts;
 mod notices;
+mod parts;
 mod reading;
 mod resolution;
 mod retention;
@@ -52,6 +55,7 @@ mod rows;
 mod schema;
 mod store;
 mod sums;
+mod top_jobs;
 
 pub use address::Address;
 pub use error::StoreError;
@@ -66,3 +70,4 @@ pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
 pub use sums::{Detail, Question, SumRow, default_method};
+pub use top_jobs::TopJobs;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::{Coverage, HOUR_MS};
-use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, ConnectOptions, Connection, Transaction};
 
 use crate::address::Address;
 use crate::codes::Codes;
@@ -177,6 +177,23 @@ impl Store {
         self.names.clear();
         failure.at(&self.address.to_string())
     }
+}
+
+/// Statements of it see what there was at one moment, whatever others write meanwhile.
+pub(crate) async fn view(
+    connection: &mut AnyConnection,
+    is_file: bool,
+) -> Result<Transaction<'_, Any>, Failure> {
+    if is_file {
+        return Ok(connection.begin().await?);
+    }
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let mut view = connection.begin_with(begin).await?;
+    // As much memory as a file has for its cache: the server's own 4 MB make it sort on its disk. A plan for any period
+    // and any names looks through long lists of names row by row.
+    let settings = "SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan";
+    sqlx::raw_sql(settings).execute(&mut *view).await?;
+    Ok(view)
 }
 
 /// The cluster with a name, entered where it is new; locked for this transaction.

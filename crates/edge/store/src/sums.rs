@@ -1,6 +1,7 @@
 //! Answers: charges added up over a period.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_ledger::cost::Paid;
@@ -11,14 +12,15 @@ use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 
 use crate::codes::Codes;
-use crate::daily::{BY_PARTY, BY_WORKLOAD};
+use crate::daily::{BY_PARTY, BY_PARTY_AND_GROUP, BY_WORKLOAD};
 use crate::error::{Failure, StoreError};
 use crate::hour::{COSTS, Costs, PRICED, UNPRICED};
 use crate::keep::hour_in_words;
 use crate::names::{NodeGroup, Party, Workload, bodies};
+use crate::parts::{Hours, Parts};
 use crate::reading::shortened;
-use crate::rows::{Cell, number, read};
-use crate::store::{Cluster, Store, known_cluster};
+use crate::rows::{Cell, number, placeholders, read, unsigned};
+use crate::store::{Cluster, Store, known_cluster, view};
 
 /// What is asked of a ledger.
 #[derive(Clone, Debug)]
@@ -74,136 +76,198 @@ pub struct SumRow {
 
 /// The split method nobody asked for: `residual` where all that has a price has it under `residual` too, else `all-in`.
 pub fn default_method<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> SplitMethod {
+    method_of(rows.into_iter().map(|row| row.costs))
+}
+
+/// The same of the costs of rows.
+pub(crate) fn method_of(costs: impl Iterator<Item = ByMethod>) -> SplitMethod {
     let residual = SplitMethod::ALL.iter().position(|method| *method == SplitMethod::Residual);
     let residual = residual.unwrap_or(0);
-    let priced = rows.into_iter().filter(|row| row.costs.iter().any(Option::is_some));
-    let mut priced = priced.peekable();
-    match priced.peek().is_some() && priced.all(|row| row.costs[residual].is_some()) {
+    let mut priced = costs.filter(|costs| costs.iter().any(Option::is_some)).peekable();
+    match priced.peek().is_some() && priced.all(|costs| costs[residual].is_some()) {
         true => SplitMethod::Residual,
         false => SplitMethod::AllIn,
     }
 }
 
 /// Columns that tell rows apart, as they stand in both tables.
-const PARTY: usize = 0;
-const WORKLOAD: usize = 1;
+pub(crate) const PARTY: usize = 0;
+pub(crate) const WORKLOAD: usize = 1;
 const HOLDER: usize = 2;
 const NODE: usize = 3;
 const GROUP: usize = 4;
 const PAID: usize = 5;
-const PRICING: usize = 6;
+pub(crate) const PRICING: usize = 6;
 const KEYS: [&str; 7] = ["party", "workload", "holder", "node", "node_group", "paid", "pricing"];
 
-type Key = [i64; KEYS.len()];
+pub(crate) type Key = [i64; KEYS.len()];
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    charges: i64,
-    gpu_milli_ms: i64,
-    costs: Costs,
+pub(crate) struct Sum {
+    pub(crate) charges: i64,
+    pub(crate) gpu_milli_ms: i64,
+    pub(crate) costs: Costs,
 }
 
 impl Store {
-    /// Charges by what a question tells apart, over whole days where these are enough and else over hours.
+    /// Charges by what a question tells apart, over days where these are enough, with hours at the edges of the period.
     ///
     /// # Errors
     /// See [`StoreError`].
     pub async fn sums(&mut self, question: &Question) -> Result<Vec<SumRow>, StoreError> {
-        let known = self.clusters().await?;
-        let asked: Vec<String> = match &question.cluster {
-            None => known,
-            Some(name) if known.contains(name) => vec![name.clone()],
-            Some(name) => {
-                return Err(StoreError::UnknownCluster {
-                    address: self.address(),
-                    cluster: shortened(name),
-                    known: match known.as_slice() {
-                        [] => "none yet".to_owned(),
-                        known => known.join(", "),
-                    },
-                });
-            }
-        };
-        let mut rows = Vec::new();
-        for name in asked {
-            let connection = self.connection.as_mut().expect("connected before");
-            match of_cluster(connection, &self.codes, &name, question).await {
-                Ok(more) => rows.extend(more),
-                Err(failure) => return Err(self.failed(failure)),
-            }
+        let asked = self.asked(question).await?;
+        let is_file = self.address.is_file();
+        let connection = self.connection.as_mut().expect("connected before");
+        match answer(connection, is_file, &self.codes, &asked, question).await {
+            Ok(rows) => Ok(rows),
+            Err(failure) => Err(self.failed(failure)),
         }
-        Ok(rows)
+    }
+
+    /// Names of the clusters that a question is about.
+    pub(crate) async fn asked(&mut self, question: &Question) -> Result<Vec<String>, StoreError> {
+        let known = self.clusters().await?;
+        match &question.cluster {
+            None => Ok(known),
+            Some(name) if known.contains(name) => Ok(vec![name.clone()]),
+            Some(name) => Err(StoreError::UnknownCluster {
+                address: self.address(),
+                cluster: shortened(name),
+                known: match known.as_slice() {
+                    [] => "none yet".to_owned(),
+                    known => known.join(", "),
+                },
+            }),
+        }
     }
 }
 
-async fn of_cluster(
+async fn answer(
     connection: &mut AnyConnection,
+    is_file: bool,
     codes: &Codes,
-    name: &str,
+    asked: &[String],
     question: &Question,
 ) -> Result<Vec<SumRow>, Failure> {
-    let Some(cluster) = known_cluster(connection, name).await? else { return Ok(Vec::new()) };
-    let (from, to) = (question.from_hour, question.to_hour.max(question.from_hour));
-    let Detail { pod, node, .. } = question.detail;
-    let (first_day, last_day) = (from.div_ceil(24), to / 24);
-    let has_days = !pod && !node && first_day < last_day;
-    let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-    let mut hours = vec![(from, to)];
-    if has_days {
-        let days = (first_day as i64, last_day as i64);
-        add_days(connection, &cluster, days, question.detail, &mut sums).await?;
-        hours = vec![(from, first_day * 24), (last_day * 24, to)];
+    let mut view = view(connection, is_file).await?;
+    let mut rows = Vec::new();
+    for name in asked {
+        let Some(cluster) = known_cluster(&mut view, name).await? else { continue };
+        let parts = parts(&mut view, &cluster, name, question).await?;
+        let sums = sums_of(&mut view, &cluster, &parts, question.detail, None).await?;
+        rows.extend(named(&mut view, codes, &cluster, name, sums).await?);
     }
-    for (from, to) in hours.into_iter().filter(|(from, to)| from < to) {
-        if from < cluster.nodes_from_hour {
-            return Err(Failure::Told(StoreError::NoLongerKept {
+    view.commit().await?;
+    Ok(rows)
+}
+
+/// What the period of a question is made of.
+///
+/// # Errors
+/// Hours that are no longer kept.
+pub(crate) async fn parts(
+    connection: &mut AnyConnection,
+    cluster: &Cluster,
+    name: &str,
+    question: &Question,
+) -> Result<Parts, Failure> {
+    let Question { from_hour, to_hour, detail, .. } = *question;
+    let parts = if detail.pod || detail.node {
+        Parts::of_hours(from_hour..to_hour)
+    } else {
+        let sql = "SELECT COALESCE(MAX(hour_number) + 1, 0) FROM hourly WHERE cluster = $1";
+        let end = read(connection, sql, vec![cluster.id.into()]).await?;
+        let end = end.first().map(|row| unsigned(row, 0)).transpose()?;
+        Parts::of(from_hour..to_hour, end.unwrap_or(0))
+    };
+    match parts.first_hour() {
+        Some(first) if first < cluster.nodes_from_hour => {
+            Err(Failure::Told(StoreError::NoLongerKept {
                 cluster: shortened(name),
                 floor: hour_in_words(cluster.nodes_from_hour),
-            }));
+            }))
         }
-        let span = (from as i64, to as i64);
-        add_hours(connection, &cluster, span, question.detail, &mut sums).await?;
+        _ => Ok(parts),
     }
-    named(connection, codes, &cluster, name, sums).await
 }
 
-async fn add_days(
+/// Sums over the parts of a period, of some workloads or of everything.
+pub(crate) async fn sums_of(
     connection: &mut AnyConnection,
     cluster: &Cluster,
-    (from, to): (i64, i64),
+    parts: &Parts,
     detail: Detail,
-    sums: &mut BTreeMap<Key, Sum>,
-) -> Result<(), Failure> {
+    workloads: Option<&[i64]>,
+) -> Result<BTreeMap<Key, Sum>, Failure> {
     let columns = columns(detail);
-    let sql = format!(
-        "SELECT {}, CAST(SUM(charges) AS BIGINT), {} FROM daily WHERE cluster = $1 AND grain = $2 \
-         AND day_number >= $3 AND day_number < $4 GROUP BY {}",
-        listed(&columns),
-        amounts(),
-        listed(&columns)
-    );
-    let grain = if detail.workload { BY_WORKLOAD } else { BY_PARTY };
-    let cells = [cluster.id, grain, from, to].map(Cell::Number);
-    add(read(connection, &sql, cells.to_vec()).await?, &columns, sums)
+    let listed = listed(&columns);
+    let mut sums = BTreeMap::new();
+    for rows in rows_of(cluster, parts, detail) {
+        let only = workloads.map_or_else(String::new, |workloads| {
+            let places = placeholders(rows.cells.len(), workloads.len());
+            format!(" AND workload IN ({places})")
+        });
+        let sql = format!(
+            "SELECT {listed}, {}, {} FROM {}{only} GROUP BY {listed}",
+            if rows.is_of_days { "CAST(SUM(charges) AS BIGINT)" } else { "COUNT(*)" },
+            amounts(),
+            rows.of(0),
+        );
+        let workloads = workloads.into_iter().flatten().map(|workload| Cell::Number(*workload));
+        let cells = rows.cells.into_iter().chain(workloads).collect();
+        let sign = if rows.is_taken_away { -1 } else { 1 };
+        add(read(connection, &sql, cells).await?, &columns, sign, &mut sums)?;
+    }
+    // What was in hours that were taken away, and in no other.
+    sums.retain(|_, sum: &mut Sum| sum.charges != 0);
+    Ok(sums)
 }
 
-async fn add_hours(
-    connection: &mut AnyConnection,
-    cluster: &Cluster,
-    (from, to): (i64, i64),
-    detail: Detail,
-    sums: &mut BTreeMap<Key, Sum>,
-) -> Result<(), Failure> {
-    let columns = columns(detail);
-    let sql = format!(
-        "SELECT {}, COUNT(*), {} FROM hourly WHERE cluster = $1 AND hour_number >= $2 \
-         AND hour_number < $3 GROUP BY {}",
-        listed(&columns),
-        amounts(),
-        listed(&columns)
-    );
-    let cells = [cluster.id, from, to].map(Cell::Number);
-    add(read(connection, &sql, cells.to_vec()).await?, &columns, sums)
+/// Rows of one table.
+pub(crate) struct Rows {
+    pub(crate) is_of_days: bool,
+    /// Rows of hours that days have and that are not asked for.
+    pub(crate) is_taken_away: bool,
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl Rows {
+    /// As a statement names them, after so many other cells.
+    pub(crate) fn of(&self, after: usize) -> String {
+        let [one, two, three, four] = [1, 2, 3, 4].map(|place| format!("${}", after + place));
+        match self.is_of_days {
+            true => format!(
+                "daily WHERE cluster = {one} AND grain = {two} AND day_number >= {three} AND day_number < {four}"
+            ),
+            false => {
+                format!(
+                    "hourly WHERE cluster = {one} AND hour_number >= {two} AND hour_number < {three}"
+                )
+            }
+        }
+    }
+}
+
+/// The rows of the parts of a period.
+pub(crate) fn rows_of(cluster: &Cluster, parts: &Parts, detail: Detail) -> Vec<Rows> {
+    let numbers = |numbers: &[i64]| numbers.iter().copied().map(Cell::Number).collect();
+    let Range { start, end } = parts.days;
+    let grain = match detail {
+        Detail { workload: true, .. } => BY_WORKLOAD,
+        Detail { group: true, .. } => BY_PARTY_AND_GROUP,
+        _ => BY_PARTY,
+    };
+    let days = Rows {
+        is_of_days: true,
+        is_taken_away: false,
+        cells: numbers(&[cluster.id, grain, start as i64, end as i64]),
+    };
+    let hours = parts.hours.iter().map(|Hours { range, is_taken_away }| Rows {
+        is_of_days: false,
+        is_taken_away: *is_taken_away,
+        cells: numbers(&[cluster.id, range.start as i64, range.end as i64]),
+    });
+    Some(days).filter(|_| start < end).into_iter().chain(hours).collect()
 }
 
 /// Places of the columns that tell rows apart.
@@ -232,7 +296,12 @@ fn amounts() -> String {
     sums.join(", ")
 }
 
-fn add(rows: Vec<AnyRow>, columns: &[usize], sums: &mut BTreeMap<Key, Sum>) -> Result<(), Failure> {
+fn add(
+    rows: Vec<AnyRow>,
+    columns: &[usize],
+    sign: i64,
+    sums: &mut BTreeMap<Key, Sum>,
+) -> Result<(), Failure> {
     for row in rows {
         let mut key = Key::default();
         for (place, column) in columns.iter().enumerate() {
@@ -240,17 +309,17 @@ fn add(rows: Vec<AnyRow>, columns: &[usize], sums: &mut BTreeMap<Key, Sum>) -> R
         }
         let sum = sums.entry(key).or_default();
         let after = columns.len();
-        sum.charges += number(&row, after)?;
-        sum.gpu_milli_ms += number(&row, after + 1)?;
+        sum.charges += sign * number(&row, after)?;
+        sum.gpu_milli_ms += sign * number(&row, after + 1)?;
         for (cost, place) in sum.costs.iter_mut().zip(after + 2..) {
-            *cost += number(&row, place)?;
+            *cost += sign * number(&row, place)?;
         }
     }
     Ok(())
 }
 
 /// Sums with names instead of numbers.
-async fn named(
+pub(crate) async fn named(
     connection: &mut AnyConnection,
     codes: &Codes,
     cluster: &Cluster,
@@ -300,7 +369,8 @@ fn found<T>(bodies: &BTreeMap<i64, Arc<T>>, id: i64) -> Result<Option<Arc<T>>, F
     }
 }
 
-fn known_costs(pricing: i64, costs: Costs) -> ByMethod {
+/// Costs that are known, as the pricing of a row says.
+pub(crate) fn known_costs(pricing: i64, costs: Costs) -> ByMethod {
     let mut known = costs.map(|usd_micros| Some(Money::micros(usd_micros)));
     for (cost, method) in known.iter_mut().zip(SplitMethod::ALL) {
         let is_known = match method {

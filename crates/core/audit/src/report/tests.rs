@@ -268,7 +268,7 @@ fn shared_out(
     waiting: u16,
 ) -> Report {
     let (mut facts, mut moment) = cluster(&[(gpus, Condition::Ready, 0)]);
-    let offered = |count| Gpus { model: None, built_in: count, allocatable: count };
+    let offered = |count| Gpus { built_in: count, allocatable: count, ..Gpus::default() };
     facts.nodes[0].gpus = BTreeMap::from([
         (units.resource.clone(), offered(units.count)),
         (resource.to_owned(), offered(all)),

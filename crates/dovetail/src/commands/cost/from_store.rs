@@ -7,9 +7,9 @@ use anyhow::Result;
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::{Coverage, FreeLook, HOUR_MS};
-use dovetail_ledger::split::{ListPrices, Unused};
+use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
 use dovetail_store::{
-    Address, Detail, Question, Retention, Store, StoreError, SumRow, default_method,
+    Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };
 
 use super::account::{Account, Basis, DayOf, cut};
@@ -22,6 +22,7 @@ use super::reading::{self, Told};
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
+use super::top::Top;
 use super::turns::in_parts;
 use super::{CostFlags, from_ledger, now_ms};
 use crate::app::App;
@@ -40,6 +41,9 @@ const AGAIN_MS: u64 = 300_000;
 
 /// What a server had nothing of is asked for again after so long.
 const ASK_AGAIN_MS: u64 = HOUR_MS;
+
+/// The ledger itself tells so many of the dearest jobs apart from all others.
+const MOST_RANKED: u32 = 1000;
 
 /// A ledger with a thread for its connection.
 pub(crate) struct Ledger {
@@ -72,7 +76,7 @@ pub(super) fn answer(
     ledger: &str,
     by: &[Dimension],
 ) -> Result<Answer> {
-    let (is_focus, own) = (flags.focus.is_some(), flags.own_namespaces()?);
+    let (is_focus, own, mut top) = (flags.focus.is_some(), flags.own_namespaces()?, flags.top());
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
     let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
@@ -111,21 +115,46 @@ pub(super) fn answer(
     }
     account.restrict_to(own);
     if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
-        return anew(app, flags, &mut ledger, account, (by, is_focus));
+        return anew(app, flags, &mut ledger, account, (by, top, is_focus));
     }
     let known = ledger.run(Store::clusters)?;
     // What was just asked for in vain has nothing yet.
     let is_empty = is_filled && question.cluster.iter().any(|name| !known.contains(name));
-    let mut rows = match is_empty {
-        true => Vec::new(),
-        false => ledger.run(|store| store.sums(&question))?,
-    };
-    rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
-    let kept: Vec<KeptCharges> = rows.iter().map(|row| charges(row, by, teams)).collect();
-    let method = flags.chosen_method(app).unwrap_or_else(|| default_method(&rows));
-    let statement = Statement::of_kept(&kept, method, by)?;
+    let question = Some(question).filter(|_| !is_empty);
+    let chosen = flags.chosen_method(app);
+    let found = summed(&mut ledger, question.as_ref(), &account, by, (&mut top, chosen))?;
+    let method = chosen.unwrap_or_else(|| default_method(found.rows.iter().chain(&found.others)));
+    let rows = found.rows.iter().map(|row| charges(row, by, teams));
+    // No part of a key says what they are.
+    let others = found.others.iter().map(|row| charges(row, &[], teams));
+    let kept: Vec<KeptCharges> = rows.chain(others).collect();
+    let statement = Statement::of_kept(&kept, method, by, top)?;
     let document = Document::of(&account, &statement, None, now_ms());
     Ok(Answer::Document(Box::new(document)))
+}
+
+/// What was asked, of those that the account charges. Where only the dearest jobs are shown, the ledger tells all others
+/// as one.
+fn summed(
+    ledger: &mut Ledger,
+    question: Option<&Question>,
+    account: &Account,
+    by: &[Dimension],
+    (top, method): (&mut Option<Top>, Option<SplitMethod>),
+) -> Result<TopJobs> {
+    let Some(question) = question else { return Ok(TopJobs::default()) };
+    if let Some(top) = top
+        && by == [Dimension::Job]
+        && account.only.is_none()
+        && top.most <= MOST_RANKED
+    {
+        let found = ledger.run(|store| store.top_jobs(question, top.most, method))?;
+        top.told_as_one = found.other_jobs;
+        return Ok(found);
+    }
+    let mut rows = ledger.run(|store| store.sums(question))?;
+    rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
+    Ok(TopJobs { rows, ..TopJobs::default() })
 }
 
 /// The answer where nodes are billed anew: by what the provider asked, or with what is unused shared out.
@@ -134,7 +163,7 @@ fn anew(
     flags: &AccountFlags,
     ledger: &mut Ledger,
     mut account: Account,
-    (by, is_focus): (&[Dimension], bool),
+    (by, top, is_focus): (&[Dimension], Option<Top>, bool),
 ) -> Result<Answer> {
     let known = ledger.run(Store::clusters)?;
     let cluster = match (flags.cluster.as_ref(), known.as_slice()) {
@@ -161,7 +190,7 @@ fn anew(
         let terms = Terms { teams, list_prices: None, method, unused };
         return Ok(Answer::Account(Box::new(account), Box::new(terms)));
     }
-    let statement = Statement::of(&account, method, unused, by)?;
+    let statement = Statement::of_top(&account, (method, unused), by, top)?;
     let document = Document::of(&account, &statement, bill, now_ms());
     Ok(Answer::Document(Box::new(document)))
 }

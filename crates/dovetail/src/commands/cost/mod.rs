@@ -39,6 +39,7 @@ mod silence;
 mod statement;
 mod teams;
 mod terminal;
+mod top;
 #[cfg(feature = "scheduler")]
 mod turns;
 
@@ -61,6 +62,7 @@ use from_store::Answer;
 #[cfg(feature = "scheduler")]
 pub(crate) use from_store::{Ledger, bad_address};
 use statement::Statement;
+use top::Top;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -90,6 +92,9 @@ pub(crate) struct CostFlags {
         default_value = "namespace"
     )]
     by: Vec<Dimension>,
+    /// Only so many rows, those that cost most, and one for all others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "focus")]
+    top: Option<u32>,
     /// Print the bill in the FinOps form FOCUS instead, of this version: 1.2, 1.3 or 1.4; of one snapshot an hour
     /// of it
     #[arg(long, value_name = "VERSION", conflicts_with = "by")]
@@ -132,7 +137,7 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     if flags.focus.is_some() {
         return print_focus(app, &account, &terms, flags.focus);
     }
-    let statement = Statement::of(&account, terms.method, terms.unused, &by)?;
+    let statement = Statement::of_top(&account, (terms.method, terms.unused), &by, flags.top())?;
     print(app, output, &Document::of(&account, &statement, bill, now_ms()))
 }
 
@@ -180,6 +185,10 @@ impl CostFlags {
     #[allow(clippy::unnecessary_wraps, reason = "with a cluster it can fail")]
     fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
         Ok(None)
+    }
+
+    fn top(&self) -> Option<Top> {
+        self.top.map(|most| Top { most, told_as_one: 0 })
     }
 
     fn dimensions(&self) -> Result<Vec<Dimension>> {

@@ -1,5 +1,6 @@
 //! An account split by a method: rows, their range over the methods, and the headline.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
@@ -13,9 +14,10 @@ use dovetail_model::Money;
 
 use super::account::Account;
 use super::dimension::Dimension;
+use super::top::Top;
 
 /// Rows by key.
-type Sums = BTreeMap<Vec<String>, CostSum>;
+pub(super) type Sums = BTreeMap<Vec<String>, CostSum>;
 
 /// What an account comes to.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(super) struct Statement {
     pub(super) by: Vec<Dimension>,
     /// Everything, whoever pays for what is unused.
     pub(super) total: CostSum,
-    /// Dearest first.
+    /// Dearest first; all that are not shown are the last one.
     pub(super) rows: Vec<Row>,
     /// The waste under the method and its range over all that can be used here.
     pub(super) waste: Option<Headline>,
@@ -54,13 +56,24 @@ pub(super) struct KeptCharges {
 
 impl Statement {
     /// Splits an account.
+    #[cfg(feature = "scheduler")]
     pub(super) fn of(
         account: &Account,
         method: SplitMethod,
         unused: Unused,
         by: &[Dimension],
     ) -> Result<Self> {
-        Self::over(&methods(account, method), method, unused, by, |other| {
+        Self::of_top(account, (method, unused), by, None)
+    }
+
+    /// Splits an account, of which only the dearest rows may be shown.
+    pub(super) fn of_top(
+        account: &Account,
+        (method, unused): (SplitMethod, Unused),
+        by: &[Dimension],
+        top: Option<Top>,
+    ) -> Result<Self> {
+        Self::over(&methods(account, method), (method, unused), by, top, |other| {
             let found = sums(account, other, unused, by)?;
             // Waste is what it is, whoever is made to pay for it.
             let shown = match unused {
@@ -80,6 +93,7 @@ impl Statement {
         kept: &[KeptCharges],
         method: SplitMethod,
         by: &[Dimension],
+        top: Option<Top>,
     ) -> Result<Self> {
         let is_whole = |place: usize| {
             let mut priced = kept.iter().filter(|row| row.costs.iter().any(Option::is_some));
@@ -91,7 +105,7 @@ impl Statement {
             .filter(|(place, other)| *other == method || is_whole(*place))
             .map(|(_, other)| other)
             .collect();
-        Self::over(&methods, method, Unused::Shown, by, |other| {
+        Self::over(&methods, (method, Unused::Shown), by, top, |other| {
             let place = SplitMethod::ALL.iter().position(|known| *known == other).unwrap_or(0);
             let (mut found, mut all) = (Sums::new(), CostSum::default());
             for row in kept {
@@ -108,16 +122,21 @@ impl Statement {
     /// altogether.
     fn over(
         methods: &[SplitMethod],
-        method: SplitMethod,
-        unused: Unused,
+        (method, unused): (SplitMethod, Unused),
         by: &[Dimension],
+        top: Option<Top>,
         sums: impl Fn(SplitMethod) -> Result<(Sums, CostSum)>,
     ) -> Result<Self> {
+        // The method that is asked for says which rows are dearest.
+        let shown = top.map(|top| Ok::<_, anyhow::Error>(top.of(&sums(method)?.0))).transpose()?;
         let mut rows = Sums::new();
         let mut ranges: BTreeMap<Vec<String>, (Money, Money)> = BTreeMap::new();
         let (mut total, mut wastes) = (CostSum::default(), Vec::new());
         for other in methods {
-            let (found, all) = sums(*other)?;
+            let (mut found, all) = sums(*other)?;
+            if let Some(shown) = &shown {
+                found = shown.with_others_as_one(found);
+            }
             for (key, sum) in &found {
                 let cost = sum.cost().unwrap_or_default();
                 let range = ranges.entry(key.clone()).or_insert((cost, cost));
@@ -133,7 +152,13 @@ impl Statement {
             Row { range, key, sum }
         };
         let mut rows: Vec<Row> = rows.into_iter().map(row).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.sum.cost(), row.sum.gpu_milli_ms)));
+        rows.sort_by_key(|row| {
+            (row.key.is_empty(), Reverse((row.sum.cost(), row.sum.gpu_milli_ms)))
+        });
+        if let (Some(shown), Some(row)) = (&shown, rows.last_mut().filter(|row| row.key.is_empty()))
+        {
+            row.key = shown.others(by.len());
+        }
         let waste = headline(method, &wastes);
         Ok(Self { method, unused, by: by.to_vec(), total, rows, waste })
     }

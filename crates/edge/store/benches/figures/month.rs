@@ -16,6 +16,8 @@ const AMOUNTS: [&str; 6] = [
     "cost_datadog",
 ];
 
+const GRAINS: [i64; 3] = [0, 1, 2];
+
 /// The tables of a ledger, written past the program.
 pub(crate) struct Month {
     connection: AnyConnection,
@@ -38,7 +40,7 @@ impl Month {
 
     /// Fills all hours but those that were kept, and adds up all days anew.
     pub(crate) async fn fill(&mut self, start_hour: u64, end_hour: u64) {
-        for grain in [0, 1] {
+        for grain in GRAINS {
             let by_hours = added_up(grain, "");
             let by_days = format!("SELECT * FROM daily WHERE grain = {grain}");
             for (one, other) in [(&by_hours, &by_days), (&by_days, &by_hours)] {
@@ -59,7 +61,7 @@ impl Month {
         for day in start_hour / 24..end_hour / 24 {
             let (from, to) = (day * 24, day * 24 + 24);
             let of_day = format!("AND hour_number >= {from} AND hour_number < {to}");
-            for grain in [0, 1] {
+            for grain in GRAINS {
                 self.run(&format!("INSERT INTO daily {}", added_up(grain, &of_day))).await;
             }
         }
@@ -135,13 +137,17 @@ fn copied(turn: u64, hour: u64) -> String {
     format!("INSERT INTO hourly {} UNION ALL {}", part(turn, "<"), part(next, ">="))
 }
 
-/// Days out of hours, as rows of `daily`: grain 0 by party, grain 1 by workload too.
+/// Days out of hours, as rows of `daily`: grain 0 by party and group, grain 1 by workload too, grain 2 by party alone.
 fn added_up(grain: i64, of_hours: &str) -> String {
-    let (workload, by) = if grain == 0 { ("0", "") } else { ("workload", ", workload") };
+    let (workload, group, by) = match grain {
+        0 => ("0", "node_group", ", node_group"),
+        1 => ("workload", "node_group", ", workload, node_group"),
+        _ => ("0", "0", ""),
+    };
     let sums = AMOUNTS.map(|column| format!("CAST(SUM({column}) AS BIGINT)")).join(", ");
     format!(
-        "SELECT cluster, {grain}, hour_number / 24, party, {workload}, node_group, paid, pricing, COUNT(*), {sums} \
+        "SELECT cluster, {grain}, hour_number / 24, party, {workload}, {group}, paid, pricing, COUNT(*), {sums} \
          FROM hourly WHERE cluster = 1 {of_hours} \
-         GROUP BY cluster, hour_number / 24, party{by}, node_group, paid, pricing"
+         GROUP BY cluster, hour_number / 24, party{by}, paid, pricing"
     )
 }

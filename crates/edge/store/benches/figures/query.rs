@@ -4,13 +4,17 @@
 //! database, each node from the turn that it is in. Days are then added up in the database, by a statement that is shown
 //! first to give what the program wrote.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
 use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_ledger::signal::Signal;
-use dovetail_store::{Address, Detail, Question, ReadDevice, Reading, Retention, Store, SumRow};
+use dovetail_ledger::split::SplitMethod;
+use dovetail_store::{
+    Address, Detail, Question, ReadDevice, Reading, Retention, Store, SumRow, TopJobs,
+    default_method,
+};
 use dovetail_testkit::PostgresServer;
 
 use crate::cluster::{GPUS_PER_NODE, HOURS_PER_JOB, NODES, START_HOUR, address, nodes, pods, run};
@@ -18,6 +22,7 @@ use crate::month::Month;
 
 /// Answers are timed so often, after one that warms.
 const TIMES: usize = 9;
+const MOST_JOBS: u32 = 100;
 
 pub(crate) fn print() {
     let days = std::env::var("DOVETAIL_LEDGER_DAYS").ok().and_then(|text| text.parse().ok());
@@ -36,17 +41,11 @@ async fn figures(address: &Address, days: u64) {
     let start = Instant::now();
     let mut store = Store::open(address).await.expect("a ledger");
     let end_hour = START_HOUR + days * 24;
-    let last_turn = START_HOUR + (days * 24).next_multiple_of(HOURS_PER_JOB);
-    for hour in (START_HOUR..=last_turn).step_by(HOURS_PER_JOB as usize) {
-        let reading = reading(hour);
-        store.keep(&reading, reading.span.to_ms).await.expect("kept");
-    }
-    // Devices have been rolled up: what is left is measured.
-    let retention = Retention { devices_days: 0, nodes_days: 90 };
-    let now_ms = (last_turn + 1).next_multiple_of(24) * HOUR_MS;
-    store.forget(now_ms, &retention).await.expect("forgotten");
     let mut month = Month::open(address).await;
-    month.fill(START_HOUR, end_hour).await;
+    // What an earlier run has filled is asked again.
+    if store.clusters().await.expect("clusters").is_empty() {
+        fill(&mut store, &mut month, end_hour).await;
+    }
     let kind = if matches!(address, Address::File(_)) { "SQLite" } else { "PostgreSQL" };
     println!("\n{days} days in {kind}, filled in {:.0} s\n", start.elapsed().as_secs_f64());
     println!("| what | measured | target |");
@@ -62,56 +61,108 @@ async fn figures(address: &Address, days: u64) {
     }
 }
 
+async fn fill(store: &mut Store, month: &mut Month, end_hour: u64) {
+    let hours = (end_hour - START_HOUR).next_multiple_of(HOURS_PER_JOB);
+    let last_turn = START_HOUR + hours;
+    for hour in (START_HOUR..=last_turn).step_by(HOURS_PER_JOB as usize) {
+        let reading = reading(hour);
+        store.keep(&reading, reading.span.to_ms).await.expect("kept");
+    }
+    // Devices have been rolled up: what is left is measured.
+    let retention = Retention { devices_days: 0, nodes_days: 90 };
+    let now_ms = (last_turn + 1).next_multiple_of(24) * HOUR_MS;
+    store.forget(now_ms, &retention).await.expect("forgotten");
+    month.fill(START_HOUR, end_hour).await;
+}
+
+/// What a question is.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Teams,
+    TopJobs,
+    AllJobs,
+}
+
 /// How long answers take, and that they are the hours' to the micro-dollar.
 async fn answers(store: &mut Store, end_hour: u64) {
-    let by_job = Detail { workload: true, ..Detail::default() };
-    let of_hours = Detail { node: true, ..Detail::default() };
-    let by_hours = total(&sums(store, end_hour, of_hours).await);
-    for (what, detail, most, target_ms) in [
-        ("cost by team and cause", Detail::default(), None, 300),
-        ("top 100 jobs", by_job, Some(100), 1000),
+    let whole = (START_HOUR, end_hour, "");
+    // At either end half a day, for which there are hours alone.
+    let noons = (START_HOUR + 12, end_hour - 12, ", from noon to noon");
+    for ((from, to, which), asked, target) in [
+        (whole, Asked::Teams, "300 ms"),
+        (whole, Asked::TopJobs, "1000 ms"),
+        (noons, Asked::Teams, ""),
+        (noons, Asked::TopJobs, ""),
+        (whole, Asked::AllJobs, ""),
     ] {
-        let (mut times, mut shown) = (Vec::new(), 0);
+        let what = match asked {
+            Asked::Teams => "cost by team and cause",
+            Asked::TopJobs => "top 100 jobs",
+            Asked::AllJobs => "all jobs",
+        };
+        let mut times = Vec::new();
         for _ in 0..=TIMES {
             let start = Instant::now();
-            let rows = sums(store, end_hour, detail).await;
-            shown = most.map_or(rows.len(), |most| dearest(&rows, most).len());
+            _ = ask(store, asked, (from, to)).await;
             times.push(start.elapsed());
         }
         times.remove(0);
         times.sort();
         let [least, median] = [times[0], times[TIMES / 2]].map(|time: Duration| time.as_millis());
+        let found = ask(store, asked, (from, to)).await;
         println!(
-            "| {what}: {shown} rows, median of {TIMES} (least) | {median} ms ({least}) | {target_ms} ms |"
+            "| {what}{which}: {} rows, median of {TIMES} (least) | {median} ms ({least}) | {target} |",
+            found.rows.len()
         );
-        let by_days = total(&sums(store, end_hour, detail).await);
-        assert_eq!(by_days, by_hours, "{what}: days are their hours");
-        println!("| {what}: GPU-time and cost by five methods | those of the hours | equal |");
+        let by_node = Detail { workload: true, node: true, ..Detail::default() };
+        let question = Question { cluster: None, from_hour: from, to_hour: to, detail: by_node };
+        let hours = store.sums(&question).await.expect("an answer");
+        let all = found.rows.iter().chain(&found.others);
+        assert_eq!(total(all), total(&hours), "{what}: days are their hours");
+        if matches!(asked, Asked::TopJobs) {
+            let place = place(default_method(&hours));
+            let expected = dearest(&hours, place);
+            assert_eq!(dearest(&found.rows, place), expected, "{what}: as of the hours");
+        }
+        println!(
+            "| {what}{which}: GPU-time and cost by five methods | those of the hours | equal |"
+        );
     }
 }
 
-async fn sums(store: &mut Store, to_hour: u64, detail: Detail) -> Vec<SumRow> {
-    let question = Question { cluster: None, from_hour: START_HOUR, to_hour, detail };
-    store.sums(&question).await.expect("an answer")
+async fn ask(store: &mut Store, asked: Asked, (from_hour, to_hour): (u64, u64)) -> TopJobs {
+    let workload = matches!(asked, Asked::AllJobs);
+    let detail = Detail { workload, ..Detail::default() };
+    let question = Question { cluster: None, from_hour, to_hour, detail };
+    match asked {
+        Asked::TopJobs => store.top_jobs(&question, MOST_JOBS, None).await.expect("an answer"),
+        Asked::Teams | Asked::AllJobs => {
+            let rows = store.sums(&question).await.expect("an answer");
+            TopJobs { rows, ..TopJobs::default() }
+        }
+    }
 }
 
-/// The jobs that cost most, over all causes.
-fn dearest(rows: &[SumRow], most: usize) -> Vec<(i64, &str)> {
-    let mut jobs: HashMap<&str, i64> = HashMap::new();
+fn place(method: SplitMethod) -> usize {
+    SplitMethod::ALL.iter().position(|known| *known == method).expect("a method")
+}
+
+/// Costs under a method of the jobs that cost most, over all causes.
+fn dearest(rows: &[SumRow], place: usize) -> Vec<i64> {
+    let mut jobs: BTreeMap<&str, i64> = BTreeMap::new();
     for row in rows {
         let Some(workload) = &row.workload else { continue };
-        let cost = row.costs[0].map_or(0, |cost| cost.usd_micros);
+        let cost = row.costs[place].map_or(0, |cost| cost.usd_micros);
         *jobs.entry(&workload.job).or_default() += cost;
     }
-    // order-free: sorted by cost and name.
-    let mut jobs: Vec<(i64, &str)> = jobs.into_iter().map(|(job, cost)| (cost, job)).collect();
-    jobs.sort_unstable_by(|one, other| other.cmp(one));
-    jobs.truncate(most);
-    jobs
+    let mut costs: Vec<i64> = jobs.into_values().collect();
+    costs.sort_unstable_by(|one, other| other.cmp(one));
+    costs.truncate(MOST_JOBS as usize);
+    costs
 }
 
 /// Costs under each method, in micro-dollars, and GPU-time.
-fn total(rows: &[SumRow]) -> ([i128; 5], i128) {
+fn total<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> ([i128; 5], i128) {
     let mut sum = ([0; 5], 0);
     for row in rows {
         sum.1 += row.gpu_milli_ms;

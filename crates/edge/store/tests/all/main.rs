@@ -7,5 +7,6 @@ mod killed;
 mod last_seen;
 mod once;
 mod resolution;
+mod top_jobs;
 mod versions;
 mod world;

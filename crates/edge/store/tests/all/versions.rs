@@ -11,11 +11,13 @@ use crate::databases::{Databases, open, run};
 use crate::world::{World, everything};
 
 /// Rows of each version, with the changes that made its tables.
-const LEDGERS: [(&str, &[&str]); 2] = [
+const LEDGERS: [(&str, &[&str]); 3] = [
     (include_str!("ledgers/1.sql"), &[FIRST]),
-    (include_str!("ledgers/2.sql"), &[FIRST, include_str!("../../migrations/0002.sql")]),
+    (include_str!("ledgers/2.sql"), &[FIRST, SECOND]),
+    (include_str!("ledgers/3.sql"), &[FIRST, SECOND, include_str!("../../migrations/0003.sql")]),
 ];
 const FIRST: &str = include_str!("../../migrations/0001.sql");
+const SECOND: &str = include_str!("../../migrations/0002.sql");
 
 const TABLES: [&str; 12] = [
     "dovetail_ledger",

@@ -153,13 +153,21 @@ impl World {
     }
 }
 
-/// A ledger's answers to everything: by pod and node over hours, by workload and by party over days, each row as
-/// text, in order.
+/// A ledger's answers to everything: by pod and node over hours, by workload, by group and by party over days, each
+/// row as text, in order.
 pub(crate) async fn everything(store: &mut Store, world: &World) -> Vec<String> {
     let mut all = Vec::new();
     let finest = Detail { workload: true, group: true, pod: true, node: true };
     let by_job = Detail { workload: true, group: true, ..Detail::default() };
-    for (detail, hours) in [(finest, world.hours), (by_job, 24), (Detail::default(), world.hours)] {
+    let by_group = Detail { group: true, ..Detail::default() };
+    let asked = [
+        (finest, world.hours),
+        (by_job, 24),
+        (by_group, 24),
+        (Detail::default(), 24),
+        (Detail::default(), world.hours),
+    ];
+    for (detail, hours) in asked {
         let rows = store.sums(&question(world, detail, hours)).await.expect("an answer");
         let mut rows: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
         rows.sort();
