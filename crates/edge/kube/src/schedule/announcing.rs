@@ -22,13 +22,13 @@ use crate::world;
 const SETTLE_MS: u64 = 500;
 /// What keeps a pod off the nodes changes without a decision about it: it is asked again after so long.
 const AGAIN_MS: u64 = 30_000;
-/// While binds go out, explaining waits, but not for longer than this.
+/// While binds go out, explaining and writing wait, but not for longer than this.
 const OVERDUE_MS: u64 = 5_000;
 /// Jobs that are looked at in one round of the loop.
 const BATCH: usize = 256;
 /// What queues are to say is added up so often.
 const QUEUES_MS: u64 = 2_000;
-/// Writes on their way while binds go out.
+/// Writes on their way while binds go out for longer than that.
 const BESIDE_BINDS: usize = 2;
 
 /// Announces what one leadership decides.
@@ -42,6 +42,8 @@ pub(super) struct Announcing {
     jobs: BTreeMap<JobId, (u64, PendingReason)>,
     due: BTreeSet<(u64, JobId)>,
     in_flight: usize,
+    /// Since when binds go out without a break.
+    busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
     warned: BTreeSet<(&'static str, u16)>,
 }
@@ -56,6 +58,7 @@ impl Announcing {
             jobs: BTreeMap::new(),
             due: BTreeSet::new(),
             in_flight: in_flight.max(1),
+            busy_since_ms: None,
             warned: BTreeSet::new(),
         }
     }
@@ -133,9 +136,10 @@ impl Announcing {
         while let Some(report) = self.announcer.known_outcome() {
             self.settle(report, now_ms, metrics);
         }
+        self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
         self.explain(scheduler, is_busy, now_ms);
         self.look_at_queues(scheduler, is_busy, now_ms);
-        while self.announcer.in_flight() < self.room(is_busy) {
+        while self.announcer.in_flight() < self.room(now_ms) {
             let look = |pod: &PodIdentity| seen(scheduler, pod);
             let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
             let write = self.book.next(now_ms, look).or_else(|| {
@@ -178,9 +182,10 @@ impl Announcing {
     pub(super) fn due_ms(&self, is_busy: bool) -> Option<u64> {
         let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
         let job_ms = self.due.first().map(|(due_ms, _)| due_ms + wait_ms);
-        let has_room = self.announcer.in_flight() < self.room(is_busy);
+        let overdue_ms = self.overdue_ms();
+        let has_room = self.announcer.in_flight() < self.room(overdue_ms);
         let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
-        let write_ms = write_ms.min().filter(|_| has_room);
+        let write_ms = write_ms.min().filter(|_| has_room).map(|due_ms| due_ms.max(overdue_ms));
         let queues_ms = self.queues_ms.map(|due_ms| due_ms + wait_ms);
         [job_ms, write_ms, queues_ms].into_iter().flatten().min()
     }
@@ -190,8 +195,18 @@ impl Announcing {
         self.announcer.in_flight() == 0 && self.book.events() == 0
     }
 
-    fn room(&self, is_busy: bool) -> usize {
-        if is_busy { BESIDE_BINDS.min(self.in_flight) } else { self.in_flight }
+    /// Writes that may be on their way at this time.
+    fn room(&self, now_ms: u64) -> usize {
+        match self.busy_since_ms {
+            None => self.in_flight,
+            Some(_) if now_ms < self.overdue_ms() => 0,
+            Some(_) => BESIDE_BINDS.min(self.in_flight),
+        }
+    }
+
+    /// Until when binds hold up all writing; 0 if none go out.
+    fn overdue_ms(&self) -> u64 {
+        self.busy_since_ms.map_or(0, |since_ms| since_ms + OVERDUE_MS)
     }
 
     fn look_at(&mut self, job: JobId, reason: PendingReason, due_ms: u64) {

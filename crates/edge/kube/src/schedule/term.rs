@@ -215,8 +215,8 @@ impl Term {
 
     /// Whether binds go out.
     fn is_busy(&self) -> bool {
-        let in_flight = self.binder.as_ref().map_or(0, |(binder, _)| binder.in_flight());
-        in_flight > 0 || self.scheduler.counts().to_send > 0
+        let Some((binder, _)) = &self.binder else { return false };
+        binder.in_flight() > 0 || self.scheduler.counts().to_send > 0
     }
 
     /// Waits until there is something to do.

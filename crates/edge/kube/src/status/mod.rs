@@ -2,6 +2,8 @@
 //! wait for that have to.
 
 mod apart;
+#[cfg(feature = "client")]
+mod away;
 mod group;
 mod harmless;
 mod near;
@@ -9,11 +11,12 @@ mod obstacles;
 mod reason;
 mod waiting;
 
+#[cfg(feature = "client")]
+pub(crate) use away::away_from_its_gang;
 pub use group::{
     INITIALLY_SCHEDULED, group_is_left_untouched, group_is_scheduled, group_patch, group_waits,
 };
 pub use harmless::harmless;
-pub(crate) use near::away_from_its_gang;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{Reason, Waiting, is_own_word, waiting};

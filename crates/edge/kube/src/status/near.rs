@@ -2,10 +2,9 @@
 //! owner wrote and that must not be told as one of theirs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use dovetail_model::requirement::Operator;
-use dovetail_model::{Job, NodeCondition, NodeId, NodeName, Requirement};
+use dovetail_model::{NodeCondition, NodeId, NodeName, Requirement};
 use dovetail_plan::Engine;
 
 use crate::translate::levels::level_of_label;
@@ -40,19 +39,8 @@ impl<'r> Near<'r> {
     }
 }
 
-/// A job without the conditions that keep its pods near others of their gang; `None` if it has none.
-pub(crate) fn away_from_its_gang(job: &Job) -> Option<Job> {
-    let mut away = job.clone();
-    for set in &mut away.pod_sets {
-        let mut requirement = Requirement::clone(&set.requirement);
-        requirement.node_conditions.retain(|condition| domain(condition).is_none());
-        set.requirement = Arc::new(requirement);
-    }
-    (away != *job).then_some(away)
-}
-
 /// The domain that a condition asks for, if it is of that kind: its last term names the level.
-fn domain(condition: &NodeCondition) -> Option<String> {
+pub(super) fn domain(condition: &NodeCondition) -> Option<String> {
     let [terms] = condition.any_of.as_slice() else { return None };
     let (last, first) = (terms.last()?, terms.first()?);
     let level = level_of_label(&last.key)?;
