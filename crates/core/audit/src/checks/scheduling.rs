@@ -76,12 +76,14 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
 fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
     let meant = |workload: &&Workload| has_others && !workload.has_gpus() && !workload.is_daemon();
+    // The same for all of them, and it looks at every node.
+    let change = mend::stay_off(view);
     for workload in view.facts.workloads.iter().filter(meant) {
         let placed = view.pods_on_gpu_nodes(workload);
         if !placed.is_empty() {
             let finding = Finding::new(check, &workload.owner)
                 .with("pods on GPU nodes", placed.len())
-                .mended_in(workload, mend::stay_off(view))
+                .mended_in(workload, change.clone())
                 .affecting(placed.into_iter().map(|(pod, _)| pod));
             found.push(finding);
         }
