@@ -118,7 +118,8 @@ impl Objects {
         }
         waiting.extend(owners.suspended);
         waiting.retain(|pod: &Pod| {
-            !pod.meta.deleting && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
+            !pod.meta.is_deleting()
+                && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
         });
         for pod in &mut waiting {
             pod.scheduler = JUDGE.into();

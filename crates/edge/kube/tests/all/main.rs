@@ -13,6 +13,7 @@ mod gang_run;
 mod gangs;
 mod held;
 mod history;
+mod late;
 mod lead;
 mod levels;
 mod lists;

@@ -164,10 +164,13 @@ impl Gangs {
 impl World {
     /// Time passes: what follows from it for the engine. Call it before every change.
     pub fn pass(&mut self, now_ms: u64) -> Vec<Event> {
-        self.now_ms = self.now_ms.max(now_ms);
-        if !self.is_ready || self.due_ms().is_none_or(|due_ms| due_ms > self.now_ms) {
+        let due_ms = self.due_ms();
+        let before_ms = self.now_ms;
+        self.now_ms = before_ms.max(now_ms);
+        if !self.is_ready || due_ms.is_none_or(|due_ms| due_ms > self.now_ms) {
             return Vec::new();
         }
+        self.dirty.pods.extend(self.pods.late_between(before_ms, self.now_ms));
         let due = self.gangs.due.iter().take_while(|(due_ms, _)| *due_ms <= self.now_ms);
         self.dirty.gangs.extend(due.map(|(_, name)| Arc::clone(name)));
         self.settle()
@@ -175,7 +178,8 @@ impl World {
 
     /// When time alone may change something.
     pub fn due_ms(&self) -> Option<u64> {
-        self.gangs.due.first().map(|(due_ms, _)| *due_ms)
+        let gangs_ms = self.gangs.due.first().map(|(due_ms, _)| *due_ms);
+        gangs_ms.into_iter().chain(self.pods.next_late_ms(self.now_ms)).min()
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted. One that is still
