@@ -10,6 +10,7 @@
 
 mod attachments;
 mod budgets;
+mod causes;
 mod facts;
 mod gangs;
 mod hyper_nodes;

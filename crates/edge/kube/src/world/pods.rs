@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dovetail_model::{NodeName, PodId, Requirement};
 
+use super::causes::SaidOfLate;
 use super::registry::Use;
 use super::report::Gathering;
 use super::standing::Told;
@@ -34,6 +35,8 @@ pub(super) struct PodEntry {
     pub(super) is_left_out: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
+    /// What was said of late about why it is left untouched.
+    pub(super) said: SaidOfLate,
     /// Its name in the engine, from when it first waits or runs there.
     pub(super) id: Option<PodId>,
     /// Whether that name is one in the job of its gang, and not that of a job of its own.
@@ -60,6 +63,7 @@ impl PodEntry {
             held_back: false,
             is_left_out: false,
             refused: None,
+            said: SaidOfLate::default(),
             id: None,
             is_in_job: false,
             gang: None,

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId};
 
 use super::World;
+use super::causes::SaidOfLate;
 use super::pods::Slot;
 use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
 use crate::translate::NotYet;
@@ -71,6 +72,8 @@ struct Gang {
     is_told_of_size: bool,
     /// What was said to be wrong with it.
     contradiction: Option<NotYet>,
+    /// What of that was said of late.
+    said: SaidOfLate,
     /// What its object was last said to wait for.
     told_to_wait: Option<Gathering>,
 }
