@@ -17,6 +17,7 @@ mod late;
 mod lead;
 mod levels;
 mod lists;
+mod look;
 mod lost;
 mod memory;
 mod messages;
