@@ -72,7 +72,7 @@ pub enum Phase {
     },
     /// Ending: still held, soon free.
     Releasing {
-        /// When it is expected to be free; `None` is unknown.
+        /// When it is expected to be free; `None` is unknown. Nobody counts on it any more when that has passed.
         expected_end_ms: Option<u64>,
     },
 }
@@ -83,6 +83,17 @@ impl Phase {
         match self {
             Self::Assumed => None,
             Self::Held { expected_end_ms } | Self::Releasing { expected_end_ms } => expected_end_ms,
+        }
+    }
+
+    /// Whether the amount is soon free: it is ending, and not late with that. What is late is held by something that
+    /// may stay, and nobody counts on it.
+    pub fn is_leaving(self, now_ms: u64) -> bool {
+        match self {
+            Self::Releasing { expected_end_ms } => {
+                expected_end_ms.is_none_or(|end_ms| end_ms > now_ms)
+            }
+            _ => false,
         }
     }
 }

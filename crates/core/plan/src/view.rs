@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{HoldingId, Phase, ReservationId};
+use dovetail_model::{HoldingId, ReservationId};
 
 use crate::state::{Mark, State};
 
@@ -11,7 +11,7 @@ use crate::state::{Mark, State};
 pub enum View {
     /// As it is.
     Now,
-    /// As it will be when everything that is releasing is gone.
+    /// As it will be when everything that is releasing and not late with it is gone.
     AfterReleasing,
     /// As it is expected to be at a time: every holding expected to have ended by then is gone.
     At {
@@ -26,15 +26,10 @@ pub enum View {
 
 impl State {
     /// Opens a transaction that shows the view; roll it back to return, or commit to make it true.
-    pub(crate) fn open_view(&mut self, view: &View) -> Mark {
+    pub(crate) fn open_view(&mut self, view: &View, now_ms: u64) -> Mark {
         let gone: Vec<HoldingId> = match view {
             View::Now => Vec::new(),
-            View::AfterReleasing => self
-                .holdings
-                .iter()
-                .filter(|(_, record)| matches!(record.phase, Phase::Releasing { .. }))
-                .map(|(id, _)| id)
-                .collect(),
+            View::AfterReleasing => self.holdings.leaving(now_ms).collect(),
             View::At { time_ms } => self.holdings.ending_by(*time_ms).collect(),
             View::Without(victims) => {
                 let known: BTreeSet<HoldingId> = victims.iter().copied().collect();

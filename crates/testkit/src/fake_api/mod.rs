@@ -263,6 +263,24 @@ impl FakeApi {
         self.direct(Verb::Delete, plural, namespace, name, "", options)
     }
 
+    /// Writes an object as a test wants it, also where the real server would never have it so: a deletion that
+    /// began long ago, say. Nothing happens if there is none.
+    pub fn overwrite(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let mut state = self.shared.lock();
+        let Some(kind) = state.kinds.find_plural(plural) else { return };
+        let key = store::key_of((!namespace.is_empty()).then_some(namespace), name);
+        let Some(there) = state.store.get(&kind.collection(), &key) else { return };
+        let mut value = there.value.clone();
+        change(&mut value);
+        state.store.put(&kind.collection(), key, value);
+    }
+
     /// All objects of a kind, in the order of namespace and name.
     pub fn all(&self, plural: &str) -> Vec<Value> {
         let state = self.shared.lock();

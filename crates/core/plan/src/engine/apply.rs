@@ -283,6 +283,7 @@ impl Engine {
     fn hold_foreign(&mut self, holding: Holding) {
         let Owner::Foreign(name) = &holding.owner else { return };
         let name = name.clone();
+        self.note_late(holding.phase);
         self.unplaced_foreign.remove(&name);
         if let Some(id) = self.foreign.remove(&name) {
             self.state.remove_holding(id);

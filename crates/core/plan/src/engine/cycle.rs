@@ -218,7 +218,7 @@ impl Engine {
     ) -> Option<Vec<PlacedPod>> {
         let helped = self.state.helped;
         let draws = (self.finder.finder().draws(), self.policy.draws());
-        let mark = self.state.open_view(view);
+        let mark = self.state.open_view(view, self.now_ms);
         if *view == View::AfterReleasing {
             // What those leave for whom room is kept is not for others.
             self.fill_all();

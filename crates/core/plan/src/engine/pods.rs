@@ -149,7 +149,15 @@ impl Engine {
         let place = record.holdings.iter_mut().find(|id| **id == old);
         *place.expect("held by this job") = new;
         self.note_others_of(pod.job);
+        self.note_late(holding.phase);
         Ok(())
+    }
+
+    /// What is late with ending leaves no room that others wait for: they look for room elsewhere.
+    pub(super) fn note_late(&mut self, phase: Phase) {
+        if matches!(phase, Phase::Releasing { .. }) && !phase.is_leaving(self.now_ms) {
+            self.state.helped |= Help::FREED;
+        }
     }
 
     /// Frees what a pod holds; true if it was the last of its job.

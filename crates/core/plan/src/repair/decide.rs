@@ -189,13 +189,7 @@ impl Engine {
 
     /// What is ending and not late with it.
     fn leaving(&self) -> Vec<HoldingId> {
-        let leaves = |phase: Phase| match phase {
-            Phase::Releasing { expected_end_ms } => {
-                expected_end_ms.is_none_or(|end_ms| end_ms > self.now_ms)
-            }
-            _ => false,
-        };
-        self.state.holdings.iter().filter(|(_, r)| leaves(r.phase)).map(|(id, _)| id).collect()
+        self.state.holdings.leaving(self.now_ms).collect()
     }
 
     /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and
@@ -213,7 +207,7 @@ impl Engine {
         let shortage = self.shortage(job, leaving);
         let helped = self.state.helped;
         let draws = (self.finder.finder().draws(), self.policy.draws());
-        let mark = self.state.open_view(&View::Without(gone));
+        let mark = self.state.open_view(&View::Without(gone), self.now_ms);
         beside.into_iter().for_each(|other| self.fill(other));
         let config = self.config.preemption;
         let mut search = Search {

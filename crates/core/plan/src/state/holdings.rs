@@ -70,6 +70,11 @@ impl Holdings {
             .filter_map(|(slot, record)| Some((HoldingId(slot as u64), record.as_ref()?)))
     }
 
+    /// Holdings that are ending and not late with it, by identity.
+    pub(crate) fn leaving(&self, now_ms: u64) -> impl Iterator<Item = HoldingId> {
+        self.iter().filter(move |(_, record)| record.phase.is_leaving(now_ms)).map(|(id, _)| id)
+    }
+
     /// Holdings expected to have ended by `time_ms`, earliest first.
     pub(crate) fn ending_by(&self, time_ms: u64) -> impl Iterator<Item = HoldingId> {
         self.by_end.range(..=(time_ms, HoldingId(u64::MAX))).map(|(_, id)| *id)

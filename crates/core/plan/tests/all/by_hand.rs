@@ -336,11 +336,14 @@ fn views_show_the_world_after_someone_has_gone() {
     world.step(Event::Ending { job: JobId(2), expected_end_ms: Some(20) });
     assert_eq!(world.would_go(&gang, &View::Now), None);
     assert!(world.would_go(&gang, &View::AfterReleasing).is_some());
+    world.now_ms = 20;
+    world.step(Event::Tick);
+    assert_eq!(world.would_go(&gang, &View::AfterReleasing), None, "it is late");
     assert!(world.would_go(&gang, &at(20)).is_some());
     assert_eq!(world.would_go(&gang, &at(19)), None);
     let waits = world.submit(|job| job.pod_sets = gang.pod_sets.clone(), asks(whole(2)));
     assert_eq!(placed(&waits), []);
-    world.now_ms = 12;
+    world.now_ms = 22;
     assert_eq!(placed(&world.end(2)).len(), 2);
 }
 

@@ -127,6 +127,24 @@ fn who_leaves_anyway_is_waited_for() {
     assert_eq!(placed(&world.end(1)).len(), 1);
 }
 
+/// One pod is leaving a full node. When it is late its room is nobody's hope, and the one on the other node goes.
+#[test]
+fn who_does_not_leave_in_time_is_waited_for_no_longer() {
+    let mut world = nodes(&[2, 2]);
+    world.ask(0, 1, 2, |_| {});
+    world.ask(0, 1, 2, |_| {});
+    world.step(Event::Ending { job: JobId(1), expected_end_ms: None });
+    assert_eq!(victims(&world.ask(9, 1, 2, |_| {})), []);
+    world.now_ms += 100;
+    let held = world.engines[0].snapshot().holdings;
+    let leaves = |held: &Holding| matches!(held.phase, Phase::Releasing { .. });
+    let late = held.into_iter().find(leaves).expect("one leaves");
+    let phase = Phase::Releasing { expected_end_ms: Some(world.now_ms) };
+    let plan = world.step(Event::HeldChanged(Box::new(Holding { phase, ..late })));
+    assert_eq!(victims(&plan), [(2, 0)]);
+    assert_eq!(placed(&world.end(1)).len(), 1, "it has gone after all");
+}
+
 #[test]
 fn a_gang_of_which_nothing_ends_late_any_more_can_be_stopped_wherever_it_is() {
     let mut world = nodes(&[1, 2]);

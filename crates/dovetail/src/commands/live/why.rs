@@ -177,14 +177,14 @@ fn without_job(seen: &Seen, pod: &Pod) -> Option<(&'static str, String)> {
         return Some(("over", "it has ended".to_owned()));
     }
     if !pod.node.is_empty() {
-        let ending = if pod.meta.deleting { "it is ending on" } else { "it is on" };
+        let ending = if pod.meta.is_deleting() { "it is ending on" } else { "it is on" };
         return Some(("placed", format!("{ending} node {}", pod.node)));
     }
     if *pod.scheduler != *ours {
         let text = format!("it is for scheduler {}, not for {ours}", pod.scheduler);
         return Some(("not_ours", text));
     }
-    if pod.meta.deleting {
+    if pod.meta.is_deleting() {
         return Some(("ending", "it is being deleted".to_owned()));
     }
     if pod.gated {

@@ -133,11 +133,17 @@ impl Announcements {
         self.set_due(&uid, due_ms);
     }
 
-    /// A pod is left untouched: an event says so unless its owner wants it so, and its condition does if it says
-    /// something of ours that holds no longer.
-    pub fn is_left_untouched(&mut self, pod: PodIdentity, why: &NotYet, now_ms: u64) {
+    /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
+    /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
+    pub fn is_left_untouched(
+        &mut self,
+        pod: PodIdentity,
+        why: &NotYet,
+        is_repeat: bool,
+        now_ms: u64,
+    ) {
         let waiting = Waiting::left_untouched(why);
-        if waiting.only_corrects() && !why.is_held_back() {
+        if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
             self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
         }
         let (uid, told) = (pod.uid.clone(), waiting.only_corrects().then(|| waiting.word()));

@@ -116,7 +116,8 @@ impl Objects {
         }
         waiting.extend(owners.suspended.into_iter().map(Arc::new));
         waiting.retain(|pod: &Arc<Pod>| {
-            !pod.meta.deleting && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
+            !pod.meta.is_deleting()
+                && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
         });
         for pod in &mut waiting {
             let pod = Arc::make_mut(pod);

@@ -109,7 +109,7 @@ fn claims(detail: &PodDetail<'_>) -> Vec<ClaimOf> {
 
 /// What a pod does with what it holds.
 fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
-    if pod.meta.deleting {
+    if pod.meta.is_deleting() {
         return HeldState::Terminating;
     }
     let condition = |kind: &str| detail.status.conditions.iter().find(|c| c.kind == kind);

@@ -1,5 +1,7 @@
 //! Small pieces that the types are read with.
 
+use std::num::NonZeroU64;
+
 use dovetail_model::Quantity;
 use serde::{Deserialize, Deserializer, de};
 
@@ -12,9 +14,25 @@ where
     Ok(Option::<T>::deserialize(input)?.unwrap_or_default())
 }
 
-/// Whether a field is there and not `null`, whatever it holds.
-pub(super) fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
-    Ok(Option::<de::IgnoredAny>::deserialize(input)?.is_some())
+/// A time in milliseconds since 1970; the end of time if there is something that cannot be read as one.
+pub(super) fn time_or_never<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<NonZeroU64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Time {
+        Text(String),
+        Other(de::IgnoredAny),
+    }
+    let time = Option::<Time>::deserialize(input)?;
+    Ok(time.map(|time| {
+        let read = match time {
+            Time::Text(text) => text.parse::<jiff::Timestamp>().ok(),
+            Time::Other(_) => None,
+        };
+        let time_ms = read.map(|time| time.as_millisecond().max(1).cast_unsigned());
+        time_ms.and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MAX)
+    }))
 }
 
 /// A time in milliseconds since 1970; 0 if there is none, or one that cannot be read.

@@ -1,8 +1,10 @@
 //! What every object carries.
 
+use std::num::NonZeroU64;
+
 use serde::Deserialize;
 
-use super::json::{is_there, nullable};
+use super::json::{nullable, time_or_never};
 use super::labels::{Labels, read_where};
 
 /// Name, identity and marks of an object.
@@ -24,9 +26,10 @@ pub struct Meta {
     /// When it was created, in milliseconds since 1970; 0 when it does not say.
     #[serde(rename = "creationTimestamp", deserialize_with = "milliseconds")]
     pub created_ms: u64,
-    /// Whether its deletion has begun.
-    #[serde(rename = "deletionTimestamp", deserialize_with = "is_there")]
-    pub deleting: bool,
+    /// When it is to be gone by, its grace period included, if its deletion has begun: in milliseconds since 1970, the
+    /// end of time if it does not say when.
+    #[serde(rename = "deletionTimestamp", deserialize_with = "time_or_never")]
+    pub gone_by_ms: Option<NonZeroU64>,
     /// Labels.
     #[serde(deserialize_with = "nullable")]
     pub labels: Labels,
@@ -48,6 +51,11 @@ pub struct Controller {
 }
 
 impl Meta {
+    /// Whether its deletion has begun.
+    pub fn is_deleting(&self) -> bool {
+        self.gone_by_ms.is_some()
+    }
+
     /// The resource version as a number; `None` if the server writes something else.
     pub fn version(&self) -> Option<u64> {
         self.resource_version.parse().ok()

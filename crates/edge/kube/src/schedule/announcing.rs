@@ -76,16 +76,26 @@ impl Announcing {
                 self.book.bound(pod, &bind.node, &bind.tag, now_ms);
             }
             News::Waits { job, reason, .. } => self.look_at(*job, *reason, now_ms + SETTLE_MS),
-            News::Object(world::Report::Refused { namespace, name, uid, reason }) => {
+            News::Object(world::Report::Refused { namespace, name, uid, reason, is_repeat }) => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                self.book.is_left_untouched(PodIdentity { namespace, name, uid }, reason, now_ms);
+                let pod = PodIdentity { namespace, name, uid };
+                self.book.is_left_untouched(pod, reason, *is_repeat, now_ms);
             }
-            News::Object(world::Report::Contradiction { kind, namespace, name, uid, reason }) => {
+            News::Object(world::Report::Contradiction {
+                kind,
+                namespace,
+                name,
+                uid,
+                reason,
+                is_repeat,
+            }) => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 let of = StatusOf::group(&namespace, &name);
                 let about = PodIdentity { namespace, name, uid };
-                let note = Note::contradiction(*kind, about, &reason.to_string(), now_ms);
-                self.book.note(note);
+                if !is_repeat {
+                    let text = reason.to_string();
+                    self.book.note(Note::contradiction(*kind, about, &text, now_ms));
+                }
                 if *kind == Kind::PodGroup {
                     let wanted = status::group_is_left_untouched(reason);
                     self.statuses.wants(of, wanted, now_ms);

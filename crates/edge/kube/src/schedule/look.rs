@@ -1,11 +1,13 @@
 //! Reads a cluster once and decides once, for questions about it. Nothing is written.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use kube::Config;
 use kube::runtime::watcher;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use super::Options;
 use super::scheduler::Scheduler;
@@ -13,6 +15,9 @@ use crate::client::{ClientError, Clients};
 use crate::object::Kind;
 use crate::watch::{Notice, served, watch};
 use crate::world::World;
+
+/// After one kind was refused, others are refused within this time.
+const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Error)]
@@ -23,14 +28,16 @@ pub enum LookError {
     /// The server cannot be asked which kinds it has.
     #[error("the API server does not say which kinds of objects it has")]
     Kinds(#[source] kube::Error),
-    /// A kind cannot be listed.
-    #[error("{} objects cannot be listed: give your user the right to list and watch {}", .kind.name(), .kind.plural())]
+    /// Kinds may not be listed.
+    #[error(
+        "your user may not list and watch {}: give it that right, as the ClusterRole of deploy/viewer.yaml does; of the \
+         first of them the server says: {message}", .kinds.join(", ")
+    )]
     Refused {
-        /// The kind.
-        kind: Kind,
-        /// What the server says.
-        #[source]
-        problem: Box<watcher::Error>,
+        /// The resources as roles name them, in their order.
+        kinds: Vec<String>,
+        /// What the server says of the first one.
+        message: String,
     },
     /// It takes too long.
     #[error("the API server has not sent all objects within {} s: name a nearer server, or wait longer", .limit.as_secs())]
@@ -64,24 +71,55 @@ async fn read(clients: &Clients, options: &Options, now_ms: u64) -> Result<Sched
     let mut scheduler = Scheduler::new(world, options.engine.clone(), 0);
     scheduler.only_ask();
     let mut notices = watch(&clients.watches, &kinds, options.watch);
+    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    // Who may not list one kind may often not list others: all are named at once.
+    let mut until = None;
     while !scheduler.is_ready() {
-        // Watches never end.
-        match notices.next().await {
+        let notice = match until {
+            // Watches never end.
+            None => notices.next().await,
+            Some(until) => match tokio::time::timeout_at(until, notices.next()).await {
+                Ok(notice) => notice,
+                Err(_) => break,
+            },
+        };
+        match notice {
             Some(Notice::Change(change)) => scheduler.change(change, now_ms),
-            Some(Notice::Interrupted { kind, problem }) if is_refusal(&problem) => {
-                return Err(LookError::Refused { kind, problem });
+            Some(Notice::Interrupted { kind, problem }) => {
+                if let Some(message) = refusal(&problem) {
+                    until.get_or_insert_with(|| Instant::now() + OTHERS_WITHIN);
+                    refused.entry(resource(kind)).or_insert(message);
+                }
             }
-            Some(Notice::Interrupted { .. } | Notice::Absent { .. }) | None => {}
+            Some(Notice::Absent { .. }) | None => {}
         }
     }
-    Ok(scheduler)
+    let first = refused.values().next().cloned();
+    match first {
+        None => Ok(scheduler),
+        Some(message) => Err(LookError::Refused { kinds: refused.into_keys().collect(), message }),
+    }
 }
 
-fn is_refusal(problem: &watcher::Error) -> bool {
+/// A kind as roles name it.
+fn resource(kind: Kind) -> String {
+    match kind.group() {
+        "" => kind.plural().to_owned(),
+        group => format!("{}.{group}", kind.plural()),
+    }
+}
+
+/// What the server says if it does not let the user see a kind.
+fn refusal(problem: &watcher::Error) -> Option<String> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
         problem
     else {
-        return false;
+        return None;
     };
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403))
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
+            Some(status.message.clone())
+        }
+        _ => None,
+    }
 }

@@ -401,9 +401,15 @@ fn log(news: &News) {
             | world::Report::GroupWaits { .. }
             | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),
-        News::Object(report @ world::Report::Refused { reason, .. }) if reason.is_held_back() => {
+        News::Object(report @ world::Report::Refused { reason, .. })
+            if reason.is_held_back() || reason.is_for_its_turn() =>
+        {
             info!("{report}");
         }
+        News::Object(
+            report @ (world::Report::Refused { is_repeat: true, .. }
+            | world::Report::Contradiction { is_repeat: true, .. }),
+        ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine starts anew from the objects; this is a bug: report it");

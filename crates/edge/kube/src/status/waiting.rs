@@ -51,13 +51,11 @@ impl Waiting {
 
     /// What a pod says that is left untouched, and said something else before.
     pub fn left_untouched(why: &NotYet) -> Self {
-        match why {
-            // It is its turn when another one of its gang is over.
-            NotYet::GangFull { .. } => {
-                Self::pending(PendingReason::WaitingForTurn, why.to_string())
-            }
-            _ => Self { reason: Reason::LeftUntouched, message: why.to_string() },
-        }
+        let reason = match why.is_for_its_turn() {
+            true => Reason::Pending(PendingReason::WaitingForTurn),
+            false => Reason::LeftUntouched,
+        };
+        Self { reason, message: why.to_string() }
     }
 
     /// Whether a new node would help: what autoscalers act on.

@@ -37,7 +37,7 @@ impl Selector {
         match self {
             Self::Spread { namespace, pods } => {
                 *namespace == pod.meta.namespace
-                    && !pod.meta.deleting
+                    && !pod.meta.is_deleting()
                     && !pods.is_everything()
                     && pods.matches(&pod.meta.labels)
             }

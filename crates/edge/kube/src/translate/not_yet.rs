@@ -240,4 +240,9 @@ impl NotYet {
     pub fn is_held_back(&self) -> bool {
         matches!(self, Self::WorkloadSuspended { .. })
     }
+
+    /// Whether nothing is wrong and it goes on by itself: it is its turn when another one of its gang is over.
+    pub fn is_for_its_turn(&self) -> bool {
+        matches!(self, Self::GangFull { .. })
+    }
 }

@@ -62,7 +62,7 @@ fn could_take(claim: &Claim, volume: &PersistentVolume) -> bool {
     let large_enough = volume.capacity_bytes.unwrap_or(0) >= claim.request_bytes.unwrap_or(0);
     let like = mode(&volume.volume_mode) == mode(&claim.volume_mode)
         && volume.attributes_class == claim.attributes_class;
-    if kept_for_claim == Some(false) || !large_enough || !like || volume.meta.deleting {
+    if kept_for_claim == Some(false) || !large_enough || !like || volume.meta.is_deleting() {
         return false;
     }
     let chosen = claim.selector.as_ref().is_none_or(|pods| pods.matches(&volume.meta.labels));

@@ -105,7 +105,7 @@ fn claim_of<'a>(
     if claim.lost {
         return Err(NotYet::ClaimLost { claim: text, volume: claim.volume.to_string() });
     }
-    if claim.meta.deleting {
+    if claim.meta.is_deleting() {
         return Err(NotYet::ClaimDeleting { claim: text });
     }
     if ephemeral && claim.meta.controller.uid != pod.meta.uid {

@@ -4,6 +4,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 
+use super::served::served;
 use super::watched::Watched;
 use super::{Notice, Settings};
 use crate::object::Kind;
@@ -11,11 +12,16 @@ use crate::world::Change;
 
 /// One kind's watch, with the way its lists come.
 struct Source {
+    client: Client,
     api: Api<Watched>,
     kind: Kind,
     settings: Settings,
     /// Whether lists stream; false once the server has refused that.
     streams: bool,
+    /// Whether the server had the kind and has it no more.
+    is_gone: bool,
+    /// What is to be said next.
+    next: Option<Notice>,
     events: BoxStream<'static, watcher::Result<watcher::Event<Watched>>>,
 }
 
@@ -25,9 +31,10 @@ pub(super) fn changes(
     kind: Kind,
     settings: Settings,
 ) -> BoxStream<'static, Notice> {
-    let api = Api::all_with(client, &kind);
+    let api = Api::all_with(client.clone(), &kind);
     let events = events(&api, settings, true);
-    let source = Source { api, kind, settings, streams: true, events };
+    let (streams, is_gone, next) = (true, false, None);
+    let source = Source { client, api, kind, settings, streams, is_gone, next, events };
     stream::unfold(source, |mut source| async move {
         let notice = source.next().await?;
         Some((notice, source))
@@ -50,9 +57,27 @@ fn events(
 
 impl Source {
     async fn next(&mut self) -> Option<Notice> {
+        if let Some(notice) = self.next.take() {
+            return Some(notice);
+        }
         loop {
             match self.events.next().await? {
-                Ok(event) => return Some(Notice::Change(self.change(event))),
+                // A new list may begin before the server is asked; what it has says that the kind is back.
+                Ok(event) => {
+                    self.is_gone &= matches!(event, watcher::Event::Init);
+                    return Some(Notice::Change(self.change(event)));
+                }
+                Err(problem) if is_not_found(&problem) && self.is_gone => {}
+                Err(problem)
+                    if is_not_found(&problem)
+                        && is_served_no_more(self.client.clone(), self.kind).await =>
+                {
+                    self.is_gone = true;
+                    // A kind that comes back begins with a list.
+                    self.events = events(&self.api, self.settings, self.streams);
+                    self.next = Some(Notice::Change(Change::Absent(self.kind)));
+                    return Some(Notice::Absent { kind: self.kind });
+                }
                 Err(problem) if self.streams && is_refusal(&problem) => {
                     self.streams = false;
                     self.events = events(&self.api, self.settings, false);
@@ -77,6 +102,23 @@ impl Source {
             }
         }
     }
+}
+
+/// Whether the server says that it has no such kind: somebody deleted its definition. Kubernetes' own first kinds are
+/// always there, whatever answers in their place.
+async fn is_served_no_more(client: Client, kind: Kind) -> bool {
+    let may_go = !kind.group().is_empty();
+    may_go && served(&client).await.is_ok_and(|served| !served.contains(&kind))
+}
+
+/// Whether the server does not know what is asked for.
+fn is_not_found(problem: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
+        problem
+    else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Servers whose lists do not stream say that the request is not valid.

@@ -10,6 +10,7 @@
 
 mod attachments;
 mod budgets;
+mod causes;
 mod facts;
 mod gangs;
 mod hyper_nodes;
@@ -91,7 +92,7 @@ pub enum Change {
     Listing(Kind),
     /// It is complete: what it did not contain is gone.
     Listed(Kind),
-    /// The server has no such kind: that counts as an empty list.
+    /// The server has no such kind, or has it no more: that counts as an empty list.
     Absent(Kind),
 }
 
@@ -161,7 +162,11 @@ impl World {
             }
             Change::Listing(kind) => self.listings.begin(kind),
             Change::Absent(kind) => {
-                self.listings.complete(kind, Vec::new());
+                let stored = self.names(kind);
+                self.listings.begin(kind);
+                for (namespace, name) in self.listings.complete(kind, stored) {
+                    self.remove(kind, &namespace, &name);
+                }
                 self.note_absent(kind);
             }
             Change::Listed(kind) => {

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use dovetail_model::{NodeName, PodId, Requirement};
 
+use super::causes::SaidOfLate;
 use super::registry::Use;
 use super::report::Gathering;
 use super::standing::Told;
 use crate::object::{Pod, PodVolume};
 use crate::translate::NotYet;
 use crate::translate::gang::GangName;
+
+/// Whoever is stopping is waited for so much longer than it may take.
+pub(super) const SLACK_MS: u64 = 60_000;
 
 /// Number of a pod while it is kept.
 pub(super) type Slot = u32;
@@ -31,6 +35,8 @@ pub(super) struct PodEntry {
     pub(super) is_left_out: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
+    /// What was said of late about why it is left untouched.
+    pub(super) said: SaidOfLate,
     /// Its name in the engine, from when it first waits or runs there.
     pub(super) id: Option<PodId>,
     /// Whether that name is one in the job of its gang, and not that of a job of its own.
@@ -57,6 +63,7 @@ impl PodEntry {
             held_back: false,
             is_left_out: false,
             refused: None,
+            said: SaidOfLate::default(),
             id: None,
             is_in_job: false,
             gang: None,
@@ -70,14 +77,14 @@ impl PodEntry {
     /// Whether it has no node, and none is decided for it.
     pub(super) fn waits(&self) -> bool {
         let pod = &self.pod;
-        pod.node.is_empty() && self.assumed.is_none() && !pod.meta.deleting && !pod.is_over()
+        pod.node.is_empty() && self.assumed.is_none() && !pod.meta.is_deleting() && !pod.is_over()
     }
 
     /// Whether it is on a node and about to leave it.
     pub(super) fn ends_on_a_node(&self) -> bool {
         let pod = &self.pod;
         let is_told = matches!(self.told, Told::Running { .. });
-        is_told && pod.meta.deleting && !pod.is_over()
+        is_told && pod.meta.is_deleting() && !pod.is_over()
     }
 
     /// The node it is on, is to be on, or that is freed for it; empty if none.
@@ -100,6 +107,8 @@ pub(super) struct Pods {
     by_claim: BTreeMap<(Box<str>, Box<str>), BTreeSet<Slot>>,
     /// Pods without a node that use any claim.
     unplaced_with_claims: BTreeSet<Slot>,
+    /// Pods on nodes whose deletion has begun, by when they are late with that.
+    late_from: BTreeSet<(u64, Slot)>,
 }
 
 impl Pods {
@@ -146,6 +155,18 @@ impl Pods {
         self.unplaced_with_claims.iter().copied()
     }
 
+    /// Pods that became late with leaving their nodes after one time and up to another.
+    pub(super) fn late_between(&self, after_ms: u64, now_ms: u64) -> impl Iterator<Item = Slot> {
+        let later = self.late_from.range((after_ms.saturating_add(1), 0)..);
+        later.take_while(move |(from_ms, _)| *from_ms <= now_ms).map(|(_, slot)| *slot)
+    }
+
+    /// When the next pod is late with leaving its node.
+    pub(super) fn next_late_ms(&self, now_ms: u64) -> Option<u64> {
+        let later = self.late_from.range((now_ms.saturating_add(1), 0)..);
+        later.map(|(from_ms, _)| *from_ms).next()
+    }
+
     /// Keeps a pod that was not there.
     pub(super) fn insert(&mut self, entry: PodEntry) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -157,6 +178,7 @@ impl Pods {
         of_namespace.insert(meta.name.clone(), slot);
         self.slots[slot as usize] = Some(entry);
         self.index_claims(slot, true);
+        self.index_late(slot, true);
         self.index(slot);
         slot
     }
@@ -164,10 +186,12 @@ impl Pods {
     /// Replaces the object of a pod.
     pub(super) fn replace(&mut self, slot: Slot, pod: Arc<Pod>, strange: bool) -> Arc<Pod> {
         self.index_claims(slot, false);
+        self.index_late(slot, false);
         let entry = self.get_mut(slot);
         entry.strange = strange;
         let old = std::mem::replace(&mut entry.pod, pod);
         self.index_claims(slot, true);
+        self.index_late(slot, true);
         self.index(slot);
         old
     }
@@ -175,6 +199,7 @@ impl Pods {
     /// Forgets a pod.
     pub(super) fn remove(&mut self, slot: Slot) -> PodEntry {
         self.index_claims(slot, false);
+        self.index_late(slot, false);
         let entry = self.slots[slot as usize].take().expect("a pod that is kept");
         leave(&mut self.by_node, &entry.place, slot);
         let meta = &entry.pod.meta;
@@ -202,6 +227,15 @@ impl Pods {
         }
     }
 
+    fn index_late(&mut self, slot: Slot, there: bool) {
+        let pod = &self.slots[slot as usize].as_ref().expect("a pod that is kept").pod;
+        let Some(from_ms) = late_from_ms(pod).filter(|_| !pod.node.is_empty()) else { return };
+        match there {
+            true => self.late_from.insert((from_ms, slot)),
+            false => self.late_from.remove(&(from_ms, slot)),
+        };
+    }
+
     fn index_claims(&mut self, slot: Slot, there: bool) {
         let Self { slots, by_claim, unplaced_with_claims, .. } = self;
         unplaced_with_claims.remove(&slot);
@@ -220,6 +254,11 @@ impl Pods {
             }
         }
     }
+}
+
+/// From when a pod whose deletion has begun is late with leaving its node: Kubernetes counts its grace period in.
+pub(super) fn late_from_ms(pod: &Pod) -> Option<u64> {
+    Some(pod.meta.gone_by_ms?.get().saturating_add(SLACK_MS))
 }
 
 fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Slot>>, key: &K, slot: Slot) {

@@ -11,13 +11,11 @@ use dovetail_model::{
 
 use super::World;
 use super::key::PodKey;
-use super::pods::Slot;
+use super::pods::{SLACK_MS, Slot, late_from_ms};
 use super::standing::{Standing, Told, full_name};
 
 /// Claims of a snapshot have reservations from here on, as the engine's own.
 const FIRST_CLAIM: u32 = 1 << 31;
-/// Those who are stopping are waited for so much longer than they may take.
-const SLACK_MS: u64 = 60_000;
 
 impl World {
     /// Whether a pod that another scheduler placed counts as one of ours, because it may be stopped.
@@ -53,7 +51,7 @@ impl World {
         let entries = awaited.into_iter().map(|slot| &self.pods.get(slot).pod);
         let unfinished = entries.filter(|pod| {
             let stands = !pod.node.is_empty() && !pod.is_over();
-            stands && pod.preemption.is_target && !pod.meta.deleting
+            stands && pod.preemption.is_target && !pod.meta.is_deleting()
         });
         unfinished.map(|pod| PodKey::of(pod)).collect()
     }
@@ -63,7 +61,7 @@ impl World {
         let slots = pods.iter().filter_map(|pod| self.ids.get(pod));
         let running = slots.filter(|slot| {
             let entry = self.pods.get(**slot);
-            matches!(entry.told, Told::Running { .. }) && !entry.pod.meta.deleting
+            matches!(entry.told, Told::Running { .. }) && !entry.pod.meta.is_deleting()
         });
         let held = running.filter_map(|slot| match self.standing(*slot) {
             Standing::Running(holding) => Some(Event::HeldChanged(holding)),
@@ -133,15 +131,17 @@ impl World {
         snapshot.claims = claims.into_values().collect();
     }
 
-    /// Who holds something on a node and is ending, or about to by a scheduler; how long that may take.
+    /// Who holds something on a node and is ending and not late with it, or about to by a scheduler; how long that may
+    /// take.
     fn ending_on(&self, node: &str) -> (Vec<Owner>, u64) {
         let (mut owners, mut grace_ms) = (Vec::new(), 0);
         for slot in self.pods.on_node(node) {
             let entry = self.pods.get(slot);
             let pod = &entry.pod;
             let ends =
-                pod.meta.deleting || (pod.preemption.is_target && self.is_ours_to_stop(slot));
-            if !ends || *pod.node != *node || pod.is_over() {
+                pod.meta.is_deleting() || (pod.preemption.is_target && self.is_ours_to_stop(slot));
+            let is_late = late_from_ms(pod).is_some_and(|from_ms| from_ms <= self.now_ms);
+            if !ends || is_late || *pod.node != *node || pod.is_over() {
                 continue;
             }
             let owner = match (&entry.told, entry.id) {

@@ -74,8 +74,14 @@ impl World {
         !self.queues.is_absent
     }
 
+    /// The server has no queues, or has them no more: everybody is in the one queue that there is then.
     pub(super) fn note_absent(&mut self, kind: Kind) {
-        self.queues.is_absent |= kind == Kind::Queue;
+        if kind != Kind::Queue || std::mem::replace(&mut self.queues.is_absent, true) {
+            return;
+        }
+        if self.is_ready {
+            self.count_anew();
+        }
     }
 
     /// The server has the kind after all: whatever runs is in the queue that it names.
@@ -83,6 +89,11 @@ impl World {
         if kind != Kind::Queue || !std::mem::take(&mut self.queues.is_absent) {
             return;
         }
+        self.count_anew();
+    }
+
+    /// All that runs counts for the queue that it is in now.
+    fn count_anew(&mut self) {
         self.queues.is_dirty = true;
         let runs = |slot: &Slot| {
             let told = &self.pods.get(*slot).told;

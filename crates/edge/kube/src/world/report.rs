@@ -153,9 +153,11 @@ pub enum Report {
         uid: String,
         /// What is wrong.
         reason: NotYet,
+        /// Whether it was said of late with other pods' names: the words are new and the cause is not.
+        is_repeat: bool,
     },
     /// A pod of ours is left untouched.
-    #[error("pod {namespace}/{name} is left untouched: {reason}")]
+    #[error("pod {namespace}/{name} {}: {reason}", what_becomes_of_it(.reason))]
     Refused {
         /// Namespace of the pod.
         namespace: String,
@@ -165,7 +167,13 @@ pub enum Report {
         uid: String,
         /// Why.
         reason: NotYet,
+        /// Whether it was said of late with other pods' names: the words are new and the cause is not.
+        is_repeat: bool,
     },
+}
+
+fn what_becomes_of_it(reason: &NotYet) -> &'static str {
+    if reason.is_for_its_turn() { "waits for its turn" } else { "is left untouched" }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use dovetail_model::{
 };
 
 use super::World;
-use super::pods::{PodEntry, Slot};
+use super::pods::{PodEntry, Slot, late_from_ms};
 use crate::object::Pod;
 use crate::translate::{
     NotYet, held, kept_away_by, pod as translated, preemption_rules, whole_devices,
@@ -60,7 +60,10 @@ pub(super) struct Fingerprint {
 
 impl Fingerprint {
     pub(super) fn of(holding: &Holding) -> Self {
-        let releasing = matches!(holding.phase, Phase::Releasing { .. });
+        let releasing = match holding.phase {
+            Phase::Releasing { expected_end_ms } => Some(expected_end_ms),
+            _ => None,
+        };
         let Holding { resources, devices, attachments, counts_into, .. } = holding;
         Self {
             amounts: hash(&(resources, devices, attachments, releasing)),
@@ -95,7 +98,7 @@ impl World {
     /// go before it has a node.
     pub(super) fn takes_part(&self, entry: &PodEntry) -> bool {
         let pod = &entry.pod;
-        let goes = pod.meta.deleting && pod.node.is_empty();
+        let goes = pod.meta.is_deleting() && pod.node.is_empty();
         let may = !entry.strange && !entry.held_back && !goes;
         may && self.is_ours(pod) && !pod.is_over() && !pod.gated
     }
@@ -103,7 +106,8 @@ impl World {
     /// Whether a pod holds something that the engine does not give out: it is on a node, or one is freed
     /// for it by somebody else.
     pub(super) fn is_elsewhere(&self, pod: &Pod) -> bool {
-        let nominated = !pod.nominated_node.is_empty() && !self.is_ours(pod) && !pod.meta.deleting;
+        let nominated =
+            !pod.nominated_node.is_empty() && !self.is_ours(pod) && !pod.meta.is_deleting();
         !pod.is_over() && (!pod.node.is_empty() || nominated)
     }
 
@@ -167,7 +171,7 @@ impl World {
 
     fn running(&self, slot: Slot, pod: PodId) -> Holding {
         let entry = self.pods.get(slot);
-        let phase = phase(&entry.pod);
+        let phase = self.phase(&entry.pod);
         self.holding(slot, Owner::Pod(pod), (*entry.pod.node).into(), phase)
     }
 
@@ -175,7 +179,19 @@ impl World {
         let pod = &self.pods.get(slot).pod;
         let node = if pod.node.is_empty() { &pod.nominated_node } else { &pod.node };
         let owner = Owner::Foreign(full_name(pod));
-        self.holding(slot, owner, (**node).into(), phase(pod))
+        self.holding(slot, owner, (**node).into(), self.phase(pod))
+    }
+
+    /// Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed says so: nobody
+    /// counts on its room any more.
+    fn phase(&self, pod: &Pod) -> Phase {
+        match late_from_ms(pod) {
+            None => Phase::Held { expected_end_ms: None },
+            Some(from_ms) => {
+                let late = Some(from_ms).filter(|from_ms| *from_ms <= self.now_ms);
+                Phase::Releasing { expected_end_ms: late }
+            }
+        }
     }
 
     pub(super) fn holding(
@@ -249,12 +265,5 @@ impl World {
         let requirement = Arc::new(requirement);
         self.requirements.insert(Arc::clone(&requirement));
         requirement
-    }
-}
-
-fn phase(pod: &Pod) -> Phase {
-    match pod.meta.deleting {
-        true => Phase::Releasing { expected_end_ms: None },
-        false => Phase::Held { expected_end_ms: None },
     }
 }

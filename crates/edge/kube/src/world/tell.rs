@@ -317,13 +317,19 @@ impl World {
             return;
         }
         entry.refused.clone_from(&refused);
+        let Some(reason) = refused else { return };
+        let cause = self.cause_of(&self.pods.get(slot).pod.meta.namespace, &reason);
+        let now_ms = self.now_ms;
+        let entry = self.pods.get_mut(slot);
+        let is_repeat = entry.said.is_repeat(cause, now_ms);
         let meta = &entry.pod.meta;
-        self.reports.extend(refused.map(|reason| Report::Refused {
+        self.reports.push(Report::Refused {
             namespace: meta.namespace.to_string(),
             name: meta.name.to_string(),
             uid: meta.uid.to_string(),
             reason,
-        }));
+            is_repeat,
+        });
     }
 }
 

@@ -206,7 +206,7 @@ fn beyond_the_limit_events_are_given_up_and_counted() {
 fn what_its_owner_holds_back_is_corrected_and_no_warning() {
     let mut book = Announcements::new(Limits::default());
     let workload = "job blue/train".to_owned();
-    book.is_left_untouched(identity(0), &NotYet::WorkloadSuspended { workload }, 0);
+    book.is_left_untouched(identity(0), &NotYet::WorkloadSuspended { workload }, false, 0);
     assert_eq!(book.events(), 0);
     // Autoscalers would buy nodes for it.
     let says = Seen { resource_version: "7", says: Some(("Unschedulable", "no room")) };
@@ -215,8 +215,11 @@ fn what_its_owner_holds_back_is_corrected_and_no_warning() {
     book.outcome(Report { write, written: Written::Done }, 0);
     assert_eq!(book.events(), 0);
     let queue = "lost".to_owned();
-    book.is_left_untouched(identity(1), &NotYet::QueueMissing { queue }, 0);
+    book.is_left_untouched(identity(1), &NotYet::QueueMissing { queue }, false, 0);
     assert_eq!(book.events(), 1, "that is for people to mend");
+    let queue = "gone".to_owned();
+    book.is_left_untouched(identity(1), &NotYet::QueueMissing { queue }, true, 0);
+    assert_eq!(book.events(), 1, "its cause was told of late");
 }
 
 /// All events of a namespace: pod, reason, text.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_kube::bind::{Bind, Cause, Outcome, Report};
 use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Scheduler};
-use dovetail_kube::world::{Change, Settings, World};
+use dovetail_kube::world::{Change, Report as Said, Settings, World};
 use dovetail_model::PendingReason;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
@@ -215,6 +215,68 @@ fn a_native_group_says_how_many_of_its_pods_are_there_as_they_come_and_go() {
     says(&mut cluster, 2);
     (2..4).for_each(|at| cluster.create(&format!("p{at}"), native(1)));
     assert_eq!(cluster.run().len(), 4);
+}
+
+/// Ten pods of a class and a group to which the server gave no priority.
+fn refused_group() -> Cluster {
+    let mut cluster = Cluster::of(1);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 0});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    for at in 0..10 {
+        let mut member = native(1);
+        member["spec"]["priority"] = json!(7);
+        member["spec"]["priorityClassName"] = json!("high");
+        cluster.create(&format!("p{at}"), member);
+    }
+    cluster
+}
+
+/// What is new among what was said: of pods, and of the group.
+fn new_causes(cluster: &mut Cluster) -> (usize, usize) {
+    let news = cluster.scheduler.news();
+    let said = |is: fn(&Said) -> bool| {
+        let reports = news.iter().filter_map(|news| match news {
+            News::Object(report) => Some(report),
+            _ => None,
+        });
+        reports.filter(|report| is(report)).count()
+    };
+    (
+        said(|report| matches!(report, Said::Refused { is_repeat: false, .. })),
+        said(|report| matches!(report, Said::Contradiction { is_repeat: false, .. })),
+    )
+}
+
+#[test]
+fn a_refused_gang_tells_each_pod_once_whoever_else_comes_and_goes() {
+    let mut cluster = refused_group();
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(
+        cluster.scheduler.world().refused().next().map(|(_, why)| why.to_string()),
+        Some(
+            "podgroup blue/train: it has priority 0, and its pod p0 has 7: make the PodGroup with \
+             spec.priorityClassName high, that of its pods; without one a server gives it 0"
+                .to_owned()
+        )
+    );
+    assert_eq!(new_causes(&mut cluster), (10, 1));
+    for at in 0..9 {
+        cluster.delete(Kind::Pod, "blue", &format!("p{at}"));
+        cluster.pass(1_000);
+        assert_eq!(cluster.run(), names(&[]));
+    }
+    assert_eq!(new_causes(&mut cluster), (0, 0));
+    let refused = cluster.scheduler.world().refused().next().map(|(_, why)| why.to_string());
+    assert!(refused.is_some_and(|why| why.contains("its pod p9 has 7")), "who is there is named");
+    // Another cause is news; and so is the same one after five minutes.
+    let key = (Kind::Pod, "blue".to_owned(), "p9".to_owned());
+    cluster.server.change(&key, |pod| pod["spec"]["priority"] = json!(8));
+    cluster.run();
+    assert_eq!(new_causes(&mut cluster), (1, 1));
+    cluster.pass(300_000);
+    cluster.server.change(&key, |pod| pod["spec"]["priority"] = json!(7));
+    cluster.run();
+    assert_eq!(new_causes(&mut cluster), (1, 1));
 }
 
 #[test]

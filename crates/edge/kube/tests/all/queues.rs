@@ -171,6 +171,22 @@ fn the_label_of_a_namespace_or_of_a_group_names_the_queue_of_its_pods() {
 }
 
 #[test]
+fn when_the_kind_goes_there_is_one_queue_again() {
+    let mut cluster = Cluster::of(1);
+    let limited = json!({"namespaceSelector": {}, "limit": {"nvidia.com/gpu": "2"}});
+    set_queue(&mut cluster, "lim", limited);
+    for (name, gpus) in [("p0", 2), ("p1", 3)] {
+        cluster.create(name, in_queue("lim", gpus));
+    }
+    assert_eq!(cluster.run(), names(&["p0"]));
+    let now_ms = cluster.now_ms;
+    cluster.scheduler.change(Change::Absent(Kind::Queue), now_ms);
+    assert!(!cluster.scheduler.world().has_queues());
+    assert_eq!(cluster.scheduler.world().queues().count(), 0);
+    assert_eq!(cluster.run(), names(&["p1"]), "what it was limited to is gone");
+}
+
+#[test]
 fn without_the_kind_there_is_one_queue_whatever_labels_say() {
     let mut server = Server::default();
     node(&mut server, 0);

@@ -245,3 +245,35 @@ async fn a_kind_that_a_server_gets_later_is_watched_from_then_on() {
     let looked = asked.lock().unwrap().iter().filter(|path| path.ends_with("/api/v1")).count();
     assert_eq!(looked, 3);
 }
+
+/// Somebody deletes the definition of queues, and later makes it again.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_a_server_loses_is_empty_until_it_is_back() {
+    let queue = |name: &str| {
+        json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "Queue",
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1"}})
+    };
+    let lists = AtomicUsize::new(0);
+    let (client, _) = client(move |path| match path {
+        path if !path.contains("/queues?") => refused(404),
+        _ => match lists.fetch_add(1, Ordering::Relaxed) {
+            0 => {
+                let events = [event("ADDED", queue("a")), end_of_list(1)];
+                Answer { open: false, ..Answer::events(&events) }
+            }
+            1..4 => refused(404),
+            _ => Answer::events(&[event("ADDED", queue("b")), end_of_list(9)]),
+        },
+    });
+    let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
+    let notices = watch(&client, &BTreeSet::from([Kind::Queue]), never);
+    let of_queues = notices.filter_map(async |notice| match notice {
+        Notice::Change(Change::Listed(Kind::Queue)) => Some("listed".to_owned()),
+        Notice::Change(Change::Absent(Kind::Queue)) => Some("absent".to_owned()),
+        Notice::Change(Change::Applied(object)) => Some(format!("+{}", object.meta().name)),
+        Notice::Interrupted { kind, .. } => Some(format!("interrupted {}", kind.name())),
+        _ => None,
+    });
+    let seen: Vec<String> = of_queues.take(5).collect().await;
+    assert_eq!(seen, ["+a", "listed", "absent", "+b", "listed"]);
+}

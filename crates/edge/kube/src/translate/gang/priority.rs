@@ -4,7 +4,7 @@
 //! watched: the value of a class is known if it is Kubernetes' own or if a pod of the gang has it. A class that nothing
 //! is known of is not compared with pods that name none; with pods that name another one it is.
 
-use super::{GangName, NotYet, impossible};
+use super::{GangName, NotYet, Source, impossible};
 use crate::object::{Pod, PodGroup};
 
 /// The classes that every cluster has, with their values (Kubernetes' `pkg/apis/scheduling`).
@@ -23,15 +23,18 @@ pub(super) fn check(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
         (None, None) => (None, String::new()),
     };
     if let Some(said) = said {
-        let Some(pod) = members.iter().find(|pod| pod.priority != said) else { return Ok(()) };
+        let others = members.iter().filter(|pod| pod.priority != said);
+        let Some(pod) = others.min_by_key(|pod| &pod.meta.name) else { return Ok(()) };
         let (name, priority) = (&pod.meta.name, pod.priority);
-        return Err(impossible(gang, format!("{own}, and its pod {name} has {priority}")));
+        let mends = what_mends(gang, group, pod);
+        return Err(impossible(gang, format!("{own}, and its pod {name} has {priority}{mends}")));
     }
     // All members have one priority: that of the class is theirs if one of them names it.
     if class.is_empty() || members.iter().any(|pod| *pod.priority_class == *class) {
         return Ok(());
     }
-    let Some(pod) = members.iter().find(|pod| !pod.priority_class.is_empty()) else {
+    let named = members.iter().filter(|pod| !pod.priority_class.is_empty());
+    let Some(pod) = named.min_by_key(|pod| &pod.meta.name) else {
         return Ok(());
     };
     let (name, its_class, priority) = (&pod.meta.name, &pod.priority_class, pod.priority);
@@ -40,6 +43,20 @@ pub(super) fn check(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
          same class in both"
     );
     Err(impossible(gang, problem))
+}
+
+/// What its owner is to do where that is plain: a server gives a native group without a class the priority 0, and it
+/// can only be made anew with one.
+fn what_mends(gang: &GangName, group: &PodGroup, pod: &Pod) -> String {
+    let class = &pod.priority_class;
+    let is_plain =
+        gang.source == Source::Native && group.priority_class.is_empty() && !class.is_empty();
+    match is_plain {
+        true => format!(
+            ": make the PodGroup with spec.priorityClassName {class}, that of its pods; without one a server gives it 0"
+        ),
+        false => String::new(),
+    }
 }
 
 #[cfg(test)]

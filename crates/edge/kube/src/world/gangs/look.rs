@@ -61,7 +61,7 @@ impl World {
         let gang = self.gangs.get(name)?;
         let terms = self.terms_of(name)?;
         let entries = gang.members.values().map(|slot| self.pods.get(*slot));
-        let live = entries.filter(|entry| !entry.pod.is_over() && !entry.pod.meta.deleting);
+        let live = entries.filter(|entry| !entry.pod.is_over() && !entry.pod.meta.is_deleting());
         let members = live.map(|entry| MemberLook {
             pod: &entry.pod,
             node: match (&*entry.pod.node, &entry.assumed) {

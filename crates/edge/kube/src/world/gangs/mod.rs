@@ -23,6 +23,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId};
 
 use super::World;
+use super::causes::SaidOfLate;
 use super::pods::Slot;
 use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
 use crate::translate::NotYet;
@@ -71,6 +72,8 @@ struct Gang {
     is_told_of_size: bool,
     /// What was said to be wrong with it.
     contradiction: Option<NotYet>,
+    /// What of that was said of late.
+    said: SaidOfLate,
     /// What its object was last said to wait for.
     told_to_wait: Option<Gathering>,
 }
@@ -164,10 +167,13 @@ impl Gangs {
 impl World {
     /// Time passes: what follows from it for the engine. Call it before every change.
     pub fn pass(&mut self, now_ms: u64) -> Vec<Event> {
-        self.now_ms = self.now_ms.max(now_ms);
-        if !self.is_ready || self.due_ms().is_none_or(|due_ms| due_ms > self.now_ms) {
+        let due_ms = self.due_ms();
+        let before_ms = self.now_ms;
+        self.now_ms = before_ms.max(now_ms);
+        if !self.is_ready || due_ms.is_none_or(|due_ms| due_ms > self.now_ms) {
             return Vec::new();
         }
+        self.dirty.pods.extend(self.pods.late_between(before_ms, self.now_ms));
         let due = self.gangs.due.iter().take_while(|(due_ms, _)| *due_ms <= self.now_ms);
         self.dirty.gangs.extend(due.map(|(_, name)| Arc::clone(name)));
         self.settle()
@@ -175,7 +181,8 @@ impl World {
 
     /// When time alone may change something.
     pub fn due_ms(&self) -> Option<u64> {
-        self.gangs.due.first().map(|(due_ms, _)| *due_ms)
+        let gangs_ms = self.gangs.due.first().map(|(due_ms, _)| *due_ms);
+        gangs_ms.into_iter().chain(self.pods.next_late_ms(self.now_ms)).min()
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted. One that is still

@@ -58,7 +58,7 @@ impl World {
                 roll.succeeded.push(slot);
                 continue;
             }
-            if pod.meta.deleting || pod.is_over() {
+            if pod.meta.is_deleting() || pod.is_over() {
                 continue;
             }
             let is_seen = match entry.told {
@@ -87,7 +87,7 @@ impl World {
     /// Members that are not over and not about to go, oldest first.
     pub(super) fn live_members(&self, gang: &Gang) -> Vec<&Pod> {
         let pods = gang.members.values().map(|slot| &*self.pods.get(*slot).pod);
-        pods.filter(|pod| !pod.is_over() && !pod.meta.deleting).collect()
+        pods.filter(|pod| !pod.is_over() && !pod.meta.is_deleting()).collect()
     }
 
     /// What a gang lacks if it has these members.

@@ -286,6 +286,8 @@ impl World {
             return;
         }
         gang.contradiction = Some(reason.clone());
+        let (cause, now_ms) = (self.cause_of(&name.namespace, reason), self.now_ms);
+        let is_repeat = self.gangs.get_mut(name).said.is_repeat(cause, now_ms);
         let described = self.gangs.described_by(name);
         let strange =
             || self.strange_description(name).map(|(kind, strange)| (kind, &strange.meta));
@@ -296,6 +298,7 @@ impl World {
             name: meta.name.to_string(),
             uid: meta.uid.to_string(),
             reason: reason.clone(),
+            is_repeat,
         });
     }
 
