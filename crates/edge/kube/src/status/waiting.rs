@@ -18,13 +18,17 @@ use super::near::Near;
 use super::reason::{none_is_available, reason as words_of};
 use crate::queues::{amounts, shown_name};
 use crate::translate::{NotYet, Rules};
-use crate::world::{Gathering, waits_for_members};
+use crate::world::{Gathering, waits_for_members, waits_for_volumes};
 
 /// Why a pod waits, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its job is known to the engine, which has not placed it for this reason.
     Pending(PendingReason),
+    /// A node is decided for it, and its claims get their volumes there first.
+    Volumes,
+    /// It was to start and could not, and is tried again.
+    Failed,
     /// It is left untouched until somebody changes it, or what it names.
     LeftUntouched,
 }
@@ -44,18 +48,24 @@ impl Waiting {
         Self::pending(PendingReason::WaitingForMembers, waits_for_members(gang, gathering))
     }
 
+    /// What a pod says whose claims get their volumes before it starts.
+    pub fn for_volumes(claims: &[String], node: &str) -> Self {
+        Self { reason: Reason::Volumes, message: waits_for_volumes(claims, node) }
+    }
+
     /// What a pod says whose job waits.
     pub fn pending(reason: PendingReason, message: String) -> Self {
         Self { reason: Reason::Pending(reason), message }
     }
 
-    /// What a pod says that is left untouched, and said something else before.
+    /// What a pod says that could not start, or is left untouched and said something else before.
     pub fn left_untouched(why: &NotYet) -> Self {
         match why {
             // It is its turn when another one of its gang is over.
             NotYet::GangFull { .. } => {
                 Self::pending(PendingReason::WaitingForTurn, why.to_string())
             }
+            _ if why.is_tried_again() => Self { reason: Reason::Failed, message: why.to_string() },
             _ => Self { reason: Reason::LeftUntouched, message: why.to_string() },
         }
     }
@@ -73,8 +83,15 @@ impl Waiting {
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
             Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
+            Reason::Volumes => "WaitingForVolumes",
+            Reason::Failed => FAILED,
             Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
+    }
+
+    /// Whether something went wrong, so that its event is a warning.
+    pub fn is_trouble(&self) -> bool {
+        self.is_unschedulable() || self.reason == Reason::Failed
     }
 
     /// Whether it is said only in place of what was said before and holds no longer: whoever is left untouched is not
@@ -87,9 +104,12 @@ impl Waiting {
 /// The word of pods and groups that are left untouched.
 pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
 
+/// The word of pods that were to start and could not; kube-scheduler's.
+const FAILED: &str = "SchedulerError";
+
 /// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
 pub fn is_own_word(word: &str) -> bool {
-    word == "Unschedulable" || word.starts_with("WaitingFor") || word == LEFT_UNTOUCHED
+    ["Unschedulable", FAILED, LEFT_UNTOUCHED].contains(&word) || word.starts_with("WaitingFor")
 }
 
 /// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the
