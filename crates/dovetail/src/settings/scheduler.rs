@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
+use dovetail_kube::schedule::VolumePatience;
 use dovetail_kube::translate::levels::{LevelLabels, Levels};
 use dovetail_kube::world::Patience;
 use dovetail_plan::Order;
