@@ -207,6 +207,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             preempt_foreign,
             patience: section.patience(),
         },
+        volumes: section.volume_patience(),
         ..Options::default()
     }
 }

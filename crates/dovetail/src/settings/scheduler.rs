@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
+use dovetail_kube::schedule::VolumePatience;
 use dovetail_kube::translate::levels::{LevelLabels, Levels};
 use dovetail_kube::world::Patience;
 use dovetail_plan::Order;
@@ -48,6 +49,8 @@ pub(crate) struct SchedulerSection {
     pub(crate) gang_complete_within_ms: Option<u64>,
     /// For how long room is kept for a lost member of a gang that runs.
     pub(crate) gang_keep_for_ms: Option<u64>,
+    /// A decision whose pods' claims have no volumes yet is undone after so long.
+    pub(crate) volume_wait_ms: Option<u64>,
     /// What is logged.
     pub(crate) log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -122,6 +125,7 @@ impl SchedulerSection {
             ("gang_quiet_ms", self.gang_quiet_ms, 0..=HOUR_MS),
             ("gang_complete_within_ms", self.gang_complete_within_ms, 1_000..=24 * HOUR_MS),
             ("gang_keep_for_ms", self.gang_keep_for_ms, 0..=HOUR_MS),
+            ("volume_wait_ms", self.volume_wait_ms, 1_000..=24 * HOUR_MS),
         ];
         for (key, time_ms, possible) in times {
             if let Some(time_ms) = time_ms.filter(|time_ms| !possible.contains(time_ms)) {
@@ -141,6 +145,12 @@ impl SchedulerSection {
             complete_within_ms: self.gang_complete_within_ms.unwrap_or(default.complete_within_ms),
             keep_for_ms: self.gang_keep_for_ms.unwrap_or(default.keep_for_ms),
         }
+    }
+
+    /// How long volumes are waited for.
+    pub(crate) fn volume_patience(&self) -> VolumePatience {
+        let default = VolumePatience::default();
+        VolumePatience { wait_ms: self.volume_wait_ms.unwrap_or(default.wait_ms) }
     }
 
     /// The topology levels: those of the file, or the standard ones.
@@ -191,6 +201,7 @@ impl SchedulerSection {
                 patience.complete_within_ms,
             ),
             time("scheduler.gang_keep_for_ms", self.gang_keep_for_ms, patience.keep_for_ms),
+            time("scheduler.volume_wait_ms", self.volume_wait_ms, self.volume_patience().wait_ms),
             ("scheduler.log_level", level, self.log_level.is_some()),
             switch("scheduler.log_json", self.log_json, false),
         ]

@@ -6,7 +6,7 @@ use super::announcer::{Report, Written};
 use super::due::Due;
 use super::{Condition, Note, PodIdentity, Write};
 use crate::pause::{ServerPause, doubled};
-use crate::status::{Waiting, harmless, is_own_word};
+use crate::status::{Reason, Waiting, harmless, is_own_word};
 use crate::translate::NotYet;
 
 /// The message of a condition is changed at most so often, its reason more often.
@@ -96,6 +96,11 @@ impl Pod {
         let word = says.word();
         let is_told = |(told, at_ms): (&str, u64)| told == word && now_ms < at_ms + REPEAT_MS;
         if self.told.is_some_and(is_told) {
+            return None;
+        }
+        // Who could not start is tried again: waiting for volumes anew is no news.
+        let is_retry = says.reason == Reason::Volumes;
+        if is_retry && self.told.is_some_and(|(_, at_ms)| now_ms < at_ms + REPEAT_MS) {
             return None;
         }
         self.told = Some((word, now_ms));

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::object::Kind;
 use crate::status::Waiting;
+use crate::world::PodKey;
 
 /// A pod or another object of a namespace, and not another one of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +138,7 @@ impl Note {
 
     /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
     pub fn waits(pod: PodIdentity, waiting: &Waiting, at_ms: u64) -> Self {
-        let is_warning = waiting.is_unschedulable();
+        let is_warning = waiting.is_trouble();
         let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
         let (text, tag) = (waiting.message.clone(), waiting.message.clone());
         Self {
@@ -158,6 +159,24 @@ impl Note {
         let text = format!("Preempted by pod {by} ({uid}) on node {node}");
         let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
+    }
+
+    /// The server does not let another pod go that was to be stopped for this one.
+    pub fn not_stopped(
+        about: PodIdentity,
+        victim: &PodKey,
+        code: u16,
+        message: &str,
+        at_ms: u64,
+    ) -> Self {
+        let PodKey { namespace, name, uid } = victim;
+        let text = format!(
+            "pod {namespace}/{name} is not stopped for it, and others are looked for: the server refuses it ({code}): \
+             {message}"
+        );
+        let (reason, action) = ("FailedPreemption", "Preempting");
+        let (kind, tag) = (Kind::Pod, format!("{uid} {code} {message}"));
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 
     /// The pod is not placed at all, whatever nodes there are.

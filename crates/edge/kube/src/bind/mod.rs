@@ -3,8 +3,8 @@
 //! A [`Binder`] takes decisions, keeps a bounded number of requests in flight, and reports exactly
 //! one [`Outcome`] per decision. It repeats no write: what failed goes back to whoever decides.
 //! Where the answer leaves open whether the write took effect, the binder waits until the request
-//! can no longer take effect, then looks at the pod. [`Orders`] stops pods, and says
-//! for which pods room is made.
+//! can no longer take effect, then looks at the pod. [`Orders`] stops pods, says
+//! for which pods room is made, and for which nodes claims are to get their volumes.
 
 mod answer;
 mod binder;
@@ -13,7 +13,7 @@ mod request;
 
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};
-pub use orders::{Order, Orders, Stop};
+pub use orders::{Order, OrderEnd, OrderReport, Orders, Stop};
 
 pub use crate::world::DECISION;
 

@@ -4,7 +4,7 @@
 //! Every write names the pod's UID, so it may be repeated: another pod of the same name is never meant. A pod that
 //! is stopped is told so by its condition first, then deleted with the time that it may take; a Job whose
 //! `podFailurePolicy` ignores disruptions does not count it as failed. An order that is not carried out in
-//! the end is given again by whoever gave it, if it still holds.
+//! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use super::request::{delete, mark, nominate};
-use crate::client::{Answered, message};
+use super::request::{delete, mark, nominate, select_node};
+use crate::client::{Answered, is_about_identity, message};
 use crate::lead::Leadership;
-use crate::world::PodKey;
+use crate::world::{ClaimKey, PodKey};
 
 /// Orders that wait for their turn.
 const QUEUE: usize = 4_096;
@@ -26,7 +26,7 @@ const TRIES: u32 = 6;
 /// First and longest pause between two tries.
 const PAUSES_MS: (u64, u64) = (100, 5_000);
 
-/// What is to be done with a pod.
+/// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Stop it.
@@ -42,6 +42,45 @@ pub enum Order {
         pod: PodKey,
         /// Name of the node.
         node: String,
+    },
+    /// Say for which node a claim is to get its volume.
+    SelectNode {
+        /// The claim.
+        claim: ClaimKey,
+        /// Its version: of another version nothing is changed.
+        version: Box<str>,
+        /// Name of the node.
+        node: String,
+    },
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderReport {
+    /// The order.
+    pub order: Order,
+    /// Its end.
+    pub end: OrderEnd,
+}
+
+/// How an order ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderEnd {
+    /// It is carried out.
+    Done,
+    /// The object is gone, or has another version than the order names.
+    Gone,
+    /// The server refuses it, such as for missing rights or by admission, and will again.
+    Refused {
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The server failed to answer again and again.
+    Unanswered {
+        /// What went wrong.
+        problem: String,
     },
 }
 
@@ -80,16 +119,15 @@ impl Stop {
 #[derive(Debug)]
 pub struct Orders {
     queue: mpsc::Sender<Order>,
+    reports: mpsc::UnboundedReceiver<OrderReport>,
     task: JoinHandle<()>,
 }
 
 /// What is to be done after an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    Done,
-    Gone,
+    End(OrderEnd),
     Again(String),
-    Leave(String),
 }
 
 /// What every order needs.
@@ -101,11 +139,12 @@ struct Wires {
     scheduler: String,
 }
 
-/// One write about a pod.
+/// One write about a pod or a claim.
 enum Step<'a> {
     Mark(&'a PodKey, Stop),
     Delete(&'a PodKey),
     Nominate(&'a PodKey, &'a str),
+    SelectNode(&'a ClaimKey, &'a str, &'a str),
 }
 
 impl Orders {
@@ -118,8 +157,20 @@ impl Orders {
         scheduler: &str,
     ) -> Self {
         let (queue, orders) = mpsc::channel(QUEUE);
+        // No more reports wait than orders were accepted.
+        let (told, reports) = mpsc::unbounded_channel();
         let wires = Wires { client, leadership, epoch, scheduler: scheduler.to_owned() };
-        Self { queue, task: tokio::spawn(drive(wires, orders)) }
+        Self { queue, reports, task: tokio::spawn(drive(wires, orders, told)) }
+    }
+
+    /// Waits for what became of the next order; `None` when nothing more is carried out.
+    pub async fn report(&mut self) -> Option<OrderReport> {
+        self.reports.recv().await
+    }
+
+    /// What became of an order, if that is known.
+    pub fn known_report(&mut self) -> Option<OrderReport> {
+        self.reports.try_recv().ok()
     }
 
     /// Accepts an order, or returns it when there is no room for it now.
@@ -138,29 +189,39 @@ impl Orders {
     }
 }
 
-async fn drive(wires: Wires, mut orders: mpsc::Receiver<Order>) {
+async fn drive(
+    wires: Wires,
+    mut orders: mpsc::Receiver<Order>,
+    reports: mpsc::UnboundedSender<OrderReport>,
+) {
     while let Some(order) = orders.recv().await {
         let steps = match &order {
             Order::Stop { pod, why } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
             Order::Nominate { pod, node } => vec![Step::Nominate(pod, node)],
+            Order::SelectNode { claim, version, node } => {
+                vec![Step::SelectNode(claim, version, node)]
+            }
         };
+        let mut end = OrderEnd::Done;
         for step in steps {
-            match carry_out(&wires, &step, &orders).await {
-                Some(Next::Done) => {}
-                Some(Next::Gone) => break,
-                Some(Next::Again(problem) | Next::Leave(problem)) => {
-                    let (pod, what) = (step.pod(), step.what());
-                    warn!(namespace = %pod.namespace, pod = %pod.name, %problem, "a pod is not {what}");
-                    break;
-                }
-                None => return,
+            let Some(came_of_it) = carry_out(&wires, &step, &orders).await else { return };
+            end = came_of_it;
+            if end != OrderEnd::Done {
+                step.tell(&end);
+                break;
             }
         }
+        // Nobody listens any more when the receiver is gone.
+        _ = reports.send(OrderReport { order, end });
     }
 }
 
 /// Tries one write until it is settled; `None` if nothing more may be written.
-async fn carry_out(wires: &Wires, step: &Step<'_>, orders: &mpsc::Receiver<Order>) -> Option<Next> {
+async fn carry_out(
+    wires: &Wires,
+    step: &Step<'_>,
+    orders: &mpsc::Receiver<Order>,
+) -> Option<OrderEnd> {
     let mut pause_ms = PAUSES_MS.0;
     for last in (0..TRIES).map(|tried| tried + 1 == TRIES) {
         // Whoever stops takes what is not done with it.
@@ -171,32 +232,70 @@ async fn carry_out(wires: &Wires, step: &Step<'_>, orders: &mpsc::Receiver<Order
         let limit = wires.leadership.clock().until(permit.deadline_ms);
         let answered = tokio::time::timeout(limit, step.send(wires)).await;
         let next = match answered {
-            Ok(Ok((code, _, body))) => judge(code, &message(&body)),
+            Ok(Ok((code, _, body))) => judge(code, &body),
             Ok(Err(none)) => Next::Again(none.error),
             Err(_) => Next::Again(format!("no answer within {} ms", limit.as_millis())),
         };
-        let (pod, what) = (step.pod(), step.what());
-        let (namespace, name, uid) = (&pod.namespace, &pod.name, &pod.uid);
+        let (namespace, name, what) = (step.namespace(), step.name(), step.what());
         match next {
-            Next::Done => {
-                info!(%namespace, pod = %name, %uid, "{what}");
-                return Some(Next::Done);
+            Next::End(end) => {
+                if end == OrderEnd::Done {
+                    info!(%namespace, name, "{what}");
+                }
+                return Some(end);
             }
-            Next::Again(problem) if !last => {
-                info!(%namespace, pod = %name, %problem, "not {what} yet");
+            Next::Again(problem) if last => return Some(OrderEnd::Unanswered { problem }),
+            Next::Again(problem) => {
+                info!(%namespace, name, %problem, "not {what} yet");
                 tokio::time::sleep(Duration::from_millis(pause_ms)).await;
                 pause_ms = PAUSES_MS.1.min(2 * pause_ms);
             }
-            other => return Some(other),
         }
     }
     None
 }
 
 impl Step<'_> {
-    fn pod(&self) -> &PodKey {
+    fn namespace(&self) -> &str {
         match self {
-            Self::Mark(pod, _) | Self::Delete(pod) | Self::Nominate(pod, _) => pod,
+            Self::Mark(pod, _) | Self::Delete(pod) | Self::Nominate(pod, _) => &pod.namespace,
+            Self::SelectNode(claim, ..) => &claim.namespace,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Mark(pod, _) | Self::Delete(pod) | Self::Nominate(pod, _) => &pod.name,
+            Self::SelectNode(claim, ..) => &claim.name,
+        }
+    }
+
+    /// The right that the write needs, as roles name it.
+    fn right(&self) -> &'static str {
+        match self {
+            Self::Mark(..) | Self::Nominate(..) => "patch on pods/status",
+            Self::Delete(_) => "delete on pods",
+            Self::SelectNode(..) => "patch on persistentvolumeclaims",
+        }
+    }
+
+    /// Says that it is not carried out.
+    fn tell(&self, end: &OrderEnd) {
+        let (namespace, name, what) = (self.namespace(), self.name(), self.what());
+        match end {
+            OrderEnd::Done | OrderEnd::Gone => {}
+            OrderEnd::Refused { code: 403, message } => {
+                let right = self.right();
+                warn!(
+                    %namespace, name, code = 403,
+                    "not {what}: the server refuses it, by admission or because the scheduler has not the right \
+                     to {right} (deploy/rbac.yaml has it): {message}"
+                );
+            }
+            OrderEnd::Refused { code, message } => {
+                warn!(%namespace, name, code, "not {what}: the server refuses it: {message}");
+            }
+            OrderEnd::Unanswered { problem } => warn!(%namespace, name, %problem, "not {what}"),
         }
     }
 
@@ -207,6 +306,7 @@ impl Step<'_> {
             Self::Delete(_) => "deleted",
             Self::Nominate(_, "") => "told that no node is freed for it",
             Self::Nominate(..) => "told which node is freed for it",
+            Self::SelectNode(..) => "a claim that is told for which node it is to get its volume",
         }
     }
 
@@ -218,18 +318,22 @@ impl Step<'_> {
             }
             Self::Delete(pod) => delete(&wires.client, pod).await,
             Self::Nominate(pod, node) => nominate(&wires.client, pod, node).await,
+            Self::SelectNode(claim, version, node) => {
+                select_node(&wires.client, claim, version, node).await
+            }
         }
     }
 }
 
-/// 404, 409 and 422 say that the pod, or the one with that UID, is gone.
-fn judge(code: u16, message: &str) -> Next {
-    let problem = || format!("the server says {code}: {message}");
+/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does 422 about its
+/// identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it says otherwise.
+fn judge(code: u16, body: &[u8]) -> Next {
     match code {
-        200..=299 => Next::Done,
-        404 | 409 | 422 => Next::Gone,
-        429 | 500..=599 => Next::Again(problem()),
-        _ => Next::Leave(problem()),
+        200..=299 => Next::End(OrderEnd::Done),
+        404 | 409 => Next::End(OrderEnd::Gone),
+        422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
+        429 | 500..=599 => Next::Again(format!("the server says {code}: {}", message(body))),
+        _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
     }
 }
 
@@ -239,12 +343,21 @@ mod tests {
 
     #[test]
     fn what_the_server_may_do_later_is_asked_again() {
-        assert_eq!([200, 202].map(|code| judge(code, "")), [Next::Done, Next::Done]);
-        let gone = [404, 409, 422].map(|code| judge(code, "") == Next::Gone);
-        assert_eq!(gone, [true; 3]);
-        assert!(
-            matches!(judge(503, "busy"), Next::Again(problem) if problem.contains("503: busy"))
-        );
-        assert!(matches!(judge(403, "no"), Next::Leave(problem) if problem.contains("403: no")));
+        let done = Next::End(OrderEnd::Done);
+        assert!([200, 202].iter().all(|code| judge(*code, b"") == done));
+        let busy = judge(503, br#"{"message": "busy"}"#);
+        assert!(matches!(busy, Next::Again(problem) if problem.contains("503: busy")));
+    }
+
+    #[test]
+    fn what_is_refused_is_told_from_what_is_gone() {
+        let gone = Next::End(OrderEnd::Gone);
+        assert!([404, 409].iter().all(|code| judge(*code, b"") == gone));
+        let other = br#"{"message": "m", "details": {"causes": [{"field": "metadata.uid"}]}}"#;
+        assert_eq!(judge(422, other), gone);
+        for code in [400, 403, 422] {
+            let refused = OrderEnd::Refused { code, message: "no".to_owned() };
+            assert_eq!(judge(code, br#"{"message": "no"}"#), Next::End(refused));
+        }
     }
 }

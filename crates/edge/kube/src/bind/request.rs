@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Bind, DECISION, EPOCH};
 use crate::client::{Answered, send};
-use crate::object::DISRUPTION_TARGET;
-use crate::world::PodKey;
+use crate::object::{DISRUPTION_TARGET, SELECTED_NODE};
+use crate::world::{ClaimKey, PodKey};
 
 #[derive(Serialize)]
 struct Binding<'a> {
@@ -83,6 +83,23 @@ pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &
 pub(super) async fn nominate(client: &Client, pod: &PodKey, node: &str) -> Answered {
     let node = (!node.is_empty()).then_some(node);
     patch_status(client, pod, &json!({"nominatedNodeName": node})).await
+}
+
+/// Says for which node a claim is to get its volume, if it is still this one and of this version.
+pub(super) async fn select_node(
+    client: &Client,
+    claim: &ClaimKey,
+    version: &str,
+    node: &str,
+) -> Answered {
+    let ClaimKey { namespace, name, uid } = claim;
+    let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}");
+    let body = json!({"metadata": {"uid": uid, "resourceVersion": version,
+        "annotations": {SELECTED_NODE: node}}});
+    let request = Request::patch(path)
+        .header("Content-Type", "application/merge-patch+json")
+        .body(Body::from(body.to_string().into_bytes()));
+    send(client, request).await
 }
 
 async fn patch_status(client: &Client, pod: &PodKey, status: &Value) -> Answered {

@@ -78,3 +78,10 @@ pub(crate) fn message(bytes: &[u8]) -> String {
         None => String::from_utf8_lossy(bytes).chars().take(200).collect(),
     }
 }
+
+/// Whether a `Status` says that the object has another UID than the one that was stated.
+pub(crate) fn is_about_identity(bytes: &[u8]) -> bool {
+    let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let causes = status["details"]["causes"].as_array();
+    causes.into_iter().flatten().any(|cause| cause["field"] == "metadata.uid")
+}

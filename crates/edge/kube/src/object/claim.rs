@@ -7,6 +7,10 @@ use super::label_selector::LabelSelector;
 use super::meta::Meta;
 use super::persistent_volume::StorageJson;
 
+/// Annotation by which a scheduler tells a provisioner for which node a claim is to get its volume. A provisioner that
+/// cannot make one there takes it back.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
 /// A claim.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claim {
@@ -97,7 +101,7 @@ impl<'de> Deserialize<'de> for Claim {
         Ok(Self {
             volume: spec.volume_name,
             bind_completed: annotation("pv.kubernetes.io/bind-completed").is_some(),
-            selected_node: annotation("volume.kubernetes.io/selected-node"),
+            selected_node: annotation(SELECTED_NODE),
             class: class.unwrap_or(spec.storage_class_name),
             request_bytes: spec.resources.requests.storage,
             access_modes: spec.access_modes.into(),

@@ -38,7 +38,7 @@ mod topology_labels;
 mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
-pub use claim::Claim;
+pub use claim::{Claim, SELECTED_NODE};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use device_class::{DeviceClass, ResourceSlice};
 pub use disruption_budget::DisruptionBudget;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::metrics::Metrics;
-use super::news::{News, Preempts};
+use super::news::{News, PodName, Preempts, StopRefused};
 use super::scheduler::Scheduler;
 use crate::announce::{
     Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
@@ -112,6 +112,11 @@ impl Announcing {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
+            News::Object(world::Report::WaitsForVolumes { namespace, name, uid, claims, node }) => {
+                let waiting = Waiting::for_volumes(claims, node);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
             News::Object(world::Report::GroupWaits { namespace, name, gang, gathering }) => {
                 let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
@@ -128,11 +133,21 @@ impl Announcing {
                     self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
                 }
             }
+            News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Object(_)
             | News::Inconsistent(_) => {}
         }
+    }
+
+    /// Tells a pod that another one is not stopped for it.
+    fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
+        let Some((PodName { namespace, name }, uid)) = &refused.preemptor else { return };
+        let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+        let about = PodIdentity { namespace, name, uid };
+        let (victim, message) = (&refused.victim, &refused.message);
+        self.book.note(Note::not_stopped(about, victim, refused.code, message, now_ms));
     }
 
     /// Does as much as there is time for. `is_busy`: binds go out.

@@ -43,6 +43,7 @@ pub struct Metrics {
     preemption_attempts: Counter,
     preemption_victims: Histogram,
     budget_violations: Counter,
+    stops_refused: Counter,
     inconsistencies: Counter,
 }
 
@@ -116,6 +117,7 @@ impl Default for Metrics {
             preemption_attempts: Counter::default(),
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             budget_violations: Counter::default(),
+            stops_refused: Counter::default(),
             inconsistencies: Counter::default(),
         };
         metrics.register();
@@ -161,6 +163,8 @@ impl Metrics {
         self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
         let help = "Pods stopped beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
+        let help = "Pods that were to be stopped and that the server does not let go";
+        self.add("dovetail_stops_refused", help, self.stops_refused.clone());
         let help = "One decision over all that changed";
         self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
     }
@@ -238,6 +242,9 @@ impl Metrics {
             News::Preempts(preempts) => {
                 self.preemption_victims.observe(preempts.victims.len() as f64);
                 self.budget_violations.inc_by(preempts.cost.budget_violations);
+            }
+            News::StopRefused(_) => {
+                self.stops_refused.inc();
             }
             News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
@@ -361,7 +368,9 @@ fn problem(report: &crate::world::Report) -> Option<&'static str> {
         Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
             return None;
         }
+        Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
         Report::WaitsForMembers { .. }
+        | Report::WaitsForVolumes { .. }
         | Report::GroupWaits { .. }
         | Report::GroupHasItsSize { .. } => return None,
         Report::Contradiction { .. } => "contradiction",

@@ -39,6 +39,8 @@ pub enum News {
     },
     /// Pods are stopped, or in a dry run would be, so that one of a higher priority starts.
     Preempts(Box<Preempts>),
+    /// The server does not let a pod go that was to be stopped.
+    StopRefused(Box<StopRefused>),
     /// Something about an object.
     Object(world::Report),
     /// The engine did not take what the world told it. It starts anew from the world.
@@ -60,6 +62,19 @@ pub struct Preempts {
     pub cost: PreemptionCost,
     /// Nobody is stopped in fact.
     pub is_dry_run: bool,
+}
+
+/// Who is not stopped, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopRefused {
+    /// Who was to be stopped.
+    pub victim: PodKey,
+    /// For whom, with its identity; `None` if nobody waits for it.
+    pub preemptor: Option<(PodName, String)>,
+    /// HTTP code.
+    pub code: u16,
+    /// What the server says.
+    pub message: String,
 }
 
 /// A pod as people name it.

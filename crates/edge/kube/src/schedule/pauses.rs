@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bind::Cause;
 use crate::pause::{ServerPause, doubled};
 use crate::world::PodKey;
 
@@ -11,9 +10,22 @@ const SERVER_MS: (u64, u64) = (100, 5_000);
 const POD_MS: (u64, u64) = (100, 10_000);
 /// A pod that the server refuses to bind is refused again until somebody changes something.
 const REFUSED_MS: (u64, u64) = (1_000, 60_000);
+/// Who cannot be stopped, such as by a policy, stays so for long.
+const VICTIM_MS: (u64, u64) = (600_000, 6 * 3_600_000);
 
 /// Failures of pods that are gone are forgotten when there are twice as many as after the last time.
 const LEAST_SWEPT: usize = 64;
+
+/// How long a pod is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// It may go well the next moment.
+    Short,
+    /// It fails again unless somebody does something.
+    Long,
+    /// It was to be stopped, and the server does not let it go.
+    Victim,
+}
 
 /// Pauses of single pods, and of everything that is sent.
 #[derive(Debug, Default)]
@@ -41,12 +53,13 @@ impl Pauses {
         self.server.until_ms()
     }
 
-    /// The bind of a pod had no effect: it is left alone until the time given back.
-    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: &PodKey, cause: &Cause) -> u64 {
+    /// A pod could not start: it is left alone until the time given back.
+    pub(super) fn pause_pod(&mut self, now_ms: u64, pod: &PodKey, pause: Pause) -> u64 {
         let failures = self.failures.entry(pod.clone()).or_default();
-        let range = match cause {
-            Cause::Refused { .. } => REFUSED_MS,
-            _ => POD_MS,
+        let range = match pause {
+            Pause::Short => POD_MS,
+            Pause::Long => REFUSED_MS,
+            Pause::Victim => VICTIM_MS,
         };
         let until_ms = now_ms.saturating_add(doubled(range, *failures));
         *failures = failures.saturating_add(1);
@@ -101,15 +114,11 @@ mod tests {
     fn pauses_double_up_to_a_limit_and_end() {
         let mut pauses = Pauses::default();
         let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
-        let lengths: Vec<u64> =
-            (0..9).map(|_| pauses.pause_pod(0, &pod, &Cause::Conflict)).collect();
+        let lengths: Vec<u64> = (0..9).map(|_| pauses.pause_pod(0, &pod, Pause::Short)).collect();
         assert_eq!(lengths, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
         assert_eq!((pauses.pop_due(99), pauses.pop_due(100)), (None, Some(pod.clone())));
         pauses.forget(&pod);
-        assert_eq!(
-            (pauses.next_due_ms(), pauses.pause_pod(5, &pod, &Cause::Conflict)),
-            (None, 105)
-        );
+        assert_eq!((pauses.next_due_ms(), pauses.pause_pod(5, &pod, Pause::Short)), (None, 105));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::world::PodKey;
 pub(super) struct Room {
     /// Its pods, each of which names a node.
     nominated: Vec<PodKey>,
-    victims: Vec<PodId>,
+    pub(super) victims: Vec<PodId>,
 }
 
 impl Scheduler {

@@ -2,7 +2,7 @@
 //!
 //! Every decision is assumed at once: what it takes is no longer free. It ends in one of three ways:
 //! the watch shows the pod on its node; the watch shows that the pod went elsewhere or is gone; or the
-//! bind had no effect, and the pod waits again after a pause. What the answer to a bind says about a
+//! bind had no effect, or a volume did not come, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,14 +15,16 @@ use serde_json::Value;
 
 use super::news::{News, PodName};
 use super::outbox::{Decision, Outbox};
-use super::pauses::Pauses;
+use super::pauses::{Pause, Pauses};
 use super::preempt::Room;
+use super::provisioning::Provisioning;
 use super::record::Recording;
 use super::waits::Waits;
 use crate::bind::{Bind, Cause, Order, Outcome, Report};
 use crate::object::Queue;
 use crate::queues::{self, Problem, engine_name};
 use crate::status;
+use crate::translate::NotYet;
 use crate::translate::gang::{decision as name_of, gang_decision};
 use crate::world::{Change, PodKey, Unwinding, World};
 
@@ -42,9 +44,12 @@ pub struct Scheduler {
     engine: Option<Engine>,
     config: EngineConfig,
     epoch: u64,
-    now_ms: u64,
-    outbox: Outbox,
-    pauses: Pauses,
+    pub(super) now_ms: u64,
+    pub(super) outbox: Outbox,
+    pub(super) provisioning: Provisioning,
+    pub(super) pauses: Pauses,
+    /// Who is not to be stopped for a while.
+    pub(super) spared: Pauses,
     waits: Waits,
     pub(super) news: Vec<News>,
     recording: Option<Recording>,
@@ -84,7 +89,9 @@ impl Scheduler {
             epoch,
             now_ms: 0,
             outbox: Outbox::default(),
+            provisioning: Provisioning::default(),
             pauses: Pauses::default(),
+            spared: Pauses::default(),
             waits: Waits::default(),
             news: Vec::new(),
             recording: None,
@@ -116,6 +123,7 @@ impl Scheduler {
         self.pass(now_ms);
         let events = self.world.apply(change);
         self.tell(events);
+        self.provisioning.look_again();
         if self.world.take_recounted() {
             self.end();
         }
@@ -154,6 +162,7 @@ impl Scheduler {
         }
         let world = &self.world;
         self.pauses.sweep(|pod| world.has(pod));
+        self.spare_no_longer();
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted.
@@ -170,6 +179,7 @@ impl Scheduler {
         if self.engine.is_none() {
             self.open();
         }
+        self.provision();
         for _ in 0..ROUNDS {
             let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { break };
             self.is_told = false;
@@ -180,6 +190,8 @@ impl Scheduler {
             }
             self.follow(plan);
         }
+        // What was decided meanwhile is written at once.
+        self.provision();
         self.tell_the_rest();
         self.forget_what_is_gone(MANY_NAMES);
     }
@@ -243,8 +255,10 @@ impl Scheduler {
         // What was taken back is decided anew.
         let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
         let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
-        let due_ms =
-            [server_ms, told_ms, engine_ms, self.pauses.next_due_ms(), self.world.due_ms()];
+        let paused_ms =
+            self.pauses.next_due_ms().into_iter().chain(self.spared.next_due_ms()).min();
+        let volumes_ms = self.provisioning.due_ms();
+        let due_ms = [server_ms, told_ms, engine_ms, paused_ms, volumes_ms, self.world.due_ms()];
         due_ms.into_iter().flatten().min()
     }
 
@@ -263,7 +277,7 @@ impl Scheduler {
         let unschedulable = self.waits.unschedulable_pods();
         Counts {
             unschedulable,
-            active: self.waits.pods() - unschedulable,
+            active: self.waits.pods() - unschedulable + self.provisioning.pods(),
             paused: self.pauses.paused_pods(),
             to_send: self.outbox.to_send(),
         }
@@ -368,7 +382,7 @@ impl Scheduler {
     }
 
     /// Clocks of machines are set back at times; the engine's time never goes back.
-    fn pass(&mut self, now_ms: u64) {
+    pub(super) fn pass(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
         let mut events = self.world.pass(self.now_ms);
         let due_ms = self.engine.as_ref().and_then(Engine::due_ms);
@@ -378,7 +392,7 @@ impl Scheduler {
     }
 
     /// Takes what the world has to say to people.
-    fn hear(&mut self) {
+    pub(super) fn hear(&mut self) {
         self.news.extend(self.world.reports().into_iter().map(News::Object));
     }
 
@@ -518,7 +532,7 @@ impl Scheduler {
             return self.start_anew(EngineError::UnknownJob { job });
         }
         let since_ms = self.waits.since_ms(job).unwrap_or(self.now_ms);
-        self.outbox.add(binds, since_ms);
+        self.send_when_provisioned(job, binds, since_ms);
         self.tell(events);
     }
 
@@ -577,9 +591,21 @@ impl Scheduler {
             return self.outbox.send_again(number, decision);
         }
         let Some(pod) = self.world.pod_of(decision.pod).map(PodKey::of) else { return };
-        self.pauses.pause_pod(self.now_ms, &pod, cause);
-        let events = self.world.hold_back(&pod);
+        let (pause, why) = match cause {
+            Cause::Refused { code, message } => {
+                let (node, message) = (decision.node.to_string(), message.clone());
+                (Pause::Long, Some(NotYet::NotBound { node, code: *code, message }))
+            }
+            Cause::ServerFailed { code, message } => {
+                let (node, message) = (decision.node.to_string(), message.clone());
+                (Pause::Short, Some(NotYet::NotBound { node, code: *code, message }))
+            }
+            _ => (Pause::Short, None),
+        };
+        self.pauses.pause_pod(self.now_ms, &pod, pause);
+        let events = self.world.hold_back(&pod, why);
         self.tell(events);
+        self.hear();
     }
 
     /// Whether the pod still waits for this very bind.

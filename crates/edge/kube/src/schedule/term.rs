@@ -16,7 +16,9 @@ use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
-use crate::bind::{Binder, BinderSettings, Cause, Order, Orders, Outcome, Report, Stop};
+use crate::bind::{
+    Binder, BinderSettings, Cause, Order, OrderReport, Orders, Outcome, Report, Stop,
+};
 use crate::client::with_causes;
 use crate::lead::{Clock, Leadership};
 use crate::object::Kind;
@@ -49,6 +51,8 @@ pub(super) struct Term {
     comparison: Option<Arc<Mutex<Comparison>>>,
     /// None in a dry run.
     orders: Option<Orders>,
+    /// What is written to claims, which may be many: others are not to wait for it. None in a dry run.
+    claims: Option<Orders>,
     shared: Arc<Shared>,
     epoch: u64,
     watching: watches::Settings,
@@ -76,10 +80,11 @@ impl Term {
             let announcer = Announcer::new(client, leadership.clone(), epoch, source);
             Announcing::new(announcer, ANNOUNCEMENTS)
         });
-        let orders = (!options.dry_run).then(|| {
+        let orders = || {
             let (client, name) = (shared.clients.rest.clone(), &options.world.scheduler);
-            Orders::start(client, leadership.clone(), epoch, name)
-        });
+            (!options.dry_run).then(|| Orders::start(client, leadership.clone(), epoch, name))
+        };
+        let (orders, claims) = (orders(), orders());
         let binder = (!options.dry_run).then(|| {
             let (binds, looks) = (shared.clients.binds.clone(), shared.clients.rest.clone());
             // What waits there is not looked at again before it is sent: no more than keeps it busy.
@@ -87,6 +92,7 @@ impl Term {
             Binder::start(binds, looks, leadership.clone(), settings)
         });
         let mut scheduler = Scheduler::new(world, options.engine.clone(), epoch);
+        scheduler.wait_for_volumes(options.volumes.wait_ms);
         if options.dry_run {
             scheduler.only_pretend();
         }
@@ -103,6 +109,7 @@ impl Term {
             binder,
             announcing,
             orders,
+            claims,
             shared,
             epoch,
         }
@@ -179,7 +186,7 @@ impl Term {
     /// Sends nothing more, and waits for what is on its way.
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
-        if let Some(orders) = self.orders.take() {
+        for orders in [self.orders.take(), self.claims.take()].into_iter().flatten() {
             orders.stop().await;
         }
         let Some((binder, mut reports)) = self.binder.take() else { return self.scheduler.end() };
@@ -239,8 +246,11 @@ impl Term {
                 None => std::future::pending().await,
             }
         };
+        let (orders, claims) = (&mut self.orders, &mut self.claims);
         tokio::select! {
             Some(report) = reports => self.scheduler.outcome(report, now_ms),
+            report = ended(orders) => self.scheduler.order_ended(&report.order, report.end, now_ms),
+            report = ended(claims) => self.scheduler.order_ended(&report.order, report.end, now_ms),
             report = announced => self.announced(report),
             Some(notice) = self.notices.next() => self.notice(notice),
             () = tokio::time::sleep(pause) => {}
@@ -255,6 +265,12 @@ impl Term {
 
     /// Takes everything that has arrived, so that one decision is about all of it.
     fn take_what_is_there(&mut self) {
+        let all = [&mut self.orders, &mut self.claims];
+        for orders in all.into_iter().flatten() {
+            while let Some(OrderReport { order, end }) = orders.known_report() {
+                self.scheduler.order_ended(&order, end, self.shared.now_ms());
+            }
+        }
         for _ in 0..BATCH {
             let report = self.binder.as_mut().and_then(|(_, reports)| reports.try_recv().ok());
             let notice = self.notices.next().now_or_never().flatten();
@@ -325,10 +341,11 @@ impl Term {
         }
     }
 
-    /// Has pods stopped for others, and nodes named that are freed.
+    /// Has pods stopped for others, nodes named that are freed, and nodes chosen for claims.
     fn order(&mut self) {
-        let Some(orders) = &self.orders else { return };
+        let (Some(orders), Some(claims)) = (&self.orders, &self.claims) else { return };
         while let Some(order) = self.scheduler.next_order() {
+            let orders = if matches!(order, Order::SelectNode { .. }) { claims } else { orders };
             if let Err(order) = orders.submit(order) {
                 return self.scheduler.put_back_order(*order);
             }
@@ -359,6 +376,16 @@ fn arrived(change: &Change) -> Option<Kind> {
         Change::Deleted(kind, _) | Change::Listed(kind) | Change::Absent(kind) => Some(*kind),
         Change::Listing(_) => None,
     }
+}
+
+/// Waits for what became of an order.
+async fn ended(orders: &mut Option<Orders>) -> OrderReport {
+    if let Some(orders) = orders
+        && let Some(report) = orders.report().await
+    {
+        return report;
+    }
+    std::future::pending().await
 }
 
 fn log(news: &News) {
@@ -395,9 +422,12 @@ fn log(news: &News) {
             let what = if *is_dry_run { "would stop" } else { "stops" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
+        // Who carries out orders has said so.
+        News::StopRefused(_) => {}
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
+            | world::Report::WaitsForVolumes { .. }
             | world::Report::GroupWaits { .. }
             | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),

@@ -18,13 +18,17 @@ use super::near::Near;
 use super::reason::{none_is_available, reason as words_of};
 use crate::queues::{amounts, shown_name};
 use crate::translate::{NotYet, Rules};
-use crate::world::{Gathering, waits_for_members};
+use crate::world::{Gathering, waits_for_members, waits_for_volumes};
 
 /// Why a pod waits, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its job is known to the engine, which has not placed it for this reason.
     Pending(PendingReason),
+    /// A node is decided for it, and its claims get their volumes there first.
+    Volumes,
+    /// It was to start and could not, and is tried again.
+    Failed,
     /// It is left untouched until somebody changes it, or what it names.
     LeftUntouched,
 }
@@ -44,17 +48,22 @@ impl Waiting {
         Self::pending(PendingReason::WaitingForMembers, waits_for_members(gang, gathering))
     }
 
+    /// What a pod says whose claims get their volumes before it starts.
+    pub fn for_volumes(claims: &[String], node: &str) -> Self {
+        Self { reason: Reason::Volumes, message: waits_for_volumes(claims, node) }
+    }
+
     /// What a pod says whose job waits.
     pub fn pending(reason: PendingReason, message: String) -> Self {
         Self { reason: Reason::Pending(reason), message }
     }
 
-    /// What a pod says that is left untouched, and said something else before.
+    /// What a pod says that could not start, or is left untouched and said something else before.
     pub fn left_untouched(why: &NotYet) -> Self {
-        let reason = match why.is_for_its_turn() {
-            true => Reason::Pending(PendingReason::WaitingForTurn),
-            false => Reason::LeftUntouched,
-        };
+        if why.is_for_its_turn() {
+            return Self::pending(PendingReason::WaitingForTurn, why.to_string());
+        }
+        let reason = if why.is_tried_again() { Reason::Failed } else { Reason::LeftUntouched };
         Self { reason, message: why.to_string() }
     }
 
@@ -71,8 +80,15 @@ impl Waiting {
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
             Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
+            Reason::Volumes => "WaitingForVolumes",
+            Reason::Failed => FAILED,
             Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
+    }
+
+    /// Whether something went wrong, so that its event is a warning.
+    pub fn is_trouble(&self) -> bool {
+        self.is_unschedulable() || self.reason == Reason::Failed
     }
 
     /// Whether it is said only in place of what was said before and holds no longer: whoever is left untouched is not
@@ -85,9 +101,12 @@ impl Waiting {
 /// The word of pods and groups that are left untouched.
 pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
 
+/// The word of pods that were to start and could not; kube-scheduler's.
+const FAILED: &str = "SchedulerError";
+
 /// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
 pub fn is_own_word(word: &str) -> bool {
-    word == "Unschedulable" || word.starts_with("WaitingFor") || word == LEFT_UNTOUCHED
+    ["Unschedulable", FAILED, LEFT_UNTOUCHED].contains(&word) || word.starts_with("WaitingFor")
 }
 
 /// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the

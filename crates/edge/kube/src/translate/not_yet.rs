@@ -96,6 +96,64 @@ pub enum NotYet {
         /// The plugin.
         plugin: &'static str,
     },
+    /// The provisioner gave up making the volume of a claim where its pod was to go.
+    #[error(
+        "claim {claim} got no volume on node {node}: provisioner {provisioner} took back the choice of the node, and \
+         events of the claim say why; it is tried again"
+    )]
+    NotProvisioned {
+        /// The claim.
+        claim: String,
+        /// The node that was chosen.
+        node: String,
+        /// Who was to make the volume.
+        provisioner: String,
+    },
+    /// The volume of a claim did not come in time.
+    #[error(
+        "claim {claim} got no volume on node {node} within {within_s} s: see whether provisioner {provisioner} runs and \
+         what events of the claim say; it is tried again"
+    )]
+    ProvisionedLate {
+        /// The claim.
+        claim: String,
+        /// The node that was chosen.
+        node: String,
+        /// Who is to make the volume.
+        provisioner: String,
+        /// How long it was waited for, in seconds.
+        within_s: u64,
+    },
+    /// Somebody else chose a node for a claim.
+    #[error("claim {claim} is to get its volume on node {other}, not on {node}; it is tried again")]
+    ClaimElsewhere {
+        /// The claim.
+        claim: String,
+        /// The node that was chosen for the pod.
+        node: String,
+        /// The node that was chosen for the claim.
+        other: String,
+    },
+    /// The server does not take the choice of a node for a claim.
+    #[error("node {node} cannot be chosen for claim {claim}: {problem}; it is tried again")]
+    ClaimNotWritten {
+        /// The claim.
+        claim: String,
+        /// The node that was chosen.
+        node: String,
+        /// What the server says and what to do.
+        problem: String,
+    },
+    /// The server does not bind it.
+    #[error("the server does not bind it to node {node} ({code}): {message}; it is tried again")]
+    NotBound {
+        /// The node that was chosen.
+        node: String,
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
     /// It refers to resource claims.
     #[error(
         "the pod refers to resource claims (dynamic resource allocation), which dovetail does not \
@@ -244,5 +302,17 @@ impl NotYet {
     /// Whether nothing is wrong and it goes on by itself: it is its turn when another one of its gang is over.
     pub fn is_for_its_turn(&self) -> bool {
         matches!(self, Self::GangFull { .. })
+    }
+
+    /// Whether it was to start and could not: it is tried again by itself.
+    pub fn is_tried_again(&self) -> bool {
+        matches!(
+            self,
+            Self::NotProvisioned { .. }
+                | Self::ProvisionedLate { .. }
+                | Self::ClaimElsewhere { .. }
+                | Self::ClaimNotWritten { .. }
+                | Self::NotBound { .. }
+        )
     }
 }

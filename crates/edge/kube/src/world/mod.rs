@@ -11,6 +11,7 @@
 mod attachments;
 mod budgets;
 mod causes;
+mod claims;
 mod facts;
 mod gangs;
 mod hyper_nodes;
@@ -25,6 +26,7 @@ mod queues;
 mod registry;
 mod report;
 mod snapshot;
+mod spared;
 mod standing;
 mod tell;
 mod waiting;
@@ -42,16 +44,17 @@ use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
 use budgets::Budgets;
+pub use claims::ClaimKey;
 use gangs::Gangs;
 pub use gangs::{GangLook, LostMembers, MemberLook, Patience, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
 use network::Network;
 use nodes::Nodes;
-use pods::{Pods, Slot};
+use pods::{Pause, Pods, Slot};
 use queues::Queues;
 use registry::Registry;
-pub use report::{Gathering, Report, how_many, waits_for_members};
+pub use report::{Gathering, Report, how_many, waits_for_members, waits_for_volumes};
 use standing::Told;
 
 /// What a world is told once.
@@ -226,6 +229,7 @@ impl World {
             let Told::Assumed { requirement, .. } = &entry.told else { continue };
             let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
             entry.assumed = None;
+            entry.waits_for_volumes = false;
             let is_member = entry.gang.is_some();
             self.pods.index(slot);
             if !is_member {
@@ -247,18 +251,18 @@ impl World {
     }
 
     /// A bind that the engine decided was not carried out, and its pod is to be left alone until
-    /// [`World::let_back`]: meanwhile it neither holds nor wants anything. Nothing follows if the pod is
-    /// meanwhile seen on a node, or gone.
-    pub fn hold_back(&mut self, pod: &PodKey) -> Vec<Event> {
-        self.set_held_back(pod, true)
+    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched for the reason
+    /// given, if one is. Nothing follows if the pod is meanwhile seen on a node, or gone.
+    pub fn hold_back(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
+        self.set_held_back(pod, Some(Pause { why }))
     }
 
     /// A pod takes part again.
     pub fn let_back(&mut self, pod: &PodKey) -> Vec<Event> {
-        self.set_held_back(pod, false)
+        self.set_held_back(pod, None)
     }
 
-    fn set_held_back(&mut self, pod: &PodKey, held_back: bool) -> Vec<Event> {
+    fn set_held_back(&mut self, pod: &PodKey, held_back: Option<Pause>) -> Vec<Event> {
         let Some(slot) = self.find(pod) else { return Vec::new() };
         self.pods.get_mut(slot).held_back = held_back;
         self.dirty.pods.insert(slot);

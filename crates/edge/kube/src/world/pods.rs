@@ -29,10 +29,14 @@ pub(super) struct PodEntry {
     pub(super) told: Told,
     /// Where the engine decided to run it, until the watch shows it.
     pub(super) assumed: Option<NodeName>,
-    /// Whether it is left alone for a while.
-    pub(super) held_back: bool,
+    /// Whether it is left alone for a while, and what people are told of it.
+    pub(super) held_back: Option<Pause>,
+    /// Whether it waits for volumes on the node that was decided for it.
+    pub(super) waits_for_volumes: bool,
     /// Whether it counts as gone: a dry run would have stopped it.
     pub(super) is_left_out: bool,
+    /// Whether it counts as one that may not be stopped: the server does not let it go.
+    pub(super) is_spared: bool,
     /// Why it is left untouched.
     pub(super) refused: Option<NotYet>,
     /// What was said of late about why it is left untouched.
@@ -53,6 +57,13 @@ pub(super) struct PodEntry {
     place: Box<str>,
 }
 
+/// A pod is left alone for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// What went wrong, where that is not over in a moment.
+    pub(super) why: Option<NotYet>,
+}
+
 impl PodEntry {
     pub(super) fn new(pod: Arc<Pod>, strange: bool) -> Self {
         Self {
@@ -60,8 +71,10 @@ impl PodEntry {
             strange,
             told: Told::Nothing,
             assumed: None,
-            held_back: false,
+            held_back: None,
+            waits_for_volumes: false,
             is_left_out: false,
+            is_spared: false,
             refused: None,
             said: SaidOfLate::default(),
             id: None,

@@ -46,6 +46,20 @@ pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
     there
 }
 
+/// What a pod says whose claims get their volumes before it starts.
+pub fn waits_for_volumes(claims: &[String], node: &str) -> String {
+    let shown = claims.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    let more = match claims.len().saturating_sub(3) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (its, have) = match claims.len() {
+        1 => ("its claim", "has its volume"),
+        _ => ("its claims", "have their volumes"),
+    };
+    format!("room is kept for it on {node} until {its} {shown}{more} {have} there")
+}
+
 /// A number of pods. The largest that is counted stands for all above it, which sums of what owners write may be.
 pub fn how_many(pods: u32) -> String {
     match pods {
@@ -120,6 +134,20 @@ pub enum Report {
         /// How much of it is there.
         gathering: Gathering,
     },
+    /// A node is decided for a pod of ours, and its claims get their volumes there before it starts.
+    #[error("pod {namespace}/{name} waits for volumes: {}", waits_for_volumes(.claims, .node))]
+    WaitsForVolumes {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Identity of the pod.
+        uid: String,
+        /// Names of the claims.
+        claims: Vec<String>,
+        /// Name of the node.
+        node: String,
+    },
     /// A native group waits for pods.
     #[error("podgroup {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering))]
     GroupWaits {
@@ -173,7 +201,11 @@ pub enum Report {
 }
 
 fn what_becomes_of_it(reason: &NotYet) -> &'static str {
-    if reason.is_for_its_turn() { "waits for its turn" } else { "is left untouched" }
+    match reason {
+        _ if reason.is_for_its_turn() => "waits for its turn",
+        _ if reason.is_tried_again() => "could not start",
+        _ => "is left untouched",
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use dovetail_model::{
 };
 
 use super::World;
-use super::pods::{PodEntry, Slot, late_from_ms};
+use super::pods::{Pause, PodEntry, Slot, late_from_ms};
 use crate::object::Pod;
 use crate::translate::{
     NotYet, held, kept_away_by, pod as translated, preemption_rules, whole_devices,
@@ -97,9 +97,14 @@ impl World {
     /// Whether a pod may take part in scheduling: ours, not over, not gated, not held back, and not about to
     /// go before it has a node.
     pub(super) fn takes_part(&self, entry: &PodEntry) -> bool {
+        entry.held_back.is_none() && self.would_take_part(entry)
+    }
+
+    /// The same if it were not held back.
+    fn would_take_part(&self, entry: &PodEntry) -> bool {
         let pod = &entry.pod;
         let goes = pod.meta.is_deleting() && pod.node.is_empty();
-        let may = !entry.strange && !entry.held_back && !goes;
+        let may = !entry.strange && !goes;
         may && self.is_ours(pod) && !pod.is_over() && !pod.gated
     }
 
@@ -125,6 +130,11 @@ impl World {
                 Some(id) => Standing::Running(Box::new(self.running(slot, id))),
                 None => Standing::Foreign(Box::new(self.foreign(slot))),
             };
+        }
+        if let Some(Pause { why }) =
+            entry.held_back.as_ref().filter(|_| self.would_take_part(entry))
+        {
+            return why.clone().map_or(Standing::Nothing, Standing::Refused);
         }
         if !self.takes_part(entry) {
             return Standing::Nothing;
@@ -159,7 +169,7 @@ impl World {
     }
 
     /// What a pod of ours needs, with what depends on other pods.
-    fn requirement(&self, pod: &Pod) -> Result<Requirement, NotYet> {
+    pub(super) fn requirement(&self, pod: &Pod) -> Result<Requirement, NotYet> {
         let mut requirement = translated(pod, &self.facts, &self.settings.rules)?;
         let labels = self.namespace_labels(pod);
         let counting = self.registry.counting(pod, labels);
@@ -225,7 +235,8 @@ impl World {
         let pod = &self.pods.get(slot).pod;
         let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
         let mut preemption = preemption_rules([&**pod]);
-        preemption.is_protected |= self.replaces_another(slot, id);
+        let is_spared = self.pods.get(slot).is_spared;
+        preemption.is_protected |= is_spared || self.replaces_another(slot, id);
         Job { priority: pod.priority, queue: self.queue_of(slot), preemption, ..job }
     }
 

@@ -162,7 +162,8 @@ impl World {
         self.keep_room(slot);
         self.tell_end(slot, events);
         self.retell(slot, Told::Nothing);
-        self.pods.get_mut(slot).assumed = None;
+        let entry = self.pods.get_mut(slot);
+        (entry.assumed, entry.waits_for_volumes) = (None, false);
         self.pods.index(slot);
     }
 

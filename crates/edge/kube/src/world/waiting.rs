@@ -14,10 +14,10 @@ impl World {
         entries.filter(|entry| entry.waits()).map(|entry| &*entry.pod).collect()
     }
 
-    /// A pod that has no node, and for which none is decided.
+    /// A pod that has no node, and for which none is decided, or that waits for volumes there.
     pub fn waiting_pod(&self, namespace: &str, name: &str) -> Option<&Pod> {
-        let entry = self.pods.get(self.pods.find(namespace, name)?);
-        entry.waits().then_some(&*entry.pod)
+        let slot = self.pods.find(namespace, name)?;
+        self.says_why_it_waits(slot).then(|| &*self.pods.get(slot).pod)
     }
 
     /// A pod, whatever became of it.

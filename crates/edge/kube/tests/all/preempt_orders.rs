@@ -29,6 +29,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
     let said = told.map(|order| match order {
         Order::Stop { pod, .. } => format!("stop {}", pod.name),
         Order::Nominate { pod, node } => format!("{} to {node}", pod.name),
+        Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()
 }

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use dovetail_kube::bind::{Bind, Binder, BinderSettings, Order, Orders, Outcome, Stop};
 use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Alone, Clock, LeaseName};
+use dovetail_kube::object::SELECTED_NODE;
 use dovetail_kube::schedule::Options;
 use dovetail_kube::world::PodKey;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};
 use http_body_util::BodyExt;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
-use kube::{Api, Client, Config};
+use kube::{Api, Client, Config, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::queue_objects;
@@ -129,7 +130,7 @@ fn asked(log: &Path) -> (BTreeSet<Right>, Vec<String>) {
     (rights, refused)
 }
 
-/// A queue, and two pods with a group each.
+/// A queue, two pods with a group each, and a pod whose claim has no volume.
 fn create_objects(control_plane: &ControlPlane) {
     queue_objects::install(control_plane);
     let group = |name: &str| {
@@ -143,6 +144,21 @@ fn create_objects(control_plane: &ControlPlane) {
     }
     for (name, gpus) in [("placed", 8), ("waits", 9)] {
         queue_objects::create(control_plane, &queue_objects::member(name, gpus, name));
+    }
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "local"}, "provisioner": "disks",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}}});
+    let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}});
+    let stored = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "stored", "namespace": "default"},
+        "spec": {"schedulerName": "dovetail", "volumes": [volume],
+            "containers": [{"name": "c", "image": "i"}]}});
+    for object in [class, claim, stored] {
+        queue_objects::create(control_plane, &object);
     }
 }
 
@@ -216,8 +232,8 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     options.election.as_mut().expect("an election").lease = lease;
     let scheduler = Running::start(config.clone(), options);
     let written = [
-        "{what=\"condition\",outcome=\"written\"} 1",
-        "{what=\"event\",outcome=\"written\"} 2",
+        "{what=\"condition\",outcome=\"written\"} 2",
+        "{what=\"event\",outcome=\"written\"} 3",
         "{what=\"group_status\",outcome=\"written\"} 2",
         "{what=\"queue_status\",outcome=\"written\"} 1",
     ];
@@ -227,6 +243,13 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
+    let claims = Api::<PersistentVolumeClaim>::default_namespaced(client.clone());
+    let told = async {
+        while claims.get("data").await.expect("a claim").annotations().get(SELECTED_NODE).is_none()
+        {
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("a node for the claim in time");
     scheduler.stop().await;
     let placed = pods.get("placed").await.expect("a pod");
     bind_again(&config, &placed).await;

@@ -234,7 +234,8 @@ impl World {
         let first = pods.values().next().map(|slot| self.pods.get(*slot));
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
         let priority = first.map_or(0, |entry| entry.pod.priority);
-        let preemption = preemption_rules(pods.values().map(|slot| &*self.pods.get(*slot).pod));
+        let mut preemption = preemption_rules(pods.values().map(|slot| &*self.pods.get(*slot).pod));
+        preemption.is_protected |= self.any_is_spared(pods.values().copied());
         let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
         let queue = self.queues.counted_for(id).to_owned();
         Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }

@@ -1,0 +1,300 @@
+//! Decisions whose pods have claims without volumes (`WaitForFirstConsumer`): each claim is told the node of its pod,
+//! and nothing of the decision is sent before all have their volumes. Meanwhile the pods' room is held.
+//!
+//! It is what kube-scheduler does before it binds: annotation `volume.kubernetes.io/selected-node`, then waiting until
+//! each claim is bound. A provisioner that cannot make a volume there takes the annotation back; then, and when it
+//! takes too long, the whole decision is undone.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{JobId, NodeName, PodId};
+use dovetail_plan::Cause as Refusal;
+
+use super::pauses::Pause;
+use super::scheduler::Scheduler;
+use crate::bind::{Order, OrderEnd};
+use crate::translate::NotYet;
+use crate::world::{ClaimKey, PodKey};
+
+/// How long volumes are waited for unless it is set; as kube-scheduler's `bindTimeoutSeconds`.
+pub(super) const WAIT_MS: u64 = 600_000;
+
+/// Decisions that wait for volumes.
+#[derive(Debug)]
+pub(super) struct Provisioning {
+    wait_ms: u64,
+    made: u64,
+    open: BTreeMap<u64, Open>,
+    /// Whether anything has changed since they were looked at.
+    is_stale: bool,
+}
+
+impl Default for Provisioning {
+    fn default() -> Self {
+        Self { wait_ms: WAIT_MS, made: 0, open: BTreeMap::new(), is_stale: false }
+    }
+}
+
+/// One of them: all pods of a job that were decided at once.
+#[derive(Debug)]
+struct Open {
+    binds: Vec<(PodId, NodeName)>,
+    since_ms: u64,
+    until_ms: u64,
+    claims: BTreeMap<ClaimKey, Choice>,
+}
+
+/// The node that is chosen for a claim.
+#[derive(Clone, Debug)]
+struct Choice {
+    /// The first pod that uses it, and where that goes.
+    pod: PodId,
+    node: NodeName,
+    written: Written,
+}
+
+/// How far its writing is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Written {
+    NotYet,
+    /// It is on its way, to this version of the claim.
+    Ordered(Box<str>),
+    /// This version of the claim was replaced by one that says it.
+    Done(Box<str>),
+    /// The claim has another version than this one.
+    Changed(Box<str>),
+    /// The server does not take it.
+    Failed(String),
+}
+
+/// What a look at a decision finds.
+enum Look {
+    Waits(Vec<Order>),
+    Ready,
+    /// Some of its pods are not to go where they were to, or nothing more is to be waited for.
+    Void,
+    Failed(PodId, NotYet),
+}
+
+impl Provisioning {
+    /// Pods of decisions that wait for volumes.
+    pub(super) fn pods(&self) -> usize {
+        self.open.values().map(|open| open.binds.len()).sum()
+    }
+
+    /// When the first is given up.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        self.open.values().map(|open| open.until_ms).min()
+    }
+
+    /// Something has changed.
+    pub(super) fn look_again(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Notes what became of the choice of a node for a claim.
+    fn written(&mut self, claim: &ClaimKey, node: &str, version: &str, end: OrderEnd) {
+        self.is_stale = true;
+        let choices = self.open.values_mut().filter_map(|open| open.claims.get_mut(claim));
+        let ordered = Written::Ordered(version.into());
+        for choice in choices.filter(|one| *one.node == *node && one.written == ordered) {
+            choice.written = match &end {
+                OrderEnd::Done => Written::Done(version.into()),
+                OrderEnd::Gone => Written::Changed(version.into()),
+                OrderEnd::Refused { code, message } => {
+                    Written::Failed(format!("the server refuses it ({code}): {message}"))
+                }
+                OrderEnd::Unanswered { problem } => Written::Failed(problem.clone()),
+            };
+        }
+    }
+}
+
+impl Scheduler {
+    /// Volumes are waited for so long.
+    pub fn wait_for_volumes(&mut self, wait_ms: u64) {
+        self.provisioning.wait_ms = wait_ms;
+    }
+
+    /// What became of an order.
+    pub fn order_ended(&mut self, order: &Order, end: OrderEnd, now_ms: u64) {
+        self.pass(now_ms);
+        match (order, end) {
+            (Order::SelectNode { claim, version, node }, end) => {
+                self.provisioning.written(claim, node, version, end);
+            }
+            (Order::Stop { pod, why }, OrderEnd::Refused { code, message }) => {
+                self.stop_refused(pod, *why, code, &message);
+            }
+            (Order::Stop { .. } | Order::Nominate { .. }, _) => {}
+        }
+    }
+
+    /// Sends what was decided about a job, now or when the claims of its pods have volumes.
+    pub(super) fn send_when_provisioned(
+        &mut self,
+        job: JobId,
+        binds: Vec<(PodId, NodeName)>,
+        since_ms: u64,
+    ) {
+        let mut claims = BTreeMap::new();
+        if !self.is_dry_run {
+            for (pod, node) in &binds {
+                let of_pod = self.world.claims_without_volume(*pod);
+                if !of_pod.is_empty() {
+                    self.world.waits_for_volumes(*pod, &of_pod);
+                }
+                for claim in of_pod {
+                    let choice = Choice { pod: *pod, node: node.clone(), written: Written::NotYet };
+                    // Where pods share one, the first chooses.
+                    claims.entry(claim).or_insert(choice);
+                }
+            }
+        }
+        if claims.is_empty() {
+            return self.outbox.add(binds, since_ms);
+        }
+        let all = &mut self.provisioning;
+        // What was decided about it before holds no longer.
+        all.open.retain(|_, open| {
+            open.binds
+                .iter()
+                .all(|(pod, _)| pod.job != job || !binds.iter().any(|(other, _)| other == pod))
+        });
+        all.made += 1;
+        all.is_stale = true;
+        let until_ms = self.now_ms.saturating_add(all.wait_ms);
+        all.open.insert(all.made, Open { binds, since_ms, until_ms, claims });
+    }
+
+    /// Looks what became of the claims, and goes on.
+    pub(super) fn provision(&mut self) {
+        let is_due = self.provisioning.due_ms().is_some_and(|due_ms| due_ms <= self.now_ms);
+        if !std::mem::take(&mut self.provisioning.is_stale) && !is_due {
+            return;
+        }
+        for number in self.provisioning.open.keys().copied().collect::<Vec<_>>() {
+            let Some(mut open) = self.provisioning.open.remove(&number) else { continue };
+            match self.look_at(&mut open) {
+                Look::Waits(orders) => {
+                    self.orders.extend(orders);
+                    self.provisioning.open.insert(number, open);
+                }
+                Look::Ready => {
+                    open.binds.iter().for_each(|(pod, _)| self.world.has_its_volumes(*pod));
+                    self.outbox.add(open.binds, open.since_ms);
+                }
+                Look::Void => self.undo(&open, None),
+                Look::Failed(pod, why) => self.undo(&open, Some((pod, why))),
+            }
+        }
+        // What is said of those that were undone is heard now.
+        self.hear();
+    }
+
+    fn look_at(&mut self, open: &mut Open) -> Look {
+        let is_current =
+            |(pod, node): &(PodId, NodeName)| self.world.assumed_on(*pod) == Some(node);
+        if !open.binds.iter().all(is_current) {
+            return Look::Void;
+        }
+        let mut orders = Vec::new();
+        let mut waits = false;
+        let is_late = open.until_ms <= self.now_ms;
+        for (key, choice) in &mut open.claims {
+            match self.look_at_claim(key, choice, is_late) {
+                Ok(order) => {
+                    waits |= order.is_some();
+                    orders.extend(order.flatten());
+                }
+                Err(why) => return Look::Failed(choice.pod, why),
+            }
+        }
+        match waits {
+            true => Look::Waits(orders),
+            false if self.can_reach_their_volumes(open) => Look::Ready,
+            false => Look::Void,
+        }
+    }
+
+    /// Nothing if a claim has its volume; what is to be written if it waits, if anything.
+    fn look_at_claim(
+        &self,
+        key: &ClaimKey,
+        choice: &mut Choice,
+        is_late: bool,
+    ) -> Result<Option<Option<Order>>, NotYet> {
+        let name = key.name.to_string();
+        let Some(claim) = self.world.claim(key) else {
+            return Err(NotYet::ClaimMissing { claim: name });
+        };
+        if claim.meta.deleting {
+            return Err(NotYet::ClaimDeleting { claim: name });
+        }
+        if self.world.has_volume(claim) {
+            return Ok(None);
+        }
+        let node = choice.node.to_string();
+        let provisioner = self.world.provisioner(claim).to_owned();
+        if is_late {
+            let within_s = self.provisioning.wait_ms / 1_000;
+            return Err(NotYet::ProvisionedLate { claim: name, node, provisioner, within_s });
+        }
+        let selected = claim.selected_node.as_deref();
+        if let Some(other) = selected.filter(|selected| *selected != node) {
+            let other = other.to_owned();
+            return Err(NotYet::ClaimElsewhere { claim: name, node, other });
+        }
+        let version = &claim.meta.resource_version;
+        if selected.is_some() || claim.is_bound() {
+            if let Written::NotYet | Written::Changed(_) = choice.written {
+                choice.written = Written::Done(Box::default());
+            }
+            return Ok(Some(None));
+        }
+        match &choice.written {
+            // The watch does not show the write yet, or the write is on its way.
+            Written::Done(before) | Written::Changed(before) if before == version => Ok(Some(None)),
+            Written::Ordered(_) => Ok(Some(None)),
+            Written::Done(_) => Err(NotYet::NotProvisioned { claim: name, node, provisioner }),
+            Written::Failed(problem) => {
+                let problem = problem.clone();
+                Err(NotYet::ClaimNotWritten { claim: name, node, problem })
+            }
+            Written::NotYet | Written::Changed(_) => {
+                choice.written = Written::Ordered(version.clone());
+                let (claim, version) = (key.clone(), version.clone());
+                Ok(Some(Some(Order::SelectNode { claim, version, node })))
+            }
+        }
+    }
+
+    /// Whether the volumes that were made can be reached from where the pods are to go.
+    fn can_reach_their_volumes(&mut self, open: &Open) -> bool {
+        let is_about_volumes =
+            |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
+        open.binds.iter().all(|(pod, node)| {
+            let Some(asked) = self.world.asked_by_volumes(*pod) else { return false };
+            let refusals = self.engine_mut().and_then(|engine| engine.refusals(&asked, node));
+            !refusals.into_iter().flatten().any(|refusal| is_about_volumes(refusal.cause))
+        })
+    }
+
+    /// The decision is void, and the room is free. A pod that failed is left alone for a while.
+    fn undo(&mut self, open: &Open, failed: Option<(PodId, NotYet)>) {
+        let failed_pod = failed.as_ref().map(|(pod, _)| *pod);
+        if let Some((pod, why)) = failed
+            && let Some(key) = self.world.pod_of(pod).map(PodKey::of)
+        {
+            self.pauses.pause_pod(self.now_ms, &key, Pause::Long);
+            let events = self.world.hold_back(&key, Some(why));
+            self.tell(events);
+        }
+        let is_open = |(pod, node): &&(PodId, NodeName)| {
+            Some(*pod) != failed_pod && self.world.assumed_on(*pod) == Some(node)
+        };
+        let pods: Vec<PodId> = open.binds.iter().filter(is_open).map(|(pod, _)| *pod).collect();
+        let events = self.world.bind_failed(&pods);
+        self.tell(events);
+    }
+}

@@ -1,0 +1,104 @@
+//! Claims that get their volumes once the nodes of their pods are decided.
+
+use std::sync::Arc;
+
+use dovetail_model::{ConditionCause, PodId, Requirement};
+
+use super::World;
+use super::pods::Slot;
+use super::report::Report;
+use crate::object::{Claim, PodVolume};
+
+/// A claim by namespace, name and identity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimKey {
+    /// Namespace.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+    /// Identity: another claim of the same name has another.
+    pub uid: Box<str>,
+}
+
+impl ClaimKey {
+    fn of(claim: &Claim) -> Self {
+        let meta = &claim.meta;
+        let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
+        Self { namespace, name, uid }
+    }
+}
+
+impl World {
+    /// The claims of a pod that are there and have no volume.
+    pub fn claims_without_volume(&self, pod: PodId) -> Vec<ClaimKey> {
+        let Some(pod) = self.pod_of(pod) else { return Vec::new() };
+        let named = pod.volumes.iter().filter_map(|volume| match volume {
+            PodVolume::Claim(name) | PodVolume::Ephemeral(name) => Some(name),
+            PodVolume::Disk(_) => None,
+        });
+        let claims = named.filter_map(|name| self.facts.claim(&pod.meta.namespace, name));
+        claims.filter(|claim| !claim.is_bound()).map(ClaimKey::of).collect()
+    }
+
+    /// A claim, if it is still there.
+    pub fn claim(&self, key: &ClaimKey) -> Option<&Claim> {
+        let claim = self.facts.claim(&key.namespace, &key.name)?;
+        (claim.meta.uid == key.uid).then_some(claim)
+    }
+
+    /// Whether a claim has a volume, and the volume is known.
+    pub fn has_volume(&self, claim: &Claim) -> bool {
+        claim.is_bound() && self.facts.volume(&claim.volume).is_some()
+    }
+
+    /// What makes the volumes of a claim; empty if that is not known.
+    pub fn provisioner(&self, claim: &Claim) -> &str {
+        self.facts.class(&claim.class).map_or("", |class| &class.provisioner)
+    }
+
+    /// What the volumes of a pod ask of its node, and nothing else; `None` if it is gone or cannot be placed as it is.
+    pub fn asked_by_volumes(&self, pod: PodId) -> Option<Arc<Requirement>> {
+        let slot = *self.ids.get(&pod)?;
+        let all = self.requirement(&self.pods.get(slot).pod).ok()?;
+        let mut node_conditions = all.node_conditions;
+        node_conditions.retain(|condition| is_about_volumes(condition.cause));
+        let tolerations = all.tolerations;
+        Some(Arc::new(Requirement { node_conditions, tolerations, ..Requirement::default() }))
+    }
+
+    /// A node is decided for a pod, and it waits for volumes there.
+    pub fn waits_for_volumes(&mut self, pod: PodId, claims: &[ClaimKey]) {
+        let Some(slot) = self.ids.get(&pod).copied() else { return };
+        let entry = self.pods.get_mut(slot);
+        let Some(node) = entry.assumed.as_deref().map(str::to_owned) else { return };
+        entry.waits_for_volumes = true;
+        let meta = &entry.pod.meta;
+        self.reports.push(Report::WaitsForVolumes {
+            namespace: meta.namespace.to_string(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
+            claims: claims.iter().map(|claim| claim.name.to_string()).collect(),
+            node,
+        });
+    }
+
+    /// A pod waits for no volumes any more.
+    pub fn has_its_volumes(&mut self, pod: PodId) {
+        if let Some(slot) = self.ids.get(&pod).copied() {
+            self.pods.get_mut(slot).waits_for_volumes = false;
+        }
+    }
+
+    /// Whether a pod without a node says why: none is decided for it, or it waits for volumes there.
+    pub(super) fn says_why_it_waits(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        let pod = &entry.pod;
+        let is_open = pod.node.is_empty() && !pod.meta.deleting && !pod.is_over();
+        entry.waits() || (is_open && entry.waits_for_volumes && entry.assumed.is_some())
+    }
+}
+
+/// Whether a condition is one of volumes that are there.
+fn is_about_volumes(cause: ConditionCause) -> bool {
+    matches!(cause, ConditionCause::VolumeNodeAffinity | ConditionCause::VolumeZone)
+}
