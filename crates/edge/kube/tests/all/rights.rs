@@ -162,6 +162,17 @@ fn create_objects(control_plane: &ControlPlane) {
     }
 }
 
+/// Waits until the claim is told for which node it is to get its volume.
+async fn is_told_its_node(client: &Client) {
+    let claims = Api::<PersistentVolumeClaim>::default_namespaced(client.clone());
+    let told = async {
+        while !claims.get("data").await.expect("a claim").annotations().contains_key(SELECTED_NODE)
+        {
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("a node for the claim in time");
+}
+
 /// A bind of a pod that has a node: the binder looks what became of it.
 async fn bind_again(config: &Config, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
@@ -243,13 +254,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
-    let claims = Api::<PersistentVolumeClaim>::default_namespaced(client.clone());
-    let told = async {
-        while claims.get("data").await.expect("a claim").annotations().get(SELECTED_NODE).is_none()
-        {
-        }
-    };
-    tokio::time::timeout(PATIENCE, told).await.expect("a node for the claim in time");
+    is_told_its_node(&client).await;
     scheduler.stop().await;
     let placed = pods.get("placed").await.expect("a pod");
     bind_again(&config, &placed).await;
