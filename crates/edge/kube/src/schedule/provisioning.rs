@@ -228,7 +228,7 @@ impl Scheduler {
         let Some(claim) = self.world.claim(key) else {
             return Err(NotYet::ClaimMissing { claim: name });
         };
-        if claim.meta.deleting {
+        if claim.meta.is_deleting() {
             return Err(NotYet::ClaimDeleting { claim: name });
         }
         if self.world.has_volume(claim) {

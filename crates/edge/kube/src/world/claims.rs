@@ -93,7 +93,7 @@ impl World {
     pub(super) fn says_why_it_waits(&self, slot: Slot) -> bool {
         let entry = self.pods.get(slot);
         let pod = &entry.pod;
-        let is_open = pod.node.is_empty() && !pod.meta.deleting && !pod.is_over();
+        let is_open = pod.node.is_empty() && !pod.meta.is_deleting() && !pod.is_over();
         entry.waits() || (is_open && entry.waits_for_volumes && entry.assumed.is_some())
     }
 }
