@@ -406,6 +406,32 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
 }
 
+/// The file may have no more than a block of 512 or 1,024 bytes: less than the first line of a recording.
+#[test]
+fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let address = free_address();
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    let line = format!(
+        "scheduler --kubeconfig kubeconfig --listen {address} --no-leader-election --record log"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_dovetail")]).args(line.split_whitespace());
+    command.current_dir(folder.path("")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut scheduler = Running(command.spawn().expect("a process"));
+    let is_broken = |text: String| text.contains("dovetail_recording_broken 1\n");
+    until(|| http(&address, "GET", "/metrics", "").is_ok_and(is_broken));
+    let mut stderr = scheduler.0.stderr.take().expect("a pipe");
+    let asked = Command::new("kill").args(["-TERM", &scheduler.0.id().to_string()]).status();
+    assert!(asked.expect("the program kill").success());
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).expect("text");
+    assert_eq!(scheduler.0.wait().expect("an end").code(), Some(1), "{told}");
+    assert_eq!(told.matches("ERROR").count(), 1, "{told}");
+    assert!(told.contains("error: the recording is not whole: log: File too large"), "{told}");
+}
+
 /// A port that is free now; another program would have to take it within the moment.
 fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

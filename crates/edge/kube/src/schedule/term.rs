@@ -12,6 +12,7 @@ use super::announcing::Announcing;
 use super::comparison::Comparison;
 use super::first_lists::{FirstLists, ListPatience};
 use super::news::{News, Preempts};
+use super::record::Recording;
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
@@ -47,6 +48,7 @@ pub(super) struct Term {
     /// None in a dry run.
     announcing: Option<Announcing>,
     comparison: Option<Arc<Mutex<Comparison>>>,
+    recording: Option<Recording>,
     /// None in a dry run.
     orders: Option<Orders>,
     shared: Arc<Shared>,
@@ -96,6 +98,7 @@ impl Term {
         Self {
             scheduler,
             comparison: options.comparison.clone(),
+            recording: options.recording.clone(),
             notices: stream::pending().boxed(),
             watching: options.watch,
             lists: FirstLists::default(),
@@ -166,6 +169,8 @@ impl Term {
             self.scheduler.decide(now_ms);
             self.shared.metrics.cycle(begun.elapsed());
             self.shared.metrics.searched(self.scheduler.searches());
+            let is_broken = self.recording.as_ref().is_some_and(|to| to.get().is_broken());
+            self.shared.metrics.recording_broken(is_broken);
             self.send();
             self.give_up();
             self.order();
