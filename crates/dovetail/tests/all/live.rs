@@ -111,6 +111,25 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
 }
 
 #[test]
+fn questions_that_reach_no_cluster_name_the_server_and_the_kubeconfig() {
+    let api = cluster(&[]);
+    let folder = connected(&api);
+    let connection = folder.read("kubeconfig");
+    // A port that nobody listens on.
+    let nowhere = format!("http://{}", free_address());
+    folder.write("nowhere", &connection.replace(api.url(), &nowhere));
+    let told = folder.call("top --kubeconfig nowhere --timeout 2 --color never").err;
+    let expected = format!("error: cannot read the cluster at {nowhere}/ (kubeconfig nowhere)\n");
+    assert!(told.starts_with(&expected), "{told}");
+    folder.write("stranger", &connection.replace("\"user\":\"u\"", "\"user\":\"zoe\""));
+    let refused = folder.call("top --kubeconfig stranger --color never");
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    let expected =
+        "error: kubeconfig stranger: its context c names user zoe, which is not among its users: ";
+    assert!(refused.err.starts_with(expected), "{}", refused.err);
+}
+
+#[test]
 fn queue_and_top_show_who_waits_and_who_holds_what() {
     let api = busy();
     let folder = connected(&api);
