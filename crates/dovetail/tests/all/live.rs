@@ -1,6 +1,6 @@
 //! The commands that speak to a cluster, against a server in miniature.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -386,6 +386,29 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     stderr.read_to_string(&mut log).expect("text");
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("403")).collect();
     assert!(lines.len() == 1 && lines[0].contains("WARN") && lines[0].contains(advice), "{log}");
+}
+
+#[test]
+fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let forbid =
+        |plural| FaultRule::some(On::new(&[], plural), 1_000_000, Fault::ServerError { code: 403 });
+    api.set_faults(1, ["pods", "nodes", "storageclasses"].map(forbid).to_vec());
+    let mut command =
+        folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
+    let mut scheduler = Running(child);
+    let mut log = BufReader::new(scheduler.0.stderr.take().expect("a pipe"));
+    let mut lines = log.by_ref().lines().map_while(Result::ok);
+    let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
+    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: give it that right";
+    assert!(warning.contains(kinds), "{warning}");
+    assert!(!warning.contains("ApiError") && !warning.contains("Status {"), "{warning}");
+    scheduler.stop();
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("text");
+    assert!(!rest.contains("WARN"), "{rest}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tracing::{debug, error, info, warn};
 use super::announcing::Announcing;
 use super::comparison::Comparison;
 use super::first_lists::{FirstLists, ListPatience};
+use super::look::{answer, refusal};
 use super::news::{News, Preempts};
 use super::record::Recording;
 use super::scheduler::Scheduler;
@@ -133,9 +134,17 @@ impl Term {
                 self.notice(notice);
             }
             self.take_what_is_there();
+            self.tell_refusals();
             self.are_listed(patience)?;
         }
         Ok(())
+    }
+
+    /// Tells which kinds the user may not see.
+    fn tell_refusals(&mut self) {
+        if let Some(told) = self.lists.refusals(self.clock.now_ms()) {
+            warn!(server = self.shared.server, "{told}");
+        }
     }
 
     /// Shows what fails; an error when that has lasted for too long.
@@ -178,6 +187,7 @@ impl Term {
             self.announce();
             self.wait().await;
             self.take_what_is_there();
+            self.tell_refusals();
         }
     }
 
@@ -279,7 +289,7 @@ impl Term {
         match notice {
             Notice::Change(change) => {
                 if let Some(kind) = arrived(&change) {
-                    self.lists.arrived(kind.plural());
+                    self.lists.listed(kind);
                 }
                 let now_ms = self.shared.now_ms();
                 if let Some(mut comparison) = self.comparison() {
@@ -289,7 +299,12 @@ impl Term {
             }
             Notice::Interrupted { kind, problem } => {
                 self.shared.metrics.interrupted(kind.name());
-                self.list_failed(kind.plural(), &with_causes(&*problem));
+                if let Some(message) = refusal(&problem) {
+                    return self.lists.refused(kind, message, self.clock.now_ms());
+                }
+                let told = answer(&problem).map(|(code, message)| format!("{code}: {message}"));
+                let told = told.unwrap_or_else(|| with_causes(&*problem));
+                self.list_failed(kind.plural(), &told);
             }
             Notice::Absent { kind } => {
                 info!(kind = kind.name(), "the server has no such kind: it counts as empty");
