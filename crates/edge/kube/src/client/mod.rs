@@ -37,7 +37,7 @@ pub enum ClientError {
     /// Certificates or credentials cannot be used.
     #[error(
         "cannot set up a client for the API server at {server}: check the kubeconfig's certificates and \
-         credentials{}", and_its(.command)
+         credentials{}", .command.as_deref().map(and_its).unwrap_or_default()
     )]
     Unusable {
         /// Address of the server.
@@ -120,10 +120,9 @@ pub(crate) fn client(config: Config) -> Result<Client, ClientError> {
     Client::try_from(config).map_err(|source| ClientError::Unusable { server, command, source })
 }
 
-/// The words about a command, if there is one.
-fn and_its(command: &Option<String>) -> String {
-    let words = command.as_ref().map(|command| format!(", and its command `{command}`"));
-    words.unwrap_or_default()
+/// The words about a command.
+fn and_its(command: &str) -> String {
+    format!(", and its command `{command}`")
 }
 
 /// The command that is run for credentials.
@@ -153,7 +152,7 @@ mod tests {
         let told = missing.err().expect("an error").to_string();
         assert!(told.contains("http://127.0.0.1:1/"), "{told}");
         assert!(told.ends_with(", and its command `dovetail-no-such-command`"), "{told}");
-        let config = with_command("sleep", &["20"]);
+        let config = with_command("sleep", &["3"]);
         let silent = Clients::within(Duration::ZERO, &config, "sleep".to_owned());
         let told = silent.err().expect("an error").to_string();
         assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");

@@ -69,8 +69,8 @@ impl FirstLists {
         let (_, (_, message)) = self.refused.first_key_value()?;
         let kinds: Vec<&str> = self.refused.values().map(|(kind, _)| kind.as_str()).collect();
         let text = format!(
-            "the user may not list and watch {}: give it that right, as the ClusterRole of deploy/rbac.yaml does; it is \
-             tried again; of the first of them the server says: {message}",
+            "the user may not list and watch {}: give it that right, as the ClusterRole of deploy/rbac.yaml does; it \
+             is tried again; of the first of them the server says: {message}",
             kinds.join(", ")
         );
         self.repeats.is_due("refused", &text, now_ms).then_some(text)
