@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_kube::lead::{LeaseName, Terms};
 use dovetail_kube::schedule::{Election, Metrics, Options, Recording, Status, endpoints, run};
@@ -110,7 +110,10 @@ async fn schedule(
     output: Output,
 ) -> Result<()> {
     let config = flags.connection.connect().await?;
-    let options = options(app, flags, &section)?;
+    let mut options = options(app, flags, &section)?;
+    let recording = flags.record.as_deref().map(LiveRecording::into).transpose()?;
+    let unrecorded = recording.as_ref().map(LiveRecording::problem).unwrap_or_default();
+    options.recording = recording.map(Recording::new);
     let listen = flags.listen.clone().or(section.listen).unwrap_or_else(|| LISTEN.to_owned());
     let listener = TcpListener::bind(&listen).await;
     let listener =
@@ -121,12 +124,13 @@ async fn schedule(
     let ended = run(&config, options, status, metrics, stop_signal()?).await;
     probes.abort();
     ended.context("cannot schedule")?;
-    match (comparison, &flags.of) {
-        (Some(comparison), Some(of)) => {
-            let compared = comparison.lock().unwrap_or_else(PoisonError::into_inner);
-            comparison::print(app, output, of, &compared.until(now_ms()), &flags.prices)
-        }
-        _ => Ok(()),
+    if let (Some(comparison), Some(of)) = (comparison, &flags.of) {
+        let compared = comparison.lock().unwrap_or_else(PoisonError::into_inner);
+        comparison::print(app, output, of, &compared.until(now_ms()), &flags.prices)?;
+    }
+    match unrecorded.get() {
+        Some(problem) => bail!("the recording is not whole: {problem}: make room, and record anew"),
+        None => Ok(()),
     }
 }
 
@@ -161,13 +165,11 @@ fn options(app: &App, flags: &SchedulerFlags, section: &SchedulerSection) -> Res
     }
     // What is compared with another scheduler's decisions must not count its pods as gone.
     options.engine.preemption.enabled &= flags.of.is_none();
-    let recording = flags.record.as_deref().map(LiveRecording::into).transpose()?;
     Ok(Options {
         dry_run: flags.dry_run,
         election,
         instance: format!("{}-{}", options.world.scheduler, host()),
         comparison: flags.of.as_ref().map(|_| Arc::default()),
-        recording: recording.map(Recording::new),
         ..options
     })
 }

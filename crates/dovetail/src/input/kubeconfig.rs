@@ -7,6 +7,8 @@ use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::exit::UsageError;
+
 /// Flags as written.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConnectionFlags {
@@ -46,12 +48,30 @@ impl ConnectionFlags {
             return Config::incluster().context("no connection to a cluster: this runs in no pod");
         }
         let Some(path) = &self.kubeconfig else {
+            if let Ok(file) = Kubeconfig::read() {
+                refuse_unknown_user(&file, &self.name())?;
+            }
             let found = Config::infer().await;
             return found.context("no connection to a cluster: name a file with --kubeconfig");
         };
         let named = || self.name();
         let file = Kubeconfig::read_from(path).with_context(named)?;
+        refuse_unknown_user(&file, &self.name())?;
         let options = KubeConfigOptions::default();
         Config::from_custom_kubeconfig(file, &options).await.with_context(named)
     }
+}
+
+/// Refuses a context whose user is not there: the server would take whoever asks for nobody.
+fn refuse_unknown_user(file: &Kubeconfig, name: &str) -> Result<()> {
+    let current = file.current_context.as_deref().unwrap_or_default();
+    let context = file.contexts.iter().find(|one| one.name == current);
+    let user = context.and_then(|one| one.context.as_ref()?.user.as_deref()).unwrap_or_default();
+    if user.is_empty() || file.auth_infos.iter().any(|one| one.name == user) {
+        return Ok(());
+    }
+    let text = format!(
+        "{name}: its context {current} names user {user}, which is not among its users: add it, or name another there"
+    );
+    Err(UsageError(text).into())
 }

@@ -1,6 +1,6 @@
 //! The commands that speak to a cluster, against a server in miniature.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,6 +108,25 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(none.code, Some(2));
     assert!(none.err.contains("no pod and no gang nobody in namespace elsewhere"), "{}", none.err);
     assert_eq!(api.revision(), before, "questions write nothing");
+}
+
+#[test]
+fn questions_that_reach_no_cluster_name_the_server_and_the_kubeconfig() {
+    let api = cluster(&[]);
+    let folder = connected(&api);
+    let connection = folder.read("kubeconfig");
+    // A port that nobody listens on.
+    let nowhere = format!("http://{}", free_address());
+    folder.write("nowhere", &connection.replace(api.url(), &nowhere));
+    let told = folder.call("top --kubeconfig nowhere --timeout 2 --color never").err;
+    let expected = format!("error: cannot read the cluster at {nowhere}/ (kubeconfig nowhere)\n");
+    assert!(told.starts_with(&expected), "{told}");
+    folder.write("stranger", &connection.replace("\"user\":\"u\"", "\"user\":\"zoe\""));
+    let refused = folder.call("top --kubeconfig stranger --color never");
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    let expected =
+        "error: kubeconfig stranger: its context c names user zoe, which is not among its users: ";
+    assert!(refused.err.starts_with(expected), "{}", refused.err);
 }
 
 #[test]
@@ -370,6 +389,29 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
 }
 
 #[test]
+fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let forbid =
+        |plural| FaultRule::some(On::new(&[], plural), 1_000_000, Fault::ServerError { code: 403 });
+    api.set_faults(1, ["pods", "nodes", "storageclasses"].map(forbid).to_vec());
+    let mut command =
+        folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
+    let mut scheduler = Running(child);
+    let mut log = BufReader::new(scheduler.0.stderr.take().expect("a pipe"));
+    let mut lines = log.by_ref().lines().map_while(Result::ok);
+    let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
+    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: give it that right";
+    assert!(warning.contains(kinds), "{warning}");
+    assert!(!warning.contains("ApiError") && !warning.contains("Status {"), "{warning}");
+    scheduler.stop();
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("text");
+    assert!(!rest.contains("WARN"), "{rest}");
+}
+
+#[test]
 fn a_recorded_scheduler_replays_bit_for_bit() {
     let pods: Vec<Value> = (0..12).map(|at| pod(&format!("p{at}"), 1 << (at % 3))).collect();
     let api = cluster(&pods);
@@ -404,6 +446,32 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     let again = folder.call("scheduler --kubeconfig kubeconfig --record log");
     assert_eq!(again.code, Some(2));
     assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
+}
+
+/// The file may have no more than a block of 512 or 1,024 bytes: less than the first line of a recording.
+#[test]
+fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let address = free_address();
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    let line = format!(
+        "scheduler --kubeconfig kubeconfig --listen {address} --no-leader-election --record log"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_dovetail")]).args(line.split_whitespace());
+    command.current_dir(folder.path("")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut scheduler = Running(command.spawn().expect("a process"));
+    let is_broken = |text: String| text.contains("dovetail_recording_broken 1\n");
+    until(|| http(&address, "GET", "/metrics", "").is_ok_and(is_broken));
+    let mut stderr = scheduler.0.stderr.take().expect("a pipe");
+    let asked = Command::new("kill").args(["-TERM", &scheduler.0.id().to_string()]).status();
+    assert!(asked.expect("the program kill").success());
+    let mut told = String::new();
+    stderr.read_to_string(&mut told).expect("text");
+    assert_eq!(scheduler.0.wait().expect("an end").code(), Some(1), "{told}");
+    assert_eq!(told.matches("ERROR").count(), 1, "{told}");
+    assert!(told.contains("error: the recording is not whole: log: File too large"), "{told}");
 }
 
 /// A port that is free now; another program would have to take it within the moment.

@@ -56,7 +56,10 @@ impl LookFlags {
             let limit = Duration::from_secs(self.timeout);
             let scheduler = look(&config, &options, limit, now_ms).await;
             Ok(Seen {
-                scheduler: scheduler.context("cannot read the cluster")?,
+                scheduler: scheduler.with_context(|| {
+                    let (server, name) = (&config.cluster_url, self.connection.name());
+                    format!("cannot read the cluster at {server} ({name})")
+                })?,
                 now_ms,
                 namespace: config.default_namespace,
                 scheduler_name: options.world.scheduler,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::LineWriter;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 use dovetail_kube::schedule::Record;
@@ -22,7 +23,11 @@ pub(crate) struct LiveRecording {
     open: Option<(PathBuf, Recorder<LineWriter<File>>)>,
     /// What the engine was told at one time since it last decided, and what it answered at once.
     told: Option<(u64, Vec<Event>, Plan)>,
+    problem: Problem,
 }
+
+/// Which file lacks something first, and why; unset: none does.
+pub(crate) type Problem = Arc<OnceLock<String>>;
 
 impl LiveRecording {
     /// A recording into this file.
@@ -36,7 +41,17 @@ impl LiveRecording {
         }
         // Whether it can be written is known now, not when the scheduler has become the leader.
         File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), files: 0, open: None, told: None })
+        Ok(Self::beginning(path))
+    }
+
+    fn beginning(path: &Path) -> Self {
+        let problem = Problem::default();
+        Self { path: path.to_owned(), files: 0, open: None, told: None, problem }
+    }
+
+    /// Where it stands what is missing, also when this is in other hands.
+    pub(crate) fn problem(&self) -> Problem {
+        self.problem.clone()
     }
 
     fn next_file(&mut self) -> (PathBuf, std::io::Result<File>) {
@@ -58,6 +73,24 @@ impl LiveRecording {
             recorder.told(now_ms, events, plan.actions);
         }
     }
+
+    /// Tells when a line could not be written, and writes no more into that file.
+    fn look(&mut self) {
+        let Some((path, recorder)) = &self.open else { return };
+        let Some(problem) = recorder.problem() else { return };
+        let problem = format!("{}: {problem}", path.display());
+        self.open = None;
+        self.is_missing(problem);
+    }
+
+    fn is_missing(&self, problem: String) {
+        error!(
+            "the recording is not whole: {problem}: what is decided is not in it any more; make room, then start anew \
+             with another --record"
+        );
+        // The first one is told again at the end.
+        _ = self.problem.set(problem);
+    }
 }
 
 impl Record for LiveRecording {
@@ -69,16 +102,16 @@ impl Record for LiveRecording {
                 let (name, output) = (path.display().to_string(), LineWriter::new(file));
                 info!(file = name, "recording every decision");
                 self.open = Some((path, Recorder::start(&name, output, BUILD, config, engine)));
+                self.look();
             }
-            Err(problem) => {
-                error!(file = %path.display(), %problem, "cannot record: deciding without");
-            }
+            Err(problem) => self.is_missing(format!("{}: {problem}", path.display())),
         }
     }
 
     fn told(&mut self, now_ms: u64, event: &Event, plan: &Plan) {
         if self.told.as_ref().is_some_and(|(at_ms, ..)| *at_ms != now_ms) {
             self.flush();
+            self.look();
         }
         let (_, events, answers) =
             self.told.get_or_insert_with(|| (now_ms, Vec::new(), Plan::default()));
@@ -101,14 +134,19 @@ impl Record for LiveRecording {
         if let Some((_, recorder)) = &mut self.open {
             recorder.step(now_ms, &events, &answers);
         }
+        self.look();
     }
 
     fn end(&mut self) {
         self.flush();
-        let Some((path, recorder)) = self.open.take() else { return };
+        let Some((_, recorder)) = self.open.take() else { return };
         if let Err(problem) = recorder.finish() {
-            error!(file = %path.display(), %problem, "the recording is not whole");
+            self.is_missing(problem.to_string());
         }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.problem.get().is_some()
     }
 }
 
@@ -117,6 +155,22 @@ mod tests {
     use dovetail_model::Snapshot;
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_known_when_it_happens() {
+        let mut recording = LiveRecording::beginning(Path::new("/dev/full"));
+        let problem = recording.problem();
+        let config = EngineConfig::default();
+        let engine = Engine::new(config.clone(), &Snapshot::default()).expect("an empty world");
+        recording.begin(&config, &engine);
+        assert!(recording.is_broken());
+        let told = problem.get().map(String::as_str).unwrap_or_default();
+        assert!(told.starts_with("/dev/full: No space left on device"), "{told}");
+        // What is decided then is only not written.
+        recording.decided(1, &Plan::default());
+        recording.end();
+    }
 
     #[test]
     fn what_was_decided_is_in_the_file_before_the_end() {

@@ -227,7 +227,7 @@ fn text(app: &App, why: &Why) -> String {
     match why.relaxations.as_deref() {
         Some([]) => {
             text.push('\n');
-            text += &wrapped(without_relaxation(why, job), 0);
+            text += &wrapped(without_relaxation(job.reason, why.fits_when_all_is_free), 0);
         }
         Some(all) => {
             text += "\nit would start now without\n";
@@ -242,13 +242,15 @@ fn text(app: &App, why: &Why) -> String {
 }
 
 /// What helps a job that giving up constraints does not help.
-fn without_relaxation(why: &Why, job: &InLine) -> &'static str {
-    match (job.reason, why.fits_when_all_is_free) {
-        ("WaitingForReservation", _) => "nothing else keeps it waiting",
+fn without_relaxation(reason: &str, fits_when_all_is_free: Option<bool>) -> &'static str {
+    match (reason, fits_when_all_is_free) {
+        ("WaitingForReservation" | "WaitingForMembers", _) => "nothing else keeps it waiting",
         (_, Some(false)) => {
             "no single constraint and no pair of them keeps it waiting, and it would not start if all nodes were empty: \
              ask for less, or add nodes that have what it asks for"
         }
+        // Whose turn comes gets its room from those who go.
+        ("WaitingForTurn", _) => "nothing else keeps it waiting",
         _ => "no single constraint and no pair of them keeps it waiting: it needs more room",
     }
 }
@@ -276,5 +278,21 @@ fn words(relaxation: Relaxation) -> &'static str {
         Relaxation::Volume => "its volumes",
         Relaxation::Reservation => "what is kept for others",
         Relaxation::Island => "all its GPUs in one island",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_relaxation;
+
+    #[test]
+    fn more_room_is_asked_for_only_by_who_is_not_promised_some() {
+        let asks = |reason, fits| without_relaxation(reason, fits).ends_with("it needs more room");
+        for promised in ["WaitingForReservation", "WaitingForTurn", "WaitingForMembers"] {
+            assert!(!asks(promised, Some(true)) && !asks(promised, None), "{promised}");
+        }
+        assert!(asks("Unschedulable", Some(true)) && asks("WaitingForQuota", None));
+        let never = without_relaxation("WaitingForTurn", Some(false));
+        assert!(never.ends_with("add nodes that have what it asks for"), "{never}");
     }
 }

@@ -4,10 +4,12 @@
 mod lists;
 mod request;
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use kube::{Client, Config};
 use thiserror::Error;
+use tokio::runtime::Handle;
 
 pub(crate) use lists::next_page;
 pub use lists::{ListError, Lists, PAGE, read_lists};
@@ -31,42 +33,128 @@ pub struct Clients {
 
 /// No client could be made of a configuration.
 #[derive(Debug, Error)]
-#[error(
-    "cannot set up a client for the API server at {server}: check the kubeconfig's certificates and credentials"
-)]
-pub struct ClientError {
-    /// Address of the server.
-    pub server: String,
-    /// What kube says.
-    #[source]
-    pub source: kube::Error,
+pub enum ClientError {
+    /// Certificates or credentials cannot be used.
+    #[error(
+        "cannot set up a client for the API server at {server}: check the kubeconfig's certificates and \
+         credentials{}", .command.as_deref().map(and_its).unwrap_or_default()
+    )]
+    Unusable {
+        /// Address of the server.
+        server: String,
+        /// The command that the kubeconfig has run for credentials.
+        command: Option<String>,
+        /// What kube says.
+        #[source]
+        source: kube::Error,
+    },
+    /// The command that the kubeconfig has run for credentials does not end.
+    #[error(
+        "cannot set up a client for the API server at {server}: the kubeconfig's command `{command}` has given no \
+         credentials within {} s: run it by hand to see what it waits for", .limit.as_secs()
+    )]
+    Silent {
+        /// Address of the server.
+        server: String,
+        /// The command.
+        command: String,
+        /// How long was waited.
+        limit: Duration,
+    },
 }
 
 /// A connection is given up when it cannot be made within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A command that the kubeconfig has run for credentials may take so long; somebody may have to log in.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Clients {
     /// Clients for the server and the credentials of this configuration. Nothing is sent yet.
     ///
     /// # Errors
-    /// When certificates or credentials cannot be used.
+    /// When certificates or credentials cannot be used, or are not given in time.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        let client = |retries: bool, read_timeout: Option<Duration>| {
+        match command(config) {
+            Some(command) => Self::within(COMMAND_TIMEOUT, config, command),
+            None => Self::of(config),
+        }
+    }
+
+    /// With credentials that a command gives: it is waited for, and not for ever.
+    fn within(limit: Duration, config: &Config, command: String) -> Result<Self, ClientError> {
+        let (sender, receiver) = mpsc::channel();
+        let (runtime, theirs) = (Handle::current(), config.clone());
+        std::thread::spawn(move || {
+            let _entered = runtime.enter();
+            // Nobody listens any more where it took too long.
+            _ = sender.send(Self::of(&theirs));
+        });
+        let server = config.cluster_url.to_string();
+        let given = receiver.recv_timeout(limit);
+        given.unwrap_or_else(|_| Err(ClientError::Silent { server, command, limit }))
+    }
+
+    fn of(config: &Config) -> Result<Self, ClientError> {
+        let with = |retries: bool, read_timeout: Option<Duration>| {
             let mut config = config.clone();
             config.default_retry = retries;
             config.connect_timeout = Some(CONNECT_TIMEOUT);
             config.read_timeout = read_timeout;
             config.reset_reader_on_write = true;
-            let server = config.cluster_url.to_string();
-            Client::try_from(config).map_err(|source| ClientError { server, source })
+            client(config)
         };
         // Watches end by their own time-outs; a bind, a look and a renewal by their callers'.
         Ok(Self {
-            watches: client(true, None)?,
-            binds: client(false, None)?,
-            announcements: client(false, None)?,
-            rest: client(true, Some(Duration::from_secs(60)))?,
-            lease: client(false, None)?,
+            watches: with(true, None)?,
+            binds: with(false, None)?,
+            announcements: with(false, None)?,
+            rest: with(true, Some(Duration::from_secs(60)))?,
+            lease: with(false, None)?,
         })
+    }
+}
+
+/// One client of a configuration.
+pub(crate) fn client(config: Config) -> Result<Client, ClientError> {
+    let (server, command) = (config.cluster_url.to_string(), command(&config));
+    Client::try_from(config).map_err(|source| ClientError::Unusable { server, command, source })
+}
+
+/// The words about a command.
+fn and_its(command: &str) -> String {
+    format!(", and its command `{command}`")
+}
+
+/// The command that is run for credentials.
+fn command(config: &Config) -> Option<String> {
+    config.auth_info.exec.as_ref()?.command.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn with_command(command: &str, arguments: &[&str]) -> Config {
+        let mut config = Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let exec = json!({
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": command, "args": arguments,
+        });
+        config.auth_info.exec = serde_json::from_value(exec).expect("a command");
+        config
+    }
+
+    #[tokio::test]
+    async fn a_command_that_gives_no_credentials_is_named() {
+        let missing = Clients::new(&with_command("dovetail-no-such-command", &[]));
+        let told = missing.err().expect("an error").to_string();
+        assert!(told.contains("http://127.0.0.1:1/"), "{told}");
+        assert!(told.ends_with(", and its command `dovetail-no-such-command`"), "{told}");
+        let config = with_command("sleep", &["3"]);
+        let silent = Clients::within(Duration::ZERO, &config, "sleep".to_owned());
+        let told = silent.err().expect("an error").to_string();
+        assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
     }
 }

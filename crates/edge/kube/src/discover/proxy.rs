@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::candidate::Candidate;
 use super::exporter_pod::ExporterPod;
-use crate::client::{ClientError, message, with_causes};
+use crate::client::{ClientError, client, message, with_causes};
 
 /// An answer may take this long; the API server gives up after a minute by default.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
@@ -68,9 +68,7 @@ impl Proxies {
         // Who asks repeats by its own rules.
         config.default_retry = false;
         config.read_timeout = Some(ANSWER_WITHIN);
-        let server = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|source| ClientError { server, source })?;
-        Ok(Self(client))
+        Ok(Self(client(config)?))
     }
 
     /// The way to a service.

@@ -25,6 +25,9 @@ pub(super) enum Trouble {
     Unreadable,
 }
 
+/// What servers in Go answer who speaks HTTP where they speak HTTPS.
+const NO_TLS: &str = "HTTP request to an HTTPS server";
+
 impl Trouble {
     /// What to say when the lease could not be read or written (`what`) on this server.
     pub(super) fn told(&self, what: &str, place: &LeaseName, server: &str) -> String {
@@ -40,6 +43,10 @@ impl Trouble {
                     "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
                      {namespace}"
                 ),
+            ),
+            Self::Refused { code: 400, message } if message.contains(NO_TLS) => (
+                format!("the API server {server} speaks TLS (400: {message})"),
+                "write https:// before its address in the kubeconfig".to_owned(),
             ),
             Self::Refused { code: code @ (400 | 422), message } => (
                 format!("the API server {server} does not take it ({code}: {message})"),
@@ -67,5 +74,26 @@ impl Trouble {
             ),
         };
         format!("cannot {what} the lease {namespace}/{name}: {cause}: {advice}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_lease_helps_nobody_who_does_not_speak_tls() {
+        let place = LeaseName { namespace: "n".to_owned(), name: "l".to_owned() };
+        let told = |message: &str| {
+            let trouble = Trouble::Refused { code: 400, message: message.to_owned() };
+            trouble.told("read", &place, "http://a:1/")
+        };
+        let no_tls = told("Client sent an HTTP request to an HTTPS server.\n");
+        assert!(
+            no_tls.ends_with(": write https:// before its address in the kubeconfig"),
+            "{no_tls}"
+        );
+        assert!(!no_tls.contains("--lease"), "{no_tls}");
+        assert!(told("no such name").ends_with(": name another lease with --lease"));
     }
 }

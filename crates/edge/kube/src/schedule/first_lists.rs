@@ -3,7 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::look::resource;
+use crate::object::Kind;
 use crate::repeats::Repeats;
+
+/// After one kind was refused, others are refused within this time.
+const OTHERS_WITHIN_MS: u64 = 1_000;
 
 /// How long lists may fail, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,10 @@ impl Default for ListPatience {
 #[derive(Debug, Default)]
 pub(super) struct FirstLists {
     failing: BTreeMap<&'static str, Failing>,
+    /// By plural and group: kinds that the user may not see, as roles name them, and what the server says.
+    refused: BTreeMap<(&'static str, &'static str), (String, String)>,
+    /// When they are to be told.
+    refusals_due_ms: Option<u64>,
     repeats: Repeats<&'static str>,
 }
 
@@ -37,10 +46,40 @@ struct Failing {
 impl FirstLists {
     /// A request about these objects has failed. Whether to tell it: not at each attempt.
     pub(super) fn failed(&mut self, what: &'static str, problem: &str, now_ms: u64) -> bool {
+        self.fails(what, problem, now_ms);
+        self.repeats.is_due(what, problem, now_ms)
+    }
+
+    fn fails(&mut self, what: &'static str, problem: &str, now_ms: u64) {
         let new = Failing { since_ms: now_ms, problem: String::new() };
         let failing = self.failing.entry(what).or_insert(new);
         problem.clone_into(&mut failing.problem);
-        self.repeats.is_due(what, problem, now_ms)
+    }
+
+    /// The server does not let the user see a kind. [`Self::refusals`] tells it together with others.
+    pub(super) fn refused(&mut self, kind: Kind, message: String, now_ms: u64) {
+        self.fails(kind.plural(), &message, now_ms);
+        self.refused.insert((kind.plural(), kind.group()), (resource(kind), message));
+        self.refusals_due_ms.get_or_insert(now_ms.saturating_add(OTHERS_WITHIN_MS));
+    }
+
+    /// What is to be told now of all kinds that the user may not see: not at each attempt.
+    pub(super) fn refusals(&mut self, now_ms: u64) -> Option<String> {
+        self.refusals_due_ms.take_if(|due_ms| now_ms >= *due_ms)?;
+        let (_, (_, message)) = self.refused.first_key_value()?;
+        let kinds: Vec<&str> = self.refused.values().map(|(kind, _)| kind.as_str()).collect();
+        let text = format!(
+            "the user may not list and watch {}: give it that right, as the ClusterRole of deploy/rbac.yaml does; it \
+             is tried again; of the first of them the server says: {message}",
+            kinds.join(", ")
+        );
+        self.repeats.is_due("refused", &text, now_ms).then_some(text)
+    }
+
+    /// Something of a kind has arrived.
+    pub(super) fn listed(&mut self, kind: Kind) {
+        self.arrived(kind.plural());
+        self.refused.remove(&(kind.plural(), kind.group()));
     }
 
     /// Something about these objects has arrived.
@@ -70,6 +109,28 @@ impl FirstLists {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_kinds_that_may_not_be_listed_are_told_in_one_line() {
+        let mut lists = FirstLists::default();
+        lists.refused(Kind::Pod, "no pods".to_owned(), 1_000);
+        assert_eq!(lists.refusals(1_999), None, "others may follow");
+        lists.refused(Kind::Node, "no nodes".to_owned(), 1_999);
+        let told = lists.refusals(2_000).expect("a line");
+        let begin = "the user may not list and watch nodes, pods: give it that right, as the ClusterRole of \
+                     deploy/rbac.yaml does; ";
+        assert!(told.starts_with(begin) && told.ends_with(" says: no nodes"), "{told}");
+        lists.refused(Kind::Pod, "no pods".to_owned(), 10_000);
+        assert_eq!(lists.refusals(11_000), None, "the same is told once a minute");
+        lists.refused(Kind::Pod, "no pods".to_owned(), 62_000);
+        assert_eq!(lists.refusals(63_000), Some(told));
+        lists.listed(Kind::Node);
+        lists.refused(Kind::Pod, "no pods".to_owned(), 64_000);
+        let told = lists.refusals(65_000).expect("another line");
+        assert!(told.starts_with("the user may not list and watch pods: "), "{told}");
+        lists.listed(Kind::Pod);
+        assert!(lists.trouble().is_none() && lists.refusals(200_000).is_none());
+    }
 
     #[test]
     fn a_kind_that_fails_for_long_is_hopeless_and_one_whose_objects_arrive_is_not() {

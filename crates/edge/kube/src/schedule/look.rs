@@ -102,7 +102,7 @@ async fn read(clients: &Clients, options: &Options, now_ms: u64) -> Result<Sched
 }
 
 /// A kind as roles name it.
-fn resource(kind: Kind) -> String {
+pub(super) fn resource(kind: Kind) -> String {
     match kind.group() {
         "" => kind.plural().to_owned(),
         group => format!("{}.{group}", kind.plural()),
@@ -110,16 +110,20 @@ fn resource(kind: Kind) -> String {
 }
 
 /// What the server says if it does not let the user see a kind.
-fn refusal(problem: &watcher::Error) -> Option<String> {
+pub(super) fn refusal(problem: &watcher::Error) -> Option<String> {
+    let (_, message) = answer(problem).filter(|(code, _)| matches!(code, 401 | 403))?;
+    Some(message)
+}
+
+/// Code and message of the server's answer, if that is why a watch has not begun.
+pub(super) fn answer(problem: &watcher::Error) -> Option<(u16, String)> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
         problem
     else {
         return None;
     };
     match error {
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
-            Some(status.message.clone())
-        }
+        kube::Error::Api(status) => Some((status.code, status.message.clone())),
         _ => None,
     }
 }

@@ -45,6 +45,7 @@ pub struct Metrics {
     budget_violations: Counter,
     stops_refused: Counter,
     inconsistencies: Counter,
+    recording_broken: Gauge,
 }
 
 /// A metric as people read about it.
@@ -119,6 +120,7 @@ impl Default for Metrics {
             budget_violations: Counter::default(),
             stops_refused: Counter::default(),
             inconsistencies: Counter::default(),
+            recording_broken: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -147,6 +149,9 @@ impl Metrics {
         self.add("dovetail_gangs_given_up", help, self.given_up.clone());
         let help = "Times that the engine was started anew because of a bug; report it";
         self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
+        let help =
+            "1 if something that was decided could not be written into the file of `--record`";
+        self.add("dovetail_recording_broken", help, self.recording_broken.clone());
     }
 
     fn register_decisions(&mut self) {
@@ -313,6 +318,11 @@ impl Metrics {
     /// So many searches for pods to stop.
     pub(super) fn searched(&self, searches: u64) {
         self.preemption_attempts.inc_by(searches);
+    }
+
+    /// Whether a recording lacks something.
+    pub(super) fn recording_broken(&self, is_broken: bool) {
+        self.recording_broken.set(i64::from(is_broken));
     }
 
     /// A gang stayed short.

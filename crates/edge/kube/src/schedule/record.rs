@@ -17,6 +17,8 @@ pub trait Record: Send {
     fn decided(&mut self, now_ms: u64, plan: &Plan);
     /// It decides no more.
     fn end(&mut self);
+    /// Whether something that was told or decided could not be written down.
+    fn is_broken(&self) -> bool;
 }
 
 /// What every scheduler of a process writes into.

@@ -11,7 +11,9 @@ use tracing::{debug, error, info, warn};
 use super::announcing::Announcing;
 use super::comparison::Comparison;
 use super::first_lists::{FirstLists, ListPatience};
+use super::look::{answer, refusal};
 use super::news::{News, Preempts};
+use super::record::Recording;
 use super::scheduler::Scheduler;
 use super::status::Standing;
 use super::{Options, Shared};
@@ -49,6 +51,7 @@ pub(super) struct Term {
     /// None in a dry run.
     announcing: Option<Announcing>,
     comparison: Option<Arc<Mutex<Comparison>>>,
+    recording: Option<Recording>,
     /// None in a dry run.
     orders: Option<Orders>,
     /// What is written to claims, which may be many: others are not to wait for it. None in a dry run.
@@ -102,6 +105,7 @@ impl Term {
         Self {
             scheduler,
             comparison: options.comparison.clone(),
+            recording: options.recording.clone(),
             notices: stream::pending().boxed(),
             watching: options.watch,
             lists: FirstLists::default(),
@@ -137,9 +141,17 @@ impl Term {
                 self.notice(notice);
             }
             self.take_what_is_there();
+            self.tell_refusals();
             self.are_listed(patience)?;
         }
         Ok(())
+    }
+
+    /// Tells which kinds the user may not see.
+    fn tell_refusals(&mut self) {
+        if let Some(told) = self.lists.refusals(self.clock.now_ms()) {
+            warn!(server = self.shared.server, "{told}");
+        }
     }
 
     /// Shows what fails; an error when that has lasted for too long.
@@ -173,6 +185,8 @@ impl Term {
             self.scheduler.decide(now_ms);
             self.shared.metrics.cycle(begun.elapsed());
             self.shared.metrics.searched(self.scheduler.searches());
+            let is_broken = self.recording.as_ref().is_some_and(|to| to.get().is_broken());
+            self.shared.metrics.recording_broken(is_broken);
             self.send();
             self.give_up();
             self.order();
@@ -180,6 +194,7 @@ impl Term {
             self.announce();
             self.wait().await;
             self.take_what_is_there();
+            self.tell_refusals();
         }
     }
 
@@ -290,7 +305,7 @@ impl Term {
         match notice {
             Notice::Change(change) => {
                 if let Some(kind) = arrived(&change) {
-                    self.lists.arrived(kind.plural());
+                    self.lists.listed(kind);
                 }
                 let now_ms = self.shared.now_ms();
                 if let Some(mut comparison) = self.comparison() {
@@ -300,7 +315,12 @@ impl Term {
             }
             Notice::Interrupted { kind, problem } => {
                 self.shared.metrics.interrupted(kind.name());
-                self.list_failed(kind.plural(), &with_causes(&*problem));
+                if let Some(message) = refusal(&problem) {
+                    return self.lists.refused(kind, message, self.clock.now_ms());
+                }
+                let told = answer(&problem).map(|(code, message)| format!("{code}: {message}"));
+                let told = told.unwrap_or_else(|| with_causes(&*problem));
+                self.list_failed(kind.plural(), &told);
             }
             Notice::Absent { kind } => {
                 info!(kind = kind.name(), "the server has no such kind: it counts as empty");

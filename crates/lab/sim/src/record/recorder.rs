@@ -70,6 +70,11 @@ impl<W: Write> Recorder<W> {
         self.line(&step);
     }
 
+    /// What kept a line from being written; nothing is written after it.
+    pub fn problem(&self) -> Option<&std::io::Error> {
+        self.failed.as_ref()
+    }
+
     /// Writes the end mark and gives the output back.
     ///
     /// # Errors
