@@ -255,7 +255,7 @@ mod tests {
             (
                 "[[cost.hardware]]\ngpu_model = \"H100\"\ngpus = 0\ncapex_usd = \"1\"\nyears = 4\nwatts = 1\n\
                  pue = \"1.4\"\nusd_per_kwh = \"0.1\"",
-                "cost.hardware: own machine for `H100`: a machine has at least one GPU",
+                "line 3: cost.hardware, number 1: `H100`: a machine has at least one GPU",
             ),
         ] {
             let error = section(text).unwrap_err();

@@ -41,9 +41,11 @@ fn confirms(reach: Reach) -> String {
         Reach::Held(_) => "of its pods",
         Reach::Nodes(_) => "on its nodes",
         Reach::Cluster(_) => "in the whole cluster",
-        Reach::Nothing => return "nothing: no wasted time ends with it for certain".to_owned(),
+        Reach::Nothing => {
+            return "confirms nothing: no wasted time ends with it for certain".to_owned();
+        }
     };
-    format!("less GPU-time that is {}, {whose}", states.join(" or "))
+    format!("confirms less GPU-time that is {}, {whose}", states.join(" or "))
 }
 
 fn one(check: &Check) -> String {
@@ -56,7 +58,7 @@ fn one(check: &Check) -> String {
         ("brings", brings(check.worth)),
         ("served", format!("with the layer `{}`", layer_words(check.layer))),
         ("edits", fix_words(check.fix).to_owned()),
-        ("a ledger confirms", confirms(check.reach)),
+        ("ledger", confirms(check.reach)),
     ]);
     text += &format!("\nBy example:\n  {}\n", check.fix_example);
     text

@@ -29,7 +29,7 @@ pub use look::{LookError, look};
 pub use metrics::Metrics;
 pub use news::{News, PodName, Preempts, StopRefused};
 pub use record::{Record, Recording};
-pub use run::{Election, Options, RunError, VolumePatience, run};
+pub use run::{Election, Options, RunError, run};
 pub use scheduler::{Counts, Scheduler};
 pub use status::{Standing, Status};
 

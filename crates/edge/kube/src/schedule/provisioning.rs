@@ -14,10 +14,7 @@ use super::pauses::Pause;
 use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd};
 use crate::translate::NotYet;
-use crate::world::{ClaimKey, PodKey};
-
-/// How long volumes are waited for unless it is set; as kube-scheduler's `bindTimeoutSeconds`.
-pub(super) const WAIT_MS: u64 = 600_000;
+use crate::world::{ClaimKey, PodKey, VolumePatience};
 
 /// Decisions that wait for volumes.
 #[derive(Debug)]
@@ -31,7 +28,8 @@ pub(super) struct Provisioning {
 
 impl Default for Provisioning {
     fn default() -> Self {
-        Self { wait_ms: WAIT_MS, made: 0, open: BTreeMap::new(), is_stale: false }
+        let VolumePatience { wait_ms } = VolumePatience::default();
+        Self { wait_ms, made: 0, open: BTreeMap::new(), is_stale: false }
     }
 }
 

@@ -12,7 +12,6 @@ use tracing::{info, warn};
 use super::comparison::Comparison;
 use super::first_lists::ListPatience;
 use super::metrics::Metrics;
-use super::provisioning;
 use super::record::Recording;
 use super::status::{Standing, Status};
 use super::term::{Term, Unlisted};
@@ -50,20 +49,7 @@ pub struct Options {
     /// What follows when the cluster cannot be read.
     pub lists: ListPatience,
     /// How volumes are waited for.
-    pub volumes: VolumePatience,
-}
-
-/// How long the volumes of a pod's claims are waited for once its node is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VolumePatience {
-    /// Then the decision is undone, in milliseconds.
-    pub wait_ms: u64,
-}
-
-impl Default for VolumePatience {
-    fn default() -> Self {
-        Self { wait_ms: provisioning::WAIT_MS }
-    }
+    pub volumes: world::VolumePatience,
 }
 
 /// Several processes, of which one writes.

@@ -9,6 +9,20 @@ use super::pods::Slot;
 use super::report::Report;
 use crate::object::{Claim, PodVolume};
 
+/// How long the volumes of a pod's claims are waited for once its node is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumePatience {
+    /// Then the decision is undone, in milliseconds.
+    pub wait_ms: u64,
+}
+
+impl Default for VolumePatience {
+    /// As long as kube-scheduler waits (`bindTimeoutSeconds`).
+    fn default() -> Self {
+        Self { wait_ms: 600_000 }
+    }
+}
+
 /// A claim by namespace, name and identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimKey {

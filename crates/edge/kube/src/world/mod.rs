@@ -44,7 +44,7 @@ use crate::translate::{Facts, NotYet, Rules};
 
 use attachments::Attachments;
 use budgets::Budgets;
-pub use claims::ClaimKey;
+pub use claims::{ClaimKey, VolumePatience};
 use gangs::Gangs;
 pub use gangs::{GangLook, LostMembers, MemberLook, Patience, Unwinding};
 pub use key::PodKey;

@@ -174,7 +174,7 @@ fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
     assert_eq!(units, [(GPU, 3, Slice { part: 1, of: 1 }), third]);
     let wants = |name: &str| {
         let mut workloads = found.facts.workloads.iter();
-        let of = workloads.find(|workload| workload.owner.name == format!("{name}-job"));
+        let of = workloads.find(|workload| workload.owner.name == format!("{name}-0-job"));
         of.expect("a workload").gpus_per_pod()
     };
     assert_eq!(wants("train"), BTreeMap::from([(GPU, 2)]));
