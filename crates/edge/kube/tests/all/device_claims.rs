@@ -335,6 +335,21 @@ fn an_extended_resource_that_a_claim_serves_counts_once() {
     assert_eq!(found.facts.workloads[0].gpus_per_pod(), BTreeMap::from([(GPU, 2)]));
 }
 
+/// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could divide by.
+#[test]
+fn a_claim_for_no_device_is_for_no_gpu() {
+    for count in [0, -1, i64::MIN] {
+        let mut none = claim("none", (DRIVER, 1), &[], &[]);
+        none["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(count);
+        let objects =
+            [node("n1"), slice("n1", 1, &[whole("gpu-0")]), none, pod("w-0", "", &["gpus=none"])];
+        let mut found = gathered(&objects);
+        assert_eq!(found.unjudged, []);
+        assert!(found.facts.workloads.iter().all(|workload| workload.gpus_per_pod().is_empty()));
+        assert_eq!(states(&mut found), BTreeMap::from([("free_no_demand".to_owned(), 1000)]));
+    }
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {
