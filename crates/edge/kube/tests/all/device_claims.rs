@@ -350,6 +350,21 @@ fn a_claim_for_no_device_is_for_no_gpu() {
     }
 }
 
+/// Names of devices are those of their pool: two pools of two are four, where nothing else tells them apart.
+#[test]
+fn devices_of_two_pools_with_the_same_names_are_not_the_same() {
+    let mut bare = [whole("gpu-0"), whole("gpu-1")];
+    for device in &mut bare {
+        device["attributes"].as_object_mut().expect("attributes").remove("uuid");
+    }
+    let (first, mut second) = (slice("n1", 1, &bare), slice("n1", 1, &bare));
+    second["metadata"]["name"] = json!("n1-second");
+    second["spec"]["pool"]["name"] = json!("second");
+    let found = gathered(&[node("n1"), first, second]);
+    let node = &found.moment.nodes[0];
+    assert_eq!((node.gpus, node.units[0].count), (4, 4));
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

@@ -165,22 +165,24 @@ impl<'d> Gpu<'d> {
     }
 }
 
-/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name.
+/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name, which is
+/// of a device in its pool.
 fn physical<'d>(
     devices: &[(&'d DeviceKey, &'d Device)],
 ) -> BTreeMap<(&'static str, Box<str>), Gpu<'d>> {
-    let place = |device: &Device| {
-        let own = device.bus.as_ref().or(device.uuid.as_ref());
-        own.unwrap_or(&device.name).clone()
+    let place = |(_, pool, name): &DeviceKey, device: &Device| -> Box<str> {
+        let own = device.bus.clone().or_else(|| device.uuid.clone());
+        own.unwrap_or_else(|| format!("{pool}/{name}").into())
     };
     let wholes = devices.iter().filter(|(_, device)| device.part.is_none());
-    let by_uuid: BTreeMap<&str, Box<str>> =
-        wholes.filter_map(|(_, device)| Some((device.uuid.as_deref()?, place(device)))).collect();
+    let by_uuid: BTreeMap<&str, Box<str>> = wholes
+        .filter_map(|(key, device)| Some((device.uuid.as_deref()?, place(key, device))))
+        .collect();
     let mut gpus: BTreeMap<(&'static str, Box<str>), Gpu<'d>> = BTreeMap::new();
     for (key, device) in devices {
         let GpuDriver { name, .. } = device.driver;
         if device.part.is_none() {
-            gpus.entry((name, place(device))).or_default().wholes.push((*key, *device));
+            gpus.entry((name, place(key, device))).or_default().wholes.push((*key, *device));
             continue;
         }
         // A part stands on its GPU, as far as it says which.
@@ -192,7 +194,7 @@ fn physical<'d>(
             Some(parent) if by_uuid.contains_key(&**parent) => of_parent,
             _ => device.bus.clone().or(of_parent),
         };
-        let own = own.unwrap_or_else(|| place(device));
+        let own = own.unwrap_or_else(|| place(key, device));
         gpus.entry((name, own)).or_default().parts.push((*key, *device));
     }
     gpus
