@@ -365,6 +365,39 @@ fn devices_of_two_pools_with_the_same_names_are_not_the_same() {
     assert_eq!((node.gpus, node.units[0].count), (4, 4));
 }
 
+/// A pod on n1 with a claim of a device of n2, and one with a device in no single node: neither takes a GPU of n1.
+#[test]
+fn a_pod_holds_no_device_of_another_node() {
+    let mut network = slice("n1", 1, &[whole("far-0")]);
+    network["metadata"]["name"] = json!("network");
+    network["spec"]["pool"]["name"] = json!("network");
+    let spec = network["spec"].as_object_mut().expect("a spec");
+    spec.remove("nodeName");
+    spec.insert("allNodes".to_owned(), json!(true));
+    let found = gathered(&[
+        node("n1"),
+        node("n2"),
+        slice("n1", 1, &[whole("gpu-0")]),
+        slice("n2", 1, &[whole("gpu-1")]),
+        network,
+        claim("wrong", (DRIVER, 1), &["n2/gpu-1"], &["p-0"]),
+        pod("p-0", "n1", &["gpus=wrong"]),
+        claim("far", (DRIVER, 1), &["network/far-0"], &["q-0"]),
+        pod("q-0", "n1", &["gpus=far"]),
+    ]);
+    assert_eq!(held(&found), []);
+    let told = |claim: &str, device: &str, pod: &str| {
+        format!(
+            "claim research/{claim} was given {device}, which is not in node n1 of its pod {pod}: the pod holds nothing of it"
+        )
+    };
+    for told in
+        [told("wrong", "gpu-1 of pool n2", "p-0"), told("far", "far-0 of pool network", "q-0")]
+    {
+        assert!(found.device_doubts.contains(&told), "{told}: {:?}", found.device_doubts);
+    }
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

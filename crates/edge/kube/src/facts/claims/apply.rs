@@ -135,16 +135,30 @@ fn users<'c>(
             ));
         }
         for given in given {
-            if !devices.is_empty() && !devices.contains_key(&given.device) {
-                let (driver, pool, device) = &given.device;
+            let device = devices.get(&given.device);
+            let (driver, pool, name) = &given.device;
+            if !devices.is_empty() && device.is_none() {
                 told.push(format!(
-                    "claim {}/{} was given {device} of pool {pool}, which driver {driver} does not offer",
+                    "claim {}/{} was given {name} of pool {pool}, which driver {driver} does not offer",
                     key.0, key.1
+                ));
+            }
+            // A pod uses what is in its own node.
+            let (here, elsewhere): (Vec<usize>, Vec<usize>) = holders
+                .iter()
+                .copied()
+                .partition(|number| device.is_none_or(|d| d.node == pods.list[*number].pod.node));
+            if let Some(first) = elsewhere.first() {
+                let pod = &pods.list[*first].pod;
+                told.push(format!(
+                    "claim {}/{} was given {name} of pool {pool}, which is not in node {} of its pod {}: the pod holds \
+                     nothing of it",
+                    key.0, key.1, pod.node, pod.meta.name
                 ));
             }
             let of_device = users.entry(&given.device).or_default();
             let is_also_asked = claim.is_for_extended_resource;
-            of_device.push(Users { given, pods: holders.clone(), is_also_asked });
+            of_device.push(Users { given, pods: here, is_also_asked });
         }
     }
     users
