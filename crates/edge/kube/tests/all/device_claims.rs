@@ -398,6 +398,31 @@ fn a_pod_holds_no_device_of_another_node() {
     }
 }
 
+/// An AMD GPU in eight partitions, of which two pods share one: 125 thousandths of a GPU, 62 and 63 of them each.
+#[test]
+fn a_shared_partition_is_a_part_of_its_gpu() {
+    let partition = |place: usize| {
+        json!({"name": format!("gpu-0-{place}"), "attributes": {"type": {"string": "amdgpu-partition"},
+            "partitionProfile": {"string": "cpx_nps1"}, "productName": {"string": "AMD Instinct MI300X"},
+            "resource.kubernetes.io/pciBusID": {"string": "0000:01:00.0"}}})
+    };
+    let devices: Vec<Value> = (0..8).map(partition).collect();
+    let mut slice = slice("n1", 1, &devices);
+    slice["spec"]["driver"] = json!("gpu.amd.com");
+    let mut one = claim("one", ("gpu.amd.com", 1), &["n1/gpu-0-3"], &["a-0", "b-0"]);
+    one["status"]["allocation"]["devices"]["results"][0]["driver"] = json!("gpu.amd.com");
+    let found = gathered(&[
+        node("n1"),
+        slice,
+        one,
+        pod("a-0", "n1", &["gpus=one"]),
+        pod("b-0", "n1", &["gpus=one"]),
+    ]);
+    assert_eq!(found.moment.nodes[0].gpus, 1);
+    let shared = "amd.com/gpu.shared";
+    assert_eq!(held(&found), [("a-0", shared, 1, Some(62)), ("b-0", shared, 1, Some(63))]);
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

@@ -14,7 +14,7 @@ use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::node::{ReadNode, labelled, model_label};
 use crate::facts::pods::{PodRecord, Pods};
-use crate::facts::share::{single_mig, slice_of};
+use crate::facts::share::single_mig;
 use crate::object::Node;
 
 /// What cannot be told of GPUs by claims.
@@ -45,7 +45,7 @@ impl Inventory {
         let (devices, told) = newest(slices.into_values());
         let mut doubts = Doubts { told, unjudged: Vec::new() };
         let users = users(&objects, &self.pods, &devices, &mut doubts.told);
-        let (holds, holdings) = holdings(&devices, &users);
+        let (holds, holdings) = holdings(&devices, &self.milli_of(&devices), &users);
         let counted_by_plugin = self.offer(&devices, &holds, &mut doubts.told);
         for ((number, resource, is_also_asked), holding) in holdings {
             let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
@@ -69,6 +69,19 @@ impl Inventory {
         doubts
     }
 
+    /// How much of a GPU each device is, in milli-GPU.
+    fn milli_of<'d>(
+        &self,
+        devices: &'d BTreeMap<DeviceKey, Device>,
+    ) -> BTreeMap<&'d DeviceKey, i64> {
+        let of_nodes = by_node(devices).into_iter();
+        let of_each = of_nodes.flat_map(|(name, devices)| {
+            let label = self.nodes.get(name).and_then(label_of);
+            Offer::milli_of_each(&devices, label.as_deref())
+        });
+        of_each.collect()
+    }
+
     /// Puts devices into the nodes that they are in. Answers with the nodes whose GPUs a device plugin counts.
     fn offer(
         &mut self,
@@ -76,18 +89,12 @@ impl Inventory {
         holds: &BTreeMap<&DeviceKey, Hold>,
         told: &mut Vec<String>,
     ) -> BTreeSet<Box<str>> {
-        let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
-        for (key, device) in devices {
-            of_nodes.entry(&*device.node).or_default().push((key, device));
-        }
         let mut counted_by_plugin = BTreeSet::new();
-        for (name, devices) in of_nodes {
+        for (name, devices) in by_node(devices) {
             let Some(object) = self.nodes.get_mut(name) else { continue };
             let Some(read) = self.read_nodes.get_mut(name) else { continue };
-            let label = model_label(&object.meta.labels);
-            // Behind the model the label may name a slice.
-            let label = label.as_deref().map(|label| single_mig(label).map_or(label, |(of, _)| of));
-            let offer = Offer::of(&devices, holds, label);
+            let label = label_of(object);
+            let offer = Offer::of(&devices, holds, label.as_deref());
             if offer.has_other_models {
                 let model = offer.model.as_deref().unwrap_or("one of them");
                 told.push(format!(
@@ -108,6 +115,22 @@ impl Inventory {
         }
         counted_by_plugin
     }
+}
+
+/// Devices by the node that they are in.
+fn by_node(devices: &BTreeMap<DeviceKey, Device>) -> BTreeMap<&str, Vec<(&DeviceKey, &Device)>> {
+    let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
+    for (key, device) in devices {
+        of_nodes.entry(&*device.node).or_default().push((key, device));
+    }
+    of_nodes
+}
+
+/// The model by the label of a node, behind which the label may name a slice.
+fn label_of(object: &Node) -> Option<String> {
+    let label = model_label(&object.meta.labels)?;
+    let model = single_mig(&label).map_or(&*label, |(model, _)| model);
+    Some(model.to_owned())
 }
 
 /// Whom each device was given to: the pods that its claim is reserved for, else those that refer to the claim.
@@ -179,6 +202,7 @@ fn referring(pods: &Pods) -> BTreeMap<Key, Vec<usize>> {
 /// How each device is held, and what each pod holds.
 fn holdings<'c>(
     devices: &BTreeMap<DeviceKey, Device>,
+    milli_of: &BTreeMap<&DeviceKey, i64>,
     users: &UsersOf<'c>,
 ) -> (BTreeMap<&'c DeviceKey, Hold>, Holdings) {
     let (mut holds, mut holdings) = (BTreeMap::new(), Holdings::new());
@@ -188,7 +212,8 @@ fn holdings<'c>(
         holds.insert(*key, shares.hold);
         let is_also_asked = users.iter().all(|user| user.is_also_asked);
         // Shares of a part of a GPU add up to that part.
-        let at = |milli: i64| device_milli(device) * milli / 1000;
+        let device_milli = milli_of.get(*key).copied().unwrap_or(0);
+        let at = |milli: i64| device_milli * milli / 1000;
         let mut taken_milli = 0;
         for (pod, milli) in shares.of_pods {
             let resource = match (shares.hold, &device.part) {
@@ -206,12 +231,6 @@ fn holdings<'c>(
         }
     }
     (holds, holdings)
-}
-
-/// How much of a GPU a device is, in thousandths.
-fn device_milli(device: &Device) -> i64 {
-    let Some(profile) = &device.part else { return 1000 };
-    slice_of(&device.driver.part(profile), 1, device.model.as_deref()).milli(1)
 }
 
 /// Notes on a pod what it holds of a resource.

@@ -116,6 +116,21 @@ impl Offer {
         (resource, slice)
     }
 
+    /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model by the node's label.
+    pub(super) fn milli_of_each<'d>(
+        devices: &[(&'d DeviceKey, &'d Device)],
+        label: Option<&str>,
+    ) -> BTreeMap<&'d DeviceKey, i64> {
+        let offer = Self::of(devices, &BTreeMap::new(), label);
+        let mut milli = BTreeMap::new();
+        for gpu in physical(devices).values() {
+            for (key, device) in gpu.wholes.iter().chain(&gpu.parts) {
+                milli.insert(*key, offer.unit(device, gpu).1.milli(1));
+            }
+        }
+        milli
+    }
+
     /// How much of its GPUs a claim cannot be given, in milli-GPU.
     pub(super) fn unusable_milli(&self) -> i64 {
         let units = self.units.values();
