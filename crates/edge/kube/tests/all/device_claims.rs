@@ -423,6 +423,30 @@ fn a_shared_partition_is_a_part_of_its_gpu() {
     assert_eq!(held(&found), [("a-0", shared, 1, Some(62)), ("b-0", shared, 1, Some(63))]);
 }
 
+/// Four GPUs: one was given for a pod that has no node yet, one for a pod that nobody read. Two are free.
+#[test]
+fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let mut found = gathered(&[
+        node("n1"),
+        slice("n1", 1, &devices),
+        claim("soon", (DRIVER, 1), &["n1/gpu-0"], &["w-0"]),
+        pod("w-0", "", &["gpus=soon"]),
+        claim("lost", (DRIVER, 1), &["n1/gpu-1"], &["gone-0"]),
+    ]);
+    let told = [
+        "claim research/lost keeps 1 devices and pod gone-0, which it is reserved for, is over or was not read: what they \
+         do is unknown",
+        "claim research/soon keeps 1 devices and its pod w-0 has no node yet: they are given away, and what they do is \
+         unknown",
+    ];
+    assert_eq!(found.device_doubts, told);
+    assert_eq!((found.moment.nodes[0].gpus, found.moment.nodes[0].unavailable_milli), (4, 0));
+    let expected = [("free_no_demand", 2000), ("free_of_unknown_cause", 2000)];
+    let expected = expected.map(|(state, milli)| (state.to_owned(), milli)).into();
+    assert_eq!(states(&mut found), expected);
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

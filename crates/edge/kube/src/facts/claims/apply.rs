@@ -149,13 +149,14 @@ fn users<'c>(
         if holders.is_empty() {
             holders = referring.get(key).cloned().unwrap_or_default();
         }
+        let waits = holders.iter().find(|number| pods.list[**number].pod.node.is_empty());
+        let waiting = waits.map(|number| &*pods.list[*number].pod.meta.name);
         holders.retain(|number| !pods.list[*number].pod.node.is_empty());
-        if claim.pods.is_empty() && holders.is_empty() {
+        let is_kept = waiting.is_some() || !claim.pods.is_empty();
+        if holders.is_empty() {
+            let why = why_unseen(waiting, claim.pods.first().map(|pod| &**pod));
             let count = given.len();
-            told.push(format!(
-                "claim {}/{} keeps {count} devices and no pod uses it: they count as free",
-                key.0, key.1
-            ));
+            told.push(format!("claim {}/{} keeps {count} devices and {why}", key.0, key.1));
         }
         for given in given {
             let device = devices.get(&given.device);
@@ -181,10 +182,26 @@ fn users<'c>(
             }
             let of_device = users.entry(&given.device).or_default();
             let is_also_asked = claim.is_for_extended_resource;
-            of_device.push(Users { given, pods: here, is_also_asked });
+            let is_kept = is_kept || !elsewhere.is_empty();
+            of_device.push(Users { given, pods: here, is_also_asked, is_kept });
         }
     }
     users
+}
+
+/// Why nobody is seen with devices that were given to a claim: its pod waits, or the one that it is reserved for is gone.
+fn why_unseen(waiting: Option<&str>, reserved: Option<&str>) -> String {
+    match (waiting, reserved) {
+        (Some(pod), _) => {
+            format!(
+                "its pod {pod} has no node yet: they are given away, and what they do is unknown"
+            )
+        }
+        (None, Some(pod)) => format!(
+            "pod {pod}, which it is reserved for, is over or was not read: what they do is unknown"
+        ),
+        (None, None) => "no pod uses it: they count as free".to_owned(),
+    }
 }
 
 /// Numbers of the pods that refer to each claim.
@@ -218,8 +235,8 @@ fn holdings<'c>(
         for (pod, milli) in shares.of_pods {
             let resource = match (shares.hold, &device.part) {
                 (Hold::Shared(_), _) => device.driver.shared(),
-                (Hold::Alone, Some(profile)) => device.driver.part(profile),
-                (Hold::Alone, None) => device.driver.resource.to_owned(),
+                (Hold::Alone | Hold::Unseen, Some(profile)) => device.driver.part(profile),
+                (Hold::Alone | Hold::Unseen, None) => device.driver.resource.to_owned(),
             };
             let holding: &mut Holding = holdings.entry((pod, resource, is_also_asked)).or_default();
             holding.units += 1;

@@ -37,6 +37,9 @@ pub(super) enum Hold {
     Alone,
     /// By so many pods together, or as far as they take it.
     Shared(i64),
+    /// By a claim whose pods have no node yet, are over or were not read: nobody can be given it, and what it does is
+    /// unknown.
+    Unseen,
 }
 
 /// A physical GPU: the devices that are all of it, and those that are parts of it.
@@ -67,6 +70,7 @@ impl Offer {
         for gpu in gpus.values() {
             for (key, device) in gpu.counted(held) {
                 match held.get(key) {
+                    Some(Hold::Unseen) => {}
                     Some(Hold::Shared(users)) => offer.share(device, gpu, *users, &mut shared),
                     hold => offer.count(device, gpu, hold.is_some() || !gpu.is_tainted(device)),
                 }
