@@ -447,6 +447,35 @@ fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
     assert_eq!(states(&mut found), expected);
 }
 
+/// A plugin counts the same four GPUs: of one two pods have a half each, of one cut in two a pod has three sevenths (428
+/// thousandths, cut off); two are left whole.
+#[test]
+fn a_plugin_beside_slices_hides_no_shared_gpu_and_no_part() {
+    let cut = [mig("a", "gpu-3"), mig("b", "gpu-3")];
+    let wholes = [whole("gpu-0"), whole("gpu-1"), whole("gpu-2")];
+    let devices: Vec<Value> = wholes.into_iter().chain(cut).collect();
+    let mut found = gathered(&[
+        plugin_node("n1", 4),
+        slice("n1", 1, &devices),
+        claim("one", (DRIVER, 1), &["n1/gpu-0"], &["a-0", "b-0"]),
+        pod("a-0", "n1", &["gpus=one"]),
+        pod("b-0", "n1", &["gpus=one"]),
+        claim("part", ("mig.nvidia.com", 1), &["n1/b"], &["c-0"]),
+        pod("c-0", "n1", &["gpus=part"]),
+    ]);
+    let shared = "nvidia.com/gpu.shared";
+    let mig = ("c-0", "nvidia.com/mig-3g.40gb", 1, None);
+    assert_eq!(held(&found), [("a-0", shared, 1, Some(500)), ("b-0", shared, 1, Some(500)), mig]);
+    let node = &found.moment.nodes[0];
+    let mut units: Vec<(&str, i64)> =
+        node.units.iter().map(|units| (&*units.resource, units.count)).collect();
+    units.sort_unstable();
+    assert_eq!(units, [(GPU, 2), (shared, 2), ("nvidia.com/mig-3g.40gb", 2)]);
+    assert_eq!((node.gpus, node.unavailable_milli), (4, 0));
+    assert!(!found.facts.nodes[0].gpus[GPU].by_claims);
+    assert_eq!(states(&mut found)["unknown"], 1428);
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

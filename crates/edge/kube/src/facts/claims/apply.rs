@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_audit::{Gpus, NodeGpus};
 
-use super::offer::{Hold, Offer};
+use super::offer::{Hold, Offer, Offered};
 use super::share::{Users, UsersOf, shares};
 use super::slice::{Device, DeviceKey, newest};
 use super::{ClaimOf, DeviceObjects, Key};
@@ -108,6 +108,13 @@ impl Inventory {
                          plugin's count",
                         offer.gpus
                     ));
+                    let counts = |resource: &str| read.node.gpus.contains_key(resource);
+                    let apart = Offer::beside_plugin(&devices, holds, label.as_deref(), counts);
+                    let mut names = devices.iter().map(|(_, device)| device.driver.resource);
+                    let whole = names.find(|name| read.node.gpus.contains_key(*name));
+                    if let Some((apart, whole)) = apart.zip(whole) {
+                        set_apart(object, read, &apart, whole);
+                    }
                     counted_by_plugin.insert(name.into());
                 }
                 None => put(object, read, &offer),
@@ -282,6 +289,37 @@ fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
     let by_plugin = (milli + 999) / 1000;
     let are_apart = labelled(&object.meta.labels) == by_plugin + offer.gpus;
     (by_plugin > 0 && !are_apart).then_some(by_plugin)
+}
+
+/// Takes GPUs that pods share or hold parts of from those that a device plugin counts as whole ones, and counts them as
+/// what they are. `name` is the plugin's for whole ones.
+fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) {
+    let Some(gpus) = &mut read.gpus else { return };
+    let whole = gpus.units.iter_mut().find(|units| units.resource == name);
+    let Some(whole) = whole.filter(|units| units.count > 0) else { return };
+    // Of a GPU that the plugin cuts or replicates it counts several.
+    let of_each = (whole.slice.of / whole.slice.part.max(1)).max(1);
+    let taken = apart.gpus.saturating_mul(of_each).min(whole.count);
+    whole.count -= taken;
+    if let Some(of_node) = read.node.gpus.get_mut(name) {
+        of_node.built_in = (of_node.built_in - taken).max(0);
+        of_node.allocatable = (of_node.allocatable - taken).max(0);
+        object.allocatable.extended.insert(name.to_owned(), of_node.allocatable);
+        object.capacity.extended.insert(name.to_owned(), of_node.built_in);
+    }
+    for (resource, of) in &apart.units {
+        let Offered { built_in, usable, .. } = *of;
+        let model = apart.model.clone();
+        let of_node = read.node.gpus.entry(resource.clone()).or_default();
+        if *of_node == Gpus::default() {
+            *of_node = Gpus { model, built_in, allocatable: usable, by_claims: true };
+            object.allocatable.extended.insert(resource.clone(), usable);
+            object.capacity.extended.insert(resource.clone(), built_in);
+        }
+    }
+    let known: BTreeSet<String> = gpus.units.iter().map(|units| units.resource.clone()).collect();
+    gpus.units.extend(apart.audit_units().filter(|units| !known.contains(&units.resource)));
+    gpus.unavailable_milli += apart.unusable_milli();
 }
 
 /// Puts what slices offer into a node, beside what a plugin counts.

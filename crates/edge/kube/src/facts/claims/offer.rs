@@ -120,6 +120,31 @@ impl Offer {
         (resource, slice)
     }
 
+    /// What is not counted among whole GPUs by a device plugin that counts `counted`: of GPUs of one node that pods share,
+    /// hold parts of, or were given unseen. `None` if there are none.
+    pub(super) fn beside_plugin(
+        devices: &[(&DeviceKey, &Device)],
+        held: &BTreeMap<&DeviceKey, Hold>,
+        label: Option<&str>,
+        counted: impl Fn(&str) -> bool,
+    ) -> Option<Self> {
+        let is_apart = |(key, device): &(&DeviceKey, &Device)| match (held.get(*key), &device.part)
+        {
+            (None, _) | (Some(Hold::Alone), None) => false,
+            // Parts that the plugin counts are no whole GPUs of it.
+            (Some(_), Some(profile)) => !counted(&device.driver.part(profile)),
+            (Some(_), None) => true,
+        };
+        let mut apart = Vec::new();
+        for gpu in physical(devices).values() {
+            let all = gpu.wholes.iter().chain(&gpu.parts);
+            if all.clone().any(is_apart) {
+                apart.extend(all.copied());
+            }
+        }
+        (!apart.is_empty()).then(|| Self::of(&apart, held, label))
+    }
+
     /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model by the node's label.
     pub(super) fn milli_of_each<'d>(
         devices: &[(&'d DeviceKey, &'d Device)],
