@@ -304,6 +304,7 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
     if let Some(of_node) = read.node.gpus.get_mut(name) {
         of_node.built_in = (of_node.built_in - taken).max(0);
         of_node.allocatable = (of_node.allocatable - taken).max(0);
+        of_node.set_apart += taken;
         object.allocatable.extended.insert(name.to_owned(), of_node.allocatable);
         object.capacity.extended.insert(name.to_owned(), of_node.built_in);
     }
@@ -312,7 +313,7 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
         let model = apart.model.clone();
         let of_node = read.node.gpus.entry(resource.clone()).or_default();
         if *of_node == Gpus::default() {
-            *of_node = Gpus { model, built_in, allocatable: usable, by_claims: true };
+            *of_node = Gpus { model, built_in, allocatable: usable, by_claims: true, set_apart: 0 };
             object.allocatable.extended.insert(resource.clone(), usable);
             object.capacity.extended.insert(resource.clone(), built_in);
         }
@@ -332,6 +333,7 @@ fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
         }
         gpus.built_in += of.built_in;
         gpus.allocatable += of.usable;
+        gpus.set_apart += offer.set_apart.get(resource).copied().unwrap_or(0);
         gpus.model = gpus.model.take().or(offer.model.clone());
         object.allocatable.extended.insert(resource.clone(), gpus.allocatable);
         object.capacity.extended.insert(resource.clone(), gpus.built_in);

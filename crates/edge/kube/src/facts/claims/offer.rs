@@ -18,6 +18,8 @@ pub(super) struct Offer {
     pub(super) has_other_models: bool,
     /// Units by the resource they are counted as.
     pub(super) units: BTreeMap<String, Offered>,
+    /// Whole GPUs that are shared, cut or given unseen, by the resource that they would be counted as.
+    pub(super) set_apart: BTreeMap<String, i64>,
 }
 
 /// Units of one resource.
@@ -65,9 +67,13 @@ impl Offer {
             has_other_models: models.len() > 1,
             model,
             units: BTreeMap::new(),
+            set_apart: BTreeMap::new(),
         };
         let mut shared = BTreeMap::new();
         for gpu in gpus.values() {
+            if let Some(resource) = gpu.set_apart(held) {
+                *offer.set_apart.entry(resource.to_owned()).or_default() += 1;
+            }
             for (key, device) in gpu.counted(held) {
                 match held.get(key) {
                     Some(Hold::Unseen) => {}
@@ -198,6 +204,15 @@ impl<'d> Gpu<'d> {
         // The same GPU may be offered in several ways, of which one at a time is given away.
         let one = self.wholes.iter().find(is_held).or(self.wholes.first());
         one.copied().into_iter().collect()
+    }
+
+    /// The resource that it would be counted as, if it is offered as a whole and is not counted so.
+    fn set_apart(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Option<&'static str> {
+        let (_, whole) = self.wholes.first()?;
+        let is_apart = self.counted(held).into_iter().any(|(key, device)| {
+            device.part.is_some() || held.get(key).is_some_and(|hold| *hold != Hold::Alone)
+        });
+        is_apart.then_some(whole.driver.resource)
     }
 
     /// Whether no way is left to be given it.
