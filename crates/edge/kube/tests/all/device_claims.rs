@@ -385,7 +385,7 @@ fn a_pod_holds_no_device_of_another_node() {
         claim("far", (DRIVER, 1), &["network/far-0"], &["q-0"]),
         pod("q-0", "n1", &["gpus=far"]),
     ]);
-    assert_eq!(held(&found), []);
+    assert!(held(&found).is_empty());
     let told = |claim: &str, device: &str, pod: &str| {
         format!(
             "claim research/{claim} was given {device}, which is not in node n1 of its pod {pod}: the pod holds nothing of it"
