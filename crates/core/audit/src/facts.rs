@@ -137,6 +137,9 @@ pub struct Gpus {
     /// Whether pods get them by resource claims (dynamic resource allocation) and no device plugin offers them: then
     /// no container can ask for the resource, which is the name that the vendor's plugin would give them.
     pub by_claims: bool,
+    /// GPUs that are no units of it now, because pods share them, hold parts of them, or were given them unseen: pods could
+    /// have been given them as whole ones.
+    pub set_apart: i64,
 }
 
 /// Pods of one owner.

@@ -17,8 +17,10 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
     for node in view.facts.nodes.iter().filter(is_up) {
         for (resource, gpus) in &node.gpus {
             if gpus.built_in > gpus.allocatable {
-                let offered =
-                    format!("{} of {} on {}", gpus.allocatable, gpus.built_in, node.node.name);
+                // What pods share is offered, too.
+                let [offered, all] = [gpus.allocatable, gpus.built_in]
+                    .map(|count| count.saturating_add(gpus.set_apart));
+                let offered = format!("{offered} of {all} on {}", node.node.name);
                 let mut finding = Finding::new(check, &node.pool)
                     .with("resource", resource)
                     .with("offered", offered)

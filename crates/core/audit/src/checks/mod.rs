@@ -74,7 +74,7 @@ impl<'a> View<'a> {
         let mut most_gpus: BTreeMap<&str, i64> = BTreeMap::new();
         for (resource, gpus) in facts.nodes.iter().flat_map(|node| &node.gpus) {
             let most = most_gpus.entry(resource).or_default();
-            *most = gpus.allocatable.max(*most);
+            *most = gpus.allocatable.saturating_add(gpus.set_apart).max(*most);
         }
         let gpu_workloads: Vec<&Workload> =
             facts.workloads.iter().filter(|workload| workload.has_gpus()).collect();

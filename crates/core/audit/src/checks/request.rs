@@ -95,7 +95,8 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
     for workload in view.gpu_workloads() {
         let needs = workload.gpus_per_pod();
         // Several kinds of GPU in one pod have no share that could be compared.
-        let [(gpu, count)] = needs.iter().collect::<Vec<_>>()[..] else { continue };
+        let needed = needs.iter().filter(|(_, count)| **count > 0);
+        let [(gpu, count)] = needed.collect::<Vec<_>>()[..] else { continue };
         let works = workload.template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
         let requested = |resource: &str| -> i64 {
             let of = works.clone().filter_map(|container| {

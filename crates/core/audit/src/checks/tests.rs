@@ -52,7 +52,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         pool: ObjectRef::new("NodePool", "", "gpus"),
         gpus: map(&[(
             GPU,
-            Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8, by_claims: false },
+            Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8, ..Gpus::default() },
         )]),
         is_spot: Some(false),
         scale_down_held_by: None,

@@ -42,7 +42,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             pool: ObjectRef::new("NodePool", "", "gpus"),
             gpus: BTreeMap::from([(
                 GPU.into(),
-                Gpus { model: None, built_in: *gpus, allocatable: *gpus, by_claims: false },
+                Gpus { model: None, built_in: *gpus, allocatable: *gpus, ..Gpus::default() },
             )]),
             scale_down_held_by: None,
             is_spot: None,

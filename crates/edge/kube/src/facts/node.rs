@@ -82,7 +82,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             let built_in = capacity.map_or(allocatable, |(_, count)| *count);
             let built_in = built_in.clamp(allocatable, MOST_GPUS);
             let model = model.clone();
-            (name.clone(), Gpus { model, built_in, allocatable, by_claims: false })
+            (name.clone(), Gpus { model, built_in, allocatable, ..Gpus::default() })
         })
         .collect();
     let clamped = clamped(object);

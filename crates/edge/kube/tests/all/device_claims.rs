@@ -335,6 +335,147 @@ fn an_extended_resource_that_a_claim_serves_counts_once() {
     assert_eq!(found.facts.workloads[0].gpus_per_pod(), BTreeMap::from([(GPU, 2)]));
 }
 
+/// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could divide by.
+#[test]
+fn a_claim_for_no_device_is_for_no_gpu() {
+    for count in [0, -1, i64::MIN] {
+        let mut none = claim("none", (DRIVER, 1), &[], &[]);
+        none["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(count);
+        let objects =
+            [node("n1"), slice("n1", 1, &[whole("gpu-0")]), none, pod("w-0", "", &["gpus=none"])];
+        let mut found = gathered(&objects);
+        assert_eq!(found.unjudged, []);
+        assert!(found.facts.workloads.iter().all(|workload| workload.gpus_per_pod().is_empty()));
+        assert_eq!(states(&mut found), BTreeMap::from([("free_no_demand".to_owned(), 1000)]));
+    }
+}
+
+/// Names of devices are those of their pool: two pools of two are four, where nothing else tells them apart.
+#[test]
+fn devices_of_two_pools_with_the_same_names_are_not_the_same() {
+    let mut bare = [whole("gpu-0"), whole("gpu-1")];
+    for device in &mut bare {
+        device["attributes"].as_object_mut().expect("attributes").remove("uuid");
+    }
+    let (first, mut second) = (slice("n1", 1, &bare), slice("n1", 1, &bare));
+    second["metadata"]["name"] = json!("n1-second");
+    second["spec"]["pool"]["name"] = json!("second");
+    let found = gathered(&[node("n1"), first, second]);
+    let node = &found.moment.nodes[0];
+    assert_eq!((node.gpus, node.units[0].count), (4, 4));
+}
+
+/// A pod on n1 with a claim of a device of n2, and one with a device in no single node: neither takes a GPU of n1.
+#[test]
+fn a_pod_holds_no_device_of_another_node() {
+    let mut network = slice("n1", 1, &[whole("far-0")]);
+    network["metadata"]["name"] = json!("network");
+    network["spec"]["pool"]["name"] = json!("network");
+    let spec = network["spec"].as_object_mut().expect("a spec");
+    spec.remove("nodeName");
+    spec.insert("allNodes".to_owned(), json!(true));
+    let found = gathered(&[
+        node("n1"),
+        node("n2"),
+        slice("n1", 1, &[whole("gpu-0")]),
+        slice("n2", 1, &[whole("gpu-1")]),
+        network,
+        claim("wrong", (DRIVER, 1), &["n2/gpu-1"], &["p-0"]),
+        pod("p-0", "n1", &["gpus=wrong"]),
+        claim("far", (DRIVER, 1), &["network/far-0"], &["q-0"]),
+        pod("q-0", "n1", &["gpus=far"]),
+    ]);
+    assert!(held(&found).is_empty());
+    let told = |claim: &str, device: &str, pod: &str| {
+        format!(
+            "claim research/{claim} was given {device}, which is not in node n1 of its pod {pod}: the pod holds nothing of it"
+        )
+    };
+    for told in
+        [told("wrong", "gpu-1 of pool n2", "p-0"), told("far", "far-0 of pool network", "q-0")]
+    {
+        assert!(found.device_doubts.contains(&told), "{told}: {:?}", found.device_doubts);
+    }
+}
+
+/// An AMD GPU in eight partitions, of which two pods share one: 125 thousandths of a GPU, 62 and 63 of them each.
+#[test]
+fn a_shared_partition_is_a_part_of_its_gpu() {
+    let partition = |place: usize| {
+        json!({"name": format!("gpu-0-{place}"), "attributes": {"type": {"string": "amdgpu-partition"},
+            "partitionProfile": {"string": "cpx_nps1"}, "productName": {"string": "AMD Instinct MI300X"},
+            "resource.kubernetes.io/pciBusID": {"string": "0000:01:00.0"}}})
+    };
+    let devices: Vec<Value> = (0..8).map(partition).collect();
+    let mut slice = slice("n1", 1, &devices);
+    slice["spec"]["driver"] = json!("gpu.amd.com");
+    let mut one = claim("one", ("gpu.amd.com", 1), &["n1/gpu-0-3"], &["a-0", "b-0"]);
+    one["status"]["allocation"]["devices"]["results"][0]["driver"] = json!("gpu.amd.com");
+    let found = gathered(&[
+        node("n1"),
+        slice,
+        one,
+        pod("a-0", "n1", &["gpus=one"]),
+        pod("b-0", "n1", &["gpus=one"]),
+    ]);
+    assert_eq!(found.moment.nodes[0].gpus, 1);
+    let shared = "amd.com/gpu.shared";
+    assert_eq!(held(&found), [("a-0", shared, 1, Some(62)), ("b-0", shared, 1, Some(63))]);
+}
+
+/// Four GPUs: one was given for a pod that has no node yet, one for a pod that nobody read. Two are free.
+#[test]
+fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let mut found = gathered(&[
+        node("n1"),
+        slice("n1", 1, &devices),
+        claim("soon", (DRIVER, 1), &["n1/gpu-0"], &["w-0"]),
+        pod("w-0", "", &["gpus=soon"]),
+        claim("lost", (DRIVER, 1), &["n1/gpu-1"], &["gone-0"]),
+    ]);
+    let told = [
+        "claim research/lost keeps 1 devices and pod gone-0, which it is reserved for, is over or was not read: what they \
+         do is unknown",
+        "claim research/soon keeps 1 devices and its pod w-0 has no node yet: they are given away, and what they do is \
+         unknown",
+    ];
+    assert_eq!(found.device_doubts, told);
+    assert_eq!((found.moment.nodes[0].gpus, found.moment.nodes[0].unavailable_milli), (4, 0));
+    let expected = [("free_no_demand", 2000), ("free_of_unknown_cause", 2000)];
+    let expected = expected.map(|(state, milli)| (state.to_owned(), milli)).into();
+    assert_eq!(states(&mut found), expected);
+}
+
+/// A plugin counts the same four GPUs: of one two pods have a half each, of one cut in two a pod has three sevenths (428
+/// thousandths, cut off); two are left whole.
+#[test]
+fn a_plugin_beside_slices_hides_no_shared_gpu_and_no_part() {
+    let cut = [mig("a", "gpu-3"), mig("b", "gpu-3")];
+    let wholes = [whole("gpu-0"), whole("gpu-1"), whole("gpu-2")];
+    let devices: Vec<Value> = wholes.into_iter().chain(cut).collect();
+    let mut found = gathered(&[
+        plugin_node("n1", 4),
+        slice("n1", 1, &devices),
+        claim("one", (DRIVER, 1), &["n1/gpu-0"], &["a-0", "b-0"]),
+        pod("a-0", "n1", &["gpus=one"]),
+        pod("b-0", "n1", &["gpus=one"]),
+        claim("part", ("mig.nvidia.com", 1), &["n1/b"], &["c-0"]),
+        pod("c-0", "n1", &["gpus=part"]),
+    ]);
+    let shared = "nvidia.com/gpu.shared";
+    let mig = ("c-0", "nvidia.com/mig-3g.40gb", 1, None);
+    assert_eq!(held(&found), [("a-0", shared, 1, Some(500)), ("b-0", shared, 1, Some(500)), mig]);
+    let node = &found.moment.nodes[0];
+    let mut units: Vec<(&str, i64)> =
+        node.units.iter().map(|units| (&*units.resource, units.count)).collect();
+    units.sort_unstable();
+    assert_eq!(units, [(GPU, 2), (shared, 2), ("nvidia.com/mig-3g.40gb", 2)]);
+    assert_eq!((node.gpus, node.unavailable_milli), (4, 0));
+    assert!(!found.facts.nodes[0].gpus[GPU].by_claims);
+    assert_eq!(states(&mut found)["unknown"], 1428);
+}
+
 /// A collection says the same, and nothing of what drivers and people may have written beside it.
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {

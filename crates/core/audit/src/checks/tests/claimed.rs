@@ -36,6 +36,24 @@ fn nobody_is_told_to_change_what_containers_ask_for() {
         facts.workloads[SERVE].template.claimed_gpus.insert(GPU.to_owned(), count);
     };
     assert_eq!(found(|facts| gpus(facts, 9)), [("REQ-03", 0)]);
+    // What pods share now is in the node all the same.
+    let share = |facts: &mut Facts, allocatable, set_apart| {
+        gpus(facts, 8);
+        for of_node in facts.nodes.iter_mut().filter_map(|node| node.gpus.get_mut(GPU)) {
+            (of_node.allocatable, of_node.set_apart) = (allocatable, set_apart);
+        }
+    };
+    let too_large = |set_apart| {
+        found(|facts| share(facts, 7, set_apart)).iter().filter(|(id, _)| *id == "REQ-03").count()
+    };
+    assert_eq!((too_large(0), too_large(1)), (1, 0));
+    let mut facts = by_claims();
+    share(&mut facts, 6, 1);
+    facts.nodes[0].gpus.get_mut(GPU).expect("it has GPUs").built_in = 7;
+    let found_of_node = audit(&facts);
+    let broken = found_of_node.iter().find(|finding| finding.check.id == "CAP-01");
+    let evidence = format!("{:?}", broken.expect("one is broken").evidence);
+    assert!(evidence.contains("7 of 8 on g1"), "{evidence}");
     // A taint of the resource's name would keep away whom Kubernetes gives no toleration.
     assert_eq!(found(|facts| facts.nodes[0].node.taints.clear()), [("SCH-01", 0)]);
     assert_eq!(found(|facts| facts.nodes[0].node.taints = vec![taint("dedicated")]), []);

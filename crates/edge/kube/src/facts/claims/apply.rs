@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_audit::{Gpus, NodeGpus};
 
-use super::offer::{Hold, Offer};
+use super::offer::{Hold, Offer, Offered};
 use super::share::{Users, UsersOf, shares};
 use super::slice::{Device, DeviceKey, newest};
 use super::{ClaimOf, DeviceObjects, Key};
@@ -14,7 +14,7 @@ use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::node::{ReadNode, labelled, model_label};
 use crate::facts::pods::{PodRecord, Pods};
-use crate::facts::share::{single_mig, slice_of};
+use crate::facts::share::single_mig;
 use crate::object::Node;
 
 /// What cannot be told of GPUs by claims.
@@ -45,7 +45,7 @@ impl Inventory {
         let (devices, told) = newest(slices.into_values());
         let mut doubts = Doubts { told, unjudged: Vec::new() };
         let users = users(&objects, &self.pods, &devices, &mut doubts.told);
-        let (holds, holdings) = holdings(&devices, &users);
+        let (holds, holdings) = holdings(&devices, &self.milli_of(&devices), &users);
         let counted_by_plugin = self.offer(&devices, &holds, &mut doubts.told);
         for ((number, resource, is_also_asked), holding) in holdings {
             let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
@@ -69,6 +69,19 @@ impl Inventory {
         doubts
     }
 
+    /// How much of a GPU each device is, in milli-GPU.
+    fn milli_of<'d>(
+        &self,
+        devices: &'d BTreeMap<DeviceKey, Device>,
+    ) -> BTreeMap<&'d DeviceKey, i64> {
+        let of_nodes = by_node(devices).into_iter();
+        let of_each = of_nodes.flat_map(|(name, devices)| {
+            let label = self.nodes.get(name).and_then(label_of);
+            Offer::milli_of_each(&devices, label.as_deref())
+        });
+        of_each.collect()
+    }
+
     /// Puts devices into the nodes that they are in. Answers with the nodes whose GPUs a device plugin counts.
     fn offer(
         &mut self,
@@ -76,18 +89,12 @@ impl Inventory {
         holds: &BTreeMap<&DeviceKey, Hold>,
         told: &mut Vec<String>,
     ) -> BTreeSet<Box<str>> {
-        let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
-        for (key, device) in devices {
-            of_nodes.entry(&*device.node).or_default().push((key, device));
-        }
         let mut counted_by_plugin = BTreeSet::new();
-        for (name, devices) in of_nodes {
+        for (name, devices) in by_node(devices) {
             let Some(object) = self.nodes.get_mut(name) else { continue };
             let Some(read) = self.read_nodes.get_mut(name) else { continue };
-            let label = model_label(&object.meta.labels);
-            // Behind the model the label may name a slice.
-            let label = label.as_deref().map(|label| single_mig(label).map_or(label, |(of, _)| of));
-            let offer = Offer::of(&devices, holds, label);
+            let label = label_of(object);
+            let offer = Offer::of(&devices, holds, label.as_deref());
             if offer.has_other_models {
                 let model = offer.model.as_deref().unwrap_or("one of them");
                 told.push(format!(
@@ -101,6 +108,13 @@ impl Inventory {
                          plugin's count",
                         offer.gpus
                     ));
+                    let counts = |resource: &str| read.node.gpus.contains_key(resource);
+                    let apart = Offer::beside_plugin(&devices, holds, label.as_deref(), counts);
+                    let mut names = devices.iter().map(|(_, device)| device.driver.resource);
+                    let whole = names.find(|name| read.node.gpus.contains_key(*name));
+                    if let Some((apart, whole)) = apart.zip(whole) {
+                        set_apart(object, read, &apart, whole);
+                    }
                     counted_by_plugin.insert(name.into());
                 }
                 None => put(object, read, &offer),
@@ -108,6 +122,22 @@ impl Inventory {
         }
         counted_by_plugin
     }
+}
+
+/// Devices by the node that they are in.
+fn by_node(devices: &BTreeMap<DeviceKey, Device>) -> BTreeMap<&str, Vec<(&DeviceKey, &Device)>> {
+    let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
+    for (key, device) in devices {
+        of_nodes.entry(&*device.node).or_default().push((key, device));
+    }
+    of_nodes
+}
+
+/// The model by the label of a node, behind which the label may name a slice.
+fn label_of(object: &Node) -> Option<String> {
+    let label = model_label(&object.meta.labels)?;
+    let model = single_mig(&label).map_or(&*label, |(model, _)| model);
+    Some(model.to_owned())
 }
 
 /// Whom each device was given to: the pods that its claim is reserved for, else those that refer to the claim.
@@ -126,28 +156,59 @@ fn users<'c>(
         if holders.is_empty() {
             holders = referring.get(key).cloned().unwrap_or_default();
         }
+        let waits = holders.iter().find(|number| pods.list[**number].pod.node.is_empty());
+        let waiting = waits.map(|number| &*pods.list[*number].pod.meta.name);
         holders.retain(|number| !pods.list[*number].pod.node.is_empty());
-        if claim.pods.is_empty() && holders.is_empty() {
+        let is_kept = waiting.is_some() || !claim.pods.is_empty();
+        if holders.is_empty() {
+            let why = why_unseen(waiting, claim.pods.first().map(|pod| &**pod));
             let count = given.len();
-            told.push(format!(
-                "claim {}/{} keeps {count} devices and no pod uses it: they count as free",
-                key.0, key.1
-            ));
+            told.push(format!("claim {}/{} keeps {count} devices and {why}", key.0, key.1));
         }
         for given in given {
-            if !devices.is_empty() && !devices.contains_key(&given.device) {
-                let (driver, pool, device) = &given.device;
+            let device = devices.get(&given.device);
+            let (driver, pool, name) = &given.device;
+            if !devices.is_empty() && device.is_none() {
                 told.push(format!(
-                    "claim {}/{} was given {device} of pool {pool}, which driver {driver} does not offer",
+                    "claim {}/{} was given {name} of pool {pool}, which driver {driver} does not offer",
                     key.0, key.1
+                ));
+            }
+            // A pod uses what is in its own node.
+            let (here, elsewhere): (Vec<usize>, Vec<usize>) = holders
+                .iter()
+                .copied()
+                .partition(|number| device.is_none_or(|d| d.node == pods.list[*number].pod.node));
+            if let Some(first) = elsewhere.first() {
+                let pod = &pods.list[*first].pod;
+                told.push(format!(
+                    "claim {}/{} was given {name} of pool {pool}, which is not in node {} of its pod {}: the pod holds \
+                     nothing of it",
+                    key.0, key.1, pod.node, pod.meta.name
                 ));
             }
             let of_device = users.entry(&given.device).or_default();
             let is_also_asked = claim.is_for_extended_resource;
-            of_device.push(Users { given, pods: holders.clone(), is_also_asked });
+            let is_kept = is_kept || !elsewhere.is_empty();
+            of_device.push(Users { given, pods: here, is_also_asked, is_kept });
         }
     }
     users
+}
+
+/// Why nobody is seen with devices that were given to a claim: its pod waits, or the one that it is reserved for is gone.
+fn why_unseen(waiting: Option<&str>, reserved: Option<&str>) -> String {
+    match (waiting, reserved) {
+        (Some(pod), _) => {
+            format!(
+                "its pod {pod} has no node yet: they are given away, and what they do is unknown"
+            )
+        }
+        (None, Some(pod)) => format!(
+            "pod {pod}, which it is reserved for, is over or was not read: what they do is unknown"
+        ),
+        (None, None) => "no pod uses it: they count as free".to_owned(),
+    }
 }
 
 /// Numbers of the pods that refer to each claim.
@@ -165,6 +226,7 @@ fn referring(pods: &Pods) -> BTreeMap<Key, Vec<usize>> {
 /// How each device is held, and what each pod holds.
 fn holdings<'c>(
     devices: &BTreeMap<DeviceKey, Device>,
+    milli_of: &BTreeMap<&DeviceKey, i64>,
     users: &UsersOf<'c>,
 ) -> (BTreeMap<&'c DeviceKey, Hold>, Holdings) {
     let (mut holds, mut holdings) = (BTreeMap::new(), Holdings::new());
@@ -174,13 +236,14 @@ fn holdings<'c>(
         holds.insert(*key, shares.hold);
         let is_also_asked = users.iter().all(|user| user.is_also_asked);
         // Shares of a part of a GPU add up to that part.
-        let at = |milli: i64| device_milli(device) * milli / 1000;
+        let device_milli = milli_of.get(*key).copied().unwrap_or(0);
+        let at = |milli: i64| device_milli * milli / 1000;
         let mut taken_milli = 0;
         for (pod, milli) in shares.of_pods {
             let resource = match (shares.hold, &device.part) {
                 (Hold::Shared(_), _) => device.driver.shared(),
-                (Hold::Alone, Some(profile)) => device.driver.part(profile),
-                (Hold::Alone, None) => device.driver.resource.to_owned(),
+                (Hold::Alone | Hold::Unseen, Some(profile)) => device.driver.part(profile),
+                (Hold::Alone | Hold::Unseen, None) => device.driver.resource.to_owned(),
             };
             let holding: &mut Holding = holdings.entry((pod, resource, is_also_asked)).or_default();
             holding.units += 1;
@@ -192,12 +255,6 @@ fn holdings<'c>(
         }
     }
     (holds, holdings)
-}
-
-/// How much of a GPU a device is, in thousandths.
-fn device_milli(device: &Device) -> i64 {
-    let Some(profile) = &device.part else { return 1000 };
-    slice_of(&device.driver.part(profile), 1, device.model.as_deref()).milli(1)
 }
 
 /// Notes on a pod what it holds of a resource.
@@ -234,6 +291,38 @@ fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
     (by_plugin > 0 && !are_apart).then_some(by_plugin)
 }
 
+/// Takes GPUs that pods share or hold parts of from those that a device plugin counts as whole ones, and counts them as
+/// what they are. `name` is the plugin's for whole ones.
+fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) {
+    let Some(gpus) = &mut read.gpus else { return };
+    let whole = gpus.units.iter_mut().find(|units| units.resource == name);
+    let Some(whole) = whole.filter(|units| units.count > 0) else { return };
+    // Of a GPU that the plugin cuts or replicates it counts several.
+    let of_each = (whole.slice.of / whole.slice.part.max(1)).max(1);
+    let taken = apart.gpus.saturating_mul(of_each).min(whole.count);
+    whole.count -= taken;
+    if let Some(of_node) = read.node.gpus.get_mut(name) {
+        of_node.built_in = (of_node.built_in - taken).max(0);
+        of_node.allocatable = (of_node.allocatable - taken).max(0);
+        of_node.set_apart += taken;
+        object.allocatable.extended.insert(name.to_owned(), of_node.allocatable);
+        object.capacity.extended.insert(name.to_owned(), of_node.built_in);
+    }
+    for (resource, of) in &apart.units {
+        let Offered { built_in, usable, .. } = *of;
+        let model = apart.model.clone();
+        let of_node = read.node.gpus.entry(resource.clone()).or_default();
+        if *of_node == Gpus::default() {
+            *of_node = Gpus { model, built_in, allocatable: usable, by_claims: true, set_apart: 0 };
+            object.allocatable.extended.insert(resource.clone(), usable);
+            object.capacity.extended.insert(resource.clone(), built_in);
+        }
+    }
+    let known: BTreeSet<String> = gpus.units.iter().map(|units| units.resource.clone()).collect();
+    gpus.units.extend(apart.audit_units().filter(|units| !known.contains(&units.resource)));
+    gpus.unavailable_milli += apart.unusable_milli();
+}
+
 /// Puts what slices offer into a node, beside what a plugin counts.
 fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
     let labelled = labelled(&object.meta.labels);
@@ -244,6 +333,7 @@ fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
         }
         gpus.built_in += of.built_in;
         gpus.allocatable += of.usable;
+        gpus.set_apart += offer.set_apart.get(resource).copied().unwrap_or(0);
         gpus.model = gpus.model.take().or(offer.model.clone());
         object.allocatable.extended.insert(resource.clone(), gpus.allocatable);
         object.capacity.extended.insert(resource.clone(), gpus.built_in);

@@ -67,8 +67,12 @@ pub(super) fn wanted(requests: &[Request], classes: &BTreeMap<Box<str>, Selected
         let Some(count) = request.count else {
             return Err("its claim wants all devices of a node, however many these are");
         };
+        // Who asks for none waits for no GPU.
+        if count <= 0 {
+            continue;
+        }
         let sum: &mut i64 = wanted.entry(resource).or_default();
-        *sum = sum.saturating_add(count.clamp(0, MOST_DEVICES));
+        *sum = sum.saturating_add(count.min(MOST_DEVICES));
     }
     Ok(wanted)
 }

@@ -18,6 +18,8 @@ pub(super) struct Offer {
     pub(super) has_other_models: bool,
     /// Units by the resource they are counted as.
     pub(super) units: BTreeMap<String, Offered>,
+    /// Whole GPUs that are shared, cut or given unseen, by the resource that they would be counted as.
+    pub(super) set_apart: BTreeMap<String, i64>,
 }
 
 /// Units of one resource.
@@ -37,6 +39,9 @@ pub(super) enum Hold {
     Alone,
     /// By so many pods together, or as far as they take it.
     Shared(i64),
+    /// By a claim whose pods have no node yet, are over or were not read: nobody can be given it, and what it does is
+    /// unknown.
+    Unseen,
 }
 
 /// A physical GPU: the devices that are all of it, and those that are parts of it.
@@ -62,11 +67,16 @@ impl Offer {
             has_other_models: models.len() > 1,
             model,
             units: BTreeMap::new(),
+            set_apart: BTreeMap::new(),
         };
         let mut shared = BTreeMap::new();
         for gpu in gpus.values() {
+            if let Some(resource) = gpu.set_apart(held) {
+                *offer.set_apart.entry(resource.to_owned()).or_default() += 1;
+            }
             for (key, device) in gpu.counted(held) {
                 match held.get(key) {
+                    Some(Hold::Unseen) => {}
                     Some(Hold::Shared(users)) => offer.share(device, gpu, *users, &mut shared),
                     hold => offer.count(device, gpu, hold.is_some() || !gpu.is_tainted(device)),
                 }
@@ -116,6 +126,46 @@ impl Offer {
         (resource, slice)
     }
 
+    /// What is not counted among whole GPUs by a device plugin that counts `counted`: of GPUs of one node that pods share,
+    /// hold parts of, or were given unseen. `None` if there are none.
+    pub(super) fn beside_plugin(
+        devices: &[(&DeviceKey, &Device)],
+        held: &BTreeMap<&DeviceKey, Hold>,
+        label: Option<&str>,
+        counted: impl Fn(&str) -> bool,
+    ) -> Option<Self> {
+        let is_apart = |(key, device): &(&DeviceKey, &Device)| match (held.get(*key), &device.part)
+        {
+            (None, _) | (Some(Hold::Alone), None) => false,
+            // Parts that the plugin counts are no whole GPUs of it.
+            (Some(_), Some(profile)) => !counted(&device.driver.part(profile)),
+            (Some(_), None) => true,
+        };
+        let mut apart = Vec::new();
+        for gpu in physical(devices).values() {
+            let all = gpu.wholes.iter().chain(&gpu.parts);
+            if all.clone().any(is_apart) {
+                apart.extend(all.copied());
+            }
+        }
+        (!apart.is_empty()).then(|| Self::of(&apart, held, label))
+    }
+
+    /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model by the node's label.
+    pub(super) fn milli_of_each<'d>(
+        devices: &[(&'d DeviceKey, &'d Device)],
+        label: Option<&str>,
+    ) -> BTreeMap<&'d DeviceKey, i64> {
+        let offer = Self::of(devices, &BTreeMap::new(), label);
+        let mut milli = BTreeMap::new();
+        for gpu in physical(devices).values() {
+            for (key, device) in gpu.wholes.iter().chain(&gpu.parts) {
+                milli.insert(*key, offer.unit(device, gpu).1.milli(1));
+            }
+        }
+        milli
+    }
+
     /// How much of its GPUs a claim cannot be given, in milli-GPU.
     pub(super) fn unusable_milli(&self) -> i64 {
         let units = self.units.values();
@@ -156,6 +206,15 @@ impl<'d> Gpu<'d> {
         one.copied().into_iter().collect()
     }
 
+    /// The resource that it would be counted as, if it is offered as a whole and is not counted so.
+    fn set_apart(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Option<&'static str> {
+        let (_, whole) = self.wholes.first()?;
+        let is_apart = self.counted(held).into_iter().any(|(key, device)| {
+            device.part.is_some() || held.get(key).is_some_and(|hold| *hold != Hold::Alone)
+        });
+        is_apart.then_some(whole.driver.resource)
+    }
+
     /// Whether no way is left to be given it.
     fn is_tainted(&self, device: &Device) -> bool {
         match device.part {
@@ -165,22 +224,24 @@ impl<'d> Gpu<'d> {
     }
 }
 
-/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name.
+/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name, which is
+/// of a device in its pool.
 fn physical<'d>(
     devices: &[(&'d DeviceKey, &'d Device)],
 ) -> BTreeMap<(&'static str, Box<str>), Gpu<'d>> {
-    let place = |device: &Device| {
-        let own = device.bus.as_ref().or(device.uuid.as_ref());
-        own.unwrap_or(&device.name).clone()
+    let place = |(_, pool, name): &DeviceKey, device: &Device| -> Box<str> {
+        let own = device.bus.clone().or_else(|| device.uuid.clone());
+        own.unwrap_or_else(|| format!("{pool}/{name}").into())
     };
     let wholes = devices.iter().filter(|(_, device)| device.part.is_none());
-    let by_uuid: BTreeMap<&str, Box<str>> =
-        wholes.filter_map(|(_, device)| Some((device.uuid.as_deref()?, place(device)))).collect();
+    let by_uuid: BTreeMap<&str, Box<str>> = wholes
+        .filter_map(|(key, device)| Some((device.uuid.as_deref()?, place(key, device))))
+        .collect();
     let mut gpus: BTreeMap<(&'static str, Box<str>), Gpu<'d>> = BTreeMap::new();
     for (key, device) in devices {
         let GpuDriver { name, .. } = device.driver;
         if device.part.is_none() {
-            gpus.entry((name, place(device))).or_default().wholes.push((*key, *device));
+            gpus.entry((name, place(key, device))).or_default().wholes.push((*key, *device));
             continue;
         }
         // A part stands on its GPU, as far as it says which.
@@ -192,7 +253,7 @@ fn physical<'d>(
             Some(parent) if by_uuid.contains_key(&**parent) => of_parent,
             _ => device.bus.clone().or(of_parent),
         };
-        let own = own.unwrap_or_else(|| place(device));
+        let own = own.unwrap_or_else(|| place(key, device));
         gpus.entry((name, own)).or_default().parts.push((*key, *device));
     }
     gpus

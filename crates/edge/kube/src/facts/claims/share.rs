@@ -15,6 +15,8 @@ pub(super) struct Users<'c> {
     pub(super) pods: Vec<usize>,
     /// Whether these ask for the same by an extended resource.
     pub(super) is_also_asked: bool,
+    /// Whether it is kept for pods that are not seen in the node.
+    pub(super) is_kept: bool,
 }
 
 /// What pods have of one device.
@@ -25,7 +27,7 @@ pub(super) struct Shares {
     pub(super) of_pods: Vec<(usize, i64)>,
 }
 
-/// What pods have of a device; `None` if no pod has anything of it.
+/// What pods have of a device; `None` if no pod has anything of it and it is kept for none.
 pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
     let claims = claim_shares(device, users);
     let mut of_pods = Vec::new();
@@ -37,6 +39,7 @@ pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
         );
     }
     let hold = match of_pods.len() {
+        0 if users.iter().any(|user| user.is_kept) => Hold::Unseen,
         0 => return None,
         1 if !device.is_for_several => Hold::Alone,
         pods => Hold::Shared(pods as i64),
@@ -111,7 +114,12 @@ mod tests {
         let users: Vec<Users<'_>> = given
             .iter()
             .zip(claims)
-            .map(|(given, (_, pods))| Users { given, pods: pods.to_vec(), is_also_asked: false })
+            .map(|(given, (_, pods))| Users {
+                given,
+                pods: pods.to_vec(),
+                is_also_asked: false,
+                is_kept: false,
+            })
             .collect();
         shares(device, &users).map(|shares| (shares.hold, shares.of_pods))
     }
