@@ -24,6 +24,8 @@ pub(super) struct Layout {
     pub(super) covered: &'static [&'static str],
     /// Column that says how the machine is bought.
     pub(super) bought: Option<usize>,
+    /// Column with the provider's code of what was used, which tells spot where no other column does.
+    pub(super) usage_type: Option<usize>,
     /// Columns that name the commitment that covers a line.
     pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
@@ -123,6 +125,7 @@ impl Layout {
                 discounts: &[("Credit", Discount::AsWritten)],
                 covered: &[],
                 bought: place("PricingCategory"),
+                usage_type: None,
                 commitments: focus_commitment(&place).into_iter().collect(),
                 is_invoiced: place("EffectiveCost").is_none(),
                 parent: place("AllocatedResourceId"),
@@ -155,6 +158,7 @@ impl Layout {
             discounts: &AWS_DISCOUNTS,
             covered: &AWS_COVERED,
             bought: aws("pricing/term"),
+            usage_type: aws("lineItem/UsageType"),
             commitments: aws_commitments(aws),
             is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),

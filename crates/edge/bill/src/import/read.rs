@@ -157,6 +157,10 @@ impl<'c> Cells<'c> {
         {
             return Some(Pricing::Committed);
         }
+        // Such as `USE1-SpotUsage:p5.48xlarge`; the term of such a line is empty or that of any other.
+        if says(layout.usage_type).contains("SpotUsage") {
+            return Some(Pricing::Dynamic);
+        }
         match says(layout.bought) {
             "Standard" | "OnDemand" => Some(Pricing::Standard),
             "Dynamic" | "Spot" => Some(Pricing::Dynamic),

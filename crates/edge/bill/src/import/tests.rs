@@ -140,6 +140,13 @@ lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/Usage
 DiscountedUsage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,30.5
 ";
     assert_eq!(bill(cur).bought(0), Some(Committed));
+    // Spot is in the usage type alone, whatever the term says.
+    let spot = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,lineItem/UsageType,pricing/term
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,18,USE1-SpotUsage:p5.48xlarge,OnDemand
+Usage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55,BoxUsage:p5.48xlarge,OnDemand
+";
+    assert_eq!([bill(spot).bought(0), bill(spot).bought(1)], [Some(Dynamic), Some(Standard)]);
     // €20 at 1.08 are $21.60, and −€2.50 are −$2.70.
     let usd = found.clone().in_usd(1_080_000_000_000).unwrap();
     let day = (TEN_MS, TEN_MS + 24 * HOUR_MS);
