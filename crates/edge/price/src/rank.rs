@@ -36,7 +36,7 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
 
 fn agrees(row: &Row, question: Question<'_>) -> bool {
     let same = |row: &Option<String>, asked: Option<&str>| match (row, asked) {
-        (Some(row), Some(asked)) => row == asked,
+        (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
         _ => true,
     };
     same(&row.provider, question.provider)

@@ -252,6 +252,24 @@ fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
     );
 }
 
+/// `AWS` is `aws`, as a row and as a question; `gce` is a name of nobody in the book.
+#[test]
+fn places_are_compared_without_case_and_unknown_providers_are_named() {
+    let book = overrides(
+        "gpu_model,provider,region,usd_per_gpu_hour\n\
+         H100,AWS,US-East-1,2\nH100,gce,us-central1,9\nT4,Azure,,3\n",
+    )
+    .unwrap();
+    let here = known(book.lookup(Some("H100"), Some("aws"), Some("us-east-1"), Purchase::OnDemand));
+    assert_eq!((here.usd_micros_per_gpu_hour, here.origin), (2_000_000, Origin::Override));
+    let unknown: Vec<_> = book.unknown_providers().into_iter().collect();
+    assert_eq!(unknown, [("gce", "mine.csv:3")]);
+    let twice = overrides(
+        "gpu_model,provider,region,usd_per_gpu_hour\nH100,aws,us-east-1,2\nH100,AWS,us-EAST-1,3\n",
+    );
+    assert!(twice.unwrap_err().contains("this place and purchase at mine.csv:2 too"));
+}
+
 /// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and is told as such.
 #[test]
 fn a_committed_gpu_has_its_rate_or_the_list_price_which_says_so() {
