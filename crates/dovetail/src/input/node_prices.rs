@@ -208,6 +208,12 @@ impl NodePriceFlags {
                 unused.join(", ")
             )));
         }
+        let strangers = book.unknown_providers();
+        notes.extend(strangers.into_iter().map(|(provider, place)| {
+            plain(&format!(
+                "{place}: `{provider}` is no provider that labels of nodes lead to: these are aws, gcp and azure"
+            ))
+        }));
         notes
     }
 }

@@ -102,7 +102,10 @@ impl Hardware {
             gpus: self.gpus,
             years: self.years,
             watts: self.watts,
-            pue_millionths: amount("pue", &self.pue)?,
+            pue_millionths: parse_usd_micros(&self.pue).map_err(|_| {
+                let text = &self.pue;
+                ("pue", format!("`{text}` is no PUE: write a number from 1 on with at most six decimals, such as 1.4"))
+            })?,
             usd_micros_per_kwh: amount("usd_per_kwh", &self.usd_per_kwh)?,
         };
         machine.check_pue().map_err(|problem| ("pue", problem))?;

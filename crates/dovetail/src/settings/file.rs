@@ -143,6 +143,10 @@ mod tests {
                 "line 17: cost.hardware, number 2: pue: 0.40 is below 1: ",
             ),
             (
+                ("pue = \"1\"", "pue = \"-1\""),
+                "line 17: cost.hardware, number 2: pue: `-1` is no PUE: write a number from 1 on",
+            ),
+            (
                 ("280000", "280k"),
                 "line 14: cost.hardware, number 2: capex_usd: `280k` is not an amount",
             ),

@@ -587,6 +587,21 @@ fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
 }
 
 /// A time needs somebody who is asked about it, a price somebody who has the model.
+/// Objects of a file or of the example have no users: the whole cluster is no answer to the question for one's own.
+#[cfg(feature = "scheduler")]
+#[test]
+fn mine_without_a_cluster_is_refused() {
+    let folder = folder();
+    for call in [format!("{CALL} --mine"), "cost --example --mine".to_owned()] {
+        let done = folder.call(&call);
+        assert_eq!(done.code, Some(2), "{call}: {}{}", done.out, done.err);
+        assert!(done.err.contains("--mine needs --kubeconfig: whose namespaces"), "{}", done.err);
+    }
+    // Without objects the parser says it.
+    let done = folder.call("cost --store none.db --mine");
+    assert!(done.code == Some(2) && done.err.contains("--kubeconfig"), "{}", done.err);
+}
+
 #[cfg(feature = "scheduler")]
 #[test]
 fn flags_without_effect_are_told() {

@@ -175,6 +175,20 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
     assert_eq!(sentence(&folder.json(call), "beside", "none_because"), "no node has GPUs");
 }
 
+/// Of no hours there is no share: not even one of zero.
+#[test]
+fn a_share_of_nothing_is_null() {
+    let folder = Folder::new();
+    let objects = json!({"kind": "List", "items": [node("g1", 8, "h100")]});
+    folder.write("dump.json", &objects.to_string());
+    let all = folder.json("cost questions --from dump.json --at 2026-11-20T12:00:00Z");
+    for (name, share) in [("teams", "active_share"), ("idle", "idle_share")] {
+        let total = row(answer(&all, name), "team", "total");
+        near(&total["allocated_gpu_hours"], 0.0);
+        assert_eq!(total.get(share), Some(&Value::Null), "{total:#}");
+    }
+}
+
 #[test]
 fn of_one_thing_it_is_said_in_the_singular() {
     let folder = Folder::new();

@@ -10,7 +10,7 @@ use crate::gpu_model::canonical_gpu_model;
 use crate::owned::OwnedMachine;
 use crate::owned_nodes::OwnedNodes;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
-use crate::rank::{Question, best, is_of_type};
+use crate::rank::{DEFAULT_PLACES, Question, best, is_of_type};
 use crate::table::{self, Row, Rows};
 use crate::usd::parse_usd_micros;
 
@@ -309,6 +309,15 @@ impl PriceBook {
     pub fn assumed_models(&self) -> impl Iterator<Item = (&str, &str)> {
         let named = self.assumed.iter().filter(|(name, _)| *name != WITHOUT_MODEL);
         named.map(|(name, assumed)| (name.as_str(), assumed.written.as_str()))
+    }
+
+    /// Providers of the user's own rows that are none of the built-in book, in lower case, each with where the first of
+    /// its rows of a model is written. No node's labels lead to them.
+    pub fn unknown_providers(&self) -> BTreeMap<&str, &str> {
+        let is_known = |name: &str| DEFAULT_PLACES.iter().any(|(known, _)| *known == name);
+        let rows = self.overrides.values().flatten().rev();
+        let named = rows.filter_map(|row| Some((row.provider.as_deref()?, row.place.as_str())));
+        named.filter(|(provider, _)| !is_known(provider)).collect()
     }
 
     /// The canonical names of models with a price of the user's own, by file or setting, in alphabetical order.

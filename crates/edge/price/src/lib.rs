@@ -11,6 +11,7 @@
 //! 2. Inside a layer, only rows that agree with everything the caller named; a row that leaves the
 //!    instance type or a place open agrees with every one. The most specific agreeing row wins: first
 //!    one that names the instance type, then one that names the provider, the region, the purchase.
+//!    Where the caller names no region, rows that name none come before all others.
 //!    Two rows that name the same are refused when they are read.
 //! 3. Where the caller named no provider or no region, the default places are tried in the order
 //!    of [`DEFAULT_PLACES`], then the cheapest row (ties by provider, then region). The chosen

@@ -24,7 +24,10 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
     rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
         // A row for the very thing asked beats a row for everything; where nothing was asked, a
         // row for everything beats one that happens to be about some place.
+        // What is not known of a region agrees with none by itself, so this goes before all else.
+        let is_region_guessed = question.region.is_none() && row.region.is_some();
         let fit = (
+            is_region_guessed,
             question.instance_type.is_some() != row.instance_type.is_some(),
             question.provider.is_some() != row.provider.is_some(),
             question.region.is_some() != row.region.is_some(),
@@ -36,7 +39,7 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
 
 fn agrees(row: &Row, question: Question<'_>) -> bool {
     let same = |row: &Option<String>, asked: Option<&str>| match (row, asked) {
-        (Some(row), Some(asked)) => row == asked,
+        (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
         _ => true,
     };
     same(&row.provider, question.provider)

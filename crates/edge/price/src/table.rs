@@ -68,7 +68,8 @@ pub(crate) fn read(input: impl Read, file: &str, exchange: &Exchange) -> Result<
 /// If one before it holds for the same instance type, place and purchase: none of the two is the nearer one.
 pub(crate) fn add(rows: &mut Rows, model: String, row: Row) -> Result<(), String> {
     let of_type = |row: &Row| row.instance_type.as_deref().map(str::to_ascii_lowercase);
-    let key = |row: &Row| (of_type(row), row.provider.clone(), row.region.clone(), row.purchase);
+    let in_region = |row: &Row| row.region.as_deref().map(str::to_ascii_lowercase);
+    let key = |row: &Row| (of_type(row), row.provider.clone(), in_region(row), row.purchase);
     let of_model = rows.entry(model.clone()).or_default();
     let added = key(&row);
     if let Some(first) = of_model.iter().find(|first| key(first) == added) {
@@ -92,7 +93,9 @@ pub(crate) fn row<'t>(
         ("gpu_model", "empty: name the GPU model, or * for nodes without one".to_owned())
     })?;
     let owned = |column| text(column).map(str::to_owned);
-    let (provider, region) = (owned("provider"), owned("region"));
+    // Nobody's names of places differ by case alone.
+    let provider = text("provider").map(str::to_ascii_lowercase);
+    let region = owned("region");
     if region.is_some() && provider.is_none() {
         let problem = "a region needs its provider: fill the column `provider`".to_owned();
         return Err(("region", problem));

@@ -252,6 +252,45 @@ fn the_cheapest_region_is_one_of_the_same_provider_bought_the_same_way() {
     );
 }
 
+/// `AWS` is `aws`, as a row and as a question; `gce` is a name of nobody in the book.
+#[test]
+fn places_are_compared_without_case_and_unknown_providers_are_named() {
+    let book = overrides(
+        "gpu_model,provider,region,usd_per_gpu_hour\n\
+         H100,AWS,US-East-1,2\nH100,gce,us-central1,9\nT4,Azure,,3\n",
+    )
+    .unwrap();
+    let here = known(book.lookup(Some("H100"), Some("aws"), Some("us-east-1"), Purchase::OnDemand));
+    assert_eq!((here.usd_micros_per_gpu_hour, here.origin), (2_000_000, Origin::Override));
+    let unknown: Vec<_> = book.unknown_providers().into_iter().collect();
+    assert_eq!(unknown, [("gce", "mine.csv:3")]);
+    let twice = overrides(
+        "gpu_model,provider,region,usd_per_gpu_hour\nH100,aws,us-east-1,2\nH100,AWS,us-EAST-1,3\n",
+    );
+    assert!(twice.unwrap_err().contains("this place and purchase at mine.csv:2 too"));
+}
+
+/// A node without a region is in no region: a row for everywhere is its price, of whatever provider or type it says less.
+/// Only where no row is for everywhere does one of some region stand in.
+#[test]
+fn a_missing_region_takes_the_row_for_everywhere() {
+    let book = overrides(
+        "gpu_model,provider,region,instance_type,usd_per_gpu_hour\n\
+         H100,aws,eu-west-1,big,9\nH100,aws,eu-west-1,,8\nH100,,,,5\nT4,aws,eu-west-1,,3\n",
+    )
+    .unwrap();
+    let of = |model, region, instance_type| {
+        let provider = Some("aws");
+        let asked =
+            Asked { model: Some(model), provider, region, instance_type, ..Asked::default() };
+        known(book.price_of(&asked)).usd_micros_per_gpu_hour / 1_000_000
+    };
+    assert_eq!([of("H100", None, Some("big")), of("H100", None, None)], [5, 5]);
+    assert_eq!(of("H100", Some("eu-west-1"), Some("big")), 9);
+    assert_eq!(of("H100", Some("eu-west-1"), None), 8);
+    assert_eq!((of("H100", Some("us-east-1"), None), of("T4", None, None)), (5, 3));
+}
+
 /// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and is told as such.
 #[test]
 fn a_committed_gpu_has_its_rate_or_the_list_price_which_says_so() {

@@ -397,6 +397,11 @@ pub(super) fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// The same; `None` of nothing, of which there is no share.
+pub(super) fn share_of_any(part: i128, whole: i128) -> Option<f64> {
+    (whole != 0).then(|| share(part, whole))
+}
+
 /// Dollars, or a dash where nobody knows.
 pub(super) fn usd(usd_micros: Option<i64>) -> String {
     usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())

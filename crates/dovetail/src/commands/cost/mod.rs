@@ -124,6 +124,7 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     }
     let output = app.output("cost")?;
     let by = flags.dimensions()?;
+    flags.refuse_mine_without_cluster()?;
     #[cfg(feature = "scheduler")]
     if let Some(ledger) = &flags.store {
         return match from_store::answer(app, flags, ledger, &by)? {
@@ -174,6 +175,23 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl CostFlags {
+    /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for --kubeconfig.
+    #[cfg(feature = "scheduler")]
+    fn refuse_mine_without_cluster(&self) -> Result<()> {
+        if !self.mine || self.account.objects.server().is_some() {
+            return Ok(());
+        }
+        let text = "--mine needs --kubeconfig: whose namespaces are yours only a cluster says, objects of a file or \
+                    of the example do not; give --kubeconfig in their place, or leave out --mine";
+        Err(crate::exit::UsageError(text.to_owned()).into())
+    }
+
+    #[cfg(not(feature = "scheduler"))]
+    #[allow(clippy::unnecessary_wraps, reason = "with a cluster it can fail")]
+    fn refuse_mine_without_cluster(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The namespaces of who asks, where only they are asked for.
     #[cfg(feature = "scheduler")]
     fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {

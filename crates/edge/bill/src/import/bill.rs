@@ -13,6 +13,8 @@ use crate::focus::Pricing;
 pub struct Bill {
     /// Lines by the number of their machine.
     pub of_machines: BTreeMap<usize, Vec<BillLine>>,
+    /// Credits and discounts of machines, by the same number: what they take off, and over which time.
+    pub(super) discounts: BTreeMap<usize, Vec<BillLine>>,
     /// When each of them was billed.
     pub(super) spans: BTreeMap<usize, Spans>,
     /// Machine time of machines that nobody knows, by resource.
@@ -25,7 +27,7 @@ pub struct Bill {
     pub lines: u64,
     /// Lines left out because they split another one.
     pub split_lines: u64,
-    /// Lines that are no machine time: taxes, credits, purchases, fees.
+    /// Lines that are no machine time: taxes, purchases, fees, and credits that name no machine.
     pub other_lines: u64,
     /// Lines of known machines of which the file does not say what they cost.
     pub unsaid: Unsaid,
@@ -161,7 +163,8 @@ impl Bill {
         if inside.any(|line| line.pico[cost as usize].is_none()) {
             return None;
         }
-        let until = |ms| lines.iter().map(|line| line.pico_until(cost, ms)).sum::<i128>();
+        let all = || lines.iter().chain(self.discounts_of(machine));
+        let until = |ms| all().map(|line| line.pico_until(cost, ms)).sum::<i128>();
         Some(Money::micros(micros(until(to_ms)) - micros(until(from_ms))))
     }
 
@@ -176,7 +179,8 @@ impl Bill {
         let lines = self.of_machines.get(&machine)?;
         // Lines of one hour (machine, licence, traffic) are one hour.
         let billed_ms = self.spans.get(&machine)?.all_ms();
-        let sum: i128 = lines.iter().map(|line| line.pico[cost as usize]).sum::<Option<i128>>()?;
+        let all = lines.iter().chain(self.discounts_of(machine));
+        let sum: i128 = all.map(|line| line.pico[cost as usize]).sum::<Option<i128>>()?;
         if billed_ms == 0 {
             return None;
         }
@@ -186,6 +190,17 @@ impl Bill {
         Some(Money::micros(micros(
             whole.unwrap_or_else(|| (sum / billed_ms).saturating_mul(span_ms)),
         )))
+    }
+
+    fn discounts_of(&self, machine: usize) -> impl Iterator<Item = &BillLine> {
+        self.discounts.get(&machine).into_iter().flatten()
+    }
+
+    /// How many credits and discounts of known machines there are, and what they take off the amortised cost.
+    pub fn discounts(&self) -> (usize, Money) {
+        let lines = || self.discounts.values().flatten();
+        let pico: i128 = lines().filter_map(|line| line.pico[Cost::Effective as usize]).sum();
+        (lines().count(), Money::micros(micros(pico)))
     }
 
     /// For how much of a span of time a machine was billed.
@@ -256,7 +271,7 @@ impl Bill {
             whole.checked_add(rest).filter(|usd| usd.abs() <= MOST_PICO)
         };
         let too_much = || "a line is above a trillion USD at this rate: check the rate".to_owned();
-        let lines = self.of_machines.values_mut().flatten();
+        let lines = self.of_machines.values_mut().chain(self.discounts.values_mut()).flatten();
         for pico in lines.flat_map(|line| &mut line.pico) {
             *pico = pico.map(|pico| usd(pico).ok_or_else(too_much)).transpose()?;
         }

@@ -18,10 +18,14 @@ pub(super) struct Layout {
     pub(super) kind: Option<usize>,
     /// Kinds that are machine time.
     pub(super) usage: &'static [&'static str],
+    /// Kinds that take something off machine time.
+    pub(super) discounts: &'static [(&'static str, Discount)],
     /// Kinds that a commitment covers: what they cost is in a column of their own or not in the file.
     pub(super) covered: &'static [&'static str],
     /// Column that says how the machine is bought.
     pub(super) bought: Option<usize>,
+    /// Column with the provider's code of what was used, which tells spot where no other column does.
+    pub(super) usage_type: Option<usize>,
     /// Columns that name the commitment that covers a line.
     pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
@@ -29,6 +33,17 @@ pub(super) struct Layout {
     /// Columns that say, where they are not empty, that the line splits another one.
     pub(super) parent: Option<usize>,
     pub(super) currency: Option<usize>,
+}
+
+/// From which costs of a machine a line takes its amount, beside the invoice and the amortised one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Discount {
+    /// A part of the negotiated price.
+    Negotiated,
+    /// Money given back: no price is another for it.
+    Credit,
+    /// What the line says in each column.
+    AsWritten,
 }
 
 /// A column with costs.
@@ -57,7 +72,19 @@ pub(super) struct CommitmentColumns {
 /// Kinds of AWS lines that are machine time.
 const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"];
 
-/// Those of them that a commitment covers.
+/// Kinds of AWS lines that take something off it, in the machine's own name.
+const AWS_DISCOUNTS: [(&str, Discount); 8] = [
+    ("EdpDiscount", Discount::Negotiated),
+    ("PrivateRateDiscount", Discount::Negotiated),
+    ("RiVolumeDiscount", Discount::Negotiated),
+    ("SppDiscount", Discount::Negotiated),
+    ("BundledDiscount", Discount::Negotiated),
+    ("Discount", Discount::Negotiated),
+    ("Credit", Discount::Credit),
+    ("Refund", Discount::Credit),
+];
+
+/// Kinds of machine time that a commitment covers.
 const AWS_COVERED: [&str; 2] = ["DiscountedUsage", "SavingsPlanCoveredUsage"];
 
 /// Commitments of AWS: the column, the kind of line, and category and type as AWS writes them in FOCUS.
@@ -95,8 +122,10 @@ impl Layout {
                 contracted: place("ContractedCost"),
                 kind: place("ChargeCategory"),
                 usage: &["Usage"],
+                discounts: &[("Credit", Discount::AsWritten)],
                 covered: &[],
                 bought: place("PricingCategory"),
+                usage_type: None,
                 commitments: focus_commitment(&place).into_iter().collect(),
                 is_invoiced: place("EffectiveCost").is_none(),
                 parent: place("AllocatedResourceId"),
@@ -126,8 +155,10 @@ impl Layout {
             contracted: None,
             kind: Some(need("lineItem/LineItemType")?),
             usage: &AWS_USAGE,
+            discounts: &AWS_DISCOUNTS,
             covered: &AWS_COVERED,
             bought: aws("pricing/term"),
+            usage_type: aws("lineItem/UsageType"),
             commitments: aws_commitments(aws),
             is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),

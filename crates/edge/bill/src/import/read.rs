@@ -6,7 +6,7 @@ use dovetail_table::{Record, Style, Table, TableError};
 
 use super::bill::{Bill, BillLine, COSTS, Commitment};
 use super::identity::Machines;
-use super::layout::Layout;
+use super::layout::{Discount, Layout};
 use crate::amount::pico;
 use crate::focus::Pricing;
 
@@ -35,6 +35,10 @@ impl Bill {
         }
         let kind = layout.kind.map(|kind| cells.text(kind));
         let resource = cells.text(layout.resource);
+        let discount = cells.discount_of(kind).filter(|_| !resource.is_empty());
+        if let Some(discount) = discount {
+            return self.take_discount(cells, machines.of(resource), discount);
+        }
         if kind.is_some_and(|kind| !layout.usage.contains(&kind)) || resource.is_empty() {
             self.other_lines += 1;
             return Ok(());
@@ -45,20 +49,7 @@ impl Bill {
         }
         let bought = cells.bought(kind);
         let pico = cells.costs(kind, bought)?;
-        if let Some(column) = layout.currency {
-            let currency = cells.text(column);
-            match &self.currency {
-                Some(known) if known != currency => {
-                    let problem = format!("{currency} beside {known}: split the file by currency");
-                    return Err(cells.record.bad_cell(column, problem));
-                }
-                _ if currency.is_empty() => {
-                    let problem = "empty: say in what the line is, such as USD";
-                    return Err(cells.record.bad_cell(column, problem));
-                }
-                _ => self.currency = Some(currency.to_owned()),
-            }
-        }
+        self.take_currency(cells)?;
         match machines.of(resource) {
             Some(machine) => {
                 if pico[0].is_none() {
@@ -76,6 +67,55 @@ impl Bill {
                 unmatched.pico += pico[0].unwrap_or(0);
                 self.unsaid.elsewhere += u64::from(pico[0].is_none());
             }
+        }
+        Ok(())
+    }
+}
+
+impl Bill {
+    /// What a line takes off the costs of a machine. It is no machine time: neither how long the machine was billed nor
+    /// how it is bought is to be seen from it.
+    fn take_discount(
+        &mut self,
+        cells: &Cells<'_>,
+        machine: Option<usize>,
+        discount: Discount,
+    ) -> Result<(), TableError> {
+        let layout = cells.layout;
+        let (from_ms, to_ms) = (cells.time(layout.from)?, cells.time(layout.to)?);
+        let Some(pico) = cells.discount_costs(discount)? else {
+            self.other_lines += 1;
+            return Ok(());
+        };
+        self.take_currency(cells)?;
+        let Some(machine) = machine else {
+            let resource = cells.text(layout.resource).to_owned();
+            let unmatched = self.unmatched.entry(resource).or_default();
+            unmatched.lines += 1;
+            unmatched.pico += pico[0].unwrap_or(0);
+            return Ok(());
+        };
+        // Some are of one moment.
+        let to_ms = to_ms.max(from_ms.saturating_add(1));
+        let line = BillLine { from_ms, to_ms, pico, bought: None, commitment: None };
+        self.discounts.entry(machine).or_default().push(line);
+        Ok(())
+    }
+
+    /// One currency for the whole file.
+    fn take_currency(&mut self, cells: &Cells<'_>) -> Result<(), TableError> {
+        let Some(column) = cells.layout.currency else { return Ok(()) };
+        let currency = cells.text(column);
+        match &self.currency {
+            Some(known) if known != currency => {
+                let problem = format!("{currency} beside {known}: split the file by currency");
+                return Err(cells.record.bad_cell(column, problem));
+            }
+            _ if currency.is_empty() => {
+                let problem = "empty: say in what the line is, such as USD";
+                return Err(cells.record.bad_cell(column, problem));
+            }
+            _ => self.currency = Some(currency.to_owned()),
         }
         Ok(())
     }
@@ -116,6 +156,10 @@ impl<'c> Cells<'c> {
             || self.commitment(kind).is_some()
         {
             return Some(Pricing::Committed);
+        }
+        // Such as `USE1-SpotUsage:p5.48xlarge`; the term of such a line is empty or that of any other.
+        if says(layout.usage_type).contains("SpotUsage") {
+            return Some(Pricing::Dynamic);
         }
         match says(layout.bought) {
             "Standard" | "OnDemand" => Some(Pricing::Standard),
@@ -165,6 +209,31 @@ impl<'c> Cells<'c> {
             said => said,
         };
         Ok([effective, billed, list, contracted])
+    }
+
+    /// What a kind of line takes off machine time, if it does.
+    fn discount_of(&self, kind: Option<&str>) -> Option<Discount> {
+        let mut known = self.layout.discounts.iter();
+        known.find(|(name, _)| kind == Some(*name)).map(|(_, discount)| *discount)
+    }
+
+    /// What a line takes off, in the order of [`super::Cost`]; `None` where it says no amount.
+    fn discount_costs(
+        &self,
+        discount: Discount,
+    ) -> Result<Option<[Option<i128>; COSTS]>, TableError> {
+        let layout = self.layout;
+        let Some(effective) = self.effective(None, false, None)? else { return Ok(None) };
+        let billed = self.amount(layout.billed)?.unwrap_or(effective);
+        let (list, contracted) = match discount {
+            Discount::Negotiated => (0, effective),
+            Discount::Credit => (0, 0),
+            Discount::AsWritten => (
+                self.amount(layout.list)?.unwrap_or(0),
+                self.amount(layout.contracted)?.unwrap_or(0),
+            ),
+        };
+        Ok(Some([effective, billed, list, contracted].map(Some)))
     }
 
     /// The amount of a cell, if it says one.

@@ -140,6 +140,13 @@ lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/Usage
 DiscountedUsage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,30.5
 ";
     assert_eq!(bill(cur).bought(0), Some(Committed));
+    // Spot is in the usage type alone, whatever the term says.
+    let spot = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,lineItem/UsageType,pricing/term
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,18,USE1-SpotUsage:p5.48xlarge,OnDemand
+Usage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55,BoxUsage:p5.48xlarge,OnDemand
+";
+    assert_eq!([bill(spot).bought(0), bill(spot).bought(1)], [Some(Dynamic), Some(Standard)]);
     // €20 at 1.08 are $21.60, and −€2.50 are −$2.70.
     let usd = found.clone().in_usd(1_080_000_000_000).unwrap();
     let day = (TEN_MS, TEN_MS + 24 * HOUR_MS);
@@ -217,6 +224,50 @@ SavingsPlanCoveredUsage,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,52,55.04,,
     assert_eq!(hour(1).map(|(c, _)| said(c)).unwrap(), "arn:ri Usage Reserved");
     assert_eq!(hour(2).map(|(c, _)| said(c)).unwrap(), "arn:sp Spend SavingsPlan");
     assert_eq!(found.bought(0), Some(Committed));
+}
+
+/// By hand: $80 of two hours less a discount of $8 in the first are $72; a credit of $30 over both hours is $15 an hour.
+/// What is negotiated changes the negotiated price, a credit does not; neither changes the list price, nor for how long
+/// the machine was billed.
+#[test]
+fn discounts_and_credits_of_a_machine_are_taken_off_its_costs() {
+    let cur = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,pricing/publicOnDemandCost
+Credit,i-1,2026-11-20T10:00:00Z,2026-11-20T12:00:00Z,-30,
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,40,55
+Usage,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,40,55
+EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-8,
+BundledDiscount,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-4,
+Credit,,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-500,
+Usage,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,5,5
+Credit,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,
+";
+    let found = bill(cur);
+    let dollars = |cost, hours: std::ops::Range<u64>| {
+        let [from, to] = [hours.start, hours.end].map(|hour| TEN_MS + hour * HOUR_MS);
+        found.amount(cost, 0, from, to).map(|amount| amount.usd_micros / 1_000_000)
+    };
+    let both = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted]
+        .map(|cost| dollars(cost, 0..2).unwrap());
+    assert_eq!(both, [42, 42, 110, 72]);
+    assert_eq!([dollars(Cost::Billed, 0..1), dollars(Cost::Billed, 1..2)], [Some(17), Some(25)]);
+    assert_eq!(found.run_rate(0, HOUR_MS), Some(Money::micros(21_000_000)));
+    // A discount alone is no price, and does not say that the machine was billed.
+    assert_eq!((found.run_rate(1, HOUR_MS), found.bounds(1)), (None, None));
+    assert_eq!(found.unmatched()[0].cost, Money::micros(3_000_000));
+    assert_eq!((found.discounts(), found.other_lines), ((3, Money::micros(-42_000_000)), 1));
+    let euros = found.in_usd(2_000_000_000_000).unwrap();
+    assert_eq!(euros.run_rate(0, HOUR_MS), Some(Money::micros(42_000_000)));
+    // FOCUS says in each column what a credit takes off.
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ListCost,ContractedCost,ChargeCategory
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,10,9,55,20,Usage
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-1,0,-3,Credit
+";
+    let found = bill(focus);
+    let of = |cost| found.rate(cost, 0, HOUR_MS).unwrap().usd_micros / 1_000_000;
+    let costs = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted].map(of);
+    assert_eq!(costs, [8, 8, 55, 17]);
 }
 
 #[test]

@@ -18,6 +18,13 @@ pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replac
     if bill.currency.is_none() && bill.lines > 0 {
         notes.push(format!("{name} does not say its currency: taken as USD"));
     }
+    let (discounts, taken_off) = bill.discounts();
+    if discounts > 0 {
+        notes.push(format!(
+            "{name}: {} or discounts of nodes, {taken_off} in all, are in what these cost",
+            counted(discounts, "credit")
+        ));
+    }
     notes.extend(unsaid_in_words(account, bill, name, unsaid));
     if let Some(first) = free.first() {
         notes.push(format!(

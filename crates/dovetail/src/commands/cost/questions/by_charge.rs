@@ -12,7 +12,7 @@ use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{hours, share};
+use crate::commands::cost::document::{hours, share, share_of_any};
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -127,7 +127,7 @@ pub(super) fn idle(asked: &Asked) -> Answer {
             ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
             (
                 "idle_share",
-                Cell::Share(Some(share(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+                Cell::Share(share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
             ),
             ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),
         ])

@@ -11,7 +11,7 @@ use super::answer::{Answer, Cell, Row};
 use super::asked::{Asked, HeldLevels, Sampled};
 use super::by_charge::{blind_reason, gpu_hours, nobody_held};
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::share;
+use crate::commands::cost::document::{share, share_of_any};
 use crate::output::plain::plain;
 use crate::output::table::{counted, plural};
 
@@ -44,7 +44,7 @@ pub(super) fn teams(asked: &Asked) -> Answer {
             ("active_gpu_hours", gpu_hours(sum.active_gpu_milli_ms)),
             (
                 "active_share",
-                Cell::Share(Some(share(sum.active_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+                Cell::Share(share_of_any(sum.active_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
             ),
             ("utilisation", Cell::Share(mean)),
             ("utilisation_at_least", Cell::Share(bounds.map(|bounds| ratio(bounds.0)))),
