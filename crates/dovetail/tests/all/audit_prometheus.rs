@@ -1,6 +1,6 @@
 //! `dovetail audit` with what GPUs did from a server: what it makes of samples, and of counters that lie.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use dovetail_ledger::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
 use dovetail_signals::Kind;
@@ -124,12 +124,14 @@ fn a_counter_that_stands_still_makes_time_unknown_and_not_idle() {
     assert!(minutes.abs_diff(23 * 60) <= 2, "{value}");
 }
 
-/// The pods of a recorded job, which a gang label binds.
+/// The pods of a recorded job, which a gang label binds, on the nodes that its series name.
 fn dump_of(record: &JobRecord) -> Folder {
-    let names: BTreeSet<String> = record.members.iter().map(pod_of).collect();
+    let members = record.members.iter().enumerate();
+    let pods = members.map(|(number, member)| (pod_of(member), format!("n{}", number % 2)));
+    let pods: BTreeMap<String, String> = pods.collect();
     let mut objects = vec![node("n0", 64, "h100"), node("n1", 64, "h100")];
-    objects.extend(names.into_iter().map(|name| {
-        let mut pod = pod("ml", &name, 1, "n0");
+    objects.extend(pods.into_iter().map(|(name, node)| {
+        let mut pod = pod("ml", &name, 1, &node);
         pod["metadata"]["ownerReferences"] =
             json!([{"kind": "PyTorchJob", "name": "train", "controller": true}]);
         pod
