@@ -18,6 +18,7 @@ mod cost_job_period;
 mod cost_mine;
 #[cfg(feature = "scheduler")]
 mod cost_nodes;
+mod cost_old_bill;
 #[cfg(feature = "scheduler")]
 mod cost_period;
 mod cost_questions;

@@ -125,19 +125,22 @@ impl Announcing {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
-            News::Preempts(preempts) => {
-                let Preempts { preemptor, uid, victims, .. } = &**preempts;
-                for (pod, node) in victims {
-                    let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
-                    let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
-                    self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
-                }
-            }
+            News::Preempts(preempts) => self.stopped_for(preempts, now_ms),
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Object(_)
             | News::Inconsistent(_) => {}
+        }
+    }
+
+    /// Tells pods for whom they are stopped.
+    fn stopped_for(&mut self, preempts: &Preempts, now_ms: u64) {
+        let Preempts { preemptor, uid, victims, .. } = preempts;
+        for (pod, node) in victims {
+            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+            let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
+            self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
         }
     }
 

@@ -1,0 +1,31 @@
+//! `dovetail cost --bill` with a bill of another time.
+
+use serde_json::json;
+
+use crate::cost::{HOURS, document, folder, of};
+
+/// A bill of October says nothing of a moment in November but what a machine cost then.
+#[test]
+fn the_rate_of_an_old_bill_is_told_with_its_time() {
+    let folder = folder();
+    let header = "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,BillingCurrency\n";
+    let other = "i-x,2026-10-01T00:00:00Z,2026-10-01T05:00:00Z,5,Usage,USD\n\
+                 i-x,2026-10-01T04:00:00Z,2026-10-01T06:00:00Z,1,Usage,USD\n";
+    let g1 = "i-g1,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,960,Usage,USD\n";
+    folder.write("bill.csv", &format!("{header}{g1}{other}"));
+    let found = document(&folder, "--by node --bill bill.csv");
+    assert_eq!(of(&found, &json!({"node": "g1"})), 40_000_000 * HOURS);
+    let notes = found["notes"].to_string();
+    let told = "bill.csv: 1 node billed for another time than this moment, g1 first, from 2026-10-01T00:00:00Z to \
+                2026-10-02T00:00:00Z";
+    assert!(notes.contains(told), "{notes}");
+    // Machines outside the cluster come with their time; hours that two lines have count once.
+    assert!(
+        notes.contains("1 machine outside this cluster, $6.00 in all, 6.0 hours, i-x first"),
+        "{notes}"
+    );
+    assert_eq!(found["bill"]["unmatched"][0]["hours"], json!(6.0));
+    folder.write("bill.csv", &format!("{header}{}", g1.replace("2026-10-02", "2026-12-01")));
+    let found = document(&folder, "--by node --bill bill.csv");
+    assert!(!found["notes"].to_string().contains("another time"), "{}", found["notes"]);
+}
