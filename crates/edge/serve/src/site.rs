@@ -13,13 +13,14 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
+use dovetail_exposition::Format;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::allocation::{Ask, Refusal};
 use crate::books::{Books, BooksError};
 use crate::connections::Peer;
 use crate::guard::{Guard, Review};
-use crate::metrics::{Format, Metrics};
+use crate::metrics::Metrics;
 use crate::rate::Rates;
 
 /// An answer must begin within this time.

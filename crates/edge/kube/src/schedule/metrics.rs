@@ -205,26 +205,11 @@ impl Metrics {
         text
     }
 
-    /// Everything, in the text format of OpenMetrics.
+    /// Everything, in the text of OpenMetrics.
     pub fn open_metrics(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         _ = encode(&mut text, &self.registry);
-        text
-    }
-
-    /// Everything, in Prometheus' text format 0.0.4: it describes a counter by the name that it counts under, where
-    /// OpenMetrics leaves `_total` out, and has no mark at its end.
-    pub fn plain(&self) -> String {
-        let mut text = self.open_metrics();
-        text.truncate(text.trim_end().trim_end_matches("# EOF").len());
-        for Described { name, .. } in self.described.iter().filter(|one| one.kind == "counter") {
-            let described = name.trim_end_matches("_total");
-            for comment in ["# HELP", "# TYPE"] {
-                let line = format!("{comment} {described} ");
-                text = text.replacen(&line, &format!("{comment} {name} "), 1);
-            }
-        }
         text
     }
 
@@ -400,6 +385,8 @@ fn whole(count: usize) -> i64 {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use dovetail_exposition::Format;
+
     use super::*;
 
     #[test]
@@ -454,7 +441,7 @@ mod tests {
         metrics.attempt(AttemptResult::scheduled);
         metrics.interrupted("Pod");
         metrics.cycle(std::time::Duration::from_millis(3));
-        let types = read(&metrics.plain());
+        let types = read(&Format::Plain.write(metrics.open_metrics()));
         let described = metrics.described.iter();
         let described: BTreeMap<String, String> =
             described.map(|one| (one.name.clone(), one.kind.to_owned())).collect();

@@ -4,7 +4,6 @@
 //! them, and a counter must not go back. What nobody knows is absent, never 0.
 
 mod cells;
-mod format;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +11,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
+use dovetail_exposition::Format;
 use dovetail_model::Money;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -21,10 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
-use format::plain;
-
 pub use cells::{Cell, OTHERS, Place, cells, fewer, teams};
-pub use format::Format;
 
 type Real = Gauge<f64, AtomicU64>;
 
@@ -210,10 +207,7 @@ impl Metrics {
 
     /// Everything in one of the formats that Prometheus reads; `now_ms` is the present.
     pub fn text(&self, format: Format, now_ms: u64) -> String {
-        match format {
-            Format::OpenMetrics => self.open_metrics(now_ms),
-            Format::Plain => plain(&self.open_metrics(now_ms)),
-        }
+        format.write(self.open_metrics(now_ms))
     }
 
     fn open_metrics(&self, now_ms: u64) -> String {

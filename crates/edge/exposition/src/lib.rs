@@ -37,11 +37,19 @@ impl Format {
             Self::Plain => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
+
+    /// What stands in OpenMetrics' text, in this format.
+    pub fn write(self, open_metrics: String) -> String {
+        match self {
+            Self::OpenMetrics => open_metrics,
+            Self::Plain => plain(&open_metrics),
+        }
+    }
 }
 
 /// The older format out of the newer one. What describes a counter stands before the line with its type, so whole
 /// descriptions are read before they are written.
-pub(super) fn plain(open_metrics: &str) -> String {
+fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let lines: Vec<&str> = open_metrics.lines().filter(|line| *line != "# EOF").collect();
     for (place, line) in lines.iter().enumerate() {
@@ -98,6 +106,7 @@ mod tests {
                     # HELP a Is.\n# TYPE a gauge\na 1.0\n# EOF\n";
         let plain_text = "# HELP a_b_total Counts a_b.\n# TYPE a_b_total counter\na_b_total{x=\"1\"} 3\n\
                           # HELP a Is.\n# TYPE a gauge\na 1.0\n";
-        assert_eq!(plain(open), plain_text);
+        assert_eq!(Format::Plain.write(open.to_owned()), plain_text);
+        assert_eq!(Format::OpenMetrics.write(open.to_owned()), open);
     }
 }
