@@ -16,6 +16,7 @@ use k8s_openapi as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tracing::info;
 
 use crate::app::App;
 use crate::commands::live::comparison;
@@ -118,6 +119,9 @@ async fn schedule(
     let listener = TcpListener::bind(&listen).await;
     let listener =
         listener.with_context(|| format!("cannot listen on `{listen}`: name another --listen"))?;
+    if let Ok(address) = listener.local_addr() {
+        info!(%address, "probes and metrics are answered");
+    }
     let comparison = options.comparison.clone();
     let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
     let probes = tokio::spawn(endpoints::serve(listener, status.clone(), metrics.clone()));

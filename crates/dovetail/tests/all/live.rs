@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dovetail_testkit::fake_api::{Fault, FaultRule, Kind, On};
@@ -328,10 +328,22 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
 struct Running(Child);
 
 impl Running {
-    fn start(folder: &Folder, flags: &str) -> Self {
-        let line = format!("scheduler --kubeconfig kubeconfig {flags}");
-        let mut command = folder.command(&line);
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
+    fn start(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().expect("a process"))
+    }
+
+    fn log(&mut self) -> BufReader<ChildStderr> {
+        BufReader::new(self.0.stderr.take().expect("a pipe"))
+    }
+
+    /// The address that it listens on, and what follows in its log.
+    fn listening(&mut self) -> (String, BufReader<ChildStderr>) {
+        let mut log = self.log();
+        let mut lines = log.by_ref().lines().map_while(Result::ok);
+        let address =
+            lines.find_map(|line| line.split_once("address=").map(|(_, rest)| rest.to_owned()));
+        (address.expect("an address in the log"), log)
     }
 
     /// Asks it to stop; what it has said by then.
@@ -340,8 +352,7 @@ impl Running {
         let asked = Command::new("kill").args(["-TERM", &pid]).status();
         assert!(asked.expect("the program kill").success());
         let mut out = String::new();
-        let stdout = self.0.stdout.take().expect("a pipe");
-        let mut stdout = stdout;
+        let mut stdout = self.0.stdout.take().expect("a pipe");
         stdout.read_to_string(&mut out).expect("text");
         assert!(self.0.wait().expect("an end").success());
         out
@@ -370,20 +381,17 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     let folder = connected(&api);
     let on = On::new(&[], "leases");
     api.set_faults(1, vec![FaultRule::some(on, 1_000_000, Fault::ServerError { code: 403 })]);
-    let address = free_address();
-    let mut command =
-        folder.command(&format!("scheduler --kubeconfig kubeconfig --listen {address}"));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-    let mut scheduler = Running(child);
+    let mut command = folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0");
+    let mut scheduler = Running::start(&mut command);
+    let (address, mut rest) = scheduler.listening();
     let advice = "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
                   kube-system";
     let is_told = |text: String| text.starts_with("HTTP/1.1 503") && text.contains(advice);
     until(|| http(&address, "GET", "/readyz", "").is_ok_and(is_told));
     until(|| api.faults().len() >= 3);
-    let mut stderr = scheduler.0.stderr.take().expect("a pipe");
     scheduler.stop();
     let mut log = String::new();
-    stderr.read_to_string(&mut log).expect("text");
+    rest.read_to_string(&mut log).expect("text");
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("403")).collect();
     assert!(lines.len() == 1 && lines[0].contains("WARN") && lines[0].contains(advice), "{log}");
 }
@@ -397,9 +405,8 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     api.set_faults(1, ["pods", "nodes", "storageclasses"].map(forbid).to_vec());
     let mut command =
         folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process");
-    let mut scheduler = Running(child);
-    let mut log = BufReader::new(scheduler.0.stderr.take().expect("a pipe"));
+    let mut scheduler = Running::start(&mut command);
+    let mut log = scheduler.log();
     let mut lines = log.by_ref().lines().map_while(Result::ok);
     let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
     let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: give it that right";
@@ -416,8 +423,9 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     let pods: Vec<Value> = (0..12).map(|at| pod(&format!("p{at}"), 1 << (at % 3))).collect();
     let api = cluster(&pods);
     let folder = connected(&api);
-    let scheduler =
-        Running::start(&folder, "--listen 127.0.0.1:0 --no-leader-election --record log");
+    let flags = "--listen 127.0.0.1:0 --no-leader-election --record log";
+    let mut command = folder.command(&format!("scheduler --kubeconfig kubeconfig {flags}"));
+    let scheduler = Running::start(&mut command);
     // 28 GPUs are asked for, 16 are there.
     let gpus_held = || {
         let held = |pod: &Value| {
@@ -453,18 +461,15 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
 fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
     let api = cluster(&[pod("p", 1)]);
     let folder = connected(&api);
-    let address = free_address();
     let limited = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
-    let line = format!(
-        "scheduler --kubeconfig kubeconfig --listen {address} --no-leader-election --record log"
-    );
+    let line =
+        "scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --no-leader-election --record log";
     let mut command = Command::new("sh");
     command.args(["-c", limited, env!("CARGO_BIN_EXE_dovetail")]).args(line.split_whitespace());
-    command.current_dir(folder.path("")).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut scheduler = Running(command.spawn().expect("a process"));
+    let mut scheduler = Running::start(command.current_dir(folder.path("")));
+    let (address, mut stderr) = scheduler.listening();
     let is_broken = |text: String| text.contains("dovetail_recording_broken 1\n");
     until(|| http(&address, "GET", "/metrics", "").is_ok_and(is_broken));
-    let mut stderr = scheduler.0.stderr.take().expect("a pipe");
     let asked = Command::new("kill").args(["-TERM", &scheduler.0.id().to_string()]).status();
     assert!(asked.expect("the program kill").success());
     let mut told = String::new();
@@ -474,7 +479,7 @@ fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
     assert!(told.contains("error: the recording is not whole: log: File too large"), "{told}");
 }
 
-/// A port that is free now; another program would have to take it within the moment.
+/// A port at which nobody listens; another program would have to take it within the moment.
 fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     free.expect("a free port").to_string()
@@ -500,13 +505,12 @@ fn a_dry_run_beside_another_scheduler_reports_what_it_left_idle() {
     let api = cluster(&[of("a", 8), of("b", 8)]);
     let folder = connected(&api);
     let before = api.revision();
-    let address = free_address();
-    let scheduler = Running::start(
-        &folder,
-        &format!(
-            "--listen {address} --dry-run --of default-scheduler --gpu-price H100=3600 --output json"
-        ),
+    let mut command = folder.command(
+        "scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run --of default-scheduler \
+         --gpu-price H100=3600 --output json",
     );
+    let mut scheduler = Running::start(&mut command);
+    let (address, _log) = scheduler.listening();
     let decided = |pods: u32| {
         let count = format!("scheduler_schedule_attempts_total{{result=\"scheduled\"}} {pods}\n");
         until(|| http(&address, "GET", "/metrics", "").is_ok_and(|text| text.contains(&count)));
