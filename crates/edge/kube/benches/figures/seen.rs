@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{BoxStream, StreamExt};
+use futures_util::stream::{BoxStream, StreamExt, unfold};
 use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::PartialObjectMeta;
@@ -25,9 +25,25 @@ impl Seen {
         let now = api.list_metadata(&ListParams::default().fields(fields).limit(1)).await;
         let version = now.expect("a list").metadata.resource_version.unwrap_or_default();
         let parameters = WatchParams::default().fields(fields).timeout(290);
-        let events = api.watch_metadata(&parameters, &version).await.expect("a watch");
-        let new = events.filter_map(|event| async { new_object(event.expect("an event")) });
-        Self(new.boxed())
+        let watch = move |version: String| {
+            let (api, parameters) = (api.clone(), parameters.clone());
+            async move { api.watch_metadata(&parameters, &version).await.expect("a watch").boxed() }
+        };
+        let first = (watch(version.clone()).await, version);
+        // A server that is busy cuts off watches: each goes on where the one before has ended.
+        let events = unfold(first, move |(mut events, version)| {
+            let watch = watch.clone();
+            async move {
+                loop {
+                    if let Some(Ok(event)) = events.next().await {
+                        let version = version_of(&event).unwrap_or(version);
+                        return Some((event, (events, version)));
+                    }
+                    events = watch(version.clone()).await;
+                }
+            }
+        });
+        Self(events.filter_map(|event| async { new_object(event) }).boxed())
     }
 
     /// Waits for the next.
@@ -55,6 +71,16 @@ impl Seen {
             }
         }
         (seen, last)
+    }
+}
+
+fn version_of<K>(event: &WatchEvent<PartialObjectMeta<K>>) -> Option<String> {
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+            object.metadata.resource_version.clone()
+        }
+        WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version.clone()),
+        WatchEvent::Error(_) => None,
     }
 }
 
