@@ -190,8 +190,9 @@ pub(crate) async fn view(
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let mut view = connection.begin_with(begin).await?;
     // As much memory as a file has for its cache: the server's own 4 MB make it sort on its disk. A plan for any period
-    // and any names looks through long lists of names row by row.
-    let settings = "SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan";
+    // and any names looks through long lists of names row by row. To compile a statement takes as long as to run it.
+    let settings = "SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan; \
+                    SET LOCAL jit = off";
     sqlx::raw_sql(settings).execute(&mut *view).await?;
     Ok(view)
 }
