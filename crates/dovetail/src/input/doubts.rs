@@ -1,7 +1,9 @@
 //! What objects say that cannot be so, in words: numbers of GPUs beyond any machine, pods that would fit against the word
 //! of their own scheduler.
 
-use dovetail_kube::facts::Clamped;
+use std::collections::BTreeMap;
+
+use dovetail_kube::facts::{Clamped, Unjudged};
 
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -24,6 +26,21 @@ pub(crate) fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
 pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     let told = first(doubts.iter().cloned())?;
     Some(plain(&format!("devices by dynamic resource allocation: {told}")))
+}
+
+/// Waiting pods that nobody can hold against nodes, one text for each reason.
+pub(crate) fn unjudged_in_words(unjudged: &[Unjudged]) -> impl Iterator<Item = String> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Unjudged { pod, reason } in unjudged {
+        reasons.entry(reason).or_default().push(pod);
+    }
+    reasons.into_iter().map(|(reason, pods)| {
+        let waiting = counted(pods.len(), "waiting pod");
+        let named = first(pods.into_iter().map(str::to_owned)).unwrap_or_default();
+        plain(&format!(
+            "{waiting} ({named}) cannot be held against nodes: {reason}. Why GPUs are free that they may want is unknown"
+        ))
+    })
 }
 
 /// Pods that would fit, against the word of their own scheduler.

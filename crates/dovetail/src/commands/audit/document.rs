@@ -548,7 +548,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     }
     unseen.extend(reasons.into_iter().map(|(reason, pods)| UnseenOut {
         what: format!("where {} waiting pods could go, {} first", pods.len(), plain(pods[0])),
-        hides: "whether free GPUs are kept from them".to_owned(),
+        hides: "why GPUs are free that they may want".to_owned(),
         command: plain(reason),
     }));
     unseen

@@ -5,11 +5,14 @@
 //! way it is offered.
 
 mod apply;
+mod by_class;
 mod claim;
+pub(crate) mod class;
 pub(crate) mod driver;
 mod offer;
 mod share;
 mod slice;
+mod untold;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -17,8 +20,9 @@ use std::collections::BTreeMap;
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::Doubts;
 use claim::{Claim, Request};
-use driver::Selected;
+use class::Classes;
 use slice::Slice;
+pub(super) use untold::UntoldPod;
 
 /// Kinds that are about devices.
 const KINDS: [&str; 4] = ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"];
@@ -36,7 +40,7 @@ pub(super) struct DeviceObjects {
     slices: BTreeMap<Box<str>, Slice>,
     claims: BTreeMap<Key, Claim>,
     templates: BTreeMap<Key, Vec<Request>>,
-    classes: BTreeMap<Box<str>, Selected>,
+    classes: Classes,
 }
 
 /// A claim that a pod refers to.
@@ -78,7 +82,7 @@ impl DeviceObjects {
             "ResourceClaimTemplate" => {
                 self.templates.insert(key(), claim::read_template(raw)?);
             }
-            _ => drop(self.classes.insert(raw.name.into(), claim::read_class(raw)?)),
+            _ => self.classes.add(raw)?,
         }
         Ok(())
     }
