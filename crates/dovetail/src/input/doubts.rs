@@ -1,15 +1,14 @@
-//! What objects say that cannot be so, in words: numbers of GPUs beyond any machine, pods that would fit against the word
-//! of their own scheduler.
+//! What objects say that cannot be so, and what they leave open, in words: numbers of GPUs beyond any machine, pods that
+//! would fit against the word of their own scheduler. A list of these ends its text, and is whole: whoever shows it to
+//! people cuts it.
 
 use std::collections::BTreeMap;
 
 use dovetail_kube::facts::{Clamped, Unjudged};
 
 use crate::output::plain::plain;
+use crate::output::shortened::BETWEEN;
 use crate::output::table::counted;
-
-/// So many are told by name.
-const MOST: usize = 5;
 
 /// Why nobody knows why such GPUs are free.
 pub(crate) const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
@@ -17,42 +16,40 @@ pub(crate) const CONTESTED: &str = "would fit where GPUs are free, and its own s
 
 /// Numbers of GPUs that were cut to what can be.
 pub(crate) fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
-    let told = first(clamped.iter().map(ToString::to_string))?;
+    let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
     Some(plain(&format!("{numbers} of GPUs in the objects cannot be: {told}")))
 }
 
 /// What slices and claims leave open of GPUs.
 pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
-    let told = first(doubts.iter().cloned())?;
+    let told = all(doubts.iter().cloned())?;
     Some(plain(&format!("devices by dynamic resource allocation: {told}")))
 }
 
 /// Waiting pods that nobody can hold against nodes, one text for each reason.
 pub(crate) fn unjudged_in_words(unjudged: &[Unjudged]) -> impl Iterator<Item = String> {
-    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Unjudged { pod, reason } in unjudged {
-        reasons.entry(reason).or_default().push(pod);
+        reasons.entry(reason).or_default().push(pod.clone());
     }
-    reasons.into_iter().map(|(reason, pods)| {
+    reasons.into_iter().filter_map(|(reason, pods)| {
         let waiting = counted(pods.len(), "waiting pod");
-        let named = first(pods.into_iter().map(str::to_owned)).unwrap_or_default();
-        plain(&format!(
-            "{waiting} ({named}) cannot be held against nodes: {reason}. Why GPUs are free that they may want is unknown"
-        ))
+        let named = all(pods.into_iter())?;
+        Some(plain(&format!(
+            "why GPUs are free that {waiting} may want is unknown ({reason}): {named}"
+        )))
     })
 }
 
 /// Pods that would fit, against the word of their own scheduler.
 pub(crate) fn contested_in_words(pods: &[String]) -> Option<String> {
-    let named = first(pods.iter().cloned())?;
+    let named = all(pods.iter().cloned())?;
     let waiting = counted(pods.len(), "waiting pod");
-    Some(plain(&format!("{waiting} ({named}): each {CONTESTED}")))
+    Some(plain(&format!("{waiting}, each of which {CONTESTED}: {named}")))
 }
 
-fn first(texts: impl ExactSizeIterator<Item = String>) -> Option<String> {
-    let more = texts.len().saturating_sub(MOST);
-    let named: Vec<String> = texts.take(MOST).collect();
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
+fn all(texts: impl Iterator<Item = String>) -> Option<String> {
+    let named: Vec<String> = texts.collect();
+    (!named.is_empty()).then(|| named.join(BETWEEN))
 }

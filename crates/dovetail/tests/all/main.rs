@@ -11,6 +11,7 @@ mod collect;
 mod cost;
 #[cfg(feature = "scheduler")]
 mod cost_digest;
+mod cost_doubts;
 mod cost_job;
 #[cfg(feature = "scheduler")]
 mod cost_job_period;

@@ -52,6 +52,7 @@ use dovetail_bill::focus::Version;
 
 use crate::app::App;
 use crate::output::Output;
+use crate::output::shortened::shortened;
 use crate::output::table::counted;
 use account::Account;
 use dimension::Dimension;
@@ -154,7 +155,7 @@ fn print_focus(
         let periods = counted(without_price, "node-period");
         app.note(&format!("{periods} without a price: not in it"));
     }
-    account.notes.iter().for_each(|note| app.note(note));
+    account.notes.iter().for_each(|note| app.note(&shortened(note)));
     app.print(&dataset)
 }
 
@@ -162,7 +163,7 @@ fn print(app: &App, output: Output, document: &Document) -> Result<()> {
     match output {
         Output::Json => app.print_json(document),
         Output::Csv => {
-            document.notes.iter().for_each(|note| app.note(note));
+            document.notes.iter().for_each(|note| app.note(&shortened(note)));
             app.print(&rows_csv::rows_csv(document)?)
         }
         _ => app.print(&terminal::terminal(document)),

@@ -3,6 +3,7 @@
 use super::answer::{Answer, Cell, Row};
 use super::document::Document;
 use crate::commands::cost::terminal::price_lines;
+use crate::output::shortened::shortened;
 use crate::output::table::{duration, fits, table, wrapped};
 
 /// All answers.
@@ -24,7 +25,9 @@ pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&format!("{period}; {sampled}. Method {}.", document.method), 0);
     document.answers.iter().for_each(|answer| text += &one(answer));
     text.push('\n');
-    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    for note in &document.notes {
+        text += &wrapped(&format!("{}.", shortened(note)), 0);
+    }
     text + &price_lines(&document.prices)
 }
 
