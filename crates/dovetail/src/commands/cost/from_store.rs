@@ -24,6 +24,7 @@ use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
+use super::without_price::{is_unpriced, unpriced_rows};
 use super::{CostFlags, from_ledger, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
@@ -123,6 +124,7 @@ pub(super) fn answer(
     let question = Some(question).filter(|_| !is_empty);
     let chosen = flags.chosen_method(app);
     let found = summed(&mut ledger, question.as_ref(), &account, by, (&mut top, chosen))?;
+    tell_unpriced(&mut ledger, question, &mut account, &found)?;
     let method = chosen.unwrap_or_else(|| default_method(found.rows.iter().chain(&found.others)));
     let rows = found.rows.iter().map(|row| charges(row, by, teams));
     // No part of a key says what they are.
@@ -155,6 +157,25 @@ fn summed(
     let mut rows = ledger.run(|store| store.sums(question))?;
     rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
     Ok(TopJobs { rows, ..TopJobs::default() })
+}
+
+/// Says which models have no price, where any of what was found has none.
+fn tell_unpriced(
+    ledger: &mut Ledger,
+    question: Option<Question>,
+    account: &mut Account,
+    found: &TopJobs,
+) -> Result<()> {
+    let Some(question) = question else { return Ok(()) };
+    if !found.rows.iter().chain(&found.others).any(is_unpriced) {
+        return Ok(());
+    }
+    let detail = Detail { group: true, ..Detail::default() };
+    let by_model = Question { detail, ..question };
+    let mut rows = ledger.run(|store| store.sums(&by_model))?;
+    rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
+    account.notes.extend(unpriced_rows(&rows));
+    Ok(())
 }
 
 /// The answer where nodes are billed anew: by what the provider asked, or with what is unused shared out.

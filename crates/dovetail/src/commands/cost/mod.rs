@@ -42,6 +42,7 @@ mod terminal;
 mod top;
 #[cfg(feature = "scheduler")]
 mod turns;
+mod without_price;
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};

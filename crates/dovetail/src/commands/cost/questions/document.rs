@@ -8,8 +8,9 @@ use super::asked::Asked;
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{old_prices, time, unpriced};
+use crate::commands::cost::document::{old_prices, time};
 use crate::commands::cost::flags::Terms;
+use crate::commands::cost::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 
