@@ -25,6 +25,7 @@ mod cost_period;
 mod cost_questions;
 mod cost_runs;
 #[cfg(feature = "scheduler")]
+mod cost_shared;
 mod cost_silence;
 #[cfg(feature = "scheduler")]
 mod cost_store;

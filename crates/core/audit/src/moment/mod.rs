@@ -65,6 +65,9 @@ pub struct Units {
     pub count: i64,
     /// What one is of a GPU.
     pub slice: Slice,
+    /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a claim of several pods):
+    /// what is measured of it is of all of them. A MIG slice is a device of its own.
+    pub is_shared: bool,
 }
 
 /// A part of a GPU: `part` of `of` equal slices.

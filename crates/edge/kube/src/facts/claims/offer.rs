@@ -6,7 +6,7 @@ use dovetail_audit::{Slice, Units};
 
 use super::driver::GpuDriver;
 use super::slice::{Device, DeviceKey};
-use crate::facts::share::slice_of;
+use crate::facts::share::{is_of_shares, slice_of};
 
 /// What a node has of GPUs by claims.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -193,6 +193,7 @@ impl Offer {
             resource: resource.clone(),
             count: of.usable,
             slice: of.slice,
+            is_shared: is_of_shares(resource),
         })
     }
 
