@@ -72,8 +72,30 @@ pub(crate) struct Prices {
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
     pub(crate) lists: Vec<Option<i64>>,
     pub(crate) told: Vec<PriceLine>,
+    pub(crate) used: PricesUsed,
     /// What is to be said of them.
     pub(crate) notes: Vec<String>,
+}
+
+/// What of a price list was used, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PricesUsed {
+    /// GPUs by model, instance type of their node, and the one whose price stands in for it.
+    stand_ins: BTreeMap<[String; 3], i64>,
+    /// Where machines stand that are somebody's own, of which there are some.
+    owned: BTreeSet<String>,
+}
+
+impl PricesUsed {
+    /// Adds what was used at another time.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn add(&mut self, other: Self) {
+        for (types, gpus) in other.stand_ins {
+            let most = self.stand_ins.entry(types).or_default();
+            *most = gpus.max(*most);
+        }
+        self.owned.extend(other.owned);
+    }
 }
 
 /// GPUs with one price.
@@ -127,8 +149,7 @@ impl NodePriceFlags {
     pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
         let book = self.book(settings)?;
         let mut told: BTreeMap<LineKey, PriceLine> = BTreeMap::new();
-        let mut stand_ins: BTreeMap<[String; 3], i64> = BTreeMap::new();
-        let mut owned: BTreeSet<String> = BTreeSet::new();
+        let mut used = PricesUsed::default();
         let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         for node in nodes {
             let mut place = node_place(node.labels, node.provider_id);
@@ -150,11 +171,11 @@ impl NodePriceFlags {
                 provider_id: node.provider_id,
                 labels: Some(node.labels),
             };
-            owned.extend(book.owned_by(&asked).map(str::to_owned));
+            used.owned.extend(book.owned_by(&asked).map(str::to_owned));
             let price_as = |purchase| book.price_of(&Asked { purchase, ..asked });
             let price = price_as(place.purchase);
             if let Some(types) = stand_in(&asked, &price) {
-                *stand_ins.entry(types).or_default() += node.gpus;
+                *used.stand_ins.entry(types).or_default() += node.gpus;
             }
             let is_committed = place.purchase == Purchase::Committed;
             let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
@@ -169,12 +190,31 @@ impl NodePriceFlags {
             places.push(place);
         }
         let told: Vec<PriceLine> = told.into_values().collect();
-        let mut notes = without_committed_rate(&told);
-        notes.extend(stand_ins.into_iter().map(stand_in_in_words));
-        notes.extend(machines_of_nothing(&book, &owned));
+        let notes = self.notes(&book, &told, &used);
+        Ok(Prices { of_nodes, places, lists, told, used, notes })
+    }
+
+    /// What is to be said of prices that were used at several times.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn notes_of(
+        &self,
+        settings: &Settings,
+        told: &[PriceLine],
+        used: &PricesUsed,
+    ) -> Result<Vec<String>> {
+        Ok(self.notes(&self.book(settings)?, told, used))
+    }
+
+    fn notes(&self, book: &PriceBook, told: &[PriceLine], used: &PricesUsed) -> Vec<String> {
+        let mut notes = without_committed_rate(told);
+        notes.extend(used.stand_ins.iter().map(stand_in_in_words));
+        notes.extend(machines_of_nothing(book, &used.owned));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
-        notes.extend(self.prices_of_nothing(&book, &told));
-        Ok(Prices { of_nodes, places, lists, told, notes })
+        notes.extend(self.prices_of_nothing(book, told));
+        notes
     }
 
     /// Prices of models that no node has: a slip would leave the true one with another price.
@@ -228,11 +268,11 @@ fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
     differs.then(|| [asked.model.unwrap_or("*"), own, of].map(str::to_owned))
 }
 
-fn stand_in_in_words(([model, own, of], gpus): ([String; 3], i64)) -> String {
+fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
     plain(&format!(
         "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
          that a GPU of this model costs there; give theirs as a row with the instance_type {own} in --prices",
-        counted(usize::try_from(gpus).unwrap_or(0), "GPU")
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
 

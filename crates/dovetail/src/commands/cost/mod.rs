@@ -25,6 +25,8 @@ mod job;
 mod names;
 #[cfg(feature = "scheduler")]
 pub(crate) mod noticing;
+#[cfg(feature = "scheduler")]
+mod parts_told;
 mod questions;
 #[cfg(feature = "scheduler")]
 mod reading;
