@@ -82,6 +82,8 @@ pub(crate) struct Prices {
 pub(crate) struct PricesUsed {
     /// GPUs by model, instance type of their node, and the one whose price stands in for it.
     stand_ins: BTreeMap<[String; 3], i64>,
+    /// GPUs by model and the place whose price they have, where nobody knows theirs.
+    guessed: BTreeMap<GuessedPlace, i64>,
     /// Where machines stand that are somebody's own, of which there are some.
     owned: BTreeSet<String>,
 }
@@ -94,8 +96,22 @@ impl PricesUsed {
             let most = self.stand_ins.entry(types).or_default();
             *most = gpus.max(*most);
         }
+        for (place, gpus) in other.guessed {
+            let most = self.guessed.entry(place).or_default();
+            *most = gpus.max(*most);
+        }
         self.owned.extend(other.owned);
     }
+}
+
+/// A place whose price stands in for that of a place that nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GuessedPlace {
+    model: String,
+    /// Whether the provider is known, and only the region is not.
+    is_provider_known: bool,
+    provider: String,
+    region: String,
 }
 
 /// GPUs with one price.
@@ -177,6 +193,9 @@ impl NodePriceFlags {
             if let Some(types) = stand_in(&asked, &price) {
                 *used.stand_ins.entry(types).or_default() += node.gpus;
             }
+            if let Some(place) = guessed(&asked, &price) {
+                *used.guessed.entry(place).or_default() += node.gpus;
+            }
             let is_committed = place.purchase == Purchase::Committed;
             let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
             lists.push(list.flatten());
@@ -211,6 +230,8 @@ impl NodePriceFlags {
     fn notes(&self, book: &PriceBook, told: &[PriceLine], used: &PricesUsed) -> Vec<String> {
         let mut notes = without_committed_rate(told);
         notes.extend(used.stand_ins.iter().map(stand_in_in_words));
+        notes.extend(used.guessed.iter().map(guessed_in_words));
+        notes.extend(of_days_to_come(told));
         notes.extend(machines_of_nothing(book, &used.owned));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
         notes.extend(self.prices_of_nothing(book, told));
@@ -268,6 +289,54 @@ fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
     differs.then(|| [asked.model.unwrap_or("*"), own, of].map(str::to_owned))
 }
 
+/// The place whose price a GPU has, where nobody knows its own.
+fn guessed(asked: &Asked<'_>, price: &Price) -> Option<GuessedPlace> {
+    let known = known_of(price)?;
+    let is_provider_known = asked.provider.is_some();
+    let is_guessed = match is_provider_known {
+        true => asked.region.is_none() && known.region.is_some(),
+        false => known.provider.is_some(),
+    };
+    is_guessed.then(|| GuessedPlace {
+        model: asked.model.unwrap_or("*").to_owned(),
+        is_provider_known,
+        provider: known.provider.clone().unwrap_or_default(),
+        region: known.region.clone().unwrap_or_default(),
+    })
+}
+
+fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
+    let GuessedPlace { model, is_provider_known, provider, region } = place;
+    let (whose, without) = match is_provider_known {
+        true => ("region", "a region"),
+        false => ("provider", "a provider"),
+    };
+    let at = format!("{provider} {region}");
+    plain(&format!(
+        "{} of model {model} on nodes whose {whose} nobody knows: at the price of {}, which is an estimate; a row \
+         without {without} in --prices, or --gpu-price, says theirs",
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
+        at.trim()
+    ))
+}
+
+/// Prices of days that are yet to come.
+fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
+    // Days are written so that they sort as they come.
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let later = told.iter().filter_map(|line| {
+        let day = line.as_of.as_deref().filter(|day| **day > *today)?;
+        Some((day, line.model.as_deref().unwrap_or("*")))
+    });
+    let later: BTreeSet<(&str, &str)> = later.collect();
+    let note = |(day, model): (&str, &str)| {
+        plain(&format!(
+            "prices of {model} are of {day}, a day that is yet to come: check their `as_of`"
+        ))
+    };
+    later.into_iter().map(note).collect()
+}
+
 fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
     plain(&format!(
         "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
@@ -316,7 +385,8 @@ pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
         Some(days) if days >= 0 => {
             format!(", {} old", counted(days.unsigned_abs() as usize, "day"))
         }
-        _ => String::new(),
+        Some(_) => ", a day that is yet to come".to_owned(),
+        None => String::new(),
     };
     plain(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
 }

@@ -22,6 +22,7 @@ mod cost_nodes;
 mod cost_old_bill;
 #[cfg(feature = "scheduler")]
 mod cost_period;
+mod cost_prices;
 mod cost_questions;
 mod cost_runs;
 #[cfg(feature = "scheduler")]
