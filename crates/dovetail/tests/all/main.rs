@@ -24,6 +24,7 @@ mod cost_old_bill;
 mod cost_period;
 mod cost_prices;
 mod cost_questions;
+mod cost_range;
 mod cost_runs;
 #[cfg(feature = "scheduler")]
 mod cost_shared;

@@ -36,8 +36,18 @@ fn first_line(document: &Document) -> String {
         }
         _ => String::new(),
     };
+    let range = match (&document.lowest, &document.highest) {
+        (Some(lowest), Some(highest)) => format!(
+            " ({} by {} to {} by {})",
+            usd(Some(lowest.cost_usd_micros)),
+            lowest.method,
+            usd(Some(highest.cost_usd_micros)),
+            highest.method
+        ),
+        _ => String::new(),
+    };
     format!(
-        "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}.",
+        "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}{range}.",
         document.job,
         amount(document.gpu_hours),
         usd(document.cost_usd_micros),
