@@ -313,14 +313,17 @@ fn what_slices_and_claims_leave_open_is_told() {
     for kind in ["devices that drivers offer", "claims of devices"] {
         assert!(unseen.contains(&kind), "{unseen:?}");
     }
-    let beta = json!({"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "metadata": {"name": "s"}});
+    let old = json!({"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceSlice", "metadata": {"name": "s"}});
     let mut inventory = Inventory::new(NOW_MS);
-    read_objects(beta.to_string().as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
+    read_objects(old.to_string().as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
     let told = inventory.left_out().0[0].to_string();
     assert!(
-        told.ends_with("resource.k8s.io/v1beta1 is not read: get it as resource.k8s.io/v1"),
+        told.ends_with("resource.k8s.io/v1alpha3 is not read: get it as resource.k8s.io/v1"),
         "{told}"
     );
+    let hidden = "1 of kind ResourceSlice of resource.k8s.io/v1alpha3 were not read: GPUs that they offer are in no \
+                  count; get them as resource.k8s.io/v1";
+    assert_eq!(inventory.facts(BTreeSet::new()).device_doubts, [hidden]);
 }
 
 /// Pods that ask for an extended resource which a device class offers hold what their claim was given, once.
@@ -338,6 +341,44 @@ fn an_extended_resource_that_a_claim_serves_counts_once() {
     ]);
     assert_eq!(held(&found), [("p-0", GPU, 2, None)]);
     assert_eq!(found.facts.workloads[0].gpus_per_pod(), BTreeMap::from([(GPU, 2)]));
+}
+
+/// What `v1beta1` says in its own shape, as it is read and as a collection keeps it.
+#[test]
+fn the_shape_of_the_first_beta_says_the_same() {
+    let mut objects = world();
+    let expected = states(&mut gathered(&objects));
+    for object in &mut objects {
+        let kind = object["kind"].as_str().expect("a kind").to_owned();
+        if !kind.starts_with("Resource") {
+            continue;
+        }
+        object["apiVersion"] = json!("resource.k8s.io/v1beta1");
+        if kind == "ResourceSlice" {
+            for device in object["spec"]["devices"].as_array_mut().expect("devices") {
+                let mut basic = device.clone();
+                let name = basic.as_object_mut().and_then(|basic| basic.remove("name"));
+                *device = json!({"name": name, "basic": basic});
+            }
+            continue;
+        }
+        let spec = match kind.as_str() {
+            "ResourceClaim" => &mut object["spec"],
+            _ => &mut object["spec"]["spec"],
+        };
+        let request = &mut spec["devices"]["requests"][0];
+        let mut flat = request["exactly"].clone();
+        flat["name"] = request["name"].clone();
+        *request = flat;
+    }
+    assert_eq!(states(&mut gathered(&objects)), expected);
+    let keeper = Keeper::default();
+    let keep = |object: &Value| {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        keeper.keep(text("kind"), text("apiVersion"), object)
+    };
+    let kept: Vec<Value> = objects.iter().filter_map(keep).collect();
+    assert_eq!(states(&mut gathered(&kept)), expected);
 }
 
 /// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could divide by.

@@ -42,7 +42,8 @@ impl Inventory {
     pub(in crate::facts) fn count_claimed(&mut self) -> Doubts {
         let mut objects = std::mem::take(&mut self.devices);
         let slices = std::mem::take(&mut objects.slices);
-        let (devices, told) = newest(slices.into_values());
+        let (devices, mut told) = newest(slices.into_values());
+        told.extend(objects.unread_in_words());
         let mut doubts = Doubts { told, untold: Vec::new() };
         self.rename_what_classes_serve(&objects, &mut doubts.untold);
         let users = users(&objects, &self.pods, &devices, &mut doubts.told);

@@ -206,6 +206,9 @@ struct RequestJson {
     exactly: Option<ExactJson>,
     #[serde(deserialize_with = "nullable")]
     first_available: Vec<ExactJson>,
+    /// What is asked for, in `v1beta1`.
+    #[serde(flatten)]
+    own: ExactJson,
 }
 
 #[derive(Default, Deserialize)]
@@ -239,7 +242,9 @@ struct CelJson {
 impl SpecJson {
     fn requests(self) -> Vec<Request> {
         let first = |request: RequestJson| {
-            let asked = request.exactly.or_else(|| request.first_available.into_iter().next())?;
+            let RequestJson { exactly, first_available, own } = request;
+            let own = Some(own).filter(|own| !own.device_class_name.is_empty());
+            let asked = exactly.or(first_available.into_iter().next()).or(own)?;
             Some(Request {
                 selected: selected(&asked.selectors),
                 is_selective: !asked.selectors.is_empty(),
