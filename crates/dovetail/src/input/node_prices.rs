@@ -72,6 +72,7 @@ pub(crate) struct Prices {
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
     pub(crate) lists: Vec<Option<i64>>,
     pub(crate) told: Vec<PriceLine>,
+    #[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only servers have parts"))]
     pub(crate) used: PricesUsed,
     /// What is to be said of them.
     pub(crate) notes: Vec<String>,

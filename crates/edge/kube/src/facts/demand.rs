@@ -46,7 +46,7 @@ pub(super) fn worlds(
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         objects.tell(resource, &offering, &mut world);
-        let refused = || world.refused().filter(|(pod, _)| wants(pod, resource));
+        let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().take(MOST_UNJUDGED).map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);

@@ -61,9 +61,9 @@ impl Look {
         let mut notes = Vec::new();
         let kube = kube_state(asker, &mut notes);
         let (mut seen, misplaced) = trusted(seen, &kube, sources);
-        let left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
-        let samples_apart_ms = too_far_apart(asker.step_ms, &seen);
-        let left = LeftOpen { misplaced, samples_apart_ms, ..left };
+        let mut left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
+        left.misplaced = misplaced;
+        left.samples_apart_ms = too_far_apart(asker.step_ms, &seen);
         Self::of_seen(seen, kube, (notes, left), sources)
     }
 
@@ -75,7 +75,8 @@ impl Look {
     pub(crate) fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
         let kube = KubeState::default();
         let (seen, misplaced) = trusted(seen, &kube, sources);
-        let left = LeftOpen { misplaced, ..LeftOpen::default() };
+        let mut left = LeftOpen::default();
+        left.misplaced = misplaced;
         let mut look = Self::of_seen(seen, kube, (Vec::new(), left), sources)?;
         look.machines.iter_mut().for_each(|machine| {
             (machine.cpu_milli, machine.memory_bytes) = (0, 0);

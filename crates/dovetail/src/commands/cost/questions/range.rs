@@ -123,8 +123,14 @@ fn figure(name: Name, asked: &Asked, charges: &NodeCharges) -> Option<Money> {
         sum.cost()
     };
     match name {
-        Name::Top => held().known(held().waste),
-        Name::Idle => held().known(held().idle),
+        Name::Top => {
+            let sum = held();
+            sum.known(sum.waste)
+        }
+        Name::Idle => {
+            let sum = held();
+            sum.known(sum.idle)
+        }
         Name::Beside => by_charge::cost_beside(asked, charges),
         Name::Spot => all(by_charge::of_training(asked, charges).into_values().collect()),
         Name::Runs => by_run::cost(asked, charges),

@@ -34,8 +34,7 @@ impl Inventory {
         let offers = |node: &Node, asked: &str| {
             node.allocatable.extended.get(asked).is_some_and(|count| *count > 0)
         };
-        let anywhere: BTreeSet<&String> =
-            self.nodes.values().flat_map(|node| offered(node)).collect();
+        let anywhere: BTreeSet<&String> = self.nodes.values().flat_map(offered).collect();
         let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
         for record in list {
             for Served { asked, count, named } in objects.served(&record.pod) {

@@ -67,7 +67,7 @@ fn that_could_be_cut<'c>(
     pod: &'c Pod,
     cuttable: &'c Cuttable,
 ) -> impl Iterator<Item = UntoldPod> + use<'c> {
-    pod.requests.extended.iter().filter_map(|(part, units)| {
+    pod.requests.extended.iter().filter_map(move |(part, units)| {
         let whole = *cuttable.get(part)?;
         (*units > 0).then(|| UntoldPod::of_parts(full_name(pod), part, whole, *units))
     })
