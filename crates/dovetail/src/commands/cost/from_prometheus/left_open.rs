@@ -44,6 +44,11 @@ pub(crate) struct LeftOpen {
 }
 
 impl LeftOpen {
+    /// Who had GPUs that series give to pods which cannot have had them.
+    pub(super) fn of_misplaced(misplaced: Vec<Misplaced>) -> Self {
+        Self { misplaced, ..Self::default() }
+    }
+
     /// With GPUs that no exporter measured.
     pub(super) fn with_unmeasured(mut self, found: &[UnmeasuredNode], is_known: bool) -> Self {
         for node in found {

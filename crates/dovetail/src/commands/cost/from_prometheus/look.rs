@@ -75,8 +75,7 @@ impl Look {
     pub(crate) fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
         let kube = KubeState::default();
         let (seen, misplaced) = trusted(seen, &kube, sources);
-        let mut left = LeftOpen::default();
-        left.misplaced = misplaced;
+        let left = LeftOpen::of_misplaced(misplaced);
         let mut look = Self::of_seen(seen, kube, (Vec::new(), left), sources)?;
         look.machines.iter_mut().for_each(|machine| {
             (machine.cpu_milli, machine.memory_bytes) = (0, 0);
