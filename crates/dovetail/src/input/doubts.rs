@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dovetail_kube::facts::{Clamped, Unjudged};
 
-use crate::output::plain::plain;
+use crate::output::plain::plain_sentence;
 use crate::output::shortened::BETWEEN;
 use crate::output::table::counted;
 
@@ -18,13 +18,13 @@ pub(crate) const CONTESTED: &str = "would fit where GPUs are free, and its own s
 pub(crate) fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
-    Some(plain(&format!("{numbers} of GPUs in the objects cannot be: {told}")))
+    Some(format!("{numbers} of GPUs in the objects cannot be: {told}"))
 }
 
 /// What slices and claims leave open of GPUs.
 pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     let told = all(doubts.iter().cloned())?;
-    Some(plain(&format!("devices by dynamic resource allocation: {told}")))
+    Some(format!("devices by dynamic resource allocation: {told}"))
 }
 
 /// Waiting pods that nobody can hold against nodes, one text for each reason.
@@ -36,9 +36,8 @@ pub(crate) fn unjudged_in_words(unjudged: &[Unjudged]) -> impl Iterator<Item = S
     reasons.into_iter().filter_map(|(reason, pods)| {
         let waiting = counted(pods.len(), "waiting pod");
         let named = all(pods.into_iter())?;
-        Some(plain(&format!(
-            "why GPUs are free that {waiting} may want is unknown ({reason}): {named}"
-        )))
+        let reason = plain_sentence(reason);
+        Some(format!("why GPUs are free that {waiting} may want is unknown ({reason}): {named}"))
     })
 }
 
@@ -46,10 +45,11 @@ pub(crate) fn unjudged_in_words(unjudged: &[Unjudged]) -> impl Iterator<Item = S
 pub(crate) fn contested_in_words(pods: &[String]) -> Option<String> {
     let named = all(pods.iter().cloned())?;
     let waiting = counted(pods.len(), "waiting pod");
-    Some(plain(&format!("{waiting}, each of which {CONTESTED}: {named}")))
+    Some(format!("{waiting}, each of which {CONTESTED}: {named}"))
 }
 
+/// Each harmless for itself: together they may be as long as they are many.
 fn all(texts: impl Iterator<Item = String>) -> Option<String> {
-    let named: Vec<String> = texts.collect();
+    let named: Vec<String> = texts.map(|text| plain_sentence(&text)).collect();
     (!named.is_empty()).then(|| named.join(BETWEEN))
 }

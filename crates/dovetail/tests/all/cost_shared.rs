@@ -61,6 +61,8 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
         })
         .filter(|(_, hours)| *hours > 0.0)
         .collect();
-    assert!(phases.contains(&("unknown", 180.0)), "{phases:?}");
+    // A sample holds for a step.
+    let unknown = phases.iter().find(|(phase, _)| *phase == "unknown").map(|(_, hours)| *hours);
+    assert!(unknown.is_some_and(|hours| (hours - 180.0).abs() <= 1.0), "{phases:?}");
     assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
 }
