@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::exit::UsageError;
 use crate::input::prices::{exchange_of, price_book};
-use crate::output::plain::plain;
+use crate::output::plain::{plain, plain_sentence};
 use crate::output::table::counted;
 use crate::settings::Settings;
 
@@ -265,14 +265,14 @@ impl NodePriceFlags {
                 Some(path) => path.display().to_string(),
                 None => "prices.rates of dovetail.toml".to_owned(),
             };
-            notes.push(plain(&format!(
+            notes.push(plain_sentence(&format!(
                 "{own}: no node has GPUs of {}; models here: {models}",
                 unused.join(", ")
             )));
         }
         let strangers = book.unknown_providers();
         notes.extend(strangers.into_iter().map(|(provider, place)| {
-            plain(&format!(
+            plain_sentence(&format!(
                 "{place}: `{provider}` is no provider that labels of nodes lead to: these are aws, gcp and azure"
             ))
         }));
@@ -313,7 +313,7 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
         false => ("provider", "a provider"),
     };
     let at = format!("{provider} {region}");
-    plain(&format!(
+    plain_sentence(&format!(
         "{} of model {model} on nodes whose {whose} nobody knows: at the price of {}, which is an estimate; a row \
          without {without} in --prices, or --gpu-price, says theirs",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
@@ -331,7 +331,7 @@ fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
     });
     let later: BTreeSet<(&str, &str)> = later.collect();
     let note = |(day, model): (&str, &str)| {
-        plain(&format!(
+        plain_sentence(&format!(
             "prices of {model} are of {day}, a day that is yet to come: check their `as_of`"
         ))
     };
@@ -339,7 +339,7 @@ fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
 }
 
 fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
-    plain(&format!(
+    plain_sentence(&format!(
         "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
          that a GPU of this model costs there; give theirs as a row with the instance_type {own} in --prices",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
@@ -350,7 +350,7 @@ fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
 fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String> {
     let unused = book.owned_machines().filter(|(_, place)| !owned.contains(*place));
     let note = |(model, place): (&str, &str)| {
-        plain(&format!(
+        plain_sentence(&format!(
             "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
              `nodes` name, and without them for nodes of no cloud that dovetail knows"
         ))
@@ -389,7 +389,7 @@ pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
         Some(_) => ", a day that is yet to come".to_owned(),
         None => String::new(),
     };
-    plain(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
+    plain_sentence(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
 }
 
 fn known_of(price: &Price) -> Option<&KnownPrice> {
