@@ -52,7 +52,7 @@ pub use finding::{Evidence, Finding, group};
 pub use hang::Hang;
 pub use moment::{
     Demand, DeviceStates, GpuTimes, Held, HeldState, MONTH_MS, Moment, NodeGpus, NodeStates, Part,
-    Slice, Started, Units, device_states, gpu_times, node_parts,
+    Slice, Started, Units, Untold, device_states, gpu_times, node_parts,
 };
 pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
 pub use report::{Brought, NodePrice, Priced, Report, Rung, report};

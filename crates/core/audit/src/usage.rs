@@ -1,6 +1,6 @@
 //! What GPUs did while pods held them, as far as anybody measured it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::{DeviceState, Span, Work};
 use dovetail_ledger::signal::{Activity, ActivitySegment, Signal, UnknownReason};
@@ -31,6 +31,8 @@ pub struct GpuUse {
     pub p95_micro_percent: Option<u32>,
     /// Most memory in use; `None` where nobody measured it.
     pub memory_peak_bytes: Option<u64>,
+    /// Whether it is of a device that other pods had, too.
+    pub is_of_several: bool,
 }
 
 /// The period that uses rest on.
@@ -81,6 +83,15 @@ impl GpuUse {
         Self { gpu: self.gpu, unknown_ms: all_ms, misplaced_ms: all_ms, ..Self::default() }
     }
 
+    /// The same where other pods had that GPU too, and it was measured as a whole: by the rule of
+    /// [`Verdict::of_each_holder`], nobody knows for whom it computed.
+    ///
+    /// [`Verdict::of_each_holder`]: dovetail_ledger::signal::Verdict::of_each_holder
+    pub fn of_each_holder(self) -> Self {
+        let unknown_ms = self.unknown_ms + self.active_ms;
+        Self { active_ms: 0, unknown_ms, is_of_several: true, ..self }
+    }
+
     /// How long somebody knows what it did.
     pub fn known_ms(&self) -> u64 {
         self.active_ms + self.idle_ms
@@ -121,7 +132,8 @@ pub fn measure(
     period: UsagePeriod,
     uses: &UsesOfPods,
 ) -> Matched {
-    let mut matched = std::collections::BTreeSet::new();
+    let mut matched = BTreeSet::new();
+    let uses = &of_each_pod(facts, moment, uses);
     facts.usage = Some(period);
     for workload in &mut facts.workloads {
         let namespace = workload.owner.namespace.clone();
@@ -144,6 +156,43 @@ pub fn measure(
         }
     }
     Matched { pods: matched.len(), others: uses.len() - matched.len() }
+}
+
+/// What each pod did. Pods that hold shares of devices on one node have one together where both were measured on the same,
+/// or where nobody says which one the other has.
+fn of_each_pod(facts: &Facts, moment: &Moment, uses: &UsesOfPods) -> UsesOfPods {
+    let units = moment.nodes.iter().flat_map(|node| {
+        let shared = node.units.iter().filter(|units| units.is_shared);
+        shared.map(|units| (&*node.node, &*units.resource))
+    });
+    let shared: BTreeSet<(&str, &str)> = units.collect();
+    let mut sharers: BTreeMap<(&str, &str), BTreeSet<(String, String)>> = BTreeMap::new();
+    for held in &moment.held {
+        let place = (&*held.node, &*held.resource);
+        if shared.contains(&place) {
+            let namespace = facts.workloads[held.workload].owner.namespace.clone();
+            sharers.entry(place).or_default().insert((namespace, held.pod.clone()));
+        }
+    }
+    let mut found = uses.clone();
+    for pods in sharers.values().filter(|pods| pods.len() > 1) {
+        let unmeasured = pods.iter().filter(|pod| uses.get(*pod).is_none_or(Vec::is_empty)).count();
+        let mut pods_of: BTreeMap<&str, BTreeSet<&(String, String)>> = BTreeMap::new();
+        for pod in pods {
+            for used in uses.get(pod).into_iter().flatten() {
+                pods_of.entry(&used.gpu).or_default().insert(pod);
+            }
+        }
+        for pod in pods {
+            for used in found.get_mut(pod).into_iter().flatten() {
+                let together = pods_of.get(&*used.gpu).map_or(0, BTreeSet::len);
+                if unmeasured > 0 || together > 1 {
+                    *used = std::mem::take(used).of_each_holder();
+                }
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

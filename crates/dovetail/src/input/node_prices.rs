@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::exit::UsageError;
 use crate::input::prices::{exchange_of, price_book};
-use crate::output::plain::plain;
+use crate::output::plain::{plain, plain_sentence};
 use crate::output::table::counted;
 use crate::settings::Settings;
 
@@ -72,8 +72,47 @@ pub(crate) struct Prices {
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
     pub(crate) lists: Vec<Option<i64>>,
     pub(crate) told: Vec<PriceLine>,
+    #[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only servers have parts"))]
+    pub(crate) used: PricesUsed,
     /// What is to be said of them.
     pub(crate) notes: Vec<String>,
+}
+
+/// What of a price list was used, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PricesUsed {
+    /// GPUs by model, instance type of their node, and the one whose price stands in for it.
+    stand_ins: BTreeMap<[String; 3], i64>,
+    /// GPUs by model and the place whose price they have, where nobody knows theirs.
+    guessed: BTreeMap<GuessedPlace, i64>,
+    /// Where machines stand that are somebody's own, of which there are some.
+    owned: BTreeSet<String>,
+}
+
+impl PricesUsed {
+    /// Adds what was used at another time.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn add(&mut self, other: Self) {
+        for (types, gpus) in other.stand_ins {
+            let most = self.stand_ins.entry(types).or_default();
+            *most = gpus.max(*most);
+        }
+        for (place, gpus) in other.guessed {
+            let most = self.guessed.entry(place).or_default();
+            *most = gpus.max(*most);
+        }
+        self.owned.extend(other.owned);
+    }
+}
+
+/// A place whose price stands in for that of a place that nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GuessedPlace {
+    model: String,
+    /// Whether the provider is known, and only the region is not.
+    is_provider_known: bool,
+    provider: String,
+    region: String,
 }
 
 /// GPUs with one price.
@@ -127,8 +166,7 @@ impl NodePriceFlags {
     pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
         let book = self.book(settings)?;
         let mut told: BTreeMap<LineKey, PriceLine> = BTreeMap::new();
-        let mut stand_ins: BTreeMap<[String; 3], i64> = BTreeMap::new();
-        let mut owned: BTreeSet<String> = BTreeSet::new();
+        let mut used = PricesUsed::default();
         let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         for node in nodes {
             let mut place = node_place(node.labels, node.provider_id);
@@ -150,11 +188,14 @@ impl NodePriceFlags {
                 provider_id: node.provider_id,
                 labels: Some(node.labels),
             };
-            owned.extend(book.owned_by(&asked).map(str::to_owned));
+            used.owned.extend(book.owned_by(&asked).map(str::to_owned));
             let price_as = |purchase| book.price_of(&Asked { purchase, ..asked });
             let price = price_as(place.purchase);
             if let Some(types) = stand_in(&asked, &price) {
-                *stand_ins.entry(types).or_default() += node.gpus;
+                *used.stand_ins.entry(types).or_default() += node.gpus;
+            }
+            if let Some(place) = guessed(&asked, &price) {
+                *used.guessed.entry(place).or_default() += node.gpus;
             }
             let is_committed = place.purchase == Purchase::Committed;
             let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
@@ -169,12 +210,33 @@ impl NodePriceFlags {
             places.push(place);
         }
         let told: Vec<PriceLine> = told.into_values().collect();
-        let mut notes = without_committed_rate(&told);
-        notes.extend(stand_ins.into_iter().map(stand_in_in_words));
-        notes.extend(machines_of_nothing(&book, &owned));
+        let notes = self.notes(&book, &told, &used);
+        Ok(Prices { of_nodes, places, lists, told, used, notes })
+    }
+
+    /// What is to be said of prices that were used at several times.
+    ///
+    /// # Errors
+    /// A price that cannot be read.
+    #[cfg(feature = "scheduler")]
+    pub(crate) fn notes_of(
+        &self,
+        settings: &Settings,
+        told: &[PriceLine],
+        used: &PricesUsed,
+    ) -> Result<Vec<String>> {
+        Ok(self.notes(&self.book(settings)?, told, used))
+    }
+
+    fn notes(&self, book: &PriceBook, told: &[PriceLine], used: &PricesUsed) -> Vec<String> {
+        let mut notes = without_committed_rate(told);
+        notes.extend(used.stand_ins.iter().map(stand_in_in_words));
+        notes.extend(used.guessed.iter().map(guessed_in_words));
+        notes.extend(of_days_to_come(told));
+        notes.extend(machines_of_nothing(book, &used.owned));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
-        notes.extend(self.prices_of_nothing(&book, &told));
-        Ok(Prices { of_nodes, places, lists, told, notes })
+        notes.extend(self.prices_of_nothing(book, told));
+        notes
     }
 
     /// Prices of models that no node has: a slip would leave the true one with another price.
@@ -203,14 +265,14 @@ impl NodePriceFlags {
                 Some(path) => path.display().to_string(),
                 None => "prices.rates of dovetail.toml".to_owned(),
             };
-            notes.push(plain(&format!(
+            notes.push(plain_sentence(&format!(
                 "{own}: no node has GPUs of {}; models here: {models}",
                 unused.join(", ")
             )));
         }
         let strangers = book.unknown_providers();
         notes.extend(strangers.into_iter().map(|(provider, place)| {
-            plain(&format!(
+            plain_sentence(&format!(
                 "{place}: `{provider}` is no provider that labels of nodes lead to: these are aws, gcp and azure"
             ))
         }));
@@ -228,11 +290,59 @@ fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
     differs.then(|| [asked.model.unwrap_or("*"), own, of].map(str::to_owned))
 }
 
-fn stand_in_in_words(([model, own, of], gpus): ([String; 3], i64)) -> String {
-    plain(&format!(
+/// The place whose price a GPU has, where nobody knows its own.
+fn guessed(asked: &Asked<'_>, price: &Price) -> Option<GuessedPlace> {
+    let known = known_of(price)?;
+    let is_provider_known = asked.provider.is_some();
+    let is_guessed = match is_provider_known {
+        true => asked.region.is_none() && known.region.is_some(),
+        false => known.provider.is_some(),
+    };
+    is_guessed.then(|| GuessedPlace {
+        model: asked.model.unwrap_or("*").to_owned(),
+        is_provider_known,
+        provider: known.provider.clone().unwrap_or_default(),
+        region: known.region.clone().unwrap_or_default(),
+    })
+}
+
+fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
+    let GuessedPlace { model, is_provider_known, provider, region } = place;
+    let (whose, without) = match is_provider_known {
+        true => ("region", "a region"),
+        false => ("provider", "a provider"),
+    };
+    let at = format!("{provider} {region}");
+    plain_sentence(&format!(
+        "{} of model {model} on nodes whose {whose} nobody knows: at the price of {}, which is an estimate; a row \
+         without {without} in --prices, or --gpu-price, says theirs",
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
+        at.trim()
+    ))
+}
+
+/// Prices of days that are yet to come.
+fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
+    // Days are written so that they sort as they come.
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let later = told.iter().filter_map(|line| {
+        let day = line.as_of.as_deref().filter(|day| **day > *today)?;
+        Some((day, line.model.as_deref().unwrap_or("*")))
+    });
+    let later: BTreeSet<(&str, &str)> = later.collect();
+    let note = |(day, model): (&str, &str)| {
+        plain_sentence(&format!(
+            "prices of {model} are of {day}, a day that is yet to come: check their `as_of`"
+        ))
+    };
+    later.into_iter().map(note).collect()
+}
+
+fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
+    plain_sentence(&format!(
         "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
          that a GPU of this model costs there; give theirs as a row with the instance_type {own} in --prices",
-        counted(usize::try_from(gpus).unwrap_or(0), "GPU")
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
 
@@ -240,7 +350,7 @@ fn stand_in_in_words(([model, own, of], gpus): ([String; 3], i64)) -> String {
 fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String> {
     let unused = book.owned_machines().filter(|(_, place)| !owned.contains(*place));
     let note = |(model, place): (&str, &str)| {
-        plain(&format!(
+        plain_sentence(&format!(
             "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
              `nodes` name, and without them for nodes of no cloud that dovetail knows"
         ))
@@ -276,9 +386,10 @@ pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
         Some(days) if days >= 0 => {
             format!(", {} old", counted(days.unsigned_abs() as usize, "day"))
         }
-        _ => String::new(),
+        Some(_) => ", a day that is yet to come".to_owned(),
+        None => String::new(),
     };
-    plain(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
+    plain_sentence(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))
 }
 
 fn known_of(price: &Price) -> Option<&KnownPrice> {

@@ -6,6 +6,7 @@ pub(crate) mod forms;
 pub(crate) mod log;
 pub(crate) mod places;
 pub(crate) mod plain;
+pub(crate) mod shortened;
 pub(crate) mod style;
 pub(crate) mod table;
 

@@ -6,8 +6,17 @@ const LONGEST: usize = 253;
 /// The text without control characters, without characters that turn its direction or cannot be seen, and not
 /// too long.
 pub(crate) fn plain(text: &str) -> String {
+    cut(text, LONGEST)
+}
+
+/// As [`plain`], for a sentence with several names in it.
+pub(crate) fn plain_sentence(text: &str) -> String {
+    cut(text, 8 * LONGEST)
+}
+
+fn cut(text: &str, longest: usize) -> String {
     let mut letters = text.chars().filter(|letter| is_harmless(*letter));
-    let mut kept: String = letters.by_ref().take(LONGEST).collect();
+    let mut kept: String = letters.by_ref().take(longest).collect();
     if letters.next().is_some() {
         kept.push('…');
     }

@@ -510,54 +510,6 @@ DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
     );
 }
 
-/// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are told.
-#[test]
-fn what_objects_say_that_cannot_be_is_told() {
-    let folder = folder();
-    let mut huge = node("g2", 1, "h100");
-    huge["status"]["allocatable"][GPU] = json!("1e18");
-    let mut waits = pod("vision", "wait-0", 2, "");
-    waits["status"] = json!({"phase": "Pending", "conditions": [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
-    let objects = [
-        node("g1", 8, "h100"),
-        huge,
-        node("g3", 1, "h100"),
-        pod("nlp", "fat-0", 4, "g3"),
-        pod("vision", "train-0", 6, "g1"),
-        waits,
-    ];
-    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
-    let found = document(&folder, "--by node,cause");
-    let notes = found["notes"].to_string();
-    let told = "2 numbers of GPUs in the objects cannot be: node g2 says that it has 1000000000000000000 of \
-                nvidia.com/gpu: 4096 count; pods on node g3 hold 4 of nvidia.com/gpu, most of it nlp/fat-0, and it \
-                has fewer: 1 count";
-    assert!(notes.contains(told), "{notes}");
-    assert!(
-        notes.contains("1 waiting pod (vision/wait-0): each would fit where GPUs are free"),
-        "{notes}"
-    );
-    let causes: Vec<&str> = found["rows"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .filter_map(|row| row["key"]["cause"].as_str())
-        .collect();
-    assert!(
-        causes.contains(&"free_of_unknown_cause") && !causes.contains(&"free_reserved"),
-        "{causes:?}"
-    );
-    let audit = folder
-        .call("audit --from dump.json --at 2026-11-20T12:00:00Z --output json --fail-on never");
-    let audit: Value = serde_json::from_str(&audit.out).expect("JSON");
-    let unseen = audit["unseen"].to_string();
-    assert!(
-        unseen.contains(told) && unseen.contains("1 waiting pods could go, vision/wait-0 first"),
-        "{unseen}"
-    );
-}
-
 /// What is billed for less than nothing is no price; and who pays for what is unused changes no waste.
 #[test]
 fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {

@@ -84,6 +84,30 @@ fn a_node_that_no_exporter_measures_is_in_the_bill() {
     }
 }
 
+/// A ledger reads a long period in parts, of which an early one has another number of GPUs that nobody measures: there is
+/// one note, with the most.
+#[test]
+fn what_parts_of_a_period_leave_open_is_told_once() {
+    let turn_s = (now_s() - 7 * HOUR_S) as f64;
+    let server = FakePrometheus::start(move |query| {
+        let mut made = one_of_two_measured(query);
+        if query.text.starts_with("max by (node, exported_node, resource)") {
+            let moments = query.moments.clone();
+            let grows = move |place: usize| Some(if moments[place] < turn_s { 1.0 } else { 3.0 });
+            made[1].1 = Box::new(grows);
+        }
+        made
+    });
+    let found = Folder::new().json(&format!(
+        "cost --prometheus {} --period 14h --gpu-price H100=6 --store ledger.db --cluster west",
+        server.url
+    ));
+    let notes = found["notes"].as_array().expect("notes").iter().filter_map(Value::as_str);
+    let told: Vec<&str> = notes.filter(|note| note.contains("no exporter measures")).collect();
+    assert_eq!(told.len(), 1, "{found:#}");
+    assert!(told[0].starts_with("3 GPUs of 1 node that no exporter measures (n2)"), "{told:?}");
+}
+
 /// Without exporters a ledger waits: a later run may hear of them.
 #[test]
 fn a_ledger_keeps_nothing_of_time_without_any_exporter() {
@@ -142,6 +166,8 @@ fn a_name_that_goes_to_another_machine_has_the_price_of_each() {
         let expected = 6.0 * before + 2.0 * (gpu_hours - before);
         assert!((cost - expected).abs() < 0.15, "{cost}, not {expected}: {found:#}");
         assert_eq!(found["rows"].as_array().map(Vec::len), Some(1), "{found:#}");
+        let notes = found["notes"].to_string();
+        assert!(notes.contains("1 node name went to another machine within the period"), "{notes}");
     }
     let focus = folder.call(&format!("{call} --focus 1.4")).out;
     assert!(focus.contains("aws:///x/i-a") && focus.contains("aws:///x/i-b"), "{focus}");

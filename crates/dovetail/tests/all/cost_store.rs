@@ -78,6 +78,36 @@ fn what_was_read_is_kept_and_read_once() {
     assert_eq!(cost(&top[1]), all[1..].iter().map(cost).sum::<i64>());
 }
 
+/// A model that no list has is in no amount, and is named: by the run that reads it, and out of the ledger alone.
+#[test]
+fn what_has_no_price_is_told_out_of_a_ledger() {
+    let server = FakePrometheus::start(|query| {
+        let mut made = series(query);
+        for (labels, _) in &mut made {
+            labels["modelName"] = json!("NVIDIA UNHEARD-7");
+        }
+        made
+    });
+    let folder = Folder::new();
+    for flags in ["--by team", "--by job --top 1"] {
+        let ask = format!("cost --store ledger.db --period 3h {flags}");
+        let fill = format!("{ask} --prometheus {} --cluster west", server.url);
+        for call in [&fill, &ask] {
+            let found = folder.json(call);
+            assert_eq!(found["headline"]["priced_share"], 0.0, "{found:#}");
+            let notes = found["notes"].to_string();
+            assert!(
+                notes.contains(" GPU-hours of model UNHEARD-7: no price, in no amount"),
+                "{notes}"
+            );
+            assert!(
+                notes.contains("--gpu-price UNHEARD-7=USD_PER_HOUR where the ledger"),
+                "{notes}"
+            );
+        }
+    }
+}
+
 /// One GPU of node n1 is free in the series; objects say why, at the moment of the run.
 #[test]
 fn a_run_keeps_why_gpus_are_free_for_the_step_that_it_saw() {

@@ -11,6 +11,7 @@ mod collect;
 mod cost;
 #[cfg(feature = "scheduler")]
 mod cost_digest;
+mod cost_doubts;
 mod cost_job;
 #[cfg(feature = "scheduler")]
 mod cost_job_period;
@@ -21,9 +22,12 @@ mod cost_nodes;
 mod cost_old_bill;
 #[cfg(feature = "scheduler")]
 mod cost_period;
+mod cost_prices;
 mod cost_questions;
+mod cost_range;
 mod cost_runs;
 #[cfg(feature = "scheduler")]
+mod cost_shared;
 mod cost_silence;
 #[cfg(feature = "scheduler")]
 mod cost_store;

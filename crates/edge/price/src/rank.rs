@@ -24,9 +24,11 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
     rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
         // A row for the very thing asked beats a row for everything; where nothing was asked, a
         // row for everything beats one that happens to be about some place.
-        // What is not known of a region agrees with none by itself, so this goes before all else.
+        // A provider or a region that nobody knows agrees with none by itself, so this goes before all else.
+        let is_provider_guessed = question.provider.is_none() && row.provider.is_some();
         let is_region_guessed = question.region.is_none() && row.region.is_some();
         let fit = (
+            is_provider_guessed,
             is_region_guessed,
             question.instance_type.is_some() != row.instance_type.is_some(),
             question.provider.is_some() != row.provider.is_some(),

@@ -169,7 +169,8 @@ fn the_built_in_book_has_types_and_names_the_one_that_stands_in() {
     assert_eq!(PriceBook::model_of_instance("g6.12xlarge"), Some("L4"));
 }
 
-/// What was bought costs $1.213058 a GPU-hour (worked by hand beside the formula), what is rented its rent.
+/// $280,000 over 4 years is $7.990868 an hour; 10.2 kW at a PUE of 1.4 and $0.12 per kWh are $1.7136: together $9.704468,
+/// for eight GPUs $1.213058 each. What is rented costs its rent.
 #[test]
 fn machines_of_ones_own_are_those_that_their_settings_name() {
     let machine = OwnedMachine {
@@ -203,7 +204,10 @@ fn machines_of_ones_own_are_those_that_their_settings_name() {
             labels: Some(labels),
             ..Asked::default()
         };
-        known(book.price_of(&asked)).usd_micros_per_gpu_hour
+        let price = known(book.price_of(&asked));
+        let is_formula = price.source.contains("$280000.00 / (4 years");
+        assert_eq!(is_formula, price.origin == Origin::Owned, "{}", price.source);
+        price.usd_micros_per_gpu_hour
     };
     // No selector: nodes of no known cloud. With one: whatever it names, before those without.
     assert_eq!(ask("H100", None, "kind://a", &plain), 1_213_058);
@@ -268,6 +272,27 @@ fn places_are_compared_without_case_and_unknown_providers_are_named() {
         "gpu_model,provider,region,usd_per_gpu_hour\nH100,aws,us-east-1,2\nH100,AWS,us-EAST-1,3\n",
     );
     assert!(twice.unwrap_err().contains("this place and purchase at mine.csv:2 too"));
+}
+
+/// Who sells a node nobody knows is no seller of the list: a row that names none is its price, whatever type it says less.
+/// Only where each row names one does one of these stand in.
+#[test]
+fn a_node_of_an_unknown_provider_takes_the_row_that_names_none() {
+    let book = overrides(
+        "gpu_model,provider,region,instance_type,usd_per_gpu_hour\n\
+         H100,aws,,big,9\nH100,gcp,,,7\nH100,,,,5\nT4,azure,,big,4\nT4,azure,,,3\n",
+    )
+    .unwrap();
+    let of = |model, provider, instance_type| {
+        let asked = Asked { model: Some(model), provider, instance_type, ..Asked::default() };
+        known(book.price_of(&asked)).usd_micros_per_gpu_hour / 1_000_000
+    };
+    assert_eq!([of("H100", None, Some("big")), of("H100", None, None)], [5, 5]);
+    assert_eq!(
+        [of("H100", Some("aws"), Some("big")), of("H100", Some("gcp"), Some("big"))],
+        [9, 7]
+    );
+    assert_eq!([of("T4", None, Some("big")), of("T4", None, Some("small"))], [4, 3]);
 }
 
 /// A node without a region is in no region: a row for everywhere is its price, of whatever provider or type it says less.

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "spec: {maxUnavailable: 1}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -42,6 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5m}",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Nodes(NO_DEMAND),
     },
     Check {
@@ -54,6 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {}  # without scale-down-disabled or do-not-disrupt",
         layer: Layer::ScaleToZero,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nodes(NO_DEMAND),
     },
     Check {
@@ -67,6 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kind: Job  # around the pod",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -80,6 +85,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl uncordon NODE  # or delete it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Nodes(DRAINING),
     },
 ];

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Nodes(UNAVAILABLE),
     },
     Check {
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl describe node NODE  # repair it, or delete it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Nodes(UNAVAILABLE),
     },
     Check {
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Nodes(UNAVAILABLE),
     },
 ];

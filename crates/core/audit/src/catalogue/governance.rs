@@ -14,6 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "hard: {requests.nvidia.com/gpu: \"8\"}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -27,6 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {team: search, cost-center: \"4711\"}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "cohort: research  # of a Kueue ClusterQueue, or a lower quota",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -53,6 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "a ValidatingAdmissionPolicy with validationActions: [Warn, Audit] first",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
 ];

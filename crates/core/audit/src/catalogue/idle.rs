@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        is_inferred: true,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "minReplicas: 0  # of a KServe InferenceService; minReplicaCount: 0 of a KEDA ScaledObject",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
+        is_inferred: true,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -42,6 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "triggers: [{type: prometheus, metadata: {query: sum(vllm:num_requests_waiting), threshold: \"5\"}}]",
         layer: Layer::ScaleToZero,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -56,6 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -69,6 +73,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(PROVISIONING),
     },
     Check {
@@ -82,6 +87,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -95,6 +101,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -111,6 +118,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "a timeout on collectives (PyTorch: init_process_group(timeout=...)), and a restart from the checkpoint",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Nothing,
     },
 ];

@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "args: [--quantization=fp8]  # on a copy with a part of the requests first",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Nothing,
     },
     Check {
@@ -32,6 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}  # or limits: {nvidia.com/mig-2g.20gb: 1}",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Nothing,
     },
 ];

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # and drop NVIDIA_VISIBLE_DEVICES",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 8}}  # and more replicas in a gang",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -54,6 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -67,6 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl scale --replicas=0 deployment/NAME  # or ask for no GPU",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -81,6 +86,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/mig-1g.10gb: 1}}  # on nodes with MIG",
         layer: Layer::Share,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -94,6 +100,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -107,6 +114,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Cluster(STRANDED),
     },
     Check {
@@ -120,6 +128,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -133,6 +142,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {requests: {memory: 70Gi}, limits: {memory: 70Gi}}  # a tenth more than before",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Held(REPEATED),
     },
     Check {
@@ -147,6 +157,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {}  # of the sidecar",
         layer: Layer::Guard,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -160,6 +171,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]  # at /dev/shm",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Held(IDLE),
     },
 ];

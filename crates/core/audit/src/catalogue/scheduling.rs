@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "taints: [{key: nvidia.com/gpu, value: \"true\", effect: NoSchedule}]",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -29,6 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
                       [{matchExpressions: [{key: nvidia.com/gpu.present, operator: DoesNotExist}]}]}}}",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "tolerations: []  # without the one for GPU nodes",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -55,6 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Cluster(TAINTED),
     },
     Check {
@@ -68,6 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}",
         layer: Layer::RightSize,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -82,6 +87,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "taints: [{key: nvidia.com/gpu, effect: NoSchedule}]",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -95,6 +101,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 10}]}",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -108,6 +115,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "schedulerName: dovetail",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
+        is_inferred: false,
         reach: Reach::Cluster(FRAGMENTED),
     },
     Check {
@@ -121,6 +129,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Held(GANG_WAIT),
     },
     Check {
@@ -134,6 +143,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "whenUnsatisfiable: ScheduleAnyway",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -147,6 +157,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "priorityClassName: gpu-inference",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Nothing,
     },
     Check {
@@ -160,6 +171,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topologyManagerPolicy: single-numa-node  # of the kubelet, with cpuManagerPolicy: static",
         layer: Layer::Schedule,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
 ];

@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -28,6 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu.shared: 1}}  # timeSlicing: {replicas: 4}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Held(IDLE),
     },
     Check {
@@ -41,6 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "sharing: {timeSlicing: {renameByDefault: true}}",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -54,6 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl drain NODE  # then label it with nvidia.com/mig.config again",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -67,6 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}  # fewer",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -80,6 +85,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # whole GPUs, on nodes without sharing",
         layer: Layer::Share,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
 ];

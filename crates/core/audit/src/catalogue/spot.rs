@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "annotations: {dovetail.dev/checkpoint-interval: 30m}  # and a volume that it saves to",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Held(REPEATED),
     },
     Check {
@@ -29,6 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "nodeSelector: {karpenter.sh/capacity-type: spot}",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -42,6 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topologySpreadConstraints: [{topologyKey: karpenter.sh/capacity-type, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -58,6 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",
         layer: Layer::SpotAndRegion,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
 ];

@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "install dcgm-exporter (NVIDIA), device-metrics-exporter (AMD) or XPU Manager (Intel) there  # whichever is the vendor's, with a toleration for these nodes",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -31,6 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: NVIDIA's exporter starts anew with the counters",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -45,6 +47,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "DCGM_FI_PROF_SM_ACTIVE, gauge, share of the multiprocessors with work  # in the exporter's list of counters",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -58,6 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "updatePolicy: {updateMode: \"Off\"}  # of a VerticalPodAutoscaler",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
     Check {
@@ -72,6 +76,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: {cluster: NAME} where clusters share a server",
         layer: Layer::Guard,
         worth: Worth::Risk,
+        is_inferred: false,
         reach: Reach::Nothing,
     },
 ];

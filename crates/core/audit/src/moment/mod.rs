@@ -5,7 +5,7 @@
 //! asked of the engine: it is given the nodes, what they hold, and everything that waits. What would start now is
 //! put in its place, since that much is kept for it; of what is free then the ledger names the causes. Where the
 //! pod's own scheduler says that it fits nowhere, and the engine says that it does, nobody reserved anything: why
-//! those GPUs are free is unknown.
+//! those GPUs are free is unknown. So it is where something waits that nobody can hold against nodes.
 
 mod parts;
 mod times;
@@ -65,6 +65,9 @@ pub struct Units {
     pub count: i64,
     /// What one is of a GPU.
     pub slice: Slice,
+    /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a claim of several pods):
+    /// what is measured of it is of all of them. A MIG slice is a device of its own.
+    pub is_shared: bool,
 }
 
 /// A part of a GPU: `part` of `of` equal slices.
@@ -127,6 +130,42 @@ pub struct Demand {
     /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the namespaces and names of their
     /// pods.
     pub refused: BTreeMap<JobId, Vec<String>>,
+    /// What waits beside the world.
+    pub untold: Untold,
+}
+
+/// How many units of a resource are waited for by pods that nobody can hold against nodes: why so much of what nothing
+/// else waits for is free, nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// So many, if not fewer.
+    AtMost(i64),
+    /// Nobody knows how many.
+    Any,
+}
+
+impl Default for Untold {
+    fn default() -> Self {
+        Self::AtMost(0)
+    }
+}
+
+impl Untold {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::AtMost(one), Self::AtMost(more)) => Self::AtMost(one.saturating_add(more)),
+            (Self::Any, _) | (_, Self::Any) => Self::Any,
+        }
+    }
+
+    fn gpu_milli(self) -> i64 {
+        match self {
+            Self::AtMost(units) => units.max(0).saturating_mul(WHOLE_DEVICE_MILLI),
+            Self::Any => i64::MAX,
+        }
+    }
 }
 
 /// What every part of every GPU is.
@@ -178,7 +217,9 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
             started.insert(demand.resource.clone(), devices_by_node(&plan));
             reserved = reserved_by(demand, plan, &mut contested);
         }
-        causes.insert(&demand.resource, causes_of(&mut engine, reserved));
+        let mut causes_of = causes_of(&mut engine, reserved);
+        leave_open(&mut causes_of, demand.untold);
+        causes.insert(&demand.resource, causes_of);
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
@@ -279,6 +320,18 @@ fn causes_of(engine: &mut Engine, reserved: Causes) -> Causes {
         }
     }
     causes
+}
+
+/// Takes the cause from what is free without demand, as far as there is demand that nobody can hold against nodes; by
+/// nodes in the order of their names.
+fn leave_open(causes: &mut Causes, untold: Untold) {
+    let mut left_milli = untold.gpu_milli();
+    for of_node in causes.values_mut() {
+        let Some(gpu_milli) = of_node.get_mut(&FreeCause::NoDemand) else { continue };
+        let open_milli = left_milli.min(*gpu_milli);
+        *gpu_milli -= open_milli;
+        left_milli -= open_milli;
+    }
 }
 
 /// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only training with

@@ -59,7 +59,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             model: None,
             gpus: *gpus,
             unavailable_milli: 0,
-            units: vec![Units { resource: GPU.into(), count: *gpus, slice }],
+            units: vec![Units { resource: GPU.into(), count: *gpus, slice, is_shared: false }],
         });
         moment.held.push(Held {
             node: name.clone(),
@@ -341,6 +341,7 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
         resource: resource.into(),
         count,
         slice: Slice { part: 1, of },
+        is_shared: false,
     };
     let sharer = |pod, units, gpu_milli, world, active_h: &[u64]| Sharer {
         pod,

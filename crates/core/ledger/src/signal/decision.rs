@@ -97,6 +97,16 @@ impl Verdict {
         let activity = Activity::Unknown;
         Self { activity, signal, intensity_micro_percent: None, reason: Some(reason) }
     }
+
+    /// What it says of each holder of a device that several have, where it is of all of them together: an idle device is
+    /// idle for each, an active one is not active for each, and nobody knows for which.
+    #[must_use]
+    pub fn of_each_holder(self) -> Self {
+        match self.activity {
+            Activity::Active => Self::unknown(self.signal, UnknownReason::SharedDevice),
+            Activity::Idle | Activity::Unknown => self,
+        }
+    }
 }
 
 /// Decides what a device did.
@@ -121,12 +131,10 @@ pub fn judge(moment: &Moment, rule: &ActivityRule) -> Verdict {
     let dram = moment.dram_active_micro_percent.filter(|_| !is_own);
     let is_active = is_above(reading) || dram.is_some_and(is_above);
     let of_one = moment.holders <= 1 || is_own;
-    // An idle device is idle for each of its holders; an active one is not active for each.
-    if is_active && !of_one {
-        return Verdict::unknown(Some(signal), UnknownReason::SharedDevice);
-    }
     let activity = if is_active { Activity::Active } else { Activity::Idle };
-    Verdict { activity, signal: Some(signal), intensity_micro_percent: Some(reading), reason: None }
+    let intensity_micro_percent = Some(reading);
+    let verdict = Verdict { activity, signal: Some(signal), intensity_micro_percent, reason: None };
+    if of_one { verdict } else { verdict.of_each_holder() }
 }
 
 /// On a device with several holders the coarse signal of one holder says more than a fine one of all.

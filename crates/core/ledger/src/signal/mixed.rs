@@ -71,10 +71,8 @@ pub fn mixed(moment: &Moment, peaks: &Peaks, rule: &ActivityRule) -> Option<Mixe
         intensity_micro_percent: Some(micro_percent.min(FULL) as u32),
         reason: None,
     };
-    let above = match moment.holders > 1 && !is_own {
-        true => Verdict::unknown(Some(signal), UnknownReason::SharedDevice),
-        false => known(Activity::Active, within),
-    };
+    let above = known(Activity::Active, within);
+    let above = if moment.holders > 1 && !is_own { above.of_each_holder() } else { above };
     Some(Mixed { above, below: known(Activity::Idle, 0), share })
 }
 

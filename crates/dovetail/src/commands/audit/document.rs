@@ -423,7 +423,7 @@ impl FindingOut {
             returned_usd_micros_per_month: (brought.returned.gpu_milli_ms > 0)
                 .then(|| micros(brought.returned))
                 .flatten(),
-            confidence: if is_inferred(check.id) { "likely" } else { "certain" },
+            confidence: if check.is_inferred { "likely" } else { "certain" },
             usd_micros_per_month: cost
                 .filter(|_| claimed.gpu_milli_ms > 0)
                 .map(|cost| cost.usd_micros),
@@ -460,13 +460,6 @@ impl FindingOut {
 pub(super) fn object_words(object: &Object) -> String {
     let slash = if object.namespace.is_empty() { "" } else { "/" };
     format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
-}
-
-/// Checks that rest on what a workload seems to do, on the name of its model, or on GPUs without their hosts.
-fn is_inferred(id: &str) -> bool {
-    let inferred =
-        ["IDL-01", "IDL-02", "IDL-08", "MOD-01", "MOD-02", "REQ-12", "SCH-09", "SCH-11", "SHR-02"];
-    inferred.contains(&id)
 }
 
 /// An object of the facts, harmless to show.
@@ -548,7 +541,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     }
     unseen.extend(reasons.into_iter().map(|(reason, pods)| UnseenOut {
         what: format!("where {} waiting pods could go, {} first", pods.len(), plain(pods[0])),
-        hides: "whether free GPUs are kept from them".to_owned(),
+        hides: "why GPUs are free that they may want".to_owned(),
         command: plain(reason),
     }));
     unseen

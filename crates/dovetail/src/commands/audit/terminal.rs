@@ -2,6 +2,7 @@
 
 use super::document::{Document, FindingOut, RungOut, object_words, percent, usd};
 use crate::input::node_prices::PriceLine;
+use crate::output::shortened::shortened;
 use crate::output::table::{table, wrapped};
 
 /// Names of affected objects in one line.
@@ -16,7 +17,8 @@ pub(super) fn terminal(document: &Document) -> String {
     text += &ladder(document);
     text += "\nNot seen\n";
     for unseen in &document.unseen {
-        text += &wrapped(&format!("{}: hides {}", unseen.what, unseen.hides), 2);
+        let what = shortened(&unseen.what);
+        text += &wrapped(&format!("{what}: hides {}", unseen.hides), 2);
         text += &wrapped(&format!("to see it: {}", unseen.command), 6);
     }
     if document.skipped_objects > 0 {

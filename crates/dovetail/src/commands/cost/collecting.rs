@@ -22,6 +22,7 @@ use super::from_objects::Parts;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::from_store::{Ledger, Silence};
 use super::noticing::{OwnerNotice, idle_notices, note_told};
+use super::parts_told::PartsTold;
 use super::receipts::receipts;
 use super::statement::Statement;
 use super::teams::Teams;
@@ -368,12 +369,13 @@ impl Collector {
             gathered,
             free: self.free.looks(),
         };
-        let (mut parts, mut notes) = (0, Vec::new());
+        let (mut parts, mut told_of) = (0, PartsTold::default());
         let filled = self.ledger.fill_span(&mut asker, &sources, cluster, period.from_ms, |told| {
             parts += 1;
-            notes.extend(told.notes);
+            told_of.add(told);
             goes_on()
         });
+        let mut notes = told_of.in_words(&self.flags.prices, &self.app.settings)?;
         notes.extend(asker.client.notes().warnings.clone());
         match &filled {
             Ok(Silence { is_all: true, .. }) => notes.push(NO_GPU_WAS_SEEN.to_owned()),
@@ -403,11 +405,15 @@ impl Collector {
         let from_ms = to_ms.saturating_sub(self.flags.back.ms);
         let told = exporters.keep(&mut self.ledger, &sources, cluster, (from_ms, to_ms))?;
         let Some(told) = told else { return Ok(0) };
-        told.notes.iter().for_each(|note| self.tell(note));
         for gap in &told.gaps {
             tracing::warn!("no GPU exporter answered {}: a gap", span_in_words(*gap));
         }
-        Ok(u64::from(!told.is_silent))
+        let is_silent = told.is_silent;
+        let mut told_of = PartsTold::default();
+        told_of.add(told);
+        let notes = told_of.in_words(&self.flags.prices, &self.app.settings)?;
+        notes.iter().for_each(|note| self.tell(note));
+        Ok(u64::from(!is_silent))
     }
 
     /// Keeps what exporters said since the last round, told by the objects of that round.

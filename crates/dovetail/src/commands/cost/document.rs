@@ -12,9 +12,9 @@ use super::billed::BillOut;
 use super::dimension::{Dimension, UNKNOWN};
 use super::resolution::DayOut;
 use super::statement::{Row, Statement};
+use super::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";
@@ -320,43 +320,6 @@ pub(super) fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
         )
     });
     told.collect()
-}
-
-/// Nodes without a price, and what would give them one.
-pub(super) fn unpriced(account: &Account) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut models: BTreeMap<&str, i64> = BTreeMap::new();
-    let mut plain_nodes = 0;
-    let priced = |place: usize| {
-        let mut bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
-        bills.any(|(node, bill)| *node == place && bill.price.is_some())
-    };
-    for (place, node) in account.nodes.iter().enumerate() {
-        match node.gpus {
-            0 if !priced(place) => plain_nodes += 1,
-            0 => {}
-            gpus if node.price.usd_micros_per_gpu_hour.is_none() => {
-                *models.entry(node.gpu_type.as_str()).or_default() += gpus;
-            }
-            _ => {}
-        }
-    }
-    for (model, gpus) in models {
-        let named = if model.is_empty() { UNKNOWN.to_owned() } else { plain(model) };
-        let flag = if model.is_empty() { "*" } else { &named };
-        notes.push(format!(
-            "{} of model {named}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR",
-            counted(usize::try_from(gpus).unwrap_or(0), "GPU")
-        ));
-    }
-    if plain_nodes > 0 {
-        notes.push(format!(
-            "{} without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
-             --gib-price",
-            counted(plain_nodes, "node")
-        ));
-    }
-    notes
 }
 
 /// Rows of what nobody named, and where names come from.

@@ -13,6 +13,7 @@ use dovetail_price::{NodePlace, Purchase};
 use dovetail_store::{HistoryPod, NodeFacts, NodeTime};
 
 use super::account::{Account, CostNode, CostPod, Stretch, days_of};
+use super::from_prometheus::{ANOTHER_MACHINE, LeftOpen};
 use super::from_store::Ledger;
 use super::teams::Teams;
 use crate::output::table::counted;
@@ -43,10 +44,12 @@ pub(super) fn fill(
     account.pods = pods.into_values().map(|pod| cost_pod(pod, teams)).collect();
     let mut nodes: BTreeMap<u32, usize> = BTreeMap::new();
     let (mut partly, mut nameless) = (0, BTreeSet::new());
+    let mut left = LeftOpen::default();
     for (span, times, facts) in days {
         let (mut bills, mut seen) = (Vec::new(), BTreeMap::new());
         for time in times {
             let Some((name, facts)) = facts.get(&time.node) else { continue };
+            left.add_machine(name, &facts.provider_id);
             if *facts == NodeFacts::default() {
                 nameless.insert(time.node);
             }
@@ -65,6 +68,9 @@ pub(super) fn fill(
         }
         account.stretches.push(Stretch { span, bills, billed: BTreeMap::new(), seen });
     }
+    // A run that reads the period itself has told it.
+    let is_told = account.notes.iter().any(|note| note.contains(ANOTHER_MACHINE));
+    account.notes.extend(left.in_words(true).into_iter().filter(|_| !is_told));
     if partly > 0 {
         account.notes.push(format!(
             "{}: without a price for some hours, whose time is in these amounts and whose cost is not",

@@ -18,17 +18,18 @@ use super::document::Document;
 use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
+use super::parts_told::PartsTold;
 use super::reading::{self, Told};
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
+use super::without_price::{is_unpriced, unpriced_rows};
 use super::{CostFlags, from_ledger, now_ms};
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
-use crate::input::node_prices::PriceLine;
 use crate::input::prometheus::{Asker, Chosen};
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -123,6 +124,7 @@ pub(super) fn answer(
     let question = Some(question).filter(|_| !is_empty);
     let chosen = flags.chosen_method(app);
     let found = summed(&mut ledger, question.as_ref(), &account, by, (&mut top, chosen))?;
+    tell_unpriced(&mut ledger, question, &mut account, &found)?;
     let method = chosen.unwrap_or_else(|| default_method(found.rows.iter().chain(&found.others)));
     let rows = found.rows.iter().map(|row| charges(row, by, teams));
     // No part of a key says what they are.
@@ -155,6 +157,25 @@ fn summed(
     let mut rows = ledger.run(|store| store.sums(question))?;
     rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
     Ok(TopJobs { rows, ..TopJobs::default() })
+}
+
+/// Says which models have no price, where any of what was found has none.
+fn tell_unpriced(
+    ledger: &mut Ledger,
+    question: Option<Question>,
+    account: &mut Account,
+    found: &TopJobs,
+) -> Result<()> {
+    let Some(question) = question else { return Ok(()) };
+    if !found.rows.iter().chain(&found.others).any(is_unpriced) {
+        return Ok(());
+    }
+    let detail = Detail { group: true, ..Detail::default() };
+    let by_model = Question { detail, ..question };
+    let mut rows = ledger.run(|store| store.sums(&by_model))?;
+    rows.retain(|row| account.charges(row.party.as_ref().map(|party| party.namespace.as_str())));
+    account.notes.extend(unpriced_rows(&rows));
+    Ok(())
 }
 
 /// The answer where nodes are billed anew: by what the provider asked, or with what is unused shared out.
@@ -248,18 +269,16 @@ impl Ledger {
         };
         let source = asker.client.server().to_owned();
         let span = account.span;
+        let mut parts = PartsTold::default();
         let silence = self.fill_span(&mut asker, &sources, &cluster, span.from_ms, |told| {
-            for note in told.notes {
-                if !account.notes.contains(&note) {
-                    account.notes.push(note);
-                }
-            }
-            told.prices.into_iter().for_each(|line| add_price(&mut account.prices, line));
+            parts.add(told);
             true
         })?;
         if silence.is_all {
-            account.notes.push(NO_GPU_WAS_SEEN.to_owned());
+            parts.note(NO_GPU_WAS_SEEN.to_owned());
         }
+        account.notes.extend(parts.in_words(&flags.prices, &app.settings)?);
+        account.prices = parts.prices;
         asker.tell_warnings(app);
         account.sources.push(source);
         account.sources.extend(of_objects.unwrap_or_default());
@@ -434,20 +453,6 @@ pub(super) fn whole_hours(period: Span, is_read: bool) -> Span {
         false => period.from_ms.next_multiple_of(HOUR_MS).min(to_ms.saturating_sub(HOUR_MS)),
     };
     Span { from_ms, to_ms }
-}
-
-fn add_price(prices: &mut Vec<PriceLine>, line: PriceLine) {
-    let same = |other: &PriceLine| {
-        let key = |line: &PriceLine| {
-            let PriceLine { model, provider, region, instance_type, purchase, .. } = line.clone();
-            (model, provider, region, instance_type, purchase, line.usd_micros_per_gpu_hour)
-        };
-        key(other) == key(&line)
-    };
-    match prices.iter_mut().find(|other| same(other)) {
-        Some(other) => other.gpus = other.gpus.max(line.gpus),
-        None => prices.push(line),
-    }
 }
 
 fn detail(by: &[Dimension]) -> Detail {

@@ -25,6 +25,8 @@ mod job;
 mod names;
 #[cfg(feature = "scheduler")]
 pub(crate) mod noticing;
+#[cfg(feature = "scheduler")]
+mod parts_told;
 mod questions;
 #[cfg(feature = "scheduler")]
 mod reading;
@@ -42,6 +44,7 @@ mod terminal;
 mod top;
 #[cfg(feature = "scheduler")]
 mod turns;
+mod without_price;
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -52,6 +55,7 @@ use dovetail_bill::focus::Version;
 
 use crate::app::App;
 use crate::output::Output;
+use crate::output::shortened::shortened;
 use crate::output::table::counted;
 use account::Account;
 use dimension::Dimension;
@@ -154,7 +158,7 @@ fn print_focus(
         let periods = counted(without_price, "node-period");
         app.note(&format!("{periods} without a price: not in it"));
     }
-    account.notes.iter().for_each(|note| app.note(note));
+    account.notes.iter().for_each(|note| app.note(&shortened(note)));
     app.print(&dataset)
 }
 
@@ -162,7 +166,7 @@ fn print(app: &App, output: Output, document: &Document) -> Result<()> {
     match output {
         Output::Json => app.print_json(document),
         Output::Csv => {
-            document.notes.iter().for_each(|note| app.note(note));
+            document.notes.iter().for_each(|note| app.note(&shortened(note)));
             app.print(&rows_csv::rows_csv(document)?)
         }
         _ => app.print(&terminal::terminal(document)),

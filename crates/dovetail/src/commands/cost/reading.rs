@@ -10,9 +10,9 @@ use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
-use super::from_prometheus::{Look, Machine, Pods, Sources, add, ask_kept};
+use super::from_prometheus::{LeftOpen, Look, Machine, Pods, Sources, add, ask_kept};
 use super::turns::Turn;
-use crate::input::node_prices::PriceLine;
+use crate::input::node_prices::{PriceLine, PricesUsed};
 use crate::input::prometheus::{Asker, Observed};
 
 /// A reading with what is said beside it.
@@ -20,6 +20,9 @@ pub(super) struct Told {
     pub(super) reading: Reading,
     pub(super) prices: Vec<PriceLine>,
     pub(super) notes: Vec<String>,
+    /// What the figures leave open.
+    pub(super) left: LeftOpen,
+    pub(super) used: PricesUsed,
     /// There is no GPU in the cluster: kube-state-metrics has its nodes, and none of them offers one.
     pub(super) has_no_gpus: bool,
     /// No exporter said anything; whether there are GPUs nobody knows.
@@ -35,7 +38,8 @@ pub(super) struct Told {
 impl Told {
     /// The same without what is said of it alone.
     pub(super) fn without_notes(self) -> Self {
-        Self { prices: Vec::new(), notes: Vec::new(), ..self }
+        let (left, used) = (LeftOpen::default(), PricesUsed::default());
+        Self { prices: Vec::new(), notes: Vec::new(), left, used, ..self }
     }
 }
 
@@ -127,10 +131,11 @@ fn reading_of(
         free,
     };
     let has_no_gpus = look.seen.time.devices.is_empty() && look.kube.offers_no_gpus();
-    let prices = look.prices.told.clone();
+    let (prices, used) = (look.prices.told.clone(), look.prices.used.clone());
+    let left = look.left.clone();
     let heard = look.seen.time.heard();
     let (is_silent, gaps) = (false, Vec::new());
-    Ok(Told { reading, prices, notes, has_no_gpus, is_silent, heard, turns, gaps })
+    Ok(Told { reading, prices, notes, left, used, has_no_gpus, is_silent, heard, turns, gaps })
 }
 
 fn devices(

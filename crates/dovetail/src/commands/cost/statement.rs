@@ -165,7 +165,7 @@ impl Statement {
 }
 
 /// The methods that can be used for every node.
-fn methods(account: &Account, chosen: SplitMethod) -> Vec<SplitMethod> {
+pub(super) fn methods(account: &Account, chosen: SplitMethod) -> Vec<SplitMethod> {
     let mut bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
     let has_list_prices = bills.all(|(_, bill)| bill.price.is_none() || bill.list_prices.is_some());
     let usable = |method: &SplitMethod| {

@@ -3,6 +3,7 @@
 use super::document::{Document, RowOut, percent, usd};
 use super::resolution::sentences;
 use crate::input::node_prices::PriceLine;
+use crate::output::shortened::shortened;
 use crate::output::table::{fits, table, whole, wrapped};
 
 /// The whole bill.
@@ -17,7 +18,9 @@ pub(super) fn terminal(document: &Document) -> String {
     if !document.notes.is_empty() {
         text.push('\n');
     }
-    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    for note in &document.notes {
+        text += &wrapped(&format!("{}.", shortened(note)), 0);
+    }
     text + &price_lines(&document.prices)
 }
 

@@ -15,6 +15,10 @@ pub struct Bill {
     pub of_machines: BTreeMap<usize, Vec<BillLine>>,
     /// Credits and discounts of machines, by the same number: what they take off, and over which time.
     pub(super) discounts: BTreeMap<usize, Vec<BillLine>>,
+    /// What columns of their own take off, of a file that may have the same as lines.
+    pub(super) net_discounts: BTreeMap<usize, Vec<BillLine>>,
+    /// Whether the file has discounts as lines.
+    pub(super) has_discount_lines: bool,
     /// When each of them was billed.
     pub(super) spans: BTreeMap<usize, Spans>,
     /// Machine time of machines that nobody knows, by resource.

@@ -20,6 +20,8 @@ pub(super) struct Layout {
     pub(super) usage: &'static [&'static str],
     /// Kinds that take something off machine time.
     pub(super) discounts: &'static [(&'static str, Discount)],
+    /// Costs after discounts, in columns of their own, by kind of line as in `costs`; empty where the file has none.
+    pub(super) nets: Vec<CostColumn>,
     /// Kinds that a commitment covers: what they cost is in a column of their own or not in the file.
     pub(super) covered: &'static [&'static str],
     /// Column that says how the machine is bought.
@@ -35,11 +37,14 @@ pub(super) struct Layout {
     pub(super) currency: Option<usize>,
 }
 
-/// From which costs of a machine a line takes its amount, beside the invoice and the amortised one.
+/// From which costs of a machine a line takes its amount, beside the invoice and the amortised one. The contracted price
+/// has negotiated discounts in it, and neither those of commitments nor any other (FOCUS, `ContractedUnitPrice`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discount {
     /// A part of the negotiated price.
     Negotiated,
+    /// Any other discount: for the use of another service, for many reservations, or of a kind that is not said.
+    Other,
     /// Money given back: no price is another for it.
     Credit,
     /// What the line says in each column.
@@ -73,15 +78,30 @@ pub(super) struct CommitmentColumns {
 const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"];
 
 /// Kinds of AWS lines that take something off it, in the machine's own name.
+///
+/// Their amounts stand in the unblended cost, as less than nothing. The user guide of AWS Data Exports ("Line item
+/// details", `lineItem/LineItemType`) has `BundledDiscount`, `Credit`, `Discount` and `Refund`, and says that discounts can
+/// have names of their own; these are the Enterprise Discount Program's (`EdpDiscount`), private pricing's
+/// (`PrivateRateDiscount`) and the Solution Provider Program's (`SppDiscount`), which are agreed on with a customer or its
+/// reseller, and `RiVolumeDiscount`, which is on the price of many reservations. A bundled discount is for the use of another
+/// service (the same guide, "Discount columns").
 const AWS_DISCOUNTS: [(&str, Discount); 8] = [
     ("EdpDiscount", Discount::Negotiated),
     ("PrivateRateDiscount", Discount::Negotiated),
-    ("RiVolumeDiscount", Discount::Negotiated),
     ("SppDiscount", Discount::Negotiated),
-    ("BundledDiscount", Discount::Negotiated),
-    ("Discount", Discount::Negotiated),
+    ("RiVolumeDiscount", Discount::Other),
+    ("BundledDiscount", Discount::Other),
+    ("Discount", Discount::Other),
     ("Credit", Discount::Credit),
     ("Refund", Discount::Credit),
+];
+
+/// Costs of AWS after discounts. A report has discounts as lines, in these columns, or in both (the same guide, "Discount
+/// columns": as lines with "manual discount compatibility"); credits and refunds are lines in each.
+const AWS_NETS: [(&str, Option<&str>); 3] = [
+    ("reservation/NetEffectiveCost", Some("DiscountedUsage")),
+    ("savingsPlan/NetSavingsPlanEffectiveCost", Some("SavingsPlanCoveredUsage")),
+    ("lineItem/NetUnblendedCost", None),
 ];
 
 /// Kinds of machine time that a commitment covers.
@@ -123,6 +143,7 @@ impl Layout {
                 kind: place("ChargeCategory"),
                 usage: &["Usage"],
                 discounts: &[("Credit", Discount::AsWritten)],
+                nets: Vec::new(),
                 covered: &[],
                 bought: place("PricingCategory"),
                 usage_type: None,
@@ -140,22 +161,25 @@ impl Layout {
                 .to_owned());
         }
         let need = |name: &str| aws(name).ok_or_else(|| missing("an AWS report", name));
-        let costs = AWS_COSTS.iter();
-        let costs =
-            costs.filter_map(|(name, kind)| Some(CostColumn { column: aws(name)?, kind: *kind }));
-        let costs: Vec<CostColumn> = costs.collect();
+        let columns = |of: &[(&str, Option<&'static str>)]| -> Vec<CostColumn> {
+            let known = of.iter();
+            let known = known
+                .filter_map(|(name, kind)| Some(CostColumn { column: aws(name)?, kind: *kind }));
+            known.collect()
+        };
         let billed = Some(need("lineItem/UnblendedCost")?);
         Ok(Self {
             resource: need("lineItem/ResourceId")?,
             from: need("lineItem/UsageStartDate")?,
             to: need("lineItem/UsageEndDate")?,
-            costs,
+            costs: columns(&AWS_COSTS),
             billed,
             list: aws("pricing/publicOnDemandCost"),
             contracted: None,
             kind: Some(need("lineItem/LineItemType")?),
             usage: &AWS_USAGE,
             discounts: &AWS_DISCOUNTS,
+            nets: columns(&AWS_NETS),
             covered: &AWS_COVERED,
             bought: aws("pricing/term"),
             usage_type: aws("lineItem/UsageType"),

@@ -22,6 +22,13 @@ pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, T
     while let Some(record) = table.next_record()? {
         bill.take(&Cells { layout: &layout, record }, machines)?;
     }
+    // What stands in lines and in columns is one discount.
+    let in_columns = std::mem::take(&mut bill.net_discounts);
+    if !bill.has_discount_lines {
+        for (machine, lines) in in_columns {
+            bill.discounts.entry(machine).or_default().extend(lines);
+        }
+    }
     Ok(bill)
 }
 
@@ -35,7 +42,10 @@ impl Bill {
         }
         let kind = layout.kind.map(|kind| cells.text(kind));
         let resource = cells.text(layout.resource);
-        let discount = cells.discount_of(kind).filter(|_| !resource.is_empty());
+        let discount = cells.discount_of(kind);
+        self.has_discount_lines |=
+            discount.is_some_and(|of| matches!(of, Discount::Negotiated | Discount::Other));
+        let discount = discount.filter(|_| !resource.is_empty());
         if let Some(discount) = discount {
             return self.take_discount(cells, machines.of(resource), discount);
         }
@@ -59,6 +69,10 @@ impl Bill {
                 self.spans.entry(machine).or_default().add(from_ms, to_ms);
                 let line = BillLine { from_ms, to_ms, pico, bought, commitment };
                 self.of_machines.entry(machine).or_default().push(line);
+                if let Some(pico) = cells.net_discount(kind, bought, pico[0])? {
+                    let line = BillLine { pico, bought: None, commitment: None, ..line };
+                    self.net_discounts.entry(machine).or_default().push(line);
+                }
             }
             None => {
                 let unmatched = self.unmatched.entry(resource.to_owned()).or_default();
@@ -227,13 +241,32 @@ impl<'c> Cells<'c> {
         let billed = self.amount(layout.billed)?.unwrap_or(effective);
         let (list, contracted) = match discount {
             Discount::Negotiated => (0, effective),
-            Discount::Credit => (0, 0),
+            Discount::Other | Discount::Credit => (0, 0),
             Discount::AsWritten => (
                 self.amount(layout.list)?.unwrap_or(0),
                 self.amount(layout.contracted)?.unwrap_or(0),
             ),
         };
         Ok(Some([effective, billed, list, contracted].map(Some)))
+    }
+
+    /// What the columns after discounts take off machine time that cost so much, in the order of [`super::Cost`]; `None`
+    /// where there are none, and where they take off nothing. On the price of what a commitment covers nobody knows what
+    /// of it was negotiated.
+    fn net_discount(
+        &self,
+        kind: Option<&str>,
+        bought: Option<Pricing>,
+        effective: Option<i128>,
+    ) -> Result<Option<[Option<i128>; COSTS]>, TableError> {
+        let is_covered = kind.is_some_and(|kind| self.layout.covered.contains(&kind));
+        let net = self.amortised(&self.layout.nets, kind, is_covered, bought)?;
+        let off = net.zip(effective).map(|(net, effective)| net - effective);
+        let [billed, contracted] = match is_covered {
+            true => [Some(0); 2],
+            false => [off; 2],
+        };
+        Ok(off.filter(|off| *off != 0).map(|off| [Some(off), billed, Some(0), contracted]))
     }
 
     /// The amount of a cell, if it says one.
@@ -253,8 +286,19 @@ impl<'c> Cells<'c> {
         is_covered: bool,
         bought: Option<Pricing>,
     ) -> Result<Option<i128>, TableError> {
+        self.amortised(&self.layout.costs, kind, is_covered, bought)
+    }
+
+    /// The same by these columns.
+    fn amortised(
+        &self,
+        columns: &[super::layout::CostColumn],
+        kind: Option<&str>,
+        is_covered: bool,
+        bought: Option<Pricing>,
+    ) -> Result<Option<i128>, TableError> {
         let layout = self.layout;
-        let mut costs = layout.costs.iter();
+        let mut costs = columns.iter();
         let fits = |cost: &&super::layout::CostColumn| {
             // What the invoice has for time that a commitment covers is not what it cost.
             let of_kind = if is_covered { cost.kind == kind } else { cost.kind.is_none() };

@@ -270,6 +270,57 @@ i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-1,0,-3,Credit
     assert_eq!(costs, [8, 8, 55, 17]);
 }
 
+/// By hand, of $40 at list price: what is negotiated (−8, −2, −1) is off the negotiated price, all else (−3, −4, −1) only off
+/// what was paid.
+#[test]
+fn only_negotiated_discounts_are_in_the_negotiated_price() {
+    let mut cur = "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,pricing/publicOnDemandCost
+Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,40,40
+"
+    .to_owned();
+    for (kind, dollars) in [
+        ("EdpDiscount", -8),
+        ("PrivateRateDiscount", -2),
+        ("SppDiscount", -1),
+        ("BundledDiscount", -3),
+        ("RiVolumeDiscount", -4),
+        ("Discount", -1),
+    ] {
+        cur += &format!("{kind},i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,{dollars},\n");
+    }
+    let found = bill(&cur);
+    let of = |cost| found.rate(cost, 0, HOUR_MS).unwrap().usd_micros / 1_000_000;
+    let costs = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted].map(of);
+    assert_eq!(costs, [21, 21, 40, 29]);
+}
+
+/// A report with columns after discounts: $40 that are $32, and $30 of a savings plan that are $27. Where the discounts
+/// stand in lines too, they are the same ones; a credit is a line in either.
+#[test]
+fn discounts_in_columns_count_and_count_once() {
+    let cur = |more: &str| {
+        bill(&format!(
+            "line_item_line_item_type,line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,\
+             line_item_unblended_cost,line_item_net_unblended_cost,savings_plan_savings_plan_effective_cost,\
+             savings_plan_net_savings_plan_effective_cost\n\
+             Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,40,32,,\n\
+             SavingsPlanCoveredUsage,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,40,36,30,27\n\
+             Credit,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-2,,\n{more}"
+        ))
+    };
+    let of = |found: &Bill| {
+        [Cost::Effective, Cost::Billed, Cost::Contracted].map(|cost| {
+            let amount = found.amount(cost, 0, TEN_MS, TEN_MS + 2 * HOUR_MS).unwrap();
+            amount.usd_micros / 1_000_000
+        })
+    };
+    assert_eq!(of(&cur("")), [32 - 2 + 27, 30, 32 + 40]);
+    let lines = "EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-8,-8,,\n\
+                 EdpDiscount,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,-3,-3,,\n";
+    assert_eq!(of(&cur(lines)), [32 - 2 + 27, 30 - 3, 32 + 40 - 3]);
+}
+
 #[test]
 fn what_cannot_be_read_is_told_with_its_place() {
     for (from, to, told) in [

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::devices::{is_of_a_kind, is_of_one_device};
+use crate::facts::claims::class::BY_NAME;
 use crate::facts::claims::driver::{GpuDriver, reduced};
 
 /// Fields whose texts stay, wherever they stand.
@@ -276,8 +277,9 @@ impl Names {
                 "key" | "topologyKey" | "matchLabelKeys" | "mismatchLabelKeys" => {
                     self.label_key(text)
                 }
-                "deviceClassName" if GpuDriver::of_class(text).is_some() => text.clone(),
+                "deviceClassName" => self.device_class(text),
                 "driver" if GpuDriver::named(text).is_some() => text.clone(),
+                "extendedResourceName" => self.resource(text),
                 "expression" => reduced(text),
                 "resource" if text == "pods" => text.clone(),
                 "schedulerName" if SCHEDULERS.contains(&text.as_str()) => text.clone(),
@@ -426,15 +428,23 @@ impl Names {
     }
 
     /// Name of a resource, or of what a quota counts: `requests.nvidia.com/gpu`,
-    /// `CLASS.storageclass.storage.k8s.io/requests.storage`.
+    /// `CLASS.storageclass.storage.k8s.io/requests.storage`. Of those that name a class of devices the class is hashed,
+    /// unless it comes with a driver.
     fn resource(&mut self, name: &str) -> String {
         const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+        const OF_DEVICES: &str = ".deviceclass.resource.k8s.io/";
         if let Some((class, counted)) = name.split_once(OF_CLASS) {
             return format!("{}{OF_CLASS}{counted}", self.hash(class));
+        }
+        if let Some((class, counted)) = name.split_once(OF_DEVICES) {
+            return format!("{}{OF_DEVICES}{counted}", self.device_class(class));
         }
         let side =
             ["requests.", "limits.", "count/"].into_iter().find(|side| name.starts_with(side));
         let (side, resource) = name.split_at(side.map_or(0, str::len));
+        if let Some(class) = resource.strip_prefix(BY_NAME) {
+            return format!("{side}{BY_NAME}{}", self.device_class(class));
+        }
         let domain = resource.split_once('/').map(|(domain, _)| domain);
         match domain {
             _ if dovetail_audit::is_gpu_resource(resource) => name.to_owned(),
@@ -452,6 +462,13 @@ impl Names {
                 format!("{side}{}", self.hash(resource))
             }
             _ => name.to_owned(),
+        }
+    }
+
+    fn device_class(&mut self, class: &str) -> String {
+        match GpuDriver::of_class(class) {
+            Some(_) => class.to_owned(),
+            None => self.hash(class),
         }
     }
 
@@ -566,6 +583,8 @@ mod tests {
                 "minAvailable": "half of canary", "maxUnavailable": "25%",
                 "hard": {"requests.canary.com/chip": "4", "requests.nvidia.com/gpu": "8", "pods": "5",
                     "canary.storageclass.storage.k8s.io/requests.storage": "1Gi",
+                    "canary.deviceclass.resource.k8s.io/devices": "6",
+                    "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "6",
                     "count/widgets.canary.com": "2", "count/deployments.apps": "3"}},
             "status": {"allocatable": {"canary.com/chip": "4", "cpu": "96", "habana.ai/gaudi": "8",
                     "memory": "canary"},
@@ -587,6 +606,8 @@ mod tests {
             "habana.ai/gaudi",
             "count/deployments.apps",
             ".storageclass.storage.k8s.io/requests.storage\":\"1Gi",
+            ".deviceclass.resource.k8s.io/devices\":\"6",
+            "\"gpu.nvidia.com.deviceclass.resource.k8s.io/devices\"",
         ] {
             assert!(text.contains(kept), "{kept}: {text}");
         }

@@ -25,6 +25,34 @@ const OF_ONE_DEVICE: [&str; 3] = ["parentUUID", "pciBusID", "uuid"];
 const OF_REQUEST: [&str; 5] =
     ["adminAccess", "allocationMode", "count", "deviceClassName", "selectors"];
 
+/// The shape that objects about devices have since `v1beta2`; `None` if they have it already.
+pub(super) fn in_stable_shape(kind: &str, api_version: &str, object: &Value) -> Option<Value> {
+    let requests = match kind {
+        "ResourceClaim" => "/spec/devices/requests",
+        "ResourceClaimTemplate" => "/spec/spec/devices/requests",
+        "ResourceSlice" => "",
+        _ => return None,
+    };
+    if api_version != "resource.k8s.io/v1beta1" {
+        return None;
+    }
+    let mut object = object.clone();
+    let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if let Some(Value::Object(basic)) = device.remove("basic") {
+            device.extend(basic);
+        }
+    }
+    let requests = object.pointer_mut(requests).and_then(Value::as_array_mut);
+    for request in requests.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if request.contains_key("deviceClassName") {
+            let exactly = Value::Object(request.clone());
+            request.insert("exactly".to_owned(), exactly);
+        }
+    }
+    Some(object)
+}
+
 /// Name of an attribute without the domain that may stand before it.
 fn plain(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, plain)| plain)

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::devices::{keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors};
+use super::devices::{
+    in_stable_shape, keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors,
+};
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::model::{argument, model_of_words};
 
@@ -304,6 +306,9 @@ impl Keeper {
     pub fn keep(&self, kind: &str, api_version: &str, object: &Value) -> Option<Value> {
         if ["ConfigMap", "Secret", "Event", "Lease"].contains(&kind) {
             return None;
+        }
+        if let Some(stable) = in_stable_shape(kind, api_version, object) {
+            return self.keep(kind, "resource.k8s.io/v1", &stable);
         }
         let fields = self.kinds.get(kind).unwrap_or(&self.any);
         let mut kept = fields.keep(object)?;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Demand, Node as FactNode, is_gpu_resource};
+use dovetail_audit::{Demand, Node as FactNode, Untold, is_gpu_resource};
 use dovetail_model::{Condition, JobId};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use super::claims::UntoldPod;
 use super::gathered::Unjudged;
 use super::inventory::Inventory;
 use super::pods::PodRecord;
@@ -23,8 +24,12 @@ const FITS_NOWHERE: &str = "Unschedulable";
 /// Waiting pods that cannot be judged are listed up to so many.
 pub(super) const MOST_UNJUDGED: usize = 100;
 
-/// The worlds, and the waiting pods that cannot be held against nodes.
-pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, Vec<Unjudged>) {
+/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them.
+pub(super) fn worlds(
+    inventory: Inventory,
+    nodes: &[FactNode],
+    untold: &[UntoldPod],
+) -> (Vec<Demand>, Vec<Unjudged>) {
     let resources: BTreeSet<&String> = nodes.iter().flat_map(|node| node.gpus.keys()).collect();
     let resources: Vec<&String> = resources.into_iter().collect();
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
@@ -41,8 +46,9 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         objects.tell(resource, &offering, &mut world);
-        let refused = world.refused().filter(|(pod, _)| wants(pod, resource));
-        let unjudged = refused.take(MOST_UNJUDGED).map(|(pod, reason)| {
+        let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
+        let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
+        let unjudged = refused().take(MOST_UNJUDGED).map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
             Unjudged { pod, reason: reason.to_string() }
         });
@@ -53,12 +59,25 @@ pub(super) fn worlds(inventory: Inventory, nodes: &[FactNode]) -> (Vec<Demand>, 
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
-        (Demand { resource: resource.clone(), world: snapshot, refused }, unjudged)
+        (Demand { resource: resource.clone(), world: snapshot, refused, untold }, unjudged)
     };
     // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
         resources.into_par_iter().map(world).unzip();
     (worlds, unjudged.into_iter().flatten().take(MOST_UNJUDGED).collect())
+}
+
+/// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows
+/// what they want.
+fn untold_of<'p>(
+    resource: &str,
+    refused: impl Iterator<Item = &'p Pod>,
+    untold: &[UntoldPod],
+) -> Untold {
+    let asked = |pod: &Pod| pod.requests.extended.get(resource).copied().unwrap_or(0);
+    let refused = refused.map(|pod| Untold::AtMost(asked(pod).max(0)));
+    let untold = untold.iter().filter(|pod| pod.may_want(resource)).map(UntoldPod::units);
+    refused.chain(untold).fold(Untold::default(), Untold::and)
 }
 
 fn wants(pod: &Pod, resource: &str) -> bool {
@@ -114,7 +133,7 @@ impl Objects {
             Arc::make_mut(&mut pod).scheduler = Box::default();
             placed.push(Placed { pod, owner_waits });
         }
-        waiting.extend(owners.suspended.into_iter().map(Arc::new));
+        waiting.extend(owners.suspended.into_iter().map(|suspended| Arc::new(suspended.pod)));
         waiting.retain(|pod: &Arc<Pod>| {
             !pod.meta.is_deleting()
                 && pod.requests.extended.keys().any(|name| is_gpu_resource(name))

@@ -8,7 +8,7 @@ use dovetail_audit::{
 };
 use dovetail_model::Condition;
 
-use super::claims::Doubts;
+use super::claims::{Doubts, UntoldPod};
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::{MOST_UNJUDGED, worlds};
@@ -80,7 +80,7 @@ impl Inventory {
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
         let unseen = self.unseen();
-        let Doubts { told: device_doubts, unjudged: of_claims } = self.count_claimed();
+        let Doubts { told: device_doubts, untold } = self.count_claimed();
         let mut provider_ids = BTreeMap::new();
         let mut facts = Facts {
             now_ms: self.now_ms,
@@ -119,8 +119,8 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
-        let (demand, mut unjudged) = worlds(self, &facts.nodes);
-        unjudged.extend(of_claims.into_iter().take(MOST_UNJUDGED));
+        let (demand, mut unjudged) = worlds(self, &facts.nodes, &untold);
+        unjudged.extend(untold.iter().take(MOST_UNJUDGED).map(UntoldPod::told));
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,

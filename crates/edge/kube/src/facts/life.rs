@@ -60,8 +60,8 @@ pub(super) struct LifeRecord {
 /// By namespace and name.
 pub(super) type Lives = BTreeMap<(Box<str>, Box<str>), LifeRecord>;
 
-/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by claims alone, of which
-/// nobody knows yet, is noted beside the others.
+/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by claims alone, or by a
+/// resource that a device class may serve, of which nobody knows yet, is noted beside the others.
 pub(super) fn note(
     (lives, by_claims): (&mut Lives, &mut Lives),
     pod: &Arc<Pod>,
@@ -70,7 +70,7 @@ pub(super) fn note(
 ) {
     let asked = || pod.requests.extended.iter().filter(|(_, count)| **count > 0);
     let asks = asked().any(|(name, _)| is_gpu_resource(name));
-    if !asks && !pod.has_resource_claims {
+    if !asks && !pod.has_resource_claims && asked().next().is_none() {
         return;
     }
     let mut gpu_milli = Some(0i64);

@@ -7,7 +7,9 @@ use dovetail_model::Condition;
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
-use super::share::{HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, single_mig, slice_of};
+use super::share::{
+    HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, is_of_shares, single_mig, slice_of,
+};
 use crate::object::{Labels, Node as Object};
 use crate::translate::{NodeSetting, Rules, node as translated};
 
@@ -199,10 +201,12 @@ fn node_gpus(
     for (resource, built_in) in capacity.filter(|(name, _)| counted_as(offered, name).is_none()) {
         let usable = offered.get(resource).map_or(0, |gpus| gpus.allocatable);
         let built_in = (*built_in).clamp(usable, MOST_GPUS);
-        let slice = match shared.filter(|gpus| resource == GPU && (1..built_in).contains(gpus)) {
+        let shared = shared.filter(|gpus| resource == GPU && (1..built_in).contains(gpus));
+        let slice = match shared {
             Some(gpus) => Slice { part: gpus, of: built_in },
             None => slice_of(resource, replicas, product.as_deref()),
         };
+        let is_replica = resource.starts_with(GPU) && replicas > 1;
         if let Some((model, profile)) = product.as_deref().and_then(single_mig)
             && resource.starts_with(GPU)
         {
@@ -210,7 +214,8 @@ fn node_gpus(
         }
         usable_milli += slice.milli(usable);
         built_in_milli += slice.milli(built_in);
-        units.push(Units { resource: resource.clone(), count: usable, slice });
+        let is_shared = shared.is_some() || is_replica || is_of_shares(resource);
+        units.push(Units { resource: resource.clone(), count: usable, slice, is_shared });
     }
     let built_in = (built_in_milli + 999) / 1000;
     let gpus = labelled.max(built_in).max(cut_from).min(MOST_GPUS);

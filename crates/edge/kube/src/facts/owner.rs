@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 
-use super::detail::OwnerDetail;
+use super::claims::ClaimOf;
+use super::detail::{OwnerDetail, PodDetail};
 use super::inventory::lenient;
+use super::read_pod::claims;
 use crate::dump::{RawObject, Skipped};
 use crate::object::{Pod, read};
 
@@ -20,7 +22,14 @@ const MOST_WAITING: u64 = 1000;
 pub(super) struct Owners {
     known: BTreeMap<ObjectRef, Owner>,
     /// Pods that suspended jobs would start.
-    pub(super) suspended: Vec<Pod>,
+    pub(super) suspended: Vec<SuspendedPod>,
+}
+
+/// A pod that a suspended job would start.
+pub(super) struct SuspendedPod {
+    pub(super) pod: Pod,
+    /// Resource claims that it would refer to.
+    pub(super) claims: Vec<ClaimOf>,
 }
 
 struct Owner {
@@ -119,21 +128,29 @@ fn deployment_of(owner: &ObjectRef, template_hash: Option<&str>) -> Option<Objec
     (!name.is_empty()).then(|| ObjectRef::new("Deployment", &owner.namespace, name))
 }
 
-/// The pods that a suspended job would start, if they need anything of a GPU.
-fn waiting(raw: &RawObject<'_>, detail: &OwnerDetail<'_>, count: u64) -> Result<Vec<Pod>, Skipped> {
+/// The pods that a suspended job would start, unless nothing that they need can be of a GPU.
+fn waiting(
+    raw: &RawObject<'_>,
+    detail: &OwnerDetail<'_>,
+    count: u64,
+) -> Result<Vec<SuspendedPod>, Skipped> {
     let Some(template) = detail.spec.template else { return Ok(Vec::new()) };
-    let pod: Pod = read("Pod", template.get().as_bytes()).map_err(|strange| {
-        raw.skipped(&format!("spec.template.{}", strange.field), &strange.problem)
-    })?;
-    let needs_gpus = pod.requests.extended.keys().any(|name| dovetail_audit::is_gpu_resource(name));
-    if !needs_gpus {
+    let strange =
+        |field: &str, problem: &str| raw.skipped(&format!("spec.template.{field}"), problem);
+    let pod: Pod = read("Pod", template.get().as_bytes())
+        .map_err(|problem| strange(&problem.field, &problem.problem))?;
+    // Extended resources can be served by device classes, which may be read later.
+    if pod.requests.extended.is_empty() && !pod.has_resource_claims {
         return Ok(Vec::new());
     }
+    let detail: PodDetail<'_> = serde_json::from_str(template.get())
+        .map_err(|problem| strange("spec", &problem.to_string()))?;
+    let claims = claims(&detail);
     let numbered = |number| {
         let mut pod = pod.clone();
         pod.meta.namespace = raw.namespace.into();
         pod.meta.name = format!("{}-{number} (suspended)", raw.name).into();
-        pod
+        SuspendedPod { pod, claims: claims.clone() }
     };
     Ok((0..count).map(numbered).collect())
 }

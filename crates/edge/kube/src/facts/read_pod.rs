@@ -93,7 +93,7 @@ impl Going {
 }
 
 /// The resource claims that a pod refers to.
-fn claims(detail: &PodDetail<'_>) -> Vec<ClaimOf> {
+pub(super) fn claims(detail: &PodDetail<'_>) -> Vec<ClaimOf> {
     let made = &detail.status.resource_claim_statuses;
     let claim = |of: &PodClaimDetail| {
         let made = made.iter().find(|made| made.name == of.name);

@@ -56,6 +56,12 @@ pub(super) fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> 
     Slice { of: slice.of.saturating_mul(replicas.max(1)), ..slice }
 }
 
+/// Whether a resource counts shares of devices by its name: replicas that a plugin renames, and devices that pods share
+/// by claims.
+pub(super) fn is_of_shares(resource: &str) -> bool {
+    resource.ends_with(".shared")
+}
+
 fn mig_slice(model: &str, profile: &str) -> Slice {
     // An A30 has four compute slices, every other model seven.
     let of = if model.contains("A30") { 4 } else { 7 };

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::facts::{node as plugin_node, pod as plugin_pod};
 
 const NOW_MS: u64 = 1_795_176_000_000;
-const GPU: &str = "nvidia.com/gpu";
-const DRIVER: &str = "gpu.nvidia.com";
+pub(crate) const GPU: &str = "nvidia.com/gpu";
+pub(crate) const DRIVER: &str = "gpu.nvidia.com";
 
-fn gathered(objects: &[Value]) -> Gathered {
+pub(crate) fn gathered(objects: &[Value]) -> Gathered {
     let mut inventory = Inventory::new(NOW_MS);
     let list = json!({"kind": "List", "items": objects}).to_string();
     read_objects(list.as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
@@ -23,7 +23,7 @@ fn gathered(objects: &[Value]) -> Gathered {
 }
 
 /// A node whose plugin is gone: the kubelet still knows the name of what it offered.
-fn node(name: &str) -> Value {
+pub(crate) fn node(name: &str) -> Value {
     let mut node = plugin_node(name, 0);
     let labels = node["metadata"]["labels"].as_object_mut().expect("labels");
     labels.remove("nvidia.com/gpu.product");
@@ -31,7 +31,7 @@ fn node(name: &str) -> Value {
 }
 
 /// A pod with claims: `name=claim`, or `name=template>claim` where the claim was made from a template.
-fn pod(name: &str, node: &str, claims: &[&str]) -> Value {
+pub(crate) fn pod(name: &str, node: &str, claims: &[&str]) -> Value {
     let mut pod = plugin_pod(name, &format!("Job/{name}-job"), 0, node);
     pod["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "4", "memory": "32Gi"}, "claims": [{"name": "gpus"}]});
@@ -51,14 +51,14 @@ fn pod(name: &str, node: &str, claims: &[&str]) -> Value {
     pod
 }
 
-fn whole(name: &str) -> Value {
+pub(crate) fn whole(name: &str) -> Value {
     json!({"name": name,
         "attributes": {"type": {"string": "gpu"}, "uuid": {"string": format!("GPU-canary-{name}")},
             "productName": {"string": "NVIDIA H100 80GB HBM3"}, "driverVersion": {"version": "580.0.0"}},
         "capacity": {"memory": {"value": "80Gi"}}})
 }
 
-fn mig(name: &str, parent: &str) -> Value {
+pub(crate) fn mig(name: &str, parent: &str) -> Value {
     json!({"name": name,
         "attributes": {"type": {"string": "mig"}, "uuid": {"string": format!("MIG-canary-{name}")},
             "parentUUID": {"string": format!("GPU-canary-{parent}")}, "profile": {"string": "3g.40gb"},
@@ -66,7 +66,7 @@ fn mig(name: &str, parent: &str) -> Value {
         "capacity": {"memory": {"value": "40Gi"}}})
 }
 
-fn slice(node: &str, generation: u32, devices: &[Value]) -> Value {
+pub(crate) fn slice(node: &str, generation: u32, devices: &[Value]) -> Value {
     json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
         "metadata": {"name": format!("{node}-{generation}")},
         "spec": {"driver": DRIVER, "nodeName": node, "devices": devices,
@@ -74,7 +74,12 @@ fn slice(node: &str, generation: u32, devices: &[Value]) -> Value {
 }
 
 /// A claim for so many devices of a class; with what it was given as `node/device`, and the pods that it is for.
-fn claim(name: &str, (class, count): (&str, u32), given: &[&str], pods: &[&str]) -> Value {
+pub(crate) fn claim(
+    name: &str,
+    (class, count): (&str, u32),
+    given: &[&str],
+    pods: &[&str],
+) -> Value {
     let results = given.iter().map(|given| {
         let (pool, device) = given.split_once('/').expect("a pool");
         json!({"request": "r", "driver": DRIVER, "pool": pool, "device": device})
@@ -126,7 +131,7 @@ fn world() -> Vec<Value> {
 }
 
 /// Milli-GPU by state, and the pods that would fit against the word of their scheduler.
-fn states(found: &mut Gathered) -> BTreeMap<String, i64> {
+pub(crate) fn states(found: &mut Gathered) -> BTreeMap<String, i64> {
     let states = device_states(&mut found.facts, &found.moment).expect("a legal world");
     let mut by_state = BTreeMap::new();
     for waste in &states.intervals {
@@ -136,7 +141,7 @@ fn states(found: &mut Gathered) -> BTreeMap<String, i64> {
     by_state
 }
 
-fn held(found: &Gathered) -> Vec<(&str, &str, i64, Option<i64>)> {
+pub(crate) fn held(found: &Gathered) -> Vec<(&str, &str, i64, Option<i64>)> {
     let held = found.moment.held.iter();
     held.map(|held| (&*held.pod, &*held.resource, held.units, held.gpu_milli)).collect()
 }
@@ -308,14 +313,17 @@ fn what_slices_and_claims_leave_open_is_told() {
     for kind in ["devices that drivers offer", "claims of devices"] {
         assert!(unseen.contains(&kind), "{unseen:?}");
     }
-    let beta = json!({"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "metadata": {"name": "s"}});
+    let old = json!({"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceSlice", "metadata": {"name": "s"}});
     let mut inventory = Inventory::new(NOW_MS);
-    read_objects(beta.to_string().as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
+    read_objects(old.to_string().as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
     let told = inventory.left_out().0[0].to_string();
     assert!(
-        told.ends_with("resource.k8s.io/v1beta1 is not read: get it as resource.k8s.io/v1"),
+        told.ends_with("resource.k8s.io/v1alpha3 is not read: get it as resource.k8s.io/v1"),
         "{told}"
     );
+    let hidden = "1 of kind ResourceSlice of resource.k8s.io/v1alpha3 were not read: GPUs that they offer are in no \
+                  count; get them as resource.k8s.io/v1";
+    assert_eq!(inventory.facts(BTreeSet::new()).device_doubts, [hidden]);
 }
 
 /// Pods that ask for an extended resource which a device class offers hold what their claim was given, once.
@@ -333,6 +341,44 @@ fn an_extended_resource_that_a_claim_serves_counts_once() {
     ]);
     assert_eq!(held(&found), [("p-0", GPU, 2, None)]);
     assert_eq!(found.facts.workloads[0].gpus_per_pod(), BTreeMap::from([(GPU, 2)]));
+}
+
+/// What `v1beta1` says in its own shape, as it is read and as a collection keeps it.
+#[test]
+fn the_shape_of_the_first_beta_says_the_same() {
+    let mut objects = world();
+    let expected = states(&mut gathered(&objects));
+    for object in &mut objects {
+        let kind = object["kind"].as_str().expect("a kind").to_owned();
+        if !kind.starts_with("Resource") {
+            continue;
+        }
+        object["apiVersion"] = json!("resource.k8s.io/v1beta1");
+        if kind == "ResourceSlice" {
+            for device in object["spec"]["devices"].as_array_mut().expect("devices") {
+                let mut basic = device.clone();
+                let name = basic.as_object_mut().and_then(|basic| basic.remove("name"));
+                *device = json!({"name": name, "basic": basic});
+            }
+            continue;
+        }
+        let spec = match kind.as_str() {
+            "ResourceClaim" => &mut object["spec"],
+            _ => &mut object["spec"]["spec"],
+        };
+        let request = &mut spec["devices"]["requests"][0];
+        let mut flat = request["exactly"].clone();
+        flat["name"] = request["name"].clone();
+        *request = flat;
+    }
+    assert_eq!(states(&mut gathered(&objects)), expected);
+    let keeper = Keeper::default();
+    let keep = |object: &Value| {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        keeper.keep(text("kind"), text("apiVersion"), object)
+    };
+    let kept: Vec<Value> = objects.iter().filter_map(keep).collect();
+    assert_eq!(states(&mut gathered(&kept)), expected);
 }
 
 /// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could divide by.
@@ -502,25 +548,32 @@ fn a_collection_holds_what_counts_and_no_other_word() {
         }
     }
     let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "small"},
-        "spec": {"selectors": [{"cel": {"expression": secret}}], "config": [{"opaque": "canary"}]}});
+        "spec": {"extendedResourceName": "canary.example.com/small", "selectors": [{"cel": {"expression": secret}}], "config": [{"opaque": "canary"}]}});
     objects.push(class);
     objects.push(claim("small", ("small", 1), &[], &[]));
     objects.push(pod("small-0", "", &["gpus=small"]));
+    for (name, asked) in [
+        ("by-name", "canary.example.com/small"),
+        ("by-class", "deviceclass.resource.kubernetes.io/small"),
+    ] {
+        let mut asking = plugin_pod(name, "Job/asking", 0, "");
+        asking["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "4", asked: 1}});
+        objects.push(asking);
+    }
     let (keeper, mut names) = (Keeper::default(), Names::new([7; 32]));
     let keep = |object: &Value| {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         keeper.keep(text("kind"), text("apiVersion"), object)
     };
     let kept: Vec<Value> = objects.iter().filter_map(keep).collect();
+    // A resource may be called anything, and by whoever asks for it.
+    let known = ["GPU-canary-", "MIG-canary-", "canary.example.com/small"];
     let without_uuids =
-        json!(kept).to_string().replace("GPU-canary-", "").replace("MIG-canary-", "");
+        known.iter().fold(json!(kept).to_string(), |text, known| text.replace(known, ""));
     assert!(!without_uuids.contains("canary"), "{without_uuids}");
     let anonymous: Vec<Value> = kept.iter().map(|object| names.replace(object)).collect();
     let text = json!(anonymous).to_string();
-    assert!(
-        !text.contains("canary") && !text.contains("gpu-0") && !text.contains("pair"),
-        "{text}"
-    );
+    assert!(["canary", "gpu-0", "pair", "small"].iter().all(|word| !text.contains(word)), "{text}");
     for word in ["NVIDIA H100 80GB HBM3", "3g.40gb", "80Gi", "mig.nvidia.com", "1g.10gb"] {
         assert!(text.contains(word), "{word}: {text}");
     }

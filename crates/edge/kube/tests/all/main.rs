@@ -3,6 +3,7 @@
 mod announce;
 mod bind;
 mod device_claims;
+mod device_demand;
 mod differential;
 mod dump;
 mod facts;

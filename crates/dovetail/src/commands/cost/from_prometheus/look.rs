@@ -1,5 +1,7 @@
 //! What a server says of its period: devices, the nodes that they are in, and what those cost.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::rollup::FreeLook;
@@ -10,11 +12,12 @@ use dovetail_metrics::kube_state::{
     KubeState, KubeTable, MachineSeries, NodeSeries, asked_for_devices, last_seen, node_history,
 };
 
+use super::left_open::LeftOpen;
 use super::machine::{Machine, machines};
 use super::unmeasured;
 use crate::commands::cost::teams::Teams;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
-use crate::input::placement::{Placements, misplaced_in_words};
+use crate::input::placement::Placements;
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::table::counted;
 use crate::settings::Settings;
@@ -44,8 +47,8 @@ pub(crate) struct Look {
     pub(crate) prices: Prices,
     /// What could not be read.
     pub(crate) notes: Vec<String>,
-    /// Holders that series name and nobody believes.
-    pub(crate) misplaced: Vec<Misplaced>,
+    /// What the figures leave open.
+    pub(crate) left: LeftOpen,
 }
 
 impl Look {
@@ -56,12 +59,12 @@ impl Look {
     pub(crate) fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
         let seen = asker.observe()?;
         let mut notes = Vec::new();
-        notes.extend(too_fine(asker.step_ms, &seen));
         let kube = kube_state(asker, &mut notes);
         let (mut seen, misplaced) = trusted(seen, &kube, sources);
-        notes.extend(misplaced_in_words(&misplaced));
-        unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
-        Ok(Self { misplaced, ..Self::of_seen(seen, kube, notes, sources)? })
+        let mut left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
+        left.misplaced = misplaced;
+        left.samples_apart_ms = too_far_apart(asker.step_ms, &seen);
+        Self::of_seen(seen, kube, (notes, left), sources)
     }
 
     /// What exporters said who were asked themselves. Nobody says what pods kept of CPU and memory, so that of nodes is
@@ -72,30 +75,39 @@ impl Look {
     pub(crate) fn of_exporters(seen: Observed, sources: &Sources<'_>) -> Result<Self> {
         let kube = KubeState::default();
         let (seen, misplaced) = trusted(seen, &kube, sources);
-        let notes = misplaced_in_words(&misplaced);
-        let mut look = Self::of_seen(seen, kube, notes, sources)?;
+        let left = LeftOpen::of_misplaced(misplaced);
+        let mut look = Self::of_seen(seen, kube, (Vec::new(), left), sources)?;
         look.machines.iter_mut().for_each(|machine| {
             (machine.cpu_milli, machine.memory_bytes) = (0, 0);
         });
+        look.left.blind = blind(&look.machines);
         Ok(look)
     }
 
     fn of_seen(
         seen: Observed,
         kube: KubeState,
-        mut notes: Vec<String>,
+        (notes, mut left): (Vec<String>, LeftOpen),
         sources: &Sources<'_>,
     ) -> Result<Self> {
         let machines = machines(&seen.time, &kube, sources);
         let to_price: Vec<NodeToPrice<'_>> = machines.iter().map(Machine::to_price).collect();
         let prices = sources.prices.of(&to_price, sources.settings)?;
-        notes.extend(prices.notes.iter().cloned());
-        Ok(Self { seen, kube, machines, prices, notes, misplaced: Vec::new() })
+        let measured = seen.time.devices.iter().filter(|device| device.is_measured);
+        left.measured = Some(measured.map(|device| device.node.clone()).collect());
+        left.blind = blind(&machines);
+        left.unseen = sources.gathered.map(|objects| unseen(objects, &machines));
+        for machine in &machines {
+            left.add_machine(&machine.name, &machine.provider_id);
+        }
+        let later = machines.windows(2).filter(|pair| pair[0].name == pair[1].name);
+        left.reused = later.map(|pair| pair[1].name.clone()).collect();
+        Ok(Self { seen, kube, machines, prices, notes, left })
     }
 
-    /// What the figures leave out.
+    /// What is to be known of the figures beside what they leave open.
     pub(crate) fn told(&self, sources: &Sources<'_>) -> Vec<String> {
-        let Self { seen: Observed { time, observation, .. }, kube, machines, .. } = self;
+        let Self { seen: Observed { time, observation, .. }, kube, .. } = self;
         let mut notes = Vec::new();
         if observation.refused().samples > 0 {
             notes.push(
@@ -104,34 +116,12 @@ impl Look {
                     .to_owned(),
             );
         }
-        if !time.devices.iter().any(|device| device.is_measured) {
-            notes.push(NO_GPU_WAS_SEEN.to_owned());
-        }
         if kube.is_empty() && sources.gathered.is_none() {
             notes.push(
                 "neither objects nor series of kube-state-metrics: jobs are told by their pods' names, and labels \
                  are unknown; objects of the cluster add both (--from, --kubeconfig)"
                     .to_owned(),
             );
-        }
-        let blind = machines.iter().filter(|machine| machine.cpu_milli == 0).count();
-        if blind > 0 {
-            notes.push(format!(
-                "CPU and memory of {}: unknown; the GPUs carry the whole price, whatever the method",
-                counted(blind, "node")
-            ));
-        }
-        if let Some(objects) = sources.gathered {
-            let seen = |name: &str| machines.iter().any(|machine| machine.name == name);
-            let unseen = objects.moment.nodes.iter().filter(|node| !seen(&node.node));
-            let gpus: Vec<i64> = unseen.map(|node| node.gpus).collect();
-            if !gpus.is_empty() {
-                notes.push(format!(
-                    "{} on {} without series of an exporter: not in it",
-                    counted(usize::try_from(gpus.iter().sum::<i64>()).unwrap_or(0), "GPU"),
-                    counted(gpus.len(), "node")
-                ));
-            }
         }
         if !time.devices.is_empty() {
             let causes = match sources.free.is_empty() {
@@ -148,6 +138,19 @@ impl Look {
     }
 }
 
+/// Nodes whose CPU and memory nobody knows.
+fn blind(machines: &[Machine]) -> BTreeSet<String> {
+    let blind = machines.iter().filter(|machine| machine.cpu_milli == 0);
+    blind.map(|machine| machine.name.clone()).collect()
+}
+
+/// GPUs of nodes that objects have, and no series.
+fn unseen(objects: &Gathered, machines: &[Machine]) -> BTreeMap<String, i64> {
+    let seen: BTreeSet<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+    let unseen = objects.moment.nodes.iter().filter(|node| !seen.contains(&*node.node));
+    unseen.map(|node| (node.node.clone(), node.gpus)).collect()
+}
+
 /// What was seen without holders that cannot have been, and with these.
 fn trusted(
     mut seen: Observed,
@@ -160,17 +163,11 @@ fn trusted(
     (seen, misplaced)
 }
 
-/// Samples that lie so far apart that one does not hold until the next.
-fn too_fine(step_ms: u64, seen: &Observed) -> Option<String> {
+/// The step and the distance of samples, where one does not hold until the next.
+fn too_far_apart(step_ms: u64, seen: &Observed) -> Option<(u64, u64)> {
     let apart_ms = seen.observation.sample_distance_ms()?;
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
-    (apart_ms > longest_ms).then(|| {
-        let [step, apart] = [step_ms, apart_ms].map(|ms| ms.div_ceil(1000));
-        format!(
-            "samples lie {apart} s apart, so with --step {step}s most of what held GPUs did is unknown: ask with --step \
-             {apart}s or more"
-        )
-    })
+    (apart_ms > longest_ms).then_some((step_ms, apart_ms))
 }
 
 /// Everything that kube-state-metrics keeps; nothing, and a note, where it does not answer.

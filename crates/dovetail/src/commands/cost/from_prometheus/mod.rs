@@ -4,12 +4,14 @@
 //! | module | what |
 //! |---|---|
 //! | `look` | what a server says of its period: devices, nodes, prices |
+//! | `left_open` | what the figures leave open |
 //! | `machine` | the machines that nodes were, each while it had the name |
 //! | `unmeasured` | GPUs that no exporter measures |
 //! | `pods` | holders with their owners and labels |
 //! | `kept` | what pods kept of CPU and memory |
 
 mod kept;
+mod left_open;
 mod look;
 mod machine;
 mod pods;
@@ -30,9 +32,8 @@ use dovetail_price::canonical_gpu_model;
 use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 pub(super) use kept::{add, ask_kept};
+pub(super) use left_open::{ANOTHER_MACHINE, LeftOpen};
 pub(super) use look::{Look, NO_GPU_WAS_SEEN, Sources};
 pub(super) use machine::{Machine, Places};
 pub(super) use pods::Pods;
@@ -40,7 +41,8 @@ pub(super) use pods::Pods;
 /// The account of the asker's period, day by day.
 pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> Result<Account> {
     let (period, step_ms) = (asker.period, asker.step_ms);
-    let mut notes = look.notes.clone();
+    let mut notes = [look.left.in_words(false), look.notes.clone()].concat();
+    notes.extend(look.prices.notes.iter().cloned());
     let mut pods = Pods::new(sources, &look.kube);
     let mut stretches = Vec::new();
     for span in days_of(period) {
@@ -59,7 +61,6 @@ pub(super) fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> 
     let heard = look.seen.time.heard();
     let is_known = look.seen.time.devices.iter().any(|device| !device.is_measured);
     notes.extend(heard.and_then(|heard| unheard_in_words(period, heard, step_ms, is_known)));
-    notes.extend(reused_in_words(&look.machines));
     let Pods { list: pods, .. } = pods;
     let cluster = sources.gathered.map(|objects| objects.cluster_uid.clone());
     let cluster = cluster.unwrap_or_default();
@@ -108,19 +109,6 @@ fn unheard_in_words(period: Span, heard: Span, step_ms: u64, is_known: bool) -> 
             hours(length_ms(period))
         )
     })
-}
-
-/// Names that were several machines, each of which has its own price.
-fn reused_in_words(machines: &[Machine]) -> Option<String> {
-    let later = machines.windows(2).filter(|pair| pair[0].name == pair[1].name);
-    let mut names: Vec<&str> = later.map(|pair| pair[1].name.as_str()).collect();
-    names.dedup();
-    let first = plain(names.first()?);
-    Some(format!(
-        "{} went to another machine within the period (such as {first}): each is priced by what it was, while it had the \
-         name",
-        counted(names.len(), "node name")
-    ))
 }
 
 fn nodes(machines: &[Machine], prices: &Prices) -> Vec<CostNode> {

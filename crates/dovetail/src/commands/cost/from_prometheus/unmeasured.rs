@@ -9,29 +9,27 @@ use dovetail_metrics::kube_state::{
     DeviceAmounts, KubeState, SampleTime, any_request, devices_of_nodes, devices_of_pods,
 };
 
+use super::left_open::LeftOpen;
 use crate::input::prometheus::Asker;
 use crate::output::plain::plain;
-use crate::output::table::counted;
 
-/// So many nodes are named.
-const MOST_NAMED: usize = 5;
-
-/// Adds them to what was seen, with the pods that asked for them.
+/// Adds them to what was seen, with the pods that asked for them; answers with what that leaves open.
 pub(super) fn add(
     asker: &mut Asker,
     time: &mut ObservedTime,
     kube: &KubeState,
     notes: &mut Vec<String>,
-) {
+) -> LeftOpen {
+    let nothing = LeftOpen::default();
     if kube.is_empty() {
-        return;
+        return nothing;
     }
     let mut amounts = DeviceAmounts::default();
     match asker.range(&devices_of_nodes(asker.step_ms)) {
         Ok(series) => amounts.take_nodes(series),
         Err(error) => {
             notes.push(format!("which GPUs no exporter measures could not be read: {error}"));
-            return;
+            return nothing;
         }
     }
     let names = Names::of(time, kube);
@@ -40,7 +38,7 @@ pub(super) fn add(
             "exporters name nodes by addresses that kube-state-metrics does not know (such as {address}), so which nodes \
              no exporter measures is unknown: those are in no amount"
         )));
-        return;
+        return nothing;
     }
     let times = SampleTime {
         step_ms: asker.step_ms,
@@ -52,17 +50,17 @@ pub(super) fn add(
     });
     let mut found: Vec<UnmeasuredNode> = found.collect();
     let guessed = found.iter().filter(|node| node.is_guess()).map(|node| node.node.clone());
-    notes.extend(guessed_in_words(&guessed.collect::<Vec<String>>()));
+    let left = nothing.with_guessed(guessed);
     found.retain(|node| node.devices > 0);
     if found.is_empty() {
-        return;
+        return left;
     }
     let is_known = ask_pods(asker, &found, &mut amounts, notes);
     for node in &found {
         let asked = amounts.of_pods(&node.node, times);
         time.add_unmeasured(node, &names.of_node(&node.node), is_known.then_some(&asked));
     }
-    notes.extend(in_words(&found, is_known));
+    left.with_unmeasured(&found, is_known)
 }
 
 /// Asks what pods asked for on these nodes; `false` where nobody knows.
@@ -151,44 +149,4 @@ fn by_holders<'k>(time: &ObservedTime, kube: &'k KubeState, name: &str) -> Optio
 
 fn short(name: &str) -> &str {
     name.split_once('.').map_or(name, |(first, _)| first)
-}
-
-/// How many there are, and where.
-fn in_words(found: &[UnmeasuredNode], is_known: bool) -> Vec<String> {
-    let held = match is_known {
-        true => "pods hold what they asked for there, and what they do with it is unknown",
-        false => {
-            "who holds them is unknown: kube-state-metrics keeps no kube_pod_container_resource_requests"
-        }
-    };
-    let told = |nodes: Vec<&UnmeasuredNode>, what: &str, more: &str| {
-        let gpus: u32 = nodes.iter().map(|node| node.devices).sum();
-        let names: Vec<&str> = nodes.iter().take(MOST_NAMED).map(|node| &*node.node).collect();
-        let and = if nodes.len() > MOST_NAMED { ", ..." } else { "" };
-        let text = format!(
-            "{} of {} {what} ({}{and}): they count as long as kube-state-metrics has the node; {more}",
-            counted(gpus as usize, "GPU"),
-            counted(nodes.len(), "node"),
-            plain(&names.join(", "))
-        );
-        (!nodes.is_empty()).then_some(text)
-    };
-    let (none, some): (Vec<&UnmeasuredNode>, Vec<&UnmeasuredNode>) =
-        found.iter().partition(|node| node.measured == 0);
-    let [none, some] = [
-        told(none, "that no exporter measures", held),
-        told(some, "that exporters do not measure, or not all the time", held),
-    ];
-    none.into_iter().chain(some).collect()
-}
-
-/// Nodes that offer more than exporters measure, and nobody says whether that is shared.
-fn guessed_in_words(guessed: &[String]) -> Option<String> {
-    let first = guessed.first()?;
-    Some(format!(
-        "{} (such as {}) that offer a multiple of the GPUs that exporters measure: taken as shared GPUs; \
-         --metric-labels-allowlist=nodes=[nvidia.com/gpu.replicas] of kube-state-metrics would say it",
-        counted(guessed.len(), "node"),
-        plain(first)
-    ))
 }

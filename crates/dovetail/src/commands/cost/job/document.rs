@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dovetail_ledger::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
+use dovetail_ledger::split::SplitMethod;
 use dovetail_model::Money;
 use serde::Serialize;
 
@@ -48,9 +49,25 @@ pub(super) struct Document {
     /// CPU and memory of its pods, and with `--unused distributed` its part of what nobody has.
     pub(super) other_usd_micros: Option<i64>,
     pub(super) is_partly_unpriced: bool,
+    /// Its cost by the methods with the least and the most; null where they agree, or without a price.
+    pub(super) lowest: Option<MethodOut>,
+    pub(super) highest: Option<MethodOut>,
     pub(super) parts: Vec<PartOut>,
     pub(super) prices: Vec<PriceLine>,
     pub(super) notes: Vec<String>,
+}
+
+/// The cost under another method.
+#[derive(Debug, Serialize)]
+pub(super) struct MethodOut {
+    pub(super) method: String,
+    pub(super) cost_usd_micros: i64,
+}
+
+impl MethodOut {
+    fn of((method, cost): (SplitMethod, Money)) -> Self {
+        Self { method: method.id(), cost_usd_micros: cost.usd_micros }
+    }
 }
 
 /// One phase; together they are all its time and the cost of its GPUs.
@@ -95,6 +112,7 @@ impl Document {
         if total.has_unpriced() {
             notes.push("part of it has no price, and is in no amount".to_owned());
         }
+        let range = job.range(terms)?.filter(|range| range.lowest.1 != range.highest.1);
         let Samples { step_ms, span_ms, ranks } = job.samples;
         Ok(Self {
             schema: SCHEMA,
@@ -123,6 +141,8 @@ impl Document {
             gpu_usd_micros: micros(cost.zip(rest).map(|(cost, rest)| cost - rest)),
             other_usd_micros: micros(rest),
             is_partly_unpriced: total.has_unpriced(),
+            lowest: range.map(|range| MethodOut::of(range.lowest)),
+            highest: range.map(|range| MethodOut::of(range.highest)),
             parts: rows.iter().map(|row| PartOut::of(row, all)).collect(),
             prices,
             notes,

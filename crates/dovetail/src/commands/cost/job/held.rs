@@ -8,12 +8,13 @@ use dovetail_ledger::cost::{CostSum, Paid};
 use dovetail_ledger::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
 };
+use dovetail_ledger::split::{Headline, headline};
 use dovetail_model::Money;
 
 use super::name::Job;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::Terms;
-use crate::commands::cost::statement::all_charges;
+use crate::commands::cost::statement::{all_charges, methods};
 use crate::exit::BadInput;
 use crate::output::plain::plain;
 
@@ -112,6 +113,24 @@ impl JobTime {
         let of_gpus: Money = rows.iter().filter_map(|row| row.cost).sum();
         let rest = total.cost().map(|cost| cost - of_gpus);
         Ok(JobBill { rows, total, rest })
+    }
+
+    /// Its cost under the method with its range over all that can be used here; `None` without a price.
+    ///
+    /// # Errors
+    /// A method that cannot split a node's price.
+    pub(super) fn range(&self, terms: &Terms) -> Result<Option<Headline>> {
+        let mut figures = Vec::new();
+        for method in methods(&self.account, terms.method) {
+            let mut total = CostSum::default();
+            for (_, _, charge) in all_charges(&self.account, method, terms.unused)? {
+                if charge.holder.is_some_and(|pod| self.job.pods.contains(&pod)) {
+                    total.add(&charge);
+                }
+            }
+            figures.extend(total.cost().map(|cost| (method, cost)));
+        }
+        Ok(headline(terms.method, &figures))
     }
 
     /// Refuses a job of which nothing but its bill is known.

@@ -9,6 +9,7 @@ use dovetail_ledger::job_phases::{
     Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,
     ranks,
 };
+use dovetail_ledger::signal::ActivityRule;
 use dovetail_metrics::file::UsageSeries;
 
 use super::held::{HeldMember, JobTime, Samples, is_together, unmeasured};
@@ -143,6 +144,7 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
         let place = &places[*number];
         let series = place.series?;
         let pod = &account.pods[place.pod as usize];
+        let of_several = place.part.used.is_some_and(|used| used.is_of_several);
         let from_ms = series.activity.first().map_or(period.to_ms, |sample| sample.at_ms);
         let held = Span { from_ms, to_ms: period.to_ms };
         Some(Member {
@@ -150,7 +152,7 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
             gpu_milli: place.part.gpu_milli,
             held,
             runs: vec![Run { span: held, end: RunEnd::Open }],
-            samples: samples(series, period, step_ms),
+            samples: samples(series, of_several, period, step_ms),
             // What was measured from the first moment on had begun before.
             ran_before: from_ms < period.from_ms.saturating_add(2 * step_ms),
             ..Member::default()
@@ -172,15 +174,19 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
     }
 }
 
-/// Activity on a grid; of two samples in one step the later counts.
-fn samples(series: &UsageSeries, period: Span, step_ms: u64) -> Vec<Sample> {
+/// Activity on a grid; of two samples in one step the later counts. For whom a device of several pods computed nobody
+/// knows: it has a reading where it did not.
+fn samples(series: &UsageSeries, of_several: bool, period: Span, step_ms: u64) -> Vec<Sample> {
+    let rule = ActivityRule::default();
     let mut samples: Vec<Sample> = Vec::new();
     for read in &series.activity {
         let place = (read.at_ms.saturating_sub(period.from_ms) / step_ms) as usize;
         if samples.len() <= place {
             samples.resize(place + 1, Sample::default());
         }
-        samples[place].util_micro_percent = Some(read.activity_micro_percent);
+        let micro_percent = read.activity_micro_percent;
+        let is_known = !of_several || micro_percent <= rule.threshold_micro_percent;
+        samples[place].util_micro_percent = is_known.then_some(micro_percent);
     }
     samples
 }

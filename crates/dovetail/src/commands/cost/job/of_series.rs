@@ -84,7 +84,7 @@ pub(super) fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error>
         let (namespace, name) = (namespace.clone(), pod.clone());
         wanted.means(&CostPod { namespace, name, job, ..CostPod::default() })
     };
-    let one = look.misplaced.iter().find(is_meant)?;
+    let one = look.left.misplaced.iter().find(is_meant)?;
     let reason = match one.doubt {
         Doubt::Elsewhere => "where the API server does not have it",
         Doubt::AsksForNone | Doubt::Scraped => "which it did not ask for",

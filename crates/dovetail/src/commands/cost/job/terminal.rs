@@ -5,6 +5,7 @@ use dovetail_ledger::job_phases::{Confidence, Phase};
 use super::document::{Document, PartOut};
 use crate::commands::cost::document::{percent, usd};
 use crate::commands::cost::terminal::price_lines;
+use crate::output::shortened::shortened;
 use crate::output::table::{counted, duration, table, whole, wrapped};
 
 /// Remedies are named for parts of so much of the job.
@@ -21,7 +22,9 @@ pub(super) fn terminal(document: &Document) -> String {
     if !document.notes.is_empty() {
         text.push('\n');
     }
-    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    for note in &document.notes {
+        text += &wrapped(&format!("{}.", shortened(note)), 0);
+    }
     text + &price_lines(&document.prices)
 }
 
@@ -33,8 +36,18 @@ fn first_line(document: &Document) -> String {
         }
         _ => String::new(),
     };
+    let range = match (&document.lowest, &document.highest) {
+        (Some(lowest), Some(highest)) => format!(
+            " ({} by {} to {} by {})",
+            usd(Some(lowest.cost_usd_micros)),
+            lowest.method,
+            usd(Some(highest.cost_usd_micros)),
+            highest.method
+        ),
+        _ => String::new(),
+    };
     format!(
-        "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}.",
+        "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}{range}.",
         document.job,
         amount(document.gpu_hours),
         usd(document.cost_usd_micros),

@@ -7,6 +7,8 @@ use dovetail_ledger::cost::Paid;
 use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
+use dovetail_ledger::signal::ActivityRule;
+use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_ledger::utilisation::Level;
 
 #[cfg(feature = "scheduler")]
@@ -105,7 +107,7 @@ impl Asked {
                 let objects = &moment.gathered;
                 let training = Training::of(Some(&objects.facts.workloads));
                 Ok(Self {
-                    charges: node_charges(&account, terms)?,
+                    charges: node_charges(&account, terms.method, terms.unused)?,
                     run_pods: of_objects(&account, objects, &terms.teams, &training, section),
                     account,
                     held,
@@ -121,7 +123,7 @@ impl Asked {
                 let (mut account, _, mut look) = flags.over_time(app, terms, &mut over)?;
                 let (span, step_ms) = (over.asker.period, over.asker.step_ms);
                 let held = levels_over_time(&account, &look, span)?;
-                let charges = node_charges(&account, terms)?;
+                let charges = node_charges(&account, terms.method, terms.unused)?;
                 add_pod_ends(&mut over.asker, &mut look, &mut account.notes);
                 let objects = over.objects.as_ref().map(|objects| &objects.gathered);
                 let sources = Sources {
@@ -161,8 +163,16 @@ impl Asked {
     }
 }
 
-fn node_charges(account: &Account, terms: &Terms) -> Result<NodeCharges> {
-    let charges = all_charges(account, terms.method, terms.unused)?;
+/// All charges under a method, with the places of their nodes.
+///
+/// # Errors
+/// A method that cannot split a node's price.
+pub(super) fn node_charges(
+    account: &Account,
+    method: SplitMethod,
+    unused: Unused,
+) -> Result<NodeCharges> {
+    let charges = all_charges(account, method, unused)?;
     Ok(charges.into_iter().map(|(node, _, charge)| (node, charge)).collect())
 }
 
@@ -226,11 +236,15 @@ fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> 
         let Some(pod) = numbers.get(&(namespace, &*of.pod)) else { continue };
         let levels = part.used.and_then(|used| series.get(&(namespace, &*of.pod, &*used.gpu)));
         let unknown = || vec![Level { span: uses.period.span, micro_percent: None }];
-        held.push(HeldLevels {
-            pod: *pod,
-            gpu_milli: part.gpu_milli,
-            levels: levels.cloned().unwrap_or_else(unknown),
-        });
+        let mut levels = levels.cloned().unwrap_or_else(unknown);
+        if part.used.is_some_and(|used| used.is_of_several) {
+            // For whom a device of several pods computed nobody knows.
+            let most = ActivityRule::default().threshold_micro_percent;
+            for level in &mut levels {
+                level.micro_percent = level.micro_percent.filter(|level| *level <= most);
+            }
+        }
+        held.push(HeldLevels { pod: *pod, gpu_milli: part.gpu_milli, levels });
     }
     held
 }

@@ -13,6 +13,7 @@ use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{hours, share, share_of_any};
+use crate::commands::cost::statement::NodeCharges;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -164,16 +165,15 @@ pub(super) fn no_training(asked: &Asked) -> String {
     format!("no training held a GPU {}", asked.when())
 }
 
-/// Nodes with GPUs and the pods on them that hold none.
-pub(super) fn beside(asked: &Asked, method: SplitMethod) -> Answer {
-    let with_gpus: BTreeSet<u32> = asked
-        .charges
+/// Pods that hold no GPU on nodes that have some, by the place of the node.
+fn beside_by_node(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, PodsBeside> {
+    let with_gpus: BTreeSet<u32> = charges
         .iter()
         .filter(|(_, charge)| matches!(charge.paid, Paid::Gpus(_)))
         .filter_map(|(_, charge)| charge.holder)
         .collect();
     let mut by_node: BTreeMap<usize, PodsBeside> = BTreeMap::new();
-    for (node, charge) in &asked.charges {
+    for (node, charge) in charges {
         let Some(pod) = charge.holder.filter(|pod| !with_gpus.contains(pod)) else { continue };
         let job = &asked.account.pods[pod as usize].job;
         // What runs on every node runs there for the node.
@@ -186,6 +186,18 @@ pub(super) fn beside(asked: &Asked, method: SplitMethod) -> Answer {
         pods.insert(pod);
         *cost = cost.zip(charge.cost).map(|(sum, more)| sum + more);
     }
+    by_node
+}
+
+/// What CPU and memory of all such pods cost by charges.
+pub(super) fn cost_beside(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+    let mut costs = beside_by_node(asked, charges).into_values().map(|(_, cost)| cost);
+    costs.try_fold(Money::ZERO, |sum, cost| Some(sum + cost?))
+}
+
+/// Nodes with GPUs and the pods on them that hold none.
+pub(super) fn beside(asked: &Asked, method: SplitMethod) -> Answer {
+    let by_node = beside_by_node(asked, &asked.charges);
     let mut order: Vec<(usize, PodsBeside)> = by_node.into_iter().collect();
     order.sort_by_key(|(node, (pods, _))| (std::cmp::Reverse(pods.len()), *node));
     let row = |(node, (pods, cost)): &(usize, PodsBeside)| {
@@ -243,9 +255,9 @@ fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
     )
 }
 
-/// GPU-time of training by how its capacity is bought.
-pub(super) fn spot(asked: &Asked) -> Answer {
-    let of_training = asked.charges.iter().filter_map(|(node, charge)| {
+/// GPU-time of training by charges, by the place among [`Purchase::ALL`] of how its node is bought.
+pub(super) fn of_training(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, CostSum> {
+    let of_training = charges.iter().filter_map(|(node, charge)| {
         let pod = &asked.account.pods[charge.holder? as usize];
         let Paid::Gpus(state) = charge.paid else { return None };
         let purchase = asked.account.nodes[*node].place.purchase;
@@ -253,7 +265,12 @@ pub(super) fn spot(asked: &Asked) -> Answer {
         let trains = asked.training.is(&pod.job, None);
         (state.is_allocated() && trains).then_some((place, *charge))
     });
-    let sums = add_up(of_training);
+    add_up(of_training)
+}
+
+/// GPU-time of training by how its capacity is bought.
+pub(super) fn spot(asked: &Asked) -> Answer {
+    let sums = of_training(asked, &asked.charges);
     let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
     let row = |(place, sum): (&usize, &CostSum)| {
         Row(vec![

@@ -10,6 +10,7 @@ use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use super::by_charge::{gpu_hours, micros};
 use super::training::may_end;
+use crate::commands::cost::statement::NodeCharges;
 use crate::output::plain::plain;
 use crate::output::table::plural;
 
@@ -28,18 +29,9 @@ pub(super) struct ServedByJob {
 
 /// Cost per 1,000 requests and per million tokens, by workload.
 pub(super) fn answer(asked: &Asked) -> Answer {
-    let jobs = asked.charges.iter().filter_map(|(_, charge)| {
-        Some((asked.account.pods[charge.holder? as usize].job.as_str(), *charge))
-    });
-    let sums = add_up(jobs);
     let none = BTreeMap::new();
     let served = asked.served.as_ref().unwrap_or(&none);
-    let kind = |job: &str| job.split_once(' ').map_or("", |(kind, _)| kind).to_owned();
-    let serves = |job: &str| served.contains_key(job) || !may_end(&kind(job));
-    let mut found: Vec<(&str, CostSum)> = sums
-        .into_iter()
-        .filter(|(job, sum)| sum.allocated_gpu_milli_ms > 0 && serves(job))
-        .collect();
+    let mut found: Vec<(&str, CostSum)> = serving(asked, &asked.charges).into_iter().collect();
     found.sort_by_key(|(job, sum)| (Reverse((sum.cost(), sum.gpu_milli_ms)), *job));
     let unknown = found.iter().filter(|(job, _)| !served.contains_key(*job)).count();
     let more = found.len().saturating_sub(MOST_NAMED);
@@ -79,6 +71,20 @@ pub(super) fn answer(asked: &Asked) -> Answer {
             .then(|| format!("no workload that serves held a GPU {}", asked.when())),
         rows: found.iter().take(MOST_NAMED).map(|(job, sum)| row(job, sum, served)).collect(),
     }
+}
+
+/// Workloads with GPUs that serve, by charges.
+pub(super) fn serving<'a>(asked: &'a Asked, charges: &NodeCharges) -> BTreeMap<&'a str, CostSum> {
+    let jobs = charges.iter().filter_map(|(_, charge)| {
+        Some((asked.account.pods[charge.holder? as usize].job.as_str(), *charge))
+    });
+    let mut sums = add_up(jobs);
+    let is_counted = |job: &str| asked.served.as_ref().is_some_and(|of| of.contains_key(job));
+    let kind = |job: &str| job.split_once(' ').map_or("", |(kind, _)| kind).to_owned();
+    sums.retain(|job, sum| {
+        sum.allocated_gpu_milli_ms > 0 && (is_counted(job) || !may_end(&kind(job)))
+    });
+    sums
 }
 
 fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> Row {

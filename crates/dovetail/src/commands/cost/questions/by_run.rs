@@ -1,8 +1,11 @@
 //! What runs cost, with the attempts that failed.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
+use dovetail_ledger::cost::CostSum;
 use dovetail_ledger::runs::{Attempt, Run, RunAmount, RunPod, runs};
+use dovetail_model::Money;
 
 use super::Name;
 use super::answer::{Answer, Cell, Row};
@@ -10,6 +13,7 @@ use super::asked::Asked;
 use super::attempts::RunPods;
 use super::by_charge::{gpu_hours, micros, no_training};
 use crate::commands::cost::dimension::UNKNOWN;
+use crate::commands::cost::statement::NodeCharges;
 use crate::output::plain::plain;
 use crate::output::table::{counted, plural};
 
@@ -43,6 +47,27 @@ pub(super) fn answer(asked: &Asked) -> Answer {
         none_because: (held.is_empty() && known.left_out == 0).then(|| no_training(asked)),
         rows,
     }
+}
+
+/// What all runs with GPUs cost by charges, where their costs are those of the bill.
+pub(super) fn cost(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+    let known = &asked.run_pods;
+    if !known.is_of_bill {
+        return None;
+    }
+    let all = runs(&known.pods);
+    let held = all.iter().filter(|run| run.total.gpu_milli_ms > 0);
+    let pods = held.flat_map(|run| &run.attempts).flat_map(|attempt| &attempt.pods);
+    let pods = pods.filter_map(|place| known.pods.get(*place));
+    let pods: BTreeSet<(&str, &str)> = pods.map(|pod| (&*pod.namespace, &*pod.name)).collect();
+    let mut sum = CostSum::default();
+    for (_, charge) in charges {
+        let pod = charge.holder.and_then(|pod| asked.account.pods.get(pod as usize));
+        if pod.is_some_and(|pod| pods.contains(&(&*pod.namespace, &*pod.name))) {
+            sum.add(charge);
+        }
+    }
+    sum.cost()
 }
 
 fn how(asked: &Asked) -> String {

@@ -1,15 +1,18 @@
 //! Answers in the words of their JSON.
 
+use anyhow::Result;
 use serde::Serialize;
 
 use super::Name;
 use super::answer::Answer;
 use super::asked::Asked;
+use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{old_prices, time, unpriced};
+use crate::commands::cost::document::{old_prices, time};
 use crate::commands::cost::flags::Terms;
+use crate::commands::cost::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 
@@ -31,14 +34,26 @@ pub(super) struct Document {
     pub(super) cluster: String,
     pub(super) sources: Vec<String>,
     pub(super) method: String,
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<Answered>,
     pub(super) prices: Vec<PriceLine>,
     pub(super) notes: Vec<String>,
 }
 
+/// An answer with its range over the methods.
+#[derive(Debug, Serialize)]
+pub(super) struct Answered {
+    #[serde(flatten)]
+    pub(super) answer: Answer,
+    /// Null where an answer has no dollars, or all methods agree on them.
+    pub(super) range: Option<RangeOut>,
+}
+
 impl Document {
     /// Everything that is said.
-    pub(super) fn of(asked: &Asked, terms: &Terms, wanted: &[Name], now_ms: u64) -> Self {
+    ///
+    /// # Errors
+    /// A method that cannot split a node's price.
+    pub(super) fn of(asked: &Asked, terms: &Terms, wanted: &[Name], now_ms: u64) -> Result<Self> {
         let account = &asked.account;
         let mut notes = account.notes.clone();
         notes.extend(old_prices(&account.prices, now_ms));
@@ -54,7 +69,10 @@ impl Document {
             Name::Wait => by_wait::answer(asked),
             Name::Requests => by_request::answer(asked),
         };
-        Self {
+        let mut ranges = ranges(asked, terms, wanted)?;
+        let answered = |name: &Name| Answered { answer: answer(name), range: ranges.remove(name) };
+        let answers = wanted.iter().map(answered).collect();
+        Ok(Self {
             schema: SCHEMA,
             basis: match account.basis {
                 Basis::RunRate => "run-rate",
@@ -73,9 +91,9 @@ impl Document {
             },
             sources: account.sources.iter().map(|source| plain(source)).collect(),
             method: terms.method.id(),
-            answers: wanted.iter().map(answer).collect(),
+            answers,
             prices: account.prices.clone(),
             notes,
-        }
+        })
     }
 }

@@ -21,6 +21,7 @@ mod by_request;
 mod by_run;
 mod by_wait;
 mod document;
+mod range;
 mod terminal;
 mod training;
 mod waits;
@@ -78,7 +79,7 @@ pub(super) fn run(app: &App, flags: &QuestionsFlags) -> Result<()> {
     crate::exit::refuse_twice("cost questions", names.iter().map(String::as_str))?;
     let terms = flags.account.terms(app)?;
     let asked = Asked::of(app, &flags.account, &terms)?;
-    let document = Document::of(&asked, &terms, &wanted, super::now_ms());
+    let document = Document::of(&asked, &terms, &wanted, super::now_ms())?;
     match output {
         Output::Json => app.print_json(&document),
         _ => app.print(&terminal::terminal(&document)),

@@ -1,8 +1,9 @@
 //! Answers for people, at most 100 columns wide.
 
 use super::answer::{Answer, Cell, Row};
-use super::document::Document;
+use super::document::{Answered, Document};
 use crate::commands::cost::terminal::price_lines;
+use crate::output::shortened::shortened;
 use crate::output::table::{duration, fits, table, wrapped};
 
 /// All answers.
@@ -24,14 +25,16 @@ pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&format!("{period}; {sampled}. Method {}.", document.method), 0);
     document.answers.iter().for_each(|answer| text += &one(answer));
     text.push('\n');
-    document.notes.iter().for_each(|note| text += &wrapped(&format!("{note}."), 0));
+    for note in &document.notes {
+        text += &wrapped(&format!("{}.", shortened(note)), 0);
+    }
     text + &price_lines(&document.prices)
 }
 
 /// What a table is too wide for, by its first column; JSON has it. A pod's name has most of its owner's in it.
 const SPARE: [(&str, &str); 3] = [("pod", "job"), ("run", "failed_gpu_hours"), ("run", "team")];
 
-fn one(answer: &Answer) -> String {
+fn one(Answered { answer, range }: &Answered) -> String {
     let mut text = format!("\n{}", wrapped(&format!("{} ({})", answer.question, answer.name), 0));
     if let Some(because) = &answer.unknown_because {
         return text + &wrapped(&format!("Unknown: {because}."), 0);
@@ -56,6 +59,9 @@ fn one(answer: &Answer) -> String {
             }
             text += &table(&names(&header), rows);
             answer.rows.iter().for_each(|row| text += &listed(row));
+            if let Some(range) = range {
+                text += &wrapped(&format!("By method: {}.", range.words()), 0);
+            }
         }
     }
     text + &wrapped(&format!("How: {}. But: {}.", answer.how, answer.uncertainty), 0)

@@ -8,8 +8,8 @@ use dovetail_audit::{Gpus, NodeGpus};
 use super::offer::{Hold, Offer, Offered};
 use super::share::{Users, UsersOf, shares};
 use super::slice::{Device, DeviceKey, newest};
-use super::{ClaimOf, DeviceObjects, Key};
-use crate::facts::gathered::Unjudged;
+use super::waiting::Cuttable;
+use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::node::{ReadNode, labelled, model_label};
@@ -23,7 +23,7 @@ pub(in crate::facts) struct Doubts {
     /// In words.
     pub(in crate::facts) told: Vec<String>,
     /// Pods that wait for nobody knows which of them.
-    pub(in crate::facts) unjudged: Vec<Unjudged>,
+    pub(in crate::facts) untold: Vec<UntoldPod>,
 }
 
 /// What a pod holds of one resource.
@@ -42,8 +42,10 @@ impl Inventory {
     pub(in crate::facts) fn count_claimed(&mut self) -> Doubts {
         let mut objects = std::mem::take(&mut self.devices);
         let slices = std::mem::take(&mut objects.slices);
-        let (devices, told) = newest(slices.into_values());
-        let mut doubts = Doubts { told, unjudged: Vec::new() };
+        let (devices, mut told) = newest(slices.into_values());
+        told.extend(objects.unread_in_words());
+        let mut doubts = Doubts { told, untold: Vec::new() };
+        self.rename_what_classes_serve(&objects, &mut doubts.untold);
         let users = users(&objects, &self.pods, &devices, &mut doubts.told);
         let (holds, holdings) = holdings(&devices, &self.milli_of(&devices), &users);
         let counted_by_plugin = self.offer(&devices, &holds, &mut doubts.told);
@@ -65,7 +67,7 @@ impl Inventory {
                 }
             }
         }
-        self.want_claimed(&objects, &mut doubts.unjudged);
+        self.want_claimed(&objects, &cuttable(&devices), &mut doubts.untold);
         doubts
     }
 
@@ -122,6 +124,11 @@ impl Inventory {
         }
         counted_by_plugin
     }
+}
+
+/// What whole GPUs can still be cut into.
+fn cuttable(devices: &BTreeMap<DeviceKey, Device>) -> Cuttable {
+    by_node(devices).into_values().flat_map(|devices| Offer::cuttable(&devices)).collect()
 }
 
 /// Devices by the node that they are in.

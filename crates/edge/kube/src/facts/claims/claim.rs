@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::class::Classes;
 use super::driver::{GpuDriver, Selected};
 use super::slice::DeviceKey;
 use crate::dump::{RawObject, Skipped};
@@ -40,32 +41,72 @@ pub(super) struct Given {
 pub(super) struct Request {
     class: Box<str>,
     selected: Selected,
+    /// Whether it selects at all.
+    is_selective: bool,
     /// How many devices; `None` is all that there are.
     count: Option<i64>,
     /// Whether it only looks on while others use the device.
     looks_on: bool,
 }
 
+impl Request {
+    /// One device of a class, whichever.
+    pub(super) fn one_of(class: &str) -> Self {
+        Self {
+            class: class.into(),
+            selected: Selected::default(),
+            is_selective: false,
+            count: Some(1),
+            looks_on: false,
+        }
+    }
+}
+
 /// GPUs by resource name, or why nobody can tell.
-pub(super) type Wanted = Result<BTreeMap<String, i64>, &'static str>;
+pub(super) type Wanted = Result<BTreeMap<String, i64>, NotTold>;
+
+/// Why nobody can tell what is wanted.
+#[derive(Clone, Debug)]
+pub(super) struct NotTold {
+    /// In words, of the pod.
+    pub(super) reason: String,
+    /// Whose devices it is about; `None` if it may be about any.
+    pub(super) driver: Option<&'static GpuDriver>,
+}
+
+impl NotTold {
+    pub(super) fn of(reason: &str, driver: Option<&'static GpuDriver>) -> Self {
+        Self { reason: reason.to_owned(), driver }
+    }
+}
 
 /// What requests come to in GPUs. `classes` say which devices those of the cluster's owner are.
-pub(super) fn wanted(requests: &[Request], classes: &BTreeMap<Box<str>, Selected>) -> Wanted {
+pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
     let mut wanted = BTreeMap::new();
     for request in requests.iter().filter(|request| !request.looks_on) {
-        let of_class = classes.get(&request.class).cloned().unwrap_or_default();
+        let class = classes.named(&request.class);
+        let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
         let selected = request.selected.clone().and(of_class);
         let Some(driver) = GpuDriver::of_class(&request.class).or(selected.driver) else {
-            continue;
+            match class {
+                Some(class) if class.is_selective || request.is_selective => continue,
+                // Any device will do.
+                Some(_) => return Err(no_driver(&request.class)),
+                None => return Err(no_class(&request.class)),
+            }
         };
         let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
         let resource = match &selected.profile {
             Some(profile) => driver.part(profile),
-            None if is_part => return Err("its claim does not say which slice of a GPU it wants"),
+            None if is_part => {
+                let reason = "its claim does not say which slice of a GPU it wants";
+                return Err(NotTold::of(reason, Some(driver)));
+            }
             None => driver.resource.to_owned(),
         };
         let Some(count) = request.count else {
-            return Err("its claim wants all devices of a node, however many these are");
+            let reason = "its claim wants all devices of a node, however many these are";
+            return Err(NotTold::of(reason, Some(driver)));
         };
         // Who asks for none waits for no GPU.
         if count <= 0 {
@@ -75,6 +116,14 @@ pub(super) fn wanted(requests: &[Request], classes: &BTreeMap<Box<str>, Selected
         *sum = sum.saturating_add(count.min(MOST_DEVICES));
     }
     Ok(wanted)
+}
+
+fn no_driver(class: &str) -> NotTold {
+    NotTold::of(&format!("device class {class} does not say whose devices it wants"), None)
+}
+
+fn no_class(class: &str) -> NotTold {
+    NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), None)
 }
 
 /// Reads a claim.
@@ -100,13 +149,7 @@ pub(super) fn read_template(raw: &RawObject<'_>) -> Result<Vec<Request>, Skipped
     Ok(spec.spec.requests())
 }
 
-/// Reads a class of devices: what its selectors say.
-pub(super) fn read_class(raw: &RawObject<'_>) -> Result<Selected, Skipped> {
-    let ClassJson { spec } = lenient(raw)?;
-    Ok(selected(&spec.selectors))
-}
-
-fn selected(selectors: &[SelectorJson]) -> Selected {
+pub(super) fn selected(selectors: &[SelectorJson]) -> Selected {
     let of_each = selectors.iter().map(|selector| Selected::by(&selector.cel.expression));
     of_each.fold(Selected::default(), Selected::and)
 }
@@ -138,20 +181,6 @@ struct TemplateSpecJson {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ClassJson {
-    #[serde(deserialize_with = "nullable")]
-    spec: ClassSpecJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClassSpecJson {
-    #[serde(deserialize_with = "nullable")]
-    selectors: Vec<SelectorJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
 struct MetaJson {
     #[serde(deserialize_with = "nullable")]
     annotations: BTreeMap<String, Option<String>>,
@@ -177,6 +206,9 @@ struct RequestJson {
     exactly: Option<ExactJson>,
     #[serde(deserialize_with = "nullable")]
     first_available: Vec<ExactJson>,
+    /// What is asked for, in `v1beta1`.
+    #[serde(flatten)]
+    own: ExactJson,
 }
 
 #[derive(Default, Deserialize)]
@@ -195,7 +227,7 @@ struct ExactJson {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct SelectorJson {
+pub(super) struct SelectorJson {
     #[serde(deserialize_with = "nullable")]
     cel: CelJson,
 }
@@ -210,9 +242,12 @@ struct CelJson {
 impl SpecJson {
     fn requests(self) -> Vec<Request> {
         let first = |request: RequestJson| {
-            let asked = request.exactly.or_else(|| request.first_available.into_iter().next())?;
+            let RequestJson { exactly, first_available, own } = request;
+            let own = Some(own).filter(|own| !own.device_class_name.is_empty());
+            let asked = exactly.or(first_available.into_iter().next()).or(own)?;
             Some(Request {
                 selected: selected(&asked.selectors),
+                is_selective: !asked.selectors.is_empty(),
                 count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
                 looks_on: asked.admin_access,
                 class: asked.device_class_name,

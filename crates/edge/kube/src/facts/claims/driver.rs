@@ -83,6 +83,12 @@ impl GpuDriver {
         format!("{}{}", self.part_prefix, profile.replace('+', "."))
     }
 
+    /// Whether its devices, or parts of them, are counted under that name.
+    pub(super) fn calls(&self, resource: &str) -> bool {
+        let is_part = !self.part_prefix.is_empty() && resource.starts_with(self.part_prefix);
+        resource == self.resource || is_part
+    }
+
     /// Devices that several pods share are counted apart: what is free of one is no device that others could ask for.
     pub(super) fn shared(&self) -> String {
         format!("{}.shared", self.resource)

@@ -5,11 +5,14 @@
 //! way it is offered.
 
 mod apply;
+mod by_class;
 mod claim;
+pub(crate) mod class;
 pub(crate) mod driver;
 mod offer;
 mod share;
 mod slice;
+mod untold;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -17,15 +20,18 @@ use std::collections::BTreeMap;
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::Doubts;
 use claim::{Claim, Request};
-use driver::Selected;
+use class::Classes;
 use slice::Slice;
+pub(super) use untold::UntoldPod;
 
 /// Kinds that are about devices.
 const KINDS: [&str; 4] = ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"];
 
-/// Their API group, and the versions of it that have one shape.
+/// Their API group, and the versions of it that are read. `v1beta1` has what a device is in `basic`, and what is asked for
+/// in the request itself.
 const GROUP: &str = "resource.k8s.io/";
-const VERSIONS: [&str; 2] = ["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
+const VERSIONS: [&str; 3] =
+    ["resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"];
 
 /// Namespace and name.
 type Key = (Box<str>, Box<str>);
@@ -36,7 +42,9 @@ pub(super) struct DeviceObjects {
     slices: BTreeMap<Box<str>, Slice>,
     claims: BTreeMap<Key, Claim>,
     templates: BTreeMap<Key, Vec<Request>>,
-    classes: BTreeMap<Box<str>, Selected>,
+    classes: Classes,
+    /// How many of each kind and version were not read.
+    unread: BTreeMap<(String, String), u64>,
 }
 
 /// A claim that a pod refers to.
@@ -65,6 +73,8 @@ impl DeviceObjects {
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         if !raw.api_version.is_empty() && !VERSIONS.contains(&raw.api_version) {
             let problem = format!("{} is not read: get it as {}", raw.api_version, VERSIONS[0]);
+            let of_version = (raw.kind.to_owned(), raw.api_version.to_owned());
+            *self.unread.entry(of_version).or_default() += 1;
             return Err(raw.skipped("apiVersion", &problem));
         }
         let key = || (raw.namespace.into(), raw.name.into());
@@ -78,8 +88,23 @@ impl DeviceObjects {
             "ResourceClaimTemplate" => {
                 self.templates.insert(key(), claim::read_template(raw)?);
             }
-            _ => drop(self.classes.insert(raw.name.into(), claim::read_class(raw)?)),
+            _ => self.classes.add(raw)?,
         }
         Ok(())
+    }
+
+    /// What the objects hide that were not read, in words.
+    fn unread_in_words(&self) -> impl Iterator<Item = String> {
+        self.unread.iter().map(|((kind, version), count)| {
+            let hidden = match kind.as_str() {
+                "ResourceSlice" => "GPUs that they offer are in no count",
+                "DeviceClass" => "which GPUs they are for is unknown",
+                _ => "who holds and who waits for GPUs by them is unknown",
+            };
+            format!(
+                "{count} of kind {kind} of {version} were not read: {hidden}; get them as {}",
+                VERSIONS[0]
+            )
+        })
     }
 }

@@ -6,7 +6,7 @@ use dovetail_audit::{Slice, Units};
 
 use super::driver::GpuDriver;
 use super::slice::{Device, DeviceKey};
-use crate::facts::share::slice_of;
+use crate::facts::share::{is_of_shares, slice_of};
 
 /// What a node has of GPUs by claims.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -166,6 +166,21 @@ impl Offer {
         milli
     }
 
+    /// Parts that GPUs among these devices of one node can be cut into, by resource, with that of the whole ones.
+    pub(super) fn cuttable(
+        devices: &[(&DeviceKey, &Device)],
+    ) -> impl Iterator<Item = (String, &'static str)> + use<> {
+        let whole_and_cut = physical(devices).into_values().filter(|gpu| !gpu.wholes.is_empty());
+        let parts = whole_and_cut.flat_map(|gpu| gpu.parts);
+        let parts: BTreeMap<String, &'static str> = parts
+            .filter_map(|(_, device)| {
+                let GpuDriver { resource, .. } = device.driver;
+                Some((device.driver.part(device.part.as_deref()?), *resource))
+            })
+            .collect();
+        parts.into_iter()
+    }
+
     /// How much of its GPUs a claim cannot be given, in milli-GPU.
     pub(super) fn unusable_milli(&self) -> i64 {
         let units = self.units.values();
@@ -178,6 +193,7 @@ impl Offer {
             resource: resource.clone(),
             count: of.usable,
             slice: of.slice,
+            is_shared: is_of_shares(resource),
         })
     }
 

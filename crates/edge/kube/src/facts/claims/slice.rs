@@ -142,6 +142,8 @@ struct DeviceJson {
     allow_multiple_allocations: bool,
     #[serde(deserialize_with = "nullable")]
     taints: Vec<TaintJson>,
+    /// All but the name, in `v1beta1`.
+    basic: Option<Box<DeviceJson>>,
 }
 
 /// A value of one of several types, of which texts matter here.
@@ -165,7 +167,10 @@ struct TaintJson {
 }
 
 impl DeviceJson {
-    fn read(self, driver: &'static GpuDriver, node: &str) -> Device {
+    fn read(mut self, driver: &'static GpuDriver, node: &str) -> Device {
+        if let Some(basic) = self.basic.take() {
+            self = Self { name: self.name, ..*basic };
+        }
         let attributes: BTreeMap<&str, &Box<str>> = self
             .attributes
             .iter()

@@ -3,60 +3,101 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::claim::{Wanted, wanted};
-use super::{ClaimOf, DeviceObjects, Key};
-use crate::facts::gathered::Unjudged;
+use super::by_class::full_name;
+use super::claim::{NotTold, Wanted, wanted};
+use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
+use crate::object::Pod;
+
+/// Parts of GPUs by resource, with the resource of the whole ones that they can be cut from.
+pub(super) type Cuttable = BTreeMap<String, &'static str>;
 
 impl Inventory {
     /// Puts into pods without a node what their claims want and were not given. A claim that several pods wait for is
     /// wanted once.
-    pub(super) fn want_claimed(&mut self, objects: &DeviceObjects, unjudged: &mut Vec<Unjudged>) {
+    pub(super) fn want_claimed(
+        &mut self,
+        objects: &DeviceObjects,
+        cuttable: &Cuttable,
+        untold: &mut Vec<UntoldPod>,
+    ) {
         let mut asked: BTreeSet<Key> = BTreeSet::new();
         let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
         for record in list.iter_mut().filter(|record| record.pod.node.is_empty()) {
             let namespace = &record.pod.meta.namespace;
-            let mut all: Wanted = Ok(BTreeMap::new());
-            for of in &record.claims {
-                let key = (namespace.clone(), of.claim.clone());
-                let is_first = of.claim.is_empty() || asked.insert(key);
-                let Some(of_claim) = is_first.then(|| objects.wanted(namespace, of)) else {
+            let wanted = match objects.wanted(namespace, &record.claims, &mut asked) {
+                Ok(wanted) => wanted,
+                Err(not_told) => {
+                    untold.push(UntoldPod::of(full_name(&record.pod), not_told));
                     continue;
-                };
-                all = all.and_then(|mut all| {
-                    for (resource, count) in of_claim? {
-                        let sum: &mut i64 = all.entry(resource).or_default();
-                        *sum = sum.saturating_add(count);
-                    }
-                    Ok(all)
-                });
-            }
-            match all {
-                Ok(wanted) => {
-                    let template = &mut groups[record.group].common.template;
-                    for (resource, count) in wanted {
-                        let pod = Arc::make_mut(&mut record.pod);
-                        pod.has_resource_claims = false;
-                        let asked = pod.requests.extended.entry(resource.clone()).or_default();
-                        *asked = asked.saturating_add(count);
-                        note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
-                        template.claimed_gpus.entry(resource).or_insert(count);
-                    }
                 }
-                Err(reason) => unjudged.push(Unjudged {
-                    pod: format!("{namespace}/{}", record.pod.meta.name),
-                    reason: reason.to_owned(),
-                }),
+            };
+            let template = &mut groups[record.group].common.template;
+            for (resource, count) in wanted {
+                want(Arc::make_mut(&mut record.pod), &resource, count);
+                note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
+                template.claimed_gpus.entry(resource).or_insert(count);
+            }
+            untold.extend(that_could_be_cut(&record.pod, cuttable));
+        }
+        for suspended in &mut self.owners.suspended {
+            let namespace = &suspended.pod.meta.namespace;
+            match objects.wanted(namespace, &suspended.claims, &mut asked) {
+                Ok(wanted) => {
+                    wanted.iter().for_each(|(name, count)| want(&mut suspended.pod, name, *count));
+                    untold.extend(that_could_be_cut(&suspended.pod, cuttable));
+                }
+                Err(not_told) => untold.push(UntoldPod::of(full_name(&suspended.pod), not_told)),
             }
         }
     }
 }
 
+/// Puts into a pod what it wants by a claim.
+fn want(pod: &mut Pod, resource: &str, count: i64) {
+    pod.has_resource_claims = false;
+    let asked = pod.requests.extended.entry(resource.to_owned()).or_default();
+    *asked = asked.saturating_add(count);
+}
+
+/// Of the parts that a pod waits for those that whole GPUs could be cut into: these are not free for lack of demand.
+fn that_could_be_cut<'c>(
+    pod: &'c Pod,
+    cuttable: &'c Cuttable,
+) -> impl Iterator<Item = UntoldPod> + use<'c> {
+    pod.requests.extended.iter().filter_map(move |(part, units)| {
+        let whole = *cuttable.get(part)?;
+        (*units > 0).then(|| UntoldPod::of_parts(full_name(pod), part, whole, *units))
+    })
+}
+
 impl DeviceObjects {
+    /// What the claims of a pod still want, but for those that another pod `asked` for already.
+    fn wanted(&self, namespace: &str, claims: &[ClaimOf], asked: &mut BTreeSet<Key>) -> Wanted {
+        let mut all: BTreeMap<String, i64> = BTreeMap::new();
+        let mut not_told = None;
+        for of in claims {
+            let key = (namespace.into(), of.claim.clone());
+            if !of.claim.is_empty() && !asked.insert(key) {
+                continue;
+            }
+            match self.wanted_by(namespace, of) {
+                Ok(wanted) => {
+                    for (resource, count) in wanted {
+                        let sum: &mut i64 = all.entry(resource).or_default();
+                        *sum = sum.saturating_add(count);
+                    }
+                }
+                Err(why) => not_told = not_told.or(Some(why)),
+            }
+        }
+        not_told.map_or(Ok(all), Err)
+    }
+
     /// What a claim of a pod still wants: nothing once it was given something.
-    fn wanted(&self, namespace: &str, of: &ClaimOf) -> Wanted {
+    fn wanted_by(&self, namespace: &str, of: &ClaimOf) -> Wanted {
         let claim = self.claims.get(&(namespace.into(), of.claim.clone()));
         if let Some(claim) = claim {
             return match &claim.given {
@@ -66,7 +107,7 @@ impl DeviceObjects {
         }
         match self.templates.get(&(namespace.into(), of.template.clone())) {
             Some(requests) => wanted(requests, &self.classes),
-            None => Err("it refers to a resource claim that was not read"),
+            None => Err(NotTold::of("it refers to a resource claim that was not read", None)),
         }
     }
 }

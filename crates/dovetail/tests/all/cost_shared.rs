@@ -1,0 +1,68 @@
+//! GPUs that pods have together: what was measured of one is of all of them.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::cost::{document, folder, node, pod};
+
+/// GPU-hours of a pod by cause.
+fn hours(found: &Value, pod: &str, cause: &str) -> f64 {
+    let rows = found["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["key"] == json!({"pod": pod, "cause": cause}));
+    row.map_or(0.0, |row| row["gpu_hours"].as_f64().expect("hours"))
+}
+
+/// Two GPUs in two replicas each: two pods on one of them, one on the other. For 10 hours both GPUs stand still, for 10
+/// they compute. A month of half a GPU is 360 hours.
+#[test]
+fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not() {
+    let folder = folder();
+    let mut replicas = node("g1", 4, "h100");
+    let labels = &mut replicas["metadata"]["labels"];
+    labels["nvidia.com/gpu.replicas"] = json!("2");
+    labels["nvidia.com/gpu.count"] = json!("2");
+    let pods = [("a-0", "GPU-0"), ("b-0", "GPU-0"), ("c-0", "GPU-1")];
+    let mut objects = vec![replicas];
+    objects.extend(pods.map(|(name, _)| pod("vision", name, 1, "g1")));
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let write = |pods: &[(&str, &str)]| {
+        let mut csv = "timestamp_s,pod,gpu,activity_percent,namespace,node\n".to_owned();
+        for step in 0..20 * 60 {
+            // Until 2026-11-20T12:00:00Z.
+            let at_s = 1_795_104_000 + 60 * step;
+            let percent = if step < 600 { 0 } else { 50 };
+            for (name, gpu) in pods {
+                writeln!(csv, "{at_s},{name},{gpu},{percent},vision,g1").expect("a text");
+            }
+        }
+        folder.write("usage.csv", &csv);
+        let found = document(&folder, "--by pod,cause --usage usage.csv");
+        let of = |name: &str| {
+            let pod = format!("vision/{name}");
+            ["idle", "active_not_separable", "unknown"]
+                .map(|cause| hours(&found, &pod, cause).round())
+        };
+        [of("a-0"), of("b-0"), of("c-0")]
+    };
+    let (several, alone) = ([180.0, 0.0, 180.0], [180.0, 180.0, 0.0]);
+    assert_eq!(write(&pods), [several, several, alone]);
+    // Where one of them was not measured, nobody knows which GPU it has.
+    assert_eq!(write(&pods[1..]), [[0.0, 0.0, 360.0], several, several]);
+    let job =
+        folder.json("cost job b --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
+    let phases: Vec<(&str, f64)> = job["parts"]
+        .as_array()
+        .expect("parts")
+        .iter()
+        .map(|part| {
+            let hours = part["gpu_hours"].as_f64().expect("hours");
+            (part["phase"].as_str().expect("a phase"), hours.round())
+        })
+        .filter(|(_, hours)| *hours > 0.0)
+        .collect();
+    // A sample holds for a step.
+    let unknown = phases.iter().find(|(phase, _)| *phase == "unknown").map(|(_, hours)| *hours);
+    assert!(unknown.is_some_and(|hours| (hours - 180.0).abs() <= 1.0), "{phases:?}");
+    assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
+}

@@ -1,0 +1,85 @@
+//! Classes of devices: which devices they select, and the extended resources by which pods may ask for one of them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::claim::{SelectorJson, selected};
+use super::driver::Selected;
+use crate::dump::{RawObject, Skipped};
+use crate::facts::detail::Moment;
+use crate::facts::inventory::lenient;
+use crate::object::json::nullable;
+
+/// Before the name of a class in the name of the extended resource that every class has (KEP-5004).
+pub(crate) const BY_NAME: &str = "deviceclass.resource.kubernetes.io/";
+
+/// A class.
+pub(super) struct Class {
+    pub(super) selected: Selected,
+    /// Whether it selects at all.
+    pub(super) is_selective: bool,
+    /// `spec.extendedResourceName`; empty if it has none.
+    resource: Box<str>,
+    created_ms: u64,
+}
+
+/// All classes by name.
+#[derive(Default)]
+pub(super) struct Classes {
+    by_name: BTreeMap<Box<str>, Class>,
+}
+
+impl Classes {
+    /// Takes a class.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        let ClassJson { metadata, spec } = lenient(raw)?;
+        let class = Class {
+            selected: selected(&spec.selectors),
+            is_selective: !spec.selectors.is_empty(),
+            resource: spec.extended_resource_name,
+            created_ms: metadata.creation_timestamp.0.unwrap_or(0),
+        };
+        self.by_name.insert(raw.name.into(), class);
+        Ok(())
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Class> {
+        self.by_name.get(name)
+    }
+
+    /// The class whose devices serve an extended resource, read or not: the one that it names, else the one that names
+    /// it. Of several the last that was made, else the first by name (`DeviceClassSpec.extendedResourceName`).
+    pub(super) fn serving<'n>(&'n self, resource: &'n str) -> Option<&'n str> {
+        if let Some(name) = resource.strip_prefix(BY_NAME) {
+            return Some(name);
+        }
+        let of_it = self.by_name.iter().filter(|(_, class)| &*class.resource == resource);
+        // The first by name comes last, so that it is the one of those made at the same time.
+        of_it.rev().max_by_key(|(_, class)| class.created_ms).map(|(name, _)| &**name)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClassJson {
+    #[serde(deserialize_with = "nullable")]
+    metadata: MetaJson,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MetaJson {
+    creation_timestamp: Moment,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    extended_resource_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    selectors: Vec<SelectorJson>,
+}

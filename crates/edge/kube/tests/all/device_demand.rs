@@ -1,0 +1,178 @@
+//! What waits for GPUs in ways that nobody can hold against nodes, or asks for them by the name of a device class: no GPU
+//! is free for lack of such demand.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::device_claims::{
+    DRIVER, GPU, claim, gathered, held, mig, node, pod, slice, states, whole,
+};
+use crate::facts::{node as plugin_node, pod as plugin_pod};
+
+fn class(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec})
+}
+
+fn selecting(expression: &str) -> Value {
+    json!([{"cel": {"expression": expression}}])
+}
+
+fn expected(states: &[(&str, i64)]) -> BTreeMap<String, i64> {
+    states.iter().map(|(state, milli)| ((*state).to_owned(), *milli)).collect()
+}
+
+/// Four GPUs, and a pod that waits by a claim: states and reasons.
+fn with(claim: Option<Value>, more: &[Value]) -> (BTreeMap<String, i64>, Vec<String>) {
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let mut objects = vec![node("n1"), slice("n1", 1, &devices), pod("w-0", "", &["gpus=c"])];
+    objects.extend(claim);
+    objects.extend(more.iter().cloned());
+    let mut found = gathered(&objects);
+    let reasons = found.unjudged.iter().map(|unjudged| unjudged.reason.clone()).collect();
+    (states(&mut found), reasons)
+}
+
+#[test]
+fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
+    let open = expected(&[("free_of_unknown_cause", 4000)]);
+    let none = expected(&[("free_no_demand", 4000)]);
+    let of = |class: &str| claim("c", (class, 1), &[], &[]);
+    let mut all = of(DRIVER);
+    all["spec"]["devices"]["requests"][0]["exactly"]["allocationMode"] = json!("All");
+    let mut others = all.clone();
+    others["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = json!("gpu.amd.com");
+    let foreign =
+        class("big", json!({"selectors": selecting("device.driver == 'net.example.com'")}));
+    for (claim, more, expected, reason) in [
+        (Some(all), vec![], &open, "its claim wants all devices of a node, however many these are"),
+        (None, vec![], &open, "it refers to a resource claim that was not read"),
+        (
+            Some(of("big")),
+            vec![],
+            &open,
+            "device class big, which it wants a device of, was not read",
+        ),
+        (
+            Some(of("big")),
+            vec![class("big", json!({}))],
+            &open,
+            "device class big does not say whose devices it wants",
+        ),
+        (
+            Some(others),
+            vec![],
+            &none,
+            "its claim wants all devices of a node, however many these are",
+        ),
+        (Some(of("big")), vec![foreign], &none, ""),
+    ] {
+        let (states, reasons) = with(claim, &more);
+        assert_eq!(states, *expected, "{reason}");
+        assert_eq!(reasons.concat(), reason);
+    }
+}
+
+/// Of four whole GPUs one could be cut for the part that is wanted; and where a plugin counts four, a pod asks for one in
+/// a way that nobody judges.
+#[test]
+fn demand_whose_size_is_known_leaves_no_more_open_than_that() {
+    let mut devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    devices.push(mig("part-0", "gpu-0"));
+    let mut part = claim("part", ("mig.nvidia.com", 1), &[], &[]);
+    let third = "device.attributes['gpu.nvidia.com'].profile == '3g.40gb'";
+    part["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = selecting(third);
+    let of_part = [node("n1"), slice("n1", 1, &devices), part, pod("w-0", "", &["gpus=part"])];
+    let mut fraction = plugin_pod("w-0", "Job/w", 1, "");
+    fraction["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpucores"] = json!(30);
+    let of_fraction = [plugin_node("n1", 4), fraction];
+    for (objects, told) in
+        [(&of_part[..], "nvidia.com/mig-3g.40gb"), (&of_fraction[..], "gpucores")]
+    {
+        let mut found = gathered(objects);
+        assert_eq!(found.unjudged.len(), 1, "{:?}", found.unjudged);
+        assert!(found.unjudged[0].reason.contains(told), "{:?}", found.unjudged);
+        let expected = expected(&[("free_no_demand", 3000), ("free_of_unknown_cause", 1000)]);
+        assert_eq!(states(&mut found), expected);
+    }
+}
+
+/// A pod that asks for a resource by its name instead of `nvidia.com/gpu`.
+fn asking(name: &str, resource: &str, count: u32, node: &str) -> Value {
+    let mut pod = plugin_pod(name, &format!("Job/{name}"), 0, node);
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "4", "memory": "32Gi", resource: count}, "limits": {resource: count}});
+    pod
+}
+
+/// Of four GPUs two are held, one of them by a claim that was read; of the two that are free a pod would get one, and
+/// three others are wanted together.
+#[test]
+fn what_classes_serve_is_held_and_waited_for_under_the_name_of_their_gpus() {
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let named = json!({"extendedResourceName": "example.com/gpu",
+        "selectors": selecting("device.driver == 'gpu.nvidia.com'")});
+    let mut made = claim("h-0-extended", (DRIVER, 1), &["n1/gpu-1"], &["h-0"]);
+    made["metadata"]["annotations"] =
+        json!({"resource.kubernetes.io/extended-resource-claim": "true"});
+    let objects = [
+        node("n1"),
+        slice("n1", 1, &devices),
+        class("own", named),
+        made,
+        asking("h-0", "example.com/gpu", 1, "n1"),
+        asking("h-1", "deviceclass.resource.kubernetes.io/own", 1, "n1"),
+        asking("w-0", "example.com/gpu", 3, ""),
+        asking("w-1", "deviceclass.resource.kubernetes.io/gpu.nvidia.com", 1, ""),
+    ];
+    let mut found = gathered(&objects);
+    assert_eq!(found.unjudged, []);
+    assert_eq!(held(&found), [("h-0", GPU, 1, None), ("h-1", GPU, 1, None)]);
+    let lives: Vec<(&str, Option<i64>)> =
+        found.lives.iter().map(|life| (&*life.pod, life.gpu_milli)).collect();
+    assert_eq!(
+        lives,
+        [("h-0", Some(1000)), ("h-1", Some(1000)), ("w-0", Some(3000)), ("w-1", Some(1000))]
+    );
+    let wants: Vec<BTreeMap<&str, i64>> =
+        found.facts.workloads.iter().map(|workload| workload.gpus_per_pod()).collect();
+    assert!(wants.contains(&BTreeMap::from([(GPU, 3)])), "{wants:?}");
+    let expected =
+        expected(&[("free_fragmented", 1000), ("free_reserved", 1000), ("unknown", 2000)]);
+    assert_eq!(states(&mut found), expected);
+}
+
+/// On a node whose plugin offers the resource it is the plugin's, and no GPU that anybody counts.
+#[test]
+fn what_a_plugin_offers_is_no_device_of_a_class() {
+    let named = json!({"extendedResourceName": "example.com/gpu",
+        "selectors": selecting("device.driver == 'gpu.nvidia.com'")});
+    let mut by_plugin = node("n1");
+    by_plugin["status"]["allocatable"]["example.com/gpu"] = json!("2");
+    let mut found = gathered(&[
+        by_plugin,
+        slice("n1", 1, &[whole("gpu-0")]),
+        class("own", named),
+        asking("h-0", "example.com/gpu", 1, "n1"),
+        asking("w-0", "example.com/gpu", 1, ""),
+    ]);
+    assert_eq!(held(&found), []);
+    assert_eq!(found.unjudged.len(), 1, "{:?}", found.unjudged);
+    assert_eq!(states(&mut found), expected(&[("free_of_unknown_cause", 1000)]));
+}
+
+/// Both pods of a suspended job want two GPUs by a claim that is made for each of them.
+#[test]
+fn pods_of_suspended_jobs_want_what_their_claims_say() {
+    let devices: Vec<Value> = (0..8).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let mut template = claim("two", (DRIVER, 2), &[], &[]);
+    template["kind"] = json!("ResourceClaimTemplate");
+    template["spec"] = json!({"spec": template["spec"]});
+    let spec = pod("x", "", &["gpus=two>"])["spec"].clone();
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "later", "namespace": "research"},
+        "spec": {"suspend": true, "parallelism": 2, "template": {"spec": spec}}});
+    let mut found = gathered(&[node("n1"), slice("n1", 1, &devices), template, job]);
+    assert_eq!(found.unjudged, []);
+    let expected = expected(&[("free_no_demand", 4000), ("free_reserved", 4000)]);
+    assert_eq!(states(&mut found), expected);
+}
