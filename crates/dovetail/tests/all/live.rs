@@ -324,6 +324,26 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     assert_eq!(top["nodes"][0]["holders"], holders);
 }
 
+#[test]
+fn a_queue_that_is_deleted_is_listed_as_long_as_pods_run_in_it() {
+    let api = with_queues();
+    api.delete("queues", "", "vision", &json!({})).expect("the queue");
+    let folder = connected(&api);
+    let told = folder.call("queue --kubeconfig kubeconfig").out;
+    let row = |line: &&str| line.starts_with("| vision (deleted)");
+    let row: Vec<&str> = told.lines().find(row).expect("a row").split_whitespace().collect();
+    assert_eq!(&row[1..6], ["vision", "(deleted)", "-", "4", "-"], "{told}");
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 nvidia.com/gpu: they count \
+                    under its name, and for no queue above it; create it again, or name another queue in label \
+                    dovetail.dev/queue";
+    assert!(words.contains(sentence), "{told}");
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let of = |key: &str| json!([all["queues"][1][key], all["queues"][2][key]]);
+    assert_eq!(of("name"), json!(["research", "vision"]));
+    assert_eq!((of("exists"), of("gpu_milli")), (json!([true, false]), json!([0, 4_000])));
+}
+
 /// A scheduler on its own; it ends with the value.
 struct Running(Child);
 

@@ -40,6 +40,7 @@ impl World {
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut events);
         }
+        self.settle_missing_queues(&mut events);
         let Events { freed, queues, nodes, held, waiting, .. } = events;
         let order = [queues, nodes, held, waiting];
         freed.into_iter().chain(order.into_iter().flatten()).collect()
@@ -104,6 +105,7 @@ impl World {
             Standing::Running(holding) => self.tell_running(slot, *holding, events),
             Standing::Foreign(holding) => self.tell_foreign(slot, *holding, events),
         }
+        self.settle_missing_queues(&mut unheard());
     }
 
     /// Sees to it that a pod has the name in the engine that goes with where it is. Waiting members of gangs
