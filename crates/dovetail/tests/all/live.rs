@@ -110,6 +110,37 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(api.revision(), before, "questions write nothing");
 }
 
+/// A scheduler was refused the binds of a pod and of one of a gang: that is what is told, and not that they fit.
+#[test]
+fn why_says_what_kept_a_pod_that_fits_from_starting() {
+    let member = |name: &str| {
+        let mut pod = pod(name, 1);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+        pod
+    };
+    let api = cluster(&[pod("single", 1), member("one"), member("two"), pod("free", 1)]);
+    let message = "the server does not bind it to node n0 (422): a policy; it is tried again";
+    for name in ["single", "two"] {
+        let condition = json!({"type": "PodScheduled", "status": "False",
+            "reason": "SchedulerError", "message": message});
+        let status = json!({"status": {"conditions": [condition]}});
+        api.merge("pods", "team", name, "status", &status).expect("a condition");
+    }
+    let folder = connected(&api);
+    let why = |name: &str| {
+        let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+        [&why["state"], &why["message"]].map(|text| text.as_str().unwrap_or_default().to_owned())
+    };
+    let of = |which: &str| {
+        ["not_started".to_owned(), format!("it fits, and {which} could not start: {message}")]
+    };
+    assert_eq!(why("single"), of("it"));
+    assert_eq!(why("two"), of("it"));
+    assert_eq!([why("one"), why("train")], [of("its pod two"), of("its pod two")]);
+    assert_eq!(why("free")[0], "fits");
+}
+
 #[test]
 fn questions_that_reach_no_cluster_name_the_server_and_the_kubeconfig() {
     let api = cluster(&[]);
