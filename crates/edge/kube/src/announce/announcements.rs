@@ -141,6 +141,18 @@ impl Announcements {
         self.set_due(&uid, due_ms);
     }
 
+    /// A pod waits, and a write of ours that is not this book's makes it say so: in a moment it is looked whether it does.
+    pub fn is_to_say(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.clone();
+        let new = || Pod::new(pod, waiting.clone(), now_ms);
+        let entry = self.pods.entry(uid.clone()).or_insert_with(new);
+        entry.waiting = waiting.clone();
+        entry.in_doubt = Some(waiting);
+        if !entry.is_on_its_way {
+            self.set_due(&uid, now_ms + CHANGED_MS);
+        }
+    }
+
     /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
     /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
     pub fn is_left_untouched(
