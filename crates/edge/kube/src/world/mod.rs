@@ -58,6 +58,7 @@ use queues::Queues;
 use registry::Registry;
 pub use report::{Gathering, Report, how_many, waits_for_members, waits_for_volumes};
 use standing::Told;
+use tell::JobsNamed;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]
@@ -121,8 +122,7 @@ pub struct World {
     budgets: Budgets,
     /// Pods by their names in the engine.
     ids: BTreeMap<PodId, Slot>,
-    next_job: u64,
-    next_job_ahead: u64,
+    jobs_named: JobsNamed,
     gangs: Gangs,
     queues: Queues,
     now_ms: u64,
