@@ -110,6 +110,37 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(api.revision(), before, "questions write nothing");
 }
 
+/// A scheduler was refused the binds of a pod and of one of a gang: that is what is told, and not that they fit.
+#[test]
+fn why_says_what_kept_a_pod_that_fits_from_starting() {
+    let member = |name: &str| {
+        let mut pod = pod(name, 1);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+        pod
+    };
+    let api = cluster(&[pod("single", 1), member("one"), member("two"), pod("free", 1)]);
+    let message = "the server does not bind it to node n0 (422): a policy; it is tried again";
+    for name in ["single", "two"] {
+        let condition = json!({"type": "PodScheduled", "status": "False",
+            "reason": "SchedulerError", "message": message});
+        let status = json!({"status": {"conditions": [condition]}});
+        api.merge("pods", "team", name, "status", &status).expect("a condition");
+    }
+    let folder = connected(&api);
+    let why = |name: &str| {
+        let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+        [&why["state"], &why["message"]].map(|text| text.as_str().unwrap_or_default().to_owned())
+    };
+    let of = |which: &str| {
+        ["not_started".to_owned(), format!("it fits, and {which} could not start: {message}")]
+    };
+    assert_eq!(why("single"), of("it"));
+    assert_eq!(why("two"), of("it"));
+    assert_eq!([why("one"), why("train")], [of("its pod two"), of("its pod two")]);
+    assert_eq!(why("free")[0], "fits");
+}
+
 #[test]
 fn questions_that_reach_no_cluster_name_the_server_and_the_kubeconfig() {
     let api = cluster(&[]);
@@ -322,6 +353,26 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
         {"pod": "team/runs-1", "gpus": 2, "is_ending": false},
     ]);
     assert_eq!(top["nodes"][0]["holders"], holders);
+}
+
+#[test]
+fn a_queue_that_is_deleted_is_listed_as_long_as_pods_run_in_it() {
+    let api = with_queues();
+    api.delete("queues", "", "vision", &json!({})).expect("the queue");
+    let folder = connected(&api);
+    let told = folder.call("queue --kubeconfig kubeconfig").out;
+    let row = |line: &&str| line.starts_with("| vision (deleted)");
+    let row: Vec<&str> = told.lines().find(row).expect("a row").split_whitespace().collect();
+    assert_eq!(&row[1..6], ["vision", "(deleted)", "-", "4", "-"], "{told}");
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 nvidia.com/gpu: they count \
+                    under its name, and for no queue above it; create it again, or name another queue in label \
+                    dovetail.dev/queue";
+    assert!(words.contains(sentence), "{told}");
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let of = |key: &str| json!([all["queues"][1][key], all["queues"][2][key]]);
+    assert_eq!(of("name"), json!(["research", "vision"]));
+    assert_eq!((of("exists"), of("gpu_milli")), (json!([true, false]), json!([0, 4_000])));
 }
 
 /// A scheduler on its own; it ends with the value.

@@ -66,3 +66,5 @@ mod serve_rights;
 #[cfg(feature = "scheduler")]
 mod trace_from_ledger;
 mod usage;
+#[cfg(feature = "scheduler")]
+mod viewer_rights;

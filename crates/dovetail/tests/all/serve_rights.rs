@@ -27,19 +27,25 @@ const ABSENT: [&str; 8] = [
 ];
 
 /// API group, resource, verb.
-type Right = (String, String, String);
+pub(crate) type Right = (String, String, String);
 
 fn start(folder: &Folder) -> ControlPlane {
-    let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}]});
-    folder.write("policy.json", &policy.to_string());
     let account = cluster::User {
         name: ACCOUNT.to_owned(),
         groups: vec!["system:serviceaccounts".to_owned()],
     };
+    noting(folder, account, &["reader", "stranger"])
+}
+
+/// A control plane that notes every request of a user in `audit.log`, and knows others besides.
+pub(crate) fn noting(folder: &Folder, user: cluster::User, others: &[&str]) -> ControlPlane {
+    let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [user.name]}, {"level": "None"}]});
+    folder.write("policy.json", &policy.to_string());
+    let others = others.iter().map(|name| cluster::User::named(name));
     let options = cluster::Options {
-        users: vec![account, cluster::User::named("reader"), cluster::User::named("stranger")],
+        users: [user].into_iter().chain(others).collect(),
         api_server_arguments: vec![
             format!("--audit-policy-file={}", folder.path("policy.json").display()),
             format!("--audit-log-path={}", folder.path("audit.log").display()),
@@ -50,7 +56,7 @@ fn start(folder: &Folder) -> ControlPlane {
     ControlPlane::start(options).expect("a control plane")
 }
 
-fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> String {
+pub(crate) fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> String {
     let program = control_plane.cluster().program(Program::Kubectl).expect("kubectl").to_owned();
     let output = Command::new(program)
         .args(arguments)
@@ -71,7 +77,7 @@ fn token(control_plane: &ControlPlane, user: &str) -> String {
 }
 
 /// What the account asked for, and was refused.
-fn asked(log: &str) -> (BTreeSet<Right>, Vec<String>) {
+pub(crate) fn asked(log: &str) -> (BTreeSet<Right>, Vec<String>) {
     let (mut rights, mut refused) = (BTreeSet::new(), Vec::new());
     for line in log.lines() {
         let event: Value = serde_json::from_str(line).expect("an audit event");
@@ -86,7 +92,8 @@ fn asked(log: &str) -> (BTreeSet<Right>, Vec<String>) {
     (rights, refused)
 }
 
-fn granted(role: &Value) -> BTreeSet<Right> {
+/// What a role lets do.
+pub(crate) fn granted(role: &Value) -> BTreeSet<Right> {
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().into_iter().flatten().filter_map(Value::as_str);
         list.map(str::to_owned).collect()

@@ -8,6 +8,7 @@ use dovetail_kube::object;
 use dovetail_kube::queues::amounts;
 use dovetail_kube::schedule::Scheduler;
 use dovetail_kube::status::harmless;
+use dovetail_kube::world::MissingQueue;
 use serde::Serialize;
 
 use super::LookFlags;
@@ -29,6 +30,8 @@ pub(crate) struct QueueFlags {
 #[derive(Debug, Serialize)]
 struct QueueLine {
     name: String,
+    /// Whether it is there; else pods that run name it.
+    exists: bool,
     /// The queue above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
@@ -47,7 +50,7 @@ struct QueueLine {
     gpu_milli: i64,
     /// Jobs that wait in the queue itself.
     waiting_jobs: usize,
-    /// Why it takes no pods.
+    /// Why it takes no pods, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -74,7 +77,7 @@ pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
     }
 }
 
-/// The queues that there are as objects, by name.
+/// The queues that there are as objects, and those that pods run in without an object, by name.
 fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
     let rules = scheduler.world().rules().clone();
     let objects: Vec<(object::Queue, Option<String>)> = scheduler
@@ -86,6 +89,7 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
         let name = object.meta.name.to_string();
         let usage = scheduler.queue_use(&name)?;
         Some(QueueLine {
+            exists: true,
             parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
             weight: object.weight,
             borrows: object.borrows,
@@ -99,7 +103,34 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
             name,
         })
     };
-    objects.into_iter().filter_map(line).collect()
+    let mut lines: Vec<QueueLine> = objects.into_iter().filter_map(line).collect();
+    lines.extend(missing(scheduler));
+    lines.sort_by(|one, other| one.name.cmp(&other.name));
+    lines
+}
+
+/// The queues that pods run in and that are not there.
+fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
+    let rules = scheduler.world().rules().clone();
+    let missing = scheduler.world().missing_queues();
+    let line = |queue: MissingQueue| {
+        let usage = scheduler.queue_use(&queue.name)?;
+        Some(QueueLine {
+            exists: false,
+            parent: None,
+            weight: 1,
+            borrows: false,
+            guaranteed: BTreeMap::new(),
+            limit: BTreeMap::new(),
+            used: amounts::held(&usage.used, &rules),
+            share_percent: usage.share as f64 / 10_000_000.0,
+            gpu_milli: usage.used.gpu_milli,
+            waiting_jobs: 0,
+            problem: Some(queue.to_string()),
+            name: queue.name,
+        })
+    };
+    missing.into_iter().filter_map(line).collect()
 }
 
 /// Who waits without being in line.
@@ -122,9 +153,12 @@ fn text(
     if !queues.is_empty() {
         text += &app.style(Stream::Result).strong(&format!("{} queues", queues.len()));
         text += &format!("\n\n{}\n", table_of_queues(queues, gpu_resource));
-        let broken = queues.iter().filter_map(|queue| Some((&queue.name, queue.problem.as_ref()?)));
-        for (name, problem) in broken {
-            text += &wrapped(&harmless(&format!("queue {name} is not ready: {problem}")), 0);
+        for (queue, problem) in queues.iter().filter_map(|one| Some((one, one.problem.as_ref()?))) {
+            let told = match queue.exists {
+                true => format!("queue {} is not ready: {problem}", queue.name),
+                false => problem.clone(),
+            };
+            text += &wrapped(&harmless(&told), 0);
             text.push('\n');
         }
     }
@@ -188,8 +222,12 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             (false, true) => format!("{}, borrows", list(&queue.guaranteed)),
             _ => list(&queue.guaranteed),
         };
+        let name = match queue.exists {
+            true => queue.name.clone(),
+            false => format!("{} (deleted)", queue.name),
+        };
         vec![
-            queue.name.clone(),
+            name,
             queue.parent.clone().unwrap_or_else(|| "-".to_owned()),
             gpus(queue.gpu_milli),
             guaranteed,

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object::Pod;
-use dovetail_kube::status::{Obstacle, harmless};
+use dovetail_kube::status::{COULD_NOT_START, Obstacle, harmless};
 use dovetail_model::{JobId, PodId};
 use dovetail_plan::explain::Relaxation;
 use serde::Serialize;
@@ -159,6 +159,9 @@ fn fits(
     let ids = seen.scheduler.engine().map(|engine| engine.pods_of(job)).unwrap_or_default();
     let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
     let node = its_own.map(|node| node.to_string());
+    if let Some(failed) = could_not_start(seen, &ids, is_it) {
+        return Why { node, gang, ..told("not_started", failed) };
+    }
     let message = match (&node, &gang) {
         (Some(node), None) => format!("it fits: at this moment it would be given node {node}"),
         (_, Some(gang)) if gang.count("fits") > 0 => {
@@ -168,6 +171,24 @@ fn fits(
         _ => "it is not decided about yet".to_owned(),
     };
     Why { node, gang, ..told("fits", message) }
+}
+
+/// That a scheduler tried to start what fits, and why it could not: what the pod itself says of that, or the first of
+/// its gang that says so.
+fn could_not_start(seen: &Seen, pods: &[PodId], is_it: impl Fn(&PodId) -> bool) -> Option<String> {
+    let world = seen.scheduler.world();
+    let says = |pod: &PodId| {
+        let pod = world.pod_of(*pod)?;
+        let says = pod.unscheduled.as_ref().filter(|says| *says.reason == *COULD_NOT_START)?;
+        Some((pod, &*says.message))
+    };
+    let itself = pods.iter().filter(|pod| is_it(pod)).find_map(says);
+    let (pod, message) = itself.or_else(|| pods.iter().find_map(says))?;
+    let which = match itself {
+        Some(_) => "it fits, and it could not start".to_owned(),
+        None => format!("it fits, and its pod {} could not start", pod.meta.name),
+    };
+    Some(format!("{which}: {message}"))
 }
 
 /// What there is to say of a pod that the engine does not place.

@@ -71,8 +71,10 @@ struct Pod {
     refusals: u32,
     /// A write about it is on its way: one at a time.
     is_on_its_way: bool,
-    /// A write that was not answered: what its object says may be this.
+    /// A write that was not answered, or is not this book's: what its object says may be this.
     in_doubt: Option<Waiting>,
+    /// When it got its node, if a write about it was on its way then.
+    bound_ms: Option<u64>,
 }
 
 impl Pod {
@@ -87,6 +89,7 @@ impl Pod {
             refusals: 0,
             is_on_its_way: false,
             in_doubt: None,
+            bound_ms: None,
         }
     }
 
@@ -138,6 +141,18 @@ impl Announcements {
         self.set_due(&uid, due_ms);
     }
 
+    /// A pod waits, and a write of ours that is not this book's makes it say so: in a moment it is looked whether it does.
+    pub fn is_to_say(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.clone();
+        let new = || Pod::new(pod, waiting.clone(), now_ms);
+        let entry = self.pods.entry(uid.clone()).or_insert_with(new);
+        entry.waiting = waiting.clone();
+        entry.in_doubt = Some(waiting);
+        if !entry.is_on_its_way {
+            self.set_due(&uid, now_ms + CHANGED_MS);
+        }
+    }
+
     /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
     /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
     pub fn is_left_untouched(
@@ -160,7 +175,11 @@ impl Announcements {
 
     /// A pod was given a node.
     pub fn bound(&mut self, pod: PodIdentity, node: &str, decision: &str, now_ms: u64) {
-        self.forget(&pod.uid);
+        match self.pods.get_mut(&pod.uid).filter(|entry| entry.is_on_its_way) {
+            // What it says by then is told when the answer comes.
+            Some(entry) => entry.bound_ms = Some(now_ms),
+            None => self.forget(&pod.uid),
+        }
         self.note(Note::scheduled(pod, node, decision, now_ms));
     }
 
@@ -281,6 +300,13 @@ impl Announcements {
         let uid = &condition.pod.uid;
         let Some(entry) = self.pods.get_mut(uid) else { return };
         entry.is_on_its_way = false;
+        if let Some(bound_ms) = entry.bound_ms {
+            let is_said = *written == Written::Done;
+            let event = is_said.then(|| entry.event(&condition.waiting, bound_ms)).flatten();
+            self.forget(uid);
+            event.into_iter().for_each(|note| self.note(note));
+            return;
+        }
         let due_ms = match written {
             Written::Done => {
                 entry.written_ms = Some(now_ms);

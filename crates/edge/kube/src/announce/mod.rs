@@ -12,11 +12,12 @@ mod statuses;
 
 pub use announcements::{Announcements, Limits, Seen};
 pub use announcer::{Announcer, Report, Written};
+pub(crate) use request::patch as condition_patch;
 pub use statuses::{Look, Statuses};
 
 use serde_json::Value;
 
-use crate::object::Kind;
+use crate::object::{Kind, Pod};
 use crate::status::Waiting;
 use crate::world::PodKey;
 
@@ -29,6 +30,17 @@ pub struct PodIdentity {
     pub name: String,
     /// Its UID.
     pub uid: String,
+}
+
+impl PodIdentity {
+    /// That of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self {
+            namespace: pod.meta.namespace.to_string(),
+            name: pod.meta.name.to_string(),
+            uid: pod.meta.uid.to_string(),
+        }
+    }
 }
 
 /// Who announces, as events name it.

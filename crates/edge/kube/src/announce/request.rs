@@ -61,8 +61,9 @@ pub(super) async fn send(
     client::send(client, request).await
 }
 
-/// The UID and the version make the server refuse it for another pod, and for one that has changed.
-fn patch(condition: &Condition) -> Value {
+/// What makes a pod say why it waits. The UID and the version make the server refuse it for another pod, and for one
+/// that has changed.
+pub(crate) fn patch(condition: &Condition) -> Value {
     let Condition { pod, resource_version, waiting, since_ms } = condition;
     let mut scheduled = json!({
         "type": "PodScheduled", "status": "False",

@@ -193,7 +193,9 @@ async fn look(wires: &Wires, bind: &Bind, wait: Duration, cause: &Cause) -> Outc
         tokio::time::sleep(wait).await;
         let (mut pause_ms, longest_ms) = LOOK_PAUSES_MS;
         loop {
-            let answered = tokio::time::timeout(LOOK_TIMEOUT, get(&wires.looks, bind)).await;
+            let answered =
+                tokio::time::timeout(LOOK_TIMEOUT, get(&wires.looks, &bind.namespace, &bind.pod))
+                    .await;
             if let Some(outcome) = answered.ok().and_then(|answered| of_pod(bind, &answered, cause))
             {
                 return outcome;

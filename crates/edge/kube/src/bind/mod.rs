@@ -8,6 +8,7 @@
 
 mod answer;
 mod binder;
+mod nominate;
 mod orders;
 mod request;
 

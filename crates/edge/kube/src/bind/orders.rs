@@ -3,8 +3,9 @@
 //!
 //! Every write names the pod's UID, so it may be repeated: another pod of the same name is never meant. A pod that
 //! is stopped is told so by its condition first, then deleted with the time that it may take; a Job whose
-//! `podFailurePolicy` ignores disruptions does not count it as failed. An order that is not carried out in
-//! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
+//! `podFailurePolicy` ignores disruptions does not count it as failed. If the server refuses to delete it, the
+//! condition is taken back. An order that is not carried out in the end is given again by whoever gave it, if it still
+//! holds. What became of each order is reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use super::request::{delete, mark, nominate, select_node};
+use super::nominate::nominate;
+use super::request::{delete, mark, select_node, unmark};
+use crate::announce::Condition;
 use crate::client::{Answered, is_about_identity, message};
 use crate::lead::Leadership;
 use crate::world::{ClaimKey, PodKey};
@@ -42,6 +45,8 @@ pub enum Order {
         pod: PodKey,
         /// Name of the node.
         node: String,
+        /// What it says of that in the same write, as far as it has not got a node meanwhile.
+        says: Option<Box<Condition>>,
     },
     /// Say for which node a claim is to get its volume.
     SelectNode {
@@ -52,6 +57,21 @@ pub enum Order {
         /// Name of the node.
         node: String,
     },
+}
+
+impl Order {
+    /// Say that no node is freed for a pod.
+    pub(crate) fn nominate_nowhere(pod: PodKey) -> Self {
+        Self::Nominate { pod, node: String::new(), says: None }
+    }
+
+    /// The pod that is to be told which node is freed for it.
+    pub(crate) fn nominated(&self) -> Option<&PodKey> {
+        match self {
+            Self::Nominate { pod, .. } => Some(pod),
+            Self::Stop { .. } | Self::SelectNode { .. } => None,
+        }
+    }
 }
 
 /// What became of an order.
@@ -143,7 +163,8 @@ struct Wires {
 enum Step<'a> {
     Mark(&'a PodKey, Stop),
     Delete(&'a PodKey),
-    Nominate(&'a PodKey, &'a str),
+    Unmark(&'a PodKey),
+    Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
     SelectNode(&'a ClaimKey, &'a str, &'a str),
 }
 
@@ -197,22 +218,39 @@ async fn drive(
     while let Some(order) = orders.recv().await {
         let steps = match &order {
             Order::Stop { pod, why } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
-            Order::Nominate { pod, node } => vec![Step::Nominate(pod, node)],
+            Order::Nominate { pod, node, says } => {
+                vec![Step::Nominate(pod, node, says.as_deref())]
+            }
             Order::SelectNode { claim, version, node } => {
                 vec![Step::SelectNode(claim, version, node)]
             }
         };
         let mut end = OrderEnd::Done;
+        let mut marked_in_vain = None;
         for step in steps {
             let Some(came_of_it) = carry_out(&wires, &step, &orders).await else { return };
             end = came_of_it;
             if end != OrderEnd::Done {
                 step.tell(&end);
+                let is_refused = matches!(end, OrderEnd::Refused { .. });
+                marked_in_vain = step.deletes().filter(|_| is_refused).cloned();
                 break;
             }
         }
         // Nobody listens any more when the receiver is gone.
         _ = reports.send(OrderReport { order, end });
+        if let Some(pod) = marked_in_vain {
+            take_back(&wires, &pod, &orders).await;
+        }
+    }
+}
+
+/// A pod that is marked and that the server does not let go is not about to be stopped: its mark is taken off. Where
+/// that fails, it stays.
+async fn take_back(wires: &Wires, pod: &PodKey, orders: &mpsc::Receiver<Order>) {
+    let unmark = Step::Unmark(pod);
+    if let Some(end) = carry_out(wires, &unmark, orders).await {
+        unmark.tell(&end);
     }
 }
 
@@ -258,22 +296,36 @@ async fn carry_out(
 impl Step<'_> {
     fn namespace(&self) -> &str {
         match self {
-            Self::Mark(pod, _) | Self::Delete(pod) | Self::Nominate(pod, _) => &pod.namespace,
+            Self::Mark(pod, _)
+            | Self::Delete(pod)
+            | Self::Unmark(pod)
+            | Self::Nominate(pod, ..) => &pod.namespace,
             Self::SelectNode(claim, ..) => &claim.namespace,
         }
     }
 
     fn name(&self) -> &str {
         match self {
-            Self::Mark(pod, _) | Self::Delete(pod) | Self::Nominate(pod, _) => &pod.name,
+            Self::Mark(pod, _)
+            | Self::Delete(pod)
+            | Self::Unmark(pod)
+            | Self::Nominate(pod, ..) => &pod.name,
             Self::SelectNode(claim, ..) => &claim.name,
+        }
+    }
+
+    /// The pod that it deletes.
+    fn deletes(&self) -> Option<&PodKey> {
+        match self {
+            Self::Delete(pod) => Some(pod),
+            _ => None,
         }
     }
 
     /// The right that the write needs, as roles name it.
     fn right(&self) -> &'static str {
         match self {
-            Self::Mark(..) | Self::Nominate(..) => "patch on pods/status",
+            Self::Mark(..) | Self::Unmark(_) | Self::Nominate(..) => "patch on pods/status",
             Self::Delete(_) => "delete on pods",
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
         }
@@ -304,7 +356,8 @@ impl Step<'_> {
             Self::Mark(_, Stop::GangGivenUp) => "marked: its gang is given up",
             Self::Mark(_, Stop::Preempted) => "marked: it is stopped for one of a higher priority",
             Self::Delete(_) => "deleted",
-            Self::Nominate(_, "") => "told that no node is freed for it",
+            Self::Unmark(_) => "marked no more: it is not stopped",
+            Self::Nominate(_, "", _) => "told that no node is freed for it",
             Self::Nominate(..) => "told which node is freed for it",
             Self::SelectNode(..) => "a claim that is told for which node it is to get its volume",
         }
@@ -317,7 +370,8 @@ impl Step<'_> {
                 mark(&wires.client, pod, why.reason(), &message).await
             }
             Self::Delete(pod) => delete(&wires.client, pod).await,
-            Self::Nominate(pod, node) => nominate(&wires.client, pod, node).await,
+            Self::Unmark(pod) => unmark(&wires.client, pod, &wires.scheduler).await,
+            Self::Nominate(pod, node, says) => nominate(&wires.client, pod, node, *says).await,
             Self::SelectNode(claim, version, node) => {
                 select_node(&wires.client, claim, version, node).await
             }

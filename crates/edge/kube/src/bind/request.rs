@@ -11,6 +11,9 @@ use crate::client::{Answered, send};
 use crate::object::{DISRUPTION_TARGET, SELECTED_NODE};
 use crate::world::{ClaimKey, PodKey};
 
+/// Reason of the condition `DisruptionTarget` of a pod that was to be stopped and is not.
+const NOT_STOPPED: &str = "NotStopped";
+
 #[derive(Serialize)]
 struct Binding<'a> {
     metadata: Metadata<'a>,
@@ -56,9 +59,9 @@ pub(super) async fn post(client: &Client, bind: &Bind, timeout_ms: u128) -> Answ
     send(client, request.body(Body::from(body(bind)))).await
 }
 
-/// Reads the pod of a bind.
-pub(super) async fn get(client: &Client, bind: &Bind) -> Answered {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", bind.namespace, bind.pod);
+/// Reads a pod.
+pub(super) async fn get(client: &Client, namespace: &str, name: &str) -> Answered {
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     send(client, Request::get(path).body(Body::empty())).await
 }
 
@@ -79,10 +82,13 @@ pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &
     patch_status(client, pod, &json!({"conditions": [condition]})).await
 }
 
-/// Sets the node that is freed for a pod, or takes it back if that is empty, if it is still this pod.
-pub(super) async fn nominate(client: &Client, pod: &PodKey, node: &str) -> Answered {
-    let node = (!node.is_empty()).then_some(node);
-    patch_status(client, pod, &json!({"nominatedNodeName": node})).await
+/// Takes the condition `DisruptionTarget` of a pod back, if it is still this one.
+pub(super) async fn unmark(client: &Client, pod: &PodKey, scheduler: &str) -> Answered {
+    let now = format!("{:.0}", jiff::Timestamp::now());
+    let message = format!("{scheduler}: the server does not let it be deleted");
+    let condition = json!({"type": DISRUPTION_TARGET, "status": "False", "reason": NOT_STOPPED,
+        "message": message, "lastTransitionTime": now});
+    patch_status(client, pod, &json!({"conditions": [condition]})).await
 }
 
 /// Says for which node a claim is to get its volume, if it is still this one and of this version.
@@ -102,9 +108,14 @@ pub(super) async fn select_node(
     send(client, request).await
 }
 
-async fn patch_status(client: &Client, pod: &PodKey, status: &Value) -> Answered {
+/// Changes the status of a pod, if it is still this one.
+pub(super) async fn patch_status(client: &Client, pod: &PodKey, status: &Value) -> Answered {
+    send_patch(client, pod, &json!({"metadata": {"uid": pod.uid}, "status": status})).await
+}
+
+/// Changes the status of a pod by a patch that says of which one.
+pub(super) async fn send_patch(client: &Client, pod: &PodKey, body: &Value) -> Answered {
     let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
-    let body = json!({"metadata": {"uid": pod.uid}, "status": status});
     let request = Request::patch(path)
         .header("Content-Type", "application/strategic-merge-patch+json")
         .body(Body::from(body.to_string().into_bytes()));

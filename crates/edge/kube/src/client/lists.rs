@@ -5,7 +5,7 @@ use kube::{Client, Config};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{ClientError, Clients};
+use super::{ClientError, to_read};
 use crate::dump::{DumpError, Sink, read_objects};
 
 /// A kind with the path of its list, and whether there are servers without it.
@@ -109,7 +109,7 @@ pub async fn read_lists(
     page: u32,
     sink: &mut dyn Sink,
 ) -> Result<Lists, ListError> {
-    let client = Clients::new(config)?.rest;
+    let client = to_read(config)?;
     let server = config.cluster_url.to_string();
     let mut lists = Lists::default();
     for listed in &LISTED {

@@ -65,6 +65,8 @@ pub enum ClientError {
 
 /// A connection is given up when it cannot be made within this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A read is given up when nothing comes for so long.
+const READ_TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 /// A command that the kubeconfig has run for credentials may take so long; somebody may have to log in.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -74,44 +76,77 @@ impl Clients {
     /// # Errors
     /// When certificates or credentials cannot be used, or are not given in time.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        match command(config) {
-            Some(command) => Self::within(COMMAND_TIMEOUT, config, command),
-            None => Self::of(config),
-        }
-    }
-
-    /// With credentials that a command gives: it is waited for, and not for ever.
-    fn within(limit: Duration, config: &Config, command: String) -> Result<Self, ClientError> {
-        let (sender, receiver) = mpsc::channel();
-        let (runtime, theirs) = (Handle::current(), config.clone());
-        std::thread::spawn(move || {
-            let _entered = runtime.enter();
-            // Nobody listens any more where it took too long.
-            _ = sender.send(Self::of(&theirs));
-        });
-        let server = config.cluster_url.to_string();
-        let given = receiver.recv_timeout(limit);
-        given.unwrap_or_else(|_| Err(ClientError::Silent { server, command, limit }))
+        in_time(config, Self::of)
     }
 
     fn of(config: &Config) -> Result<Self, ClientError> {
-        let with = |retries: bool, read_timeout: Option<Duration>| {
-            let mut config = config.clone();
-            config.default_retry = retries;
-            config.connect_timeout = Some(CONNECT_TIMEOUT);
-            config.read_timeout = read_timeout;
-            config.reset_reader_on_write = true;
-            client(config)
-        };
         // Watches end by their own time-outs; a bind, a look and a renewal by their callers'.
         Ok(Self {
-            watches: with(true, None)?,
-            binds: with(false, None)?,
-            announcements: with(false, None)?,
-            rest: with(true, Some(Duration::from_secs(60)))?,
-            lease: with(false, None)?,
+            watches: with(config, true, None)?,
+            binds: with(config, false, None)?,
+            announcements: with(config, false, None)?,
+            rest: with(config, true, READ_TIMEOUT)?,
+            lease: with(config, false, None)?,
         })
     }
+}
+
+/// The client for lists and watches alone: a command for credentials does not run for others that nobody uses.
+///
+/// # Errors
+/// As for [`Clients::new`].
+pub(crate) fn to_watch(config: &Config) -> Result<Client, ClientError> {
+    in_time(config, |config| with(config, true, None))
+}
+
+/// The client for reads of single objects and pages alone.
+///
+/// # Errors
+/// As for [`Clients::new`].
+pub(crate) fn to_read(config: &Config) -> Result<Client, ClientError> {
+    in_time(config, |config| with(config, true, READ_TIMEOUT))
+}
+
+/// Makes clients; where a command gives their credentials, that is waited for, and not for ever.
+fn in_time<T: Send + 'static>(
+    config: &Config,
+    make: fn(&Config) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    match command(config) {
+        Some(command) => within(COMMAND_TIMEOUT, config, command, make),
+        None => make(config),
+    }
+}
+
+fn within<T: Send + 'static>(
+    limit: Duration,
+    config: &Config,
+    command: String,
+    make: fn(&Config) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let (sender, receiver) = mpsc::channel();
+    let (runtime, theirs) = (Handle::current(), config.clone());
+    std::thread::spawn(move || {
+        let _entered = runtime.enter();
+        // Nobody listens any more where it took too long.
+        _ = sender.send(make(&theirs));
+    });
+    let server = config.cluster_url.to_string();
+    let given = receiver.recv_timeout(limit);
+    given.unwrap_or_else(|_| Err(ClientError::Silent { server, command, limit }))
+}
+
+fn with(
+    config: &Config,
+    retries: bool,
+    read_timeout: Option<Duration>,
+) -> Result<Client, ClientError> {
+    let mut config = config.clone();
+    config.default_retry = retries;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = read_timeout;
+    config.reset_reader_on_write = true;
+    client(config)
 }
 
 /// One client of a configuration.
@@ -153,7 +188,7 @@ mod tests {
         assert!(told.contains("http://127.0.0.1:1/"), "{told}");
         assert!(told.ends_with(", and its command `dovetail-no-such-command`"), "{told}");
         let config = with_command("sleep", &["3"]);
-        let silent = Clients::within(Duration::ZERO, &config, "sleep".to_owned());
+        let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
         let told = silent.err().expect("an error").to_string();
         assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
     }

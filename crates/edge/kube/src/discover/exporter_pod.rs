@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::candidate::Metadata;
 use super::find::{list, readable};
-use crate::client::{ClientError, Clients};
+use crate::client::{ClientError, to_read};
 
 /// A pod with the port that is asked for `/metrics`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct FoundExporters {
 /// # Errors
 /// When certificates or credentials cannot be used.
 pub async fn exporters(config: &Config, namespace: &str) -> Result<FoundExporters, ClientError> {
-    let client = Clients::new(config)?.rest;
+    let client = to_read(config)?;
     let mut unread = Vec::new();
     let path = format!("/api/v1/namespaces/{namespace}/pods");
     let pods: Vec<Pod> = readable(list(&client, &path, &mut unread).await);

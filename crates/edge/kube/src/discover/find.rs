@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::candidate::{Candidate, Prometheus, Service, candidates};
-use crate::client::{ClientError, Clients, PAGE, message, next_page, send};
+use crate::client::{ClientError, PAGE, message, next_page, send, to_read};
 
 /// Services to ask, and what kept some from being found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Found {
 /// # Errors
 /// When certificates or credentials cannot be used.
 pub async fn find(config: &Config) -> Result<Found, ClientError> {
-    let client = Clients::new(config)?.rest;
+    let client = to_read(config)?;
     let mut unread = Vec::new();
     let operated = list(&client, "/apis/monitoring.coreos.com/v1/prometheuses", &mut unread).await;
     let services = list(&client, "/api/v1/services", &mut unread).await;

@@ -13,7 +13,7 @@ use crate::announce::{
     Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
     Write, Written,
 };
-use crate::object::{Kind, Pod};
+use crate::object::Kind;
 use crate::queues;
 use crate::status::{self, Waiting};
 use crate::world;
@@ -125,7 +125,12 @@ impl Announcing {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
-            News::Preempts(preempts) => self.stopped_for(preempts, now_ms),
+            News::Preempts(preempts) => {
+                self.stopped_for(preempts, now_ms);
+                for says in preempts.says.iter().cloned() {
+                    self.book.is_to_say(says.pod, says.waiting, now_ms);
+                }
+            }
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
@@ -270,14 +275,21 @@ impl Announcing {
             let Some(waiting) = scheduler.waiting(job, reason) else { continue };
             let world = scheduler.world();
             for pod in world.waiting_pods(job) {
-                self.book.waits(identity(pod), waiting.clone(), now_ms);
+                self.book.waits(PodIdentity::of(pod), waiting.clone(), now_ms);
             }
             if let Some(group) = world.group_of_job(job) {
                 let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
                 self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
-            if reason == PendingReason::Unschedulable {
-                return self.look_at(job, reason, now_ms + AGAIN_MS);
+            match reason {
+                PendingReason::Unschedulable => {
+                    return self.look_at(job, reason, now_ms + AGAIN_MS);
+                }
+                // Those that stop leave one by one.
+                PendingReason::WaitingForReservation => {
+                    self.look_at(job, reason, now_ms + AGAIN_MS);
+                }
+                _ => {}
             }
         }
     }
@@ -296,14 +308,6 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
         None => Look::Gone,
         Some(None) => Look::Says,
         Some(Some(patch)) => Look::Differs(patch),
-    }
-}
-
-fn identity(pod: &Pod) -> PodIdentity {
-    PodIdentity {
-        namespace: pod.meta.namespace.to_string(),
-        name: pod.meta.name.to_string(),
-        uid: pod.meta.uid.to_string(),
     }
 }
 

@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::look::resource;
+use super::look::{OTHERS_WITHIN_MS, resource};
 use crate::object::Kind;
 use crate::repeats::Repeats;
-
-/// After one kind was refused, others are refused within this time.
-const OTHERS_WITHIN_MS: u64 = 1_000;
 
 /// How long lists may fail, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +26,13 @@ impl Default for ListPatience {
 /// What the server does not say.
 #[derive(Debug, Default)]
 pub(super) struct FirstLists {
-    failing: BTreeMap<&'static str, Failing>,
-    /// By plural and group: kinds that the user may not see, as roles name them, and what the server says.
-    refused: BTreeMap<(&'static str, &'static str), (String, String)>,
+    /// What fails: kinds as roles name them, with their group, or what else is asked.
+    failing: BTreeMap<String, Failing>,
+    /// Kinds that the user may not see, as roles name them, and what the server says.
+    refused: BTreeMap<String, String>,
     /// When they are to be told.
     refusals_due_ms: Option<u64>,
-    repeats: Repeats<&'static str>,
+    repeats: Repeats<String>,
 }
 
 #[derive(Debug)]
@@ -44,46 +42,55 @@ struct Failing {
 }
 
 impl FirstLists {
-    /// A request about these objects has failed. Whether to tell it: not at each attempt.
-    pub(super) fn failed(&mut self, what: &'static str, problem: &str, now_ms: u64) -> bool {
-        self.fails(what, problem, now_ms);
-        self.repeats.is_due(what, problem, now_ms)
+    /// A kind cannot be listed. Whether to tell it: not at each attempt.
+    pub(super) fn failed(&mut self, kind: Kind, problem: &str, now_ms: u64) -> bool {
+        self.has_failed(&resource(kind), problem, now_ms)
     }
 
-    fn fails(&mut self, what: &'static str, problem: &str, now_ms: u64) {
+    /// A request has failed. Whether to tell it: not at each attempt.
+    pub(super) fn has_failed(&mut self, what: &str, problem: &str, now_ms: u64) -> bool {
+        self.fails(what, problem, now_ms);
+        self.repeats.is_due(what.to_owned(), problem, now_ms)
+    }
+
+    fn fails(&mut self, what: &str, problem: &str, now_ms: u64) {
         let new = Failing { since_ms: now_ms, problem: String::new() };
-        let failing = self.failing.entry(what).or_insert(new);
+        let failing = self.failing.entry(what.to_owned()).or_insert(new);
         problem.clone_into(&mut failing.problem);
     }
 
     /// The server does not let the user see a kind. [`Self::refusals`] tells it together with others.
     pub(super) fn refused(&mut self, kind: Kind, message: String, now_ms: u64) {
-        self.fails(kind.plural(), &message, now_ms);
-        self.refused.insert((kind.plural(), kind.group()), (resource(kind), message));
+        self.fails(&resource(kind), &message, now_ms);
+        self.refused.insert(resource(kind), message);
         self.refusals_due_ms.get_or_insert(now_ms.saturating_add(OTHERS_WITHIN_MS));
     }
 
     /// What is to be told now of all kinds that the user may not see: not at each attempt.
     pub(super) fn refusals(&mut self, now_ms: u64) -> Option<String> {
         self.refusals_due_ms.take_if(|due_ms| now_ms >= *due_ms)?;
-        let (_, (_, message)) = self.refused.first_key_value()?;
-        let kinds: Vec<&str> = self.refused.values().map(|(kind, _)| kind.as_str()).collect();
+        let message = self.refused.values().next()?;
+        let kinds: Vec<&str> = self.refused.keys().map(String::as_str).collect();
         let text = format!(
             "the user may not list and watch {}: give it that right, as the ClusterRole of deploy/rbac.yaml does; it \
              is tried again; of the first of them the server says: {message}",
             kinds.join(", ")
         );
-        self.repeats.is_due("refused", &text, now_ms).then_some(text)
+        self.repeats.is_due("refused".to_owned(), &text, now_ms).then_some(text)
     }
 
     /// Something of a kind has arrived.
     pub(super) fn listed(&mut self, kind: Kind) {
-        self.arrived(kind.plural());
-        self.refused.remove(&(kind.plural(), kind.group()));
+        // It is asked of every object that arrives.
+        if self.failing.is_empty() && self.refused.is_empty() {
+            return;
+        }
+        self.arrived(&resource(kind));
+        self.refused.remove(&resource(kind));
     }
 
-    /// Something about these objects has arrived.
-    pub(super) fn arrived(&mut self, what: &'static str) {
+    /// A request was answered.
+    pub(super) fn arrived(&mut self, what: &str) {
         self.failing.remove(what);
     }
 
@@ -136,16 +143,27 @@ mod tests {
     fn a_kind_that_fails_for_long_is_hopeless_and_one_whose_objects_arrive_is_not() {
         let patience = ListPatience { fails_for_ms: 30_000, pause_ms: 0 };
         let mut lists = FirstLists::default();
-        assert!(
-            lists.failed("pods", "forbidden", 1_000) && !lists.failed("pods", "forbidden", 2_000)
-        );
-        assert!(lists.failed("nodes", "forbidden", 500));
-        lists.arrived("nodes");
+        let pods = |lists: &mut FirstLists, at_ms| lists.failed(Kind::Pod, "forbidden", at_ms);
+        assert!(pods(&mut lists, 1_000) && !pods(&mut lists, 2_000));
+        assert!(lists.failed(Kind::Node, "forbidden", 500));
+        lists.listed(Kind::Node);
         assert!(!lists.is_hopeless(patience, 30_999));
         assert!(lists.is_hopeless(patience, 31_000), "since it failed first");
         let told = lists.trouble();
         assert_eq!(told.as_deref(), Some("cannot list and watch pods: forbidden"));
-        lists.arrived("pods");
+        lists.listed(Kind::Pod);
         assert!(!lists.is_hopeless(patience, u64::MAX) && lists.trouble().is_none());
+    }
+
+    #[test]
+    fn kinds_of_one_name_in_two_groups_fail_and_arrive_apart() {
+        let mut lists = FirstLists::default();
+        let both = [Kind::PodGroup, Kind::VolcanoGroup];
+        assert!(both.into_iter().all(|kind| lists.failed(kind, "forbidden", 0)));
+        lists.listed(Kind::PodGroup);
+        let told = lists.trouble().expect("the other one");
+        assert_eq!(told, "cannot list and watch podgroups.scheduling.volcano.sh: forbidden");
+        lists.listed(Kind::VolcanoGroup);
+        assert_eq!(lists.trouble(), None);
     }
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use kube::Config;
 use kube::runtime::watcher;
+use kube::{Client, Config};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use super::Options;
 use super::scheduler::Scheduler;
-use crate::client::{ClientError, Clients};
+use crate::client::{ClientError, to_watch};
 use crate::object::Kind;
 use crate::watch::{Notice, served, watch};
 use crate::world::World;
 
 /// After one kind was refused, others are refused within this time.
-const OTHERS_WITHIN: Duration = Duration::from_secs(1);
+pub(super) const OTHERS_WITHIN_MS: u64 = 1_000;
 
 /// Why a cluster cannot be read.
 #[derive(Debug, Error)]
@@ -57,20 +57,20 @@ pub async fn look(
     limit: Duration,
     now_ms: u64,
 ) -> Result<Scheduler, LookError> {
-    let clients = Clients::new(config)?;
-    let reading = read(&clients, options, now_ms);
+    let client = to_watch(config)?;
+    let reading = read(&client, options, now_ms);
     let read = tokio::time::timeout(limit, reading).await;
     let mut scheduler = read.map_err(|_| LookError::Late { limit })??;
     scheduler.decide(now_ms);
     Ok(scheduler)
 }
 
-async fn read(clients: &Clients, options: &Options, now_ms: u64) -> Result<Scheduler, LookError> {
-    let kinds = served(&clients.watches).await.map_err(LookError::Kinds)?;
+async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Scheduler, LookError> {
+    let kinds = served(client).await.map_err(LookError::Kinds)?;
     let world = World::new(options.world.clone());
     let mut scheduler = Scheduler::new(world, options.engine.clone(), 0);
     scheduler.only_ask();
-    let mut notices = watch(&clients.watches, &kinds, options.watch);
+    let mut notices = watch(client, &kinds, options.watch);
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     // Who may not list one kind may often not list others: all are named at once.
     let mut until = None;
@@ -87,7 +87,8 @@ async fn read(clients: &Clients, options: &Options, now_ms: u64) -> Result<Sched
             Some(Notice::Change(change)) => scheduler.change(change, now_ms),
             Some(Notice::Interrupted { kind, problem }) => {
                 if let Some(message) = refusal(&problem) {
-                    until.get_or_insert_with(|| Instant::now() + OTHERS_WITHIN);
+                    let others_within = Duration::from_millis(OTHERS_WITHIN_MS);
+                    until.get_or_insert_with(|| Instant::now() + others_within);
                     refused.entry(resource(kind)).or_insert(message);
                 }
             }

@@ -359,6 +359,7 @@ fn problem(report: &crate::world::Report) -> Option<&'static str> {
         Report::TooManyDevices { .. } => "too_many_devices",
         Report::NoNodeSelected { .. } => "no_node_selected",
         Report::UnknownHolder { .. } => "unknown_holder",
+        Report::QueueMissing(_) => "queue_missing",
         // Nothing is wrong with what is suspended, or waits for its turn.
         Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
             return None;

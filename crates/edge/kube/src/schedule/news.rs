@@ -5,6 +5,7 @@ use std::fmt;
 use dovetail_model::{JobId, PendingReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 
+use crate::announce::Condition;
 use crate::bind::{Bind, Report};
 use crate::object::Pod;
 use crate::world::{self, PodKey};
@@ -60,6 +61,8 @@ pub struct Preempts {
     pub nodes: Vec<String>,
     /// What that costs.
     pub cost: PreemptionCost,
+    /// What the pods of the job say meanwhile, written with the node that is freed for each.
+    pub says: Vec<Condition>,
     /// Nobody is stopped in fact.
     pub is_dry_run: bool,
 }

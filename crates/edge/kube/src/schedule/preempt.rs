@@ -1,13 +1,16 @@
 //! What follows from the engine's order to stop pods: a node named for each pod that is to start, then the
 //! stops, in this order, so that whoever takes over finds for whom they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
+use dovetail_model::{Claim, JobId, Owner, PendingReason, Place, PodId, PreemptionCost};
+use dovetail_plan::Engine;
 
 use super::news::{News, PodName, Preempts};
 use super::scheduler::Scheduler;
+use crate::announce::{Condition, PodIdentity};
 use crate::bind::{Order, Stop};
+use crate::object::Pod;
 use crate::world::PodKey;
 
 /// What is under way for a job that room is made for.
@@ -56,10 +59,8 @@ impl Scheduler {
         let companions = self.world.companions(&gone);
         let victims: Vec<PodId> = victims.iter().chain(&companions).copied().collect();
         let stopped: Vec<(PodKey, String)> = victims.iter().filter_map(named).collect();
-        let waiting: Vec<(PodKey, String)> = nodes
-            .iter()
-            .filter_map(|(pod, node)| Some((PodKey::of(self.world.pod_of(*pod)?), (*node).into())))
-            .collect();
+        let says = self.says_for_whom_it_waits(job);
+        let waiting = self.nominations(&nodes, &says);
         if let Some(first) = nodes.keys().next().and_then(|pod| self.world.pod_of(*pod)) {
             let mut nodes: Vec<String> = nodes.values().map(|node| (*node).to_owned()).collect();
             nodes.sort();
@@ -70,6 +71,7 @@ impl Scheduler {
                 victims: stopped.clone(),
                 nodes,
                 cost,
+                says,
                 is_dry_run: self.is_dry_run,
             })));
         }
@@ -77,10 +79,12 @@ impl Scheduler {
             let events = self.world.leave_out(&victims);
             return self.tell(events);
         }
-        let nominated = waiting.iter().map(|(pod, _)| pod.clone()).collect();
-        self.rooms.insert(job, Room { nominated, victims });
-        let nominate = |(pod, node)| Order::Nominate { pod, node };
-        self.orders.extend(waiting.into_iter().map(nominate));
+        let nominated: BTreeSet<PodKey> =
+            waiting.iter().filter_map(Order::nominated).cloned().collect();
+        // Who names another node now need not be told before that the last one is not freed.
+        self.orders.retain(|order| order.nominated().is_none_or(|pod| !nominated.contains(pod)));
+        self.rooms.insert(job, Room { nominated: nominated.into_iter().collect(), victims });
+        self.orders.extend(waiting);
         let stop = |(pod, _)| Order::Stop { pod, why: Stop::Preempted };
         self.orders.extend(stopped.into_iter().map(stop));
     }
@@ -90,8 +94,7 @@ impl Scheduler {
     pub(super) fn unnominate(&mut self, job: JobId) {
         let Some(Room { nominated, victims }) = self.rooms.remove(&job) else { return };
         let waiting = nominated.into_iter().filter(|pod| self.world.has(pod));
-        let node = String::new;
-        self.orders.extend(waiting.map(|pod| Order::Nominate { pod, node: node() }));
+        self.orders.extend(waiting.map(Order::nominate_nowhere));
         let events = self.world.not_stopped(&victims);
         self.tell(events);
     }
@@ -113,7 +116,38 @@ impl Scheduler {
             let nominated = pods.map(PodKey::of).collect();
             self.rooms.insert(claim.job, Room { nominated, victims: victims.collect() });
         }
-        let clear = |pod| Order::Nominate { pod, node: String::new() };
-        self.orders.extend(self.world.stale_nominations(claims).into_iter().map(clear));
+        let stale = self.world.stale_nominations(claims);
+        self.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
+    }
+
+    /// The orders to name these nodes, and to say this with it.
+    fn nominations(&self, nodes: &BTreeMap<PodId, &str>, says: &[Condition]) -> Vec<Order> {
+        let says: BTreeMap<&str, &Condition> =
+            says.iter().map(|one| (one.pod.uid.as_str(), one)).collect();
+        let order = |(pod, node): (&PodId, &&str)| {
+            let pod = PodKey::of(self.world.pod_of(*pod)?);
+            let says = says.get(&*pod.uid).map(|says| Box::new((*says).clone()));
+            Some(Order::Nominate { pod, node: (*node).to_owned(), says })
+        };
+        nodes.iter().filter_map(order).collect()
+    }
+
+    /// What the pods of a job say while those stop who make room for it: in the same write in which each names its
+    /// node, so that the two never differ.
+    fn says_for_whom_it_waits(&mut self, job: JobId) -> Vec<Condition> {
+        let has_room = |engine: &Engine| engine.claim_of(job).is_some();
+        if !self.engine().is_some_and(has_room) {
+            return Vec::new();
+        }
+        let Some(waiting) = self.waiting(job, PendingReason::WaitingForReservation) else {
+            return Vec::new();
+        };
+        let says = |pod: &Pod| Condition {
+            pod: PodIdentity::of(pod),
+            resource_version: pod.meta.resource_version.to_string(),
+            waiting: waiting.clone(),
+            since_ms: pod.unscheduled.is_none().then_some(self.now_ms),
+        };
+        self.world.waiting_pods(job).into_iter().map(says).collect()
     }
 }

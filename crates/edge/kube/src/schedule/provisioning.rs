@@ -269,12 +269,12 @@ impl Scheduler {
 
     /// Whether the volumes that were made can be reached from where the pods are to go.
     fn can_reach_their_volumes(&mut self, open: &Open) -> bool {
-        let is_about_volumes =
+        let is_out_of_reach =
             |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
         open.binds.iter().all(|(pod, node)| {
             let Some(asked) = self.world.asked_by_volumes(*pod) else { return false };
             let refusals = self.engine_mut().and_then(|engine| engine.refusals(&asked, node));
-            !refusals.into_iter().flatten().any(|refusal| is_about_volumes(refusal.cause))
+            !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
         })
     }
 

@@ -11,7 +11,7 @@ use tracing::{debug, error, info, warn};
 use super::announcing::Announcing;
 use super::comparison::Comparison;
 use super::first_lists::{FirstLists, ListPatience};
-use super::look::{answer, refusal};
+use super::look::{answer, refusal, resource};
 use super::news::{News, Preempts};
 use super::record::Recording;
 use super::scheduler::Scheduler;
@@ -128,7 +128,11 @@ impl Term {
         let kinds = loop {
             match served(&self.shared.clients.watches).await {
                 Ok(kinds) => break kinds,
-                Err(problem) => self.list_failed(KINDS, &with_causes(&problem)),
+                Err(problem) => {
+                    let (told, now_ms) = (with_causes(&problem), self.clock.now_ms());
+                    let is_due = self.lists.has_failed(KINDS, &told, now_ms);
+                    self.tell_failure(is_due, KINDS, &told);
+                }
             }
             self.are_listed(patience)?;
             tokio::time::sleep(RETRY).await;
@@ -166,8 +170,8 @@ impl Term {
         }
     }
 
-    fn list_failed(&mut self, what: &'static str, problem: &str) {
-        if self.lists.failed(what, problem, self.clock.now_ms()) {
+    fn tell_failure(&self, is_due: bool, what: &str, problem: &str) {
+        if is_due {
             let server = &self.shared.server;
             warn!(server, "cannot list and watch {what}; it is tried again: {problem}");
         }
@@ -320,7 +324,8 @@ impl Term {
                 }
                 let told = answer(&problem).map(|(code, message)| format!("{code}: {message}"));
                 let told = told.unwrap_or_else(|| with_causes(&*problem));
-                self.list_failed(kind.plural(), &told);
+                let is_due = self.lists.failed(kind, &told, self.clock.now_ms());
+                self.tell_failure(is_due, &resource(kind), &told);
             }
             Notice::Absent { kind } => {
                 info!(kind = kind.name(), "the server has no such kind: it counts as empty");

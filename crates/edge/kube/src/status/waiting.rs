@@ -81,7 +81,7 @@ impl Waiting {
             Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
             Reason::Volumes => "WaitingForVolumes",
-            Reason::Failed => FAILED,
+            Reason::Failed => COULD_NOT_START,
             Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
     }
@@ -102,11 +102,12 @@ impl Waiting {
 pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
 
 /// The word of pods that were to start and could not; kube-scheduler's.
-const FAILED: &str = "SchedulerError";
+pub const COULD_NOT_START: &str = "SchedulerError";
 
 /// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
 pub fn is_own_word(word: &str) -> bool {
-    ["Unschedulable", FAILED, LEFT_UNTOUCHED].contains(&word) || word.starts_with("WaitingFor")
+    ["Unschedulable", COULD_NOT_START, LEFT_UNTOUCHED].contains(&word)
+        || word.starts_with("WaitingFor")
 }
 
 /// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the

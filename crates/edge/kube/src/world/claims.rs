@@ -70,12 +70,13 @@ impl World {
         self.facts.class(&claim.class).map_or("", |class| &class.provisioner)
     }
 
-    /// What the volumes of a pod ask of its node, and nothing else; `None` if it is gone or cannot be placed as it is.
+    /// What the volumes of a pod that are there ask of its node, and nothing else; `None` if it is gone or cannot be
+    /// placed as it is.
     pub fn asked_by_volumes(&self, pod: PodId) -> Option<Arc<Requirement>> {
         let slot = *self.ids.get(&pod)?;
         let all = self.requirement(&self.pods.get(slot).pod).ok()?;
         let mut node_conditions = all.node_conditions;
-        node_conditions.retain(|condition| is_about_volumes(condition.cause));
+        node_conditions.retain(|condition| is_of_volumes_there(condition.cause));
         let tolerations = all.tolerations;
         Some(Arc::new(Requirement { node_conditions, tolerations, ..Requirement::default() }))
     }
@@ -112,7 +113,9 @@ impl World {
     }
 }
 
-/// Whether a condition is one of volumes that are there.
-fn is_about_volumes(cause: ConditionCause) -> bool {
+/// Whether a condition is one of volumes that are there: they alone may contradict a decision for which volumes are
+/// made. What a storage class says of volumes to be made, such as its capacity, changes while they are, and is left out
+/// here on purpose; where a pod is to do without its volumes (`gangs/lost.rs`) all that they ask for is meant.
+fn is_of_volumes_there(cause: ConditionCause) -> bool {
     matches!(cause, ConditionCause::VolumeNodeAffinity | ConditionCause::VolumeZone)
 }

@@ -18,6 +18,7 @@ mod hyper_nodes;
 mod image_names;
 mod key;
 mod listing;
+mod missing_queues;
 mod network;
 mod nodes;
 mod pods;
@@ -49,6 +50,7 @@ use gangs::Gangs;
 pub use gangs::{GangLook, LostMembers, MemberLook, Patience, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
+pub use missing_queues::MissingQueue;
 use network::Network;
 use nodes::Nodes;
 use pods::{Pause, Pods, Slot};
@@ -56,6 +58,7 @@ use queues::Queues;
 use registry::Registry;
 pub use report::{Gathering, Report, how_many, waits_for_members, waits_for_volumes};
 use standing::Told;
+use tell::JobsNamed;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]
@@ -119,8 +122,7 @@ pub struct World {
     budgets: Budgets,
     /// Pods by their names in the engine.
     ids: BTreeMap<PodId, Slot>,
-    next_job: u64,
-    next_job_ahead: u64,
+    jobs_named: JobsNamed,
     gangs: Gangs,
     queues: Queues,
     now_ms: u64,

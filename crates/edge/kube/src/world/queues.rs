@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use dovetail_model::{Event, JobId, QueueName};
 
 use super::World;
+use super::missing_queues::Missing;
 use super::pods::Slot;
+use super::report::Report;
 use super::standing::Told;
 use super::tell::Events;
 use crate::object::{Kind, Labels, Queue};
@@ -15,7 +17,7 @@ use crate::queues::{DEFAULT_QUEUE, Problem, admit, engine_name, problems, queue,
 use crate::translate::NotYet;
 
 /// No object can have this name.
-const NO_QUEUE: &str = "/";
+pub(super) const NO_QUEUE: &str = "/";
 
 /// The queues.
 #[derive(Debug, Default)]
@@ -24,10 +26,14 @@ pub(super) struct Queues {
     is_recounted: bool,
     objects: BTreeMap<Box<str>, Queue>,
     problems: BTreeMap<Box<str>, Problem>,
+    /// The objects in the words of the engine.
+    there: BTreeMap<QueueName, dovetail_model::Queue>,
+    /// These, and those that are missing.
     told: BTreeMap<QueueName, dovetail_model::Queue>,
     is_dirty: bool,
     /// Queues of the jobs that run, apart from those of the default queue.
     counted: BTreeMap<JobId, QueueName>,
+    pub(super) missing: Missing,
 }
 
 impl Queues {
@@ -50,10 +56,31 @@ impl Queues {
     }
 
     fn count(&mut self, job: JobId, queue: QueueName) {
-        match queue.is_empty() {
-            true => self.counted.remove(&job),
-            false => self.counted.insert(job, queue),
-        };
+        if *self.counted_for(job) == *queue {
+            return;
+        }
+        self.stop_counting(job);
+        if !queue.is_empty() {
+            self.missing.begins(&queue, self.told.contains_key(&queue));
+            self.counted.insert(job, queue);
+        }
+    }
+
+    fn stop_counting(&mut self, job: JobId) {
+        if let Some(queue) = self.counted.remove(&job) {
+            self.missing.ends(&queue);
+        }
+    }
+
+    /// A queue and those above it, as the engine was told them; a circle ends where it closes.
+    pub(super) fn way_up<'a>(&'a self, name: &str) -> Vec<&'a str> {
+        let mut way: Vec<&str> = Vec::new();
+        let mut next = self.told.get(name);
+        while let Some(queue) = next.filter(|queue| !way.contains(&&*queue.name)) {
+            way.push(&queue.name);
+            next = queue.parent.as_ref().and_then(|parent| self.told.get(parent));
+        }
+        way
     }
 }
 
@@ -79,6 +106,7 @@ impl World {
         if kind != Kind::Queue || std::mem::replace(&mut self.queues.is_absent, true) {
             return;
         }
+        self.queues.missing.forget();
         if self.is_ready {
             self.count_anew();
         }
@@ -119,12 +147,18 @@ impl World {
             let meta = before.meta.clone();
             Queue { status, meta, ..queue.clone() } != *before
         });
+        self.queues.missing.created(&name);
         self.queues.objects.insert(name, queue);
         self.queues.is_dirty |= is_new;
     }
 
     pub(super) fn remove_queue(&mut self, name: &str) {
-        self.queues.is_dirty |= self.queues.objects.remove(name).is_some();
+        let Some(object) = self.queues.objects.remove(name) else { return };
+        self.queues.is_dirty = true;
+        // The default queue is there without an object, too: bounded by nothing, and below none.
+        if name != DEFAULT_QUEUE {
+            self.queues.missing.deleted(queue(&object, &self.settings.rules));
+        }
     }
 
     /// Tells which queues are different, and looks again at all who wait.
@@ -134,17 +168,35 @@ impl World {
         }
         let rules = &self.settings.rules;
         self.queues.problems = problems(&self.queues.objects, rules);
-        let now = self.queues.objects.values().map(|object| queue(object, rules));
-        let now: BTreeMap<QueueName, _> = now.map(|queue| (queue.name.clone(), queue)).collect();
-        let before = std::mem::replace(&mut self.queues.told, now);
-        for (name, queue) in &self.queues.told {
+        let there = self.queues.objects.values().map(|object| queue(object, rules));
+        self.queues.there = there.map(|queue| (queue.name.clone(), queue)).collect();
+        self.tell_queues(events);
+        self.mark_unplaced();
+    }
+
+    /// Tells of queues that are missing and were not in use before, or are no more.
+    pub(super) fn settle_missing_queues(&mut self, events: &mut Events) {
+        if self.queues.missing.take_dirty() {
+            self.tell_queues(events);
+        }
+    }
+
+    /// Tells which queues are different, and says which are missing that were not before.
+    fn tell_queues(&mut self, events: &mut Events) {
+        let Queues { missing, there, told, .. } = &mut self.queues;
+        let was_missing: Vec<QueueName> =
+            told.keys().filter(|name| missing.has(name)).cloned().collect();
+        let missing = missing.find(there).clone();
+        let before = std::mem::replace(told, there.clone().into_iter().chain(missing).collect());
+        for (name, queue) in &*told {
             if before.get(name) != Some(queue) {
                 events.queues.push(Event::QueueChanged(queue.clone()));
             }
         }
-        let gone = before.into_keys().filter(|name| !self.queues.told.contains_key(name));
+        let gone = before.into_keys().filter(|name| !told.contains_key(name));
         events.queues.extend(gone.map(|name| Event::QueueRemoved { name }));
-        self.mark_unplaced();
+        let new = self.missing_queues().into_iter().filter(|one| !was_missing.contains(&one.name));
+        self.reports.extend(new.map(|one| Report::QueueMissing(Box::new(one))));
     }
 
     /// The engine counts the job of a pod for the pod's queue.
@@ -172,7 +224,7 @@ impl World {
             other != slot && matches!(told, Told::Assumed { .. } | Told::Running { .. })
         };
         if !self.slots_of(job).any(runs) {
-            self.queues.counted.remove(&job);
+            self.queues.stop_counting(job);
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use thiserror::Error;
 
+use super::missing_queues::MissingQueue;
 use crate::object::{Kind, Strange};
 use crate::translate::NotYet;
 
@@ -110,6 +111,9 @@ pub enum Report {
         /// The labels, as kubectl writes them.
         selector: String,
     },
+    /// A queue is not there, and pods run in it.
+    #[error("{0}")]
+    QueueMissing(Box<MissingQueue>),
     /// A node takes nothing new: a pod there could not be read.
     #[error("node {node} takes no pods of ours: what pod {pod} there holds cannot be read")]
     UnknownHolder {

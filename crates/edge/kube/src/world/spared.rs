@@ -10,7 +10,7 @@ use super::World;
 use super::key::PodKey;
 use super::pods::Slot;
 use super::standing::{Standing, Told};
-use super::tell::{Events, LAST_AHEAD};
+use super::tell::{Events, LAST_AHEAD, Place};
 
 impl World {
     /// The name of a pod in the engine, if it has one.
@@ -49,7 +49,7 @@ impl World {
 
     /// The pods of a running job run on as those of a new one.
     fn tell_anew(&mut self, job: JobId, slots: &[Slot]) -> Vec<Event> {
-        let anew = self.new_job(job.0 <= LAST_AHEAD);
+        let anew = self.new_job(Place::ahead(job.0 <= LAST_AHEAD));
         let mut events = Events::default();
         let mut told = Vec::new();
         for slot in slots.iter().copied() {

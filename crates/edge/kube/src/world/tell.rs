@@ -12,6 +12,46 @@ use crate::translate::NotYet;
 
 /// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
 pub(super) const LAST_AHEAD: u64 = 1 << 40;
+/// Of these, jobs with identities up to this one go first: room was kept for them.
+const LAST_KEPT_FOR: u64 = 1 << 39;
+
+/// Where a new job stands among the others of its priority and queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Before all others: room was kept for it, and none of them is to take that.
+    KeptFor,
+    /// It completes a gang.
+    Ahead,
+    /// Behind them.
+    Behind,
+}
+
+impl Place {
+    /// That of what completes a gang, or does not.
+    pub(super) fn ahead(is_ahead: bool) -> Self {
+        if is_ahead { Self::Ahead } else { Self::Behind }
+    }
+}
+
+/// How many jobs were named, by where they stand.
+#[derive(Debug, Default)]
+pub(super) struct JobsNamed {
+    kept_for: u64,
+    ahead: u64,
+    behind: u64,
+}
+
+impl JobsNamed {
+    fn next(&mut self, place: Place) -> JobId {
+        let (named, before) = match place {
+            Place::KeptFor => (&mut self.kept_for, 0),
+            Place::Ahead => (&mut self.ahead, LAST_KEPT_FOR),
+            Place::Behind => (&mut self.behind, LAST_AHEAD),
+        };
+        *named += 1;
+        JobId(before + *named)
+    }
+}
 
 /// Events in the order in which they must be told: what frees, queues, nodes, what holds, what waits.
 #[derive(Debug, Default)]
@@ -40,6 +80,7 @@ impl World {
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut events);
         }
+        self.settle_missing_queues(&mut events);
         let Events { freed, queues, nodes, held, waiting, .. } = events;
         let order = [queues, nodes, held, waiting];
         freed.into_iter().chain(order.into_iter().flatten()).collect()
@@ -70,6 +111,7 @@ impl World {
         for name in std::mem::take(&mut self.dirty.attachments) {
             self.settle_attachment(&name, &mut unheard());
         }
+        self.settle_missing_queues(&mut unheard());
     }
 
     fn settle_nodes(&mut self, events: &mut Events) {
@@ -124,23 +166,21 @@ impl World {
             // it runs by itself.
             self.tell_end(slot, events);
             self.retell(slot, Told::Nothing);
-            self.set_own_job(slot, false);
+            self.set_own_job(slot, Place::Behind);
         } else if entry.id.is_none() && (bound || entry.gang.is_none()) {
-            self.set_own_job(slot, false);
+            self.set_own_job(slot, Place::Behind);
         }
     }
 
     /// Gives a pod a job of its own.
-    pub(super) fn set_own_job(&mut self, slot: Slot, ahead: bool) {
-        let job = self.new_job(ahead);
+    pub(super) fn set_own_job(&mut self, slot: Slot, place: Place) {
+        let job = self.new_job(place);
         self.set_id(slot, Some(only_pod(job)), false);
     }
 
-    /// An identity for a job; those ahead go before all others of their priority.
-    pub(super) fn new_job(&mut self, ahead: bool) -> JobId {
-        let next = if ahead { &mut self.next_job_ahead } else { &mut self.next_job };
-        *next += 1;
-        JobId(*next + if ahead { 0 } else { LAST_AHEAD })
+    /// An identity for a job, which says where it stands.
+    pub(super) fn new_job(&mut self, place: Place) -> JobId {
+        self.jobs_named.next(place)
     }
 
     /// Names a pod in the engine.

@@ -376,37 +376,64 @@ async fn who_is_left_untouched_from_now_on_is_unschedulable_no_longer() {
     assert_eq!(of_large, 2, "that no node takes it, and why it is left: {told:?}");
 }
 
-/// A gang of two of which one pod is there: the one that is says for how many it waits, once.
+const ONE_OF_TWO: &str = "gang default/train has 1 of the 2 pods that start together";
+
+/// A pod of a gang of two.
+fn one_of_two(name: &str) -> Value {
+    let mut member = pod(name, 4);
+    member["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+    member["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+    member
+}
+
+/// A gang of two starts: the pod that is there first says for how many it waits, then the other one comes.
+async fn pairs_up(api: &FakeApi) -> Running {
+    api.create("pods", "default", &one_of_two("a")).expect("a new pod");
+    let patience = Patience { quiet_ms: 50, ..Patience::default() };
+    let world = world::Settings { patience, ..world::Settings::default() };
+    let scheduler = Running::start(config(api), Options { world, ..Options::default() });
+    let says = |name: &str| condition(&api.get("pods", "default", name).expect("a pod"));
+    let waits = Some(["False", "WaitingForMembers", ONE_OF_TWO].map(str::to_owned));
+    until(api, || says("a") == waits).await;
+    assert!(!autoscalers_act(&api.get("pods", "default", "a").expect("a pod")));
+    api.create("pods", "default", &one_of_two("b")).expect("a new pod");
+    until(api, || api.bound().len() == 2).await;
+    scheduler
+}
+
+/// The gang's events: that its pods are placed, and once for how many the first of them waited.
+async fn assert_pair_told(client: &Client) {
+    let expected = expected(&[
+        ["a", "Scheduled", "Successfully assigned default/a to n0"],
+        ["a", "WaitingForMembers", ONE_OF_TWO],
+        ["b", "Scheduled", "Successfully assigned default/b to n0"],
+    ]);
+    assert_eq!(events(client, "default").await, expected);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_waits_for_the_others_of_its_gang_says_so() {
     let api = fake_cluster(1, 0);
     let client = Client::try_from(config(&api)).expect("a client");
-    let member = |name: &str| {
-        let mut member = pod(name, 4);
-        member["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
-        member["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
-        member
-    };
-    api.create("pods", "default", &member("a")).expect("a new pod");
-    let patience = Patience { quiet_ms: 50, ..Patience::default() };
-    let world = world::Settings { patience, ..world::Settings::default() };
-    let scheduler = Running::start(config(&api), Options { world, ..Options::default() });
-    let text = "gang default/train has 1 of the 2 pods that start together";
-    let says = |name: &str| condition(&api.get("pods", "default", name).expect("a pod"));
-    let waits = Some(["False", "WaitingForMembers", text].map(str::to_owned));
-    until(&api, || says("a") == waits).await;
-    assert!(!autoscalers_act(&api.get("pods", "default", "a").expect("a pod")));
-    api.create("pods", "default", &member("b")).expect("a new pod");
-    until(&api, || api.bound().len() == 2).await;
+    let scheduler = pairs_up(&api).await;
     let all_written = async { while events(&client, "default").await.len() < 3 {} };
     tokio::time::timeout(PATIENCE, all_written).await.expect("events in time");
     scheduler.stop().await;
-    let expected = expected(&[
-        ["a", "Scheduled", "Successfully assigned default/a to n0"],
-        ["a", "WaitingForMembers", text],
-        ["b", "Scheduled", "Successfully assigned default/b to n0"],
-    ]);
-    assert_eq!(events(&client, "default").await, expected);
+    assert_pair_told(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_pod_says_is_told_also_if_it_is_bound_before_the_answer_comes() {
+    let api = fake_cluster(1, 0);
+    let client = Client::try_from(config(&api)).expect("a client");
+    api.set_faults(1, on_announcements(Fault::HoldReply, 1_000_000)[..1].to_vec());
+    let scheduler = pairs_up(&api).await;
+    let both_placed = async { while events(&client, "default").await.len() < 2 {} };
+    tokio::time::timeout(PATIENCE, both_placed).await.expect("events in time");
+    api.release();
+    // Ends when everything that is owed is written.
+    scheduler.stop().await;
+    assert_pair_told(&client).await;
 }
 
 struct Nobody(Clock);

@@ -262,6 +262,71 @@ fn kai_asks_for_a_level_by_annotations_and_in_its_group() {
     }
 }
 
+/// Two nodes with room for one pod each, and one with room for two.
+fn three_nodes() -> Cluster {
+    let mut cluster = Cluster::of(3);
+    for at in 0..2 {
+        let mut filler = pod(5);
+        filler["spec"]["nodeName"] = json!(format!("n{at}"));
+        cluster.create(&format!("filler-{at}"), filler);
+    }
+    cluster
+}
+
+/// Whether both pods of a gang start, and on the one node that has room for both.
+fn assert_share_a_node(mut cluster: Cluster, pods: [Value; 2], what: &str) {
+    for (at, pod) in pods.into_iter().enumerate() {
+        cluster.create(&format!("p{at}"), pod);
+    }
+    assert_eq!(cluster.run(), names(&["p0", "p1"]), "{what}");
+    assert_eq!(nodes_of(&cluster, &["p0", "p1"]), ["n2".to_owned()].into(), "{what}");
+}
+
+/// The node is the narrowest level in every way of asking, also where an object names its label below others.
+#[test]
+fn a_gang_that_requires_one_node_is_on_one_node() {
+    let host = "kubernetes.io/hostname";
+    let levels =
+        json!({"spec": {"levels": [{"nodeLabel": "example.com/row"}, {"nodeLabel": host}]}});
+    for topology in [None, Some(Kind::KueueTopology), Some(Kind::KaiTopology)] {
+        let cluster = || {
+            let mut cluster = three_nodes();
+            if let Some(kind) = topology {
+                cluster.server.apply(kind, "", "halls", levels.clone());
+            }
+            cluster
+        };
+        let of_both = |pod: Value| [pod.clone(), pod];
+        for (annotation, level) in [
+            ("dovetail.dev/topology-required", "node"),
+            ("kueue.x-k8s.io/podset-required-topology", host),
+            ("kai.scheduler/topology-required-placement", host),
+        ] {
+            let mut pod = member(3, 2, 2);
+            pod["metadata"]["annotations"][annotation] = json!(level);
+            assert_share_a_node(cluster(), of_both(pod), annotation);
+        }
+        let mut native = cluster();
+        let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}},
+            "schedulingConstraints": {"topology": [{"key": host}]}});
+        native.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+        let mut pod = pod(3);
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+        assert_share_a_node(native, of_both(pod), "native");
+        let mut kai = cluster();
+        let spec = json!({"minMember": 2, "topologyConstraint": {"requiredTopologyLevel": host}});
+        kai.server.apply(Kind::KaiGroup, "blue", "train", json!({"spec": spec}));
+        let mut pod = crate::gangs::pod(3);
+        pod["metadata"] = json!({"annotations": {"pod-group-name": "train"}});
+        assert_share_a_node(kai, of_both(pod), "KAI");
+    }
+    // Without it they would be packed onto the other two.
+    let mut cluster = three_nodes();
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(3, 2, 2)));
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    assert_eq!(nodes_of(&cluster, &["p0", "p1"]), ["n0", "n1"].map(str::to_owned).into());
+}
+
 #[test]
 fn settings_that_ask_for_different_levels_are_both_named() {
     let mut cluster = racks("topology.kubernetes.io/rack");

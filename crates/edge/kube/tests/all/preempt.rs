@@ -60,7 +60,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn condition<'p>(pod: &'p Value, kind: &str) -> Option<&'p Value> {
+pub(crate) fn condition<'p>(pod: &'p Value, kind: &str) -> Option<&'p Value> {
     let conditions = pod["status"]["conditions"].as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind)
 }
@@ -246,7 +246,7 @@ proptest! {
     }
 }
 
-async fn create_classes(client: &Client) {
+pub(crate) async fn create_classes(client: &Client) {
     let classes = Api::<PriorityClass>::all(client.clone());
     for (name, value) in [("low", 1), ("high", 1_000)] {
         let class = json!({"metadata": {"name": name}, "value": value});

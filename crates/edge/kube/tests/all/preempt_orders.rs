@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 use crate::gangs::{Cluster, member, names, native, node, pod};
 use crate::server::Server;
 
-fn cluster(nodes: usize) -> Cluster {
+/// Nodes of eight GPUs, and a scheduler that stops pods of lower priority.
+pub(crate) fn preempting_cluster(nodes: usize) -> Cluster {
     let mut server = Server::default();
     (0..nodes).for_each(|at| node(&mut server, at));
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     Cluster::with(server, EngineConfig { preemption, ..EngineConfig::default() })
 }
 
-fn high(gpus: usize) -> Value {
+/// A pod of a higher priority than others.
+pub(crate) fn high(gpus: usize) -> Value {
     let mut pod = pod(gpus);
     pod["spec"]["priority"] = json!(5);
     pod
@@ -28,7 +30,12 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
     let told = std::iter::from_fn(|| cluster.scheduler.next_order());
     let said = told.map(|order| match order {
         Order::Stop { pod, .. } => format!("stop {}", pod.name),
-        Order::Nominate { pod, node } => format!("{} to {node}", pod.name),
+        Order::Nominate { pod, node, says } => {
+            let says = says.map(|says| says.waiting.message);
+            let agrees =
+                says.is_none_or(|text| text.contains(&format!("kept for it on {node} until")));
+            format!("{} to {node}{}", pod.name, if agrees { "" } else { ", and says another" })
+        }
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()
@@ -36,7 +43,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
 
 #[test]
 fn who_has_not_begun_to_stop_in_time_is_stopped_again() {
-    let mut cluster = cluster(1);
+    let mut cluster = preempting_cluster(1);
     cluster.create("low", pod(8));
     assert_eq!(cluster.run(), names(&["low"]));
     cluster.create("high", high(8));
@@ -45,7 +52,7 @@ fn who_has_not_begun_to_stop_in_time_is_stopped_again() {
     cluster.pass(89_999);
     assert_eq!(orders(&mut cluster), [""; 0]);
     cluster.pass(1);
-    assert_eq!(orders(&mut cluster), ["high to ", "high to n0", "stop low"]);
+    assert_eq!(orders(&mut cluster), ["high to n0", "stop low"]);
     cluster.delete(Kind::Pod, "blue", "low");
     assert_eq!(cluster.run(), names(&["high"]));
     // Who runs has no room kept.
@@ -55,7 +62,7 @@ fn who_has_not_begun_to_stop_in_time_is_stopped_again() {
 
 #[test]
 fn who_does_not_wait_any_more_gives_back_what_was_freed() {
-    let mut cluster = cluster(1);
+    let mut cluster = preempting_cluster(1);
     cluster.create("low", pod(8));
     cluster.run();
     cluster.create("high", high(8));
@@ -70,7 +77,7 @@ fn who_does_not_wait_any_more_gives_back_what_was_freed() {
 fn a_group_is_stopped_pod_by_pod_down_to_its_size_or_whole_as_it_says() {
     let cases = [(json!(null), 1), (json!({"single": {}}), 1), (json!({"all": {}}), 3)];
     for (mode, stopped) in cases {
-        let mut cluster = cluster(3);
+        let mut cluster = preempting_cluster(3);
         let policy = json!({"gang": {"minCount": 2}});
         let spec = json!({"schedulingPolicy": policy, "disruptionMode": mode});
         cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
@@ -85,7 +92,7 @@ fn a_group_is_stopped_pod_by_pod_down_to_its_size_or_whole_as_it_says() {
 
 #[test]
 fn a_gang_goes_with_the_pods_that_replaced_lost_ones() {
-    let mut cluster = cluster(3);
+    let mut cluster = preempting_cluster(3);
     (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 3)));
     cluster.watch();
     cluster.pass(2_000);

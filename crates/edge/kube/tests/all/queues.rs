@@ -170,6 +170,100 @@ fn the_label_of_a_namespace_or_of_a_group_names_the_queue_of_its_pods() {
     assert_eq!(cluster.reports(), [told]);
 }
 
+/// `org` is guaranteed twelve GPUs, and `vision` and `text` below it share them; two nodes of eight.
+fn org() -> Cluster {
+    let mut cluster = Cluster::of(2);
+    let gpus = |count: usize| json!({"nvidia.com/gpu": count});
+    set_queue(&mut cluster, "org", json!({"guaranteed": gpus(12)}));
+    for name in ["vision", "text"] {
+        let spec = json!({"parent": "org", "limit": gpus(8), "namespaceSelector": {}});
+        set_queue(&mut cluster, name, spec);
+    }
+    cluster
+}
+
+fn delete_queue(cluster: &mut Cluster, name: &str) {
+    cluster.delete(Kind::Queue, "", name);
+}
+
+/// Whole GPUs that a queue and all below it hold.
+fn gpus_in(cluster: &mut Cluster, queue: &str) -> i64 {
+    cluster.scheduler.queue_use(queue).expect("an engine").used.gpu_milli / 1_000
+}
+
+#[test]
+fn a_queue_that_is_deleted_counts_above_it_as_long_as_pods_run_in_it() {
+    let mut cluster = org();
+    cluster.create("v0", in_queue("vision", 7));
+    assert_eq!(cluster.run(), names(&["v0"]));
+    delete_queue(&mut cluster, "vision");
+    cluster.create("v1", in_queue("vision", 1));
+    cluster.create("t0", in_queue("text", 6));
+    assert_eq!(cluster.run(), names(&[]));
+    let full = "WaitingForQuota: queue org is guaranteed 12 nvidia.com/gpu and does not borrow: it holds 7, and 6 \
+                more would be needed";
+    assert_eq!(says(&mut cluster)["t0"], full);
+    assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [7, 7]);
+    // Made again with another limit, it takes over what runs there; deleted again, that is said again.
+    set_queue(&mut cluster, "vision", json!({"parent": "org", "namespaceSelector": {}}));
+    assert_eq!(cluster.run(), names(&["v1"]));
+    delete_queue(&mut cluster, "vision");
+    assert_eq!(cluster.run(), names(&[]));
+    let told = "queue vision does not exist, and 2 pods run in it or below it, with 8 nvidia.com/gpu: they count \
+                for it and for queue org above it until they end; create it again, or name another queue in label \
+                dovetail.dev/queue";
+    assert_eq!(cluster.reports(), [told]);
+    cluster.end("v0", "Succeeded");
+    assert_eq!(cluster.run(), names(&["t0"]));
+    assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [1, 7]);
+    cluster.end("v1", "Succeeded");
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(gpus_in(&mut cluster, "org"), 6);
+    assert!(cluster.scheduler.world().missing_queues().is_empty());
+    assert_eq!(cluster.reports(), names(&[]));
+}
+
+#[test]
+fn what_runs_below_a_queue_that_is_deleted_counts_above_it_too() {
+    let mut cluster = org();
+    let below = json!({"parent": "vision", "namespaceSelector": {}});
+    set_queue(&mut cluster, "eyes", below);
+    cluster.create("e0", in_queue("eyes", 5));
+    assert_eq!(cluster.run(), names(&["e0"]));
+    delete_queue(&mut cluster, "vision");
+    delete_queue(&mut cluster, "eyes");
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(["eyes", "vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [5, 5, 5]);
+    let missing = cluster.scheduler.world().missing_queues();
+    let shown = missing.iter().map(|one| (&*one.name, one.parent.as_deref(), one.pods, one.gpus));
+    let expected = [("eyes", Some("vision"), 1, 5), ("vision", Some("org"), 1, 5)];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    // A pod that runs and is given another queue counts there from then on.
+    let key = (Kind::Pod, "blue".to_owned(), "e0".to_owned());
+    cluster.server.change(&key, |pod| pod["metadata"]["labels"] = json!({LABEL: "text"}));
+    assert_eq!(cluster.run(), names(&[]));
+    assert_eq!(["eyes", "text", "org"].map(|queue| gpus_in(&mut cluster, queue)), [0, 5, 5]);
+    assert!(cluster.scheduler.world().missing_queues().is_empty());
+}
+
+#[test]
+fn who_begins_after_a_queue_was_deleted_counts_what_runs_under_its_name_alone() {
+    let mut cluster = org();
+    cluster.create("v0", in_queue("vision", 8));
+    assert_eq!(cluster.run(), names(&["v0"]));
+    delete_queue(&mut cluster, "vision");
+    let mut anew = Cluster::over(cluster.server);
+    assert_eq!(anew.run(), names(&[]));
+    let told = "queue vision does not exist, and 1 pod runs in it or below it, with 8 nvidia.com/gpu: it counts \
+                under its name, and for no queue above it; create it again, or name another queue in label \
+                dovetail.dev/queue";
+    assert_eq!(anew.reports(), [told]);
+    assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut anew, queue)), [8, 0]);
+    anew.end("v0", "Succeeded");
+    assert_eq!(anew.run(), names(&[]));
+    assert!(anew.scheduler.world().missing_queues().is_empty());
+}
+
 #[test]
 fn when_the_kind_goes_there_is_one_queue_again() {
     let mut cluster = Cluster::of(1);

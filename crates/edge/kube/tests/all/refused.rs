@@ -4,29 +4,18 @@ use dovetail_kube::bind::{Cause, Order, OrderEnd, Outcome, Report, Stop};
 use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Options};
 use dovetail_kube::world;
-use dovetail_plan::PreemptionConfig;
-use dovetail_plan::engine::EngineConfig;
-use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use dovetail_testkit::{ControlPlane, FakeApi, cluster};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, member, names, node, pod};
-use crate::preempt::preempting;
-use crate::schedule::{PATIENCE, Running, config, fake_nodes, until};
-use crate::server::Server;
-
-fn cluster(nodes: usize) -> Cluster {
-    let mut server = Server::default();
-    (0..nodes).for_each(|at| node(&mut server, at));
-    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
-    Cluster::with(server, EngineConfig { preemption, ..EngineConfig::default() })
-}
-
-fn high(gpus: usize) -> Value {
-    let mut pod = pod(gpus);
-    pod["spec"]["priority"] = json!(5);
-    pod
-}
+use crate::gangs::{Cluster, member, names, pod};
+use crate::preempt::{condition, create_classes, preempting};
+use crate::preempt_orders::{high, preempting_cluster};
+use crate::queue_objects::create;
+use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_nodes, until};
 
 /// Decides and binds; who is to be stopped. The server refuses it.
 fn refused(cluster: &mut Cluster) -> Vec<String> {
@@ -46,7 +35,7 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
 
 #[test]
 fn who_cannot_be_stopped_is_not_tried_again_for_a_while_and_others_are() {
-    let mut cluster = cluster(2);
+    let mut cluster = preempting_cluster(2);
     for name in ["v0", "v1"] {
         cluster.create(name, pod(8));
         cluster.run();
@@ -71,7 +60,7 @@ fn who_cannot_be_stopped_is_not_tried_again_for_a_while_and_others_are() {
 
 #[test]
 fn a_gang_of_which_one_cannot_be_stopped_is_spared_as_a_whole() {
-    let mut cluster = cluster(2);
+    let mut cluster = preempting_cluster(2);
     (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 2)));
     assert_eq!(cluster.run(), names(&["p0", "p1"]));
     cluster.create("high", high(8));
@@ -86,7 +75,7 @@ fn a_gang_of_which_one_cannot_be_stopped_is_spared_as_a_whole() {
 
 #[test]
 fn who_is_not_bound_says_so_and_so_does_its_gang() {
-    let mut cluster = cluster(2);
+    let mut cluster = preempting_cluster(2);
     (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 2)));
     let mut binds = cluster.decide();
     let (bind, other) = (binds.remove(0), binds.remove(0));
@@ -150,10 +139,123 @@ async fn a_policy_that_keeps_a_victim_costs_another_its_place() {
     api.create("pods", "default", &of_priority("high", 5, None)).expect("a new pod");
     let scheduler = Running::start(config(&api), preempting(Options::default()));
     let is_ending = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
-    until(&api, || api.all("pods").iter().any(is_ending)).await;
+    until(&api, || {
+        assert_names_one_node(&api.get("pods", "default", "high").expect("the pod"));
+        api.all("pods").iter().any(is_ending)
+    })
+    .await;
     let text = scheduler.metrics.open_metrics();
     assert!(text.contains("dovetail_stops_refused_total 1"), "{text}");
-    assert_eq!(api.all("pods").into_iter().filter(is_ending).count(), 1);
+    let (ending, left): (Vec<Value>, Vec<Value>) = api
+        .all("pods")
+        .into_iter()
+        .filter(|pod| pod["metadata"]["name"] != "high")
+        .partition(is_ending);
+    assert_eq!((ending.len(), left.len()), (1, 1));
+    let high = api.get("pods", "default", "high").expect("the pod");
+    assert_eq!(high["status"]["nominatedNodeName"], ending[0]["spec"]["nodeName"]);
+    assert_names_one_node(&high);
+    // The other one is stopped by nobody, and says so.
+    let target = |pod: &Value| condition(pod, "DisruptionTarget").cloned().expect("a condition");
+    let left =
+        || api.get("pods", "default", left[0]["metadata"]["name"].as_str().unwrap_or_default());
+    until(&api, || target(&left().expect("the pod"))["status"] == "False").await;
+    assert_eq!(target(&left().expect("the pod"))["reason"], "NotStopped");
+    assert_eq!(target(&ending[0])["status"], "True");
+    scheduler.stop().await;
+}
+
+/// The node that is freed for a pod is the one that its message names.
+fn assert_names_one_node(pod: &Value) {
+    let node = pod["status"]["nominatedNodeName"].as_str().unwrap_or_default();
+    let says = condition(pod, "PodScheduled").and_then(|says| says["message"].as_str());
+    let kept = says.and_then(|text| text.strip_prefix("room is kept for it on "));
+    if let Some(kept) = kept.filter(|_| !node.is_empty()) {
+        assert!(
+            kept.starts_with(&format!("{node} until ")),
+            "{node} is freed, and it says: {kept}"
+        );
+    }
+}
+
+/// Pods with label `keep` cannot be deleted; `v0` has it, and would be the cheaper one to stop.
+async fn create_kept(control_plane: &ControlPlane, client: &Client) {
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"],
+        "resources": ["pods"]});
+    let kept = json!({"expression": "!has(oldObject.metadata.labels) || !('keep' in oldObject.metadata.labels)",
+        "message": "pods with label keep stay"});
+    let of_kind = |kind: &str, spec: Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": "keep"}, "spec": spec})
+    };
+    let policy = json!({"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+        "validations": [kept]});
+    let binding = json!({"policyName": "keep", "validationActions": ["Deny"]});
+    create(control_plane, &of_kind("ValidatingAdmissionPolicy", policy));
+    create(control_plane, &of_kind("ValidatingAdmissionPolicyBinding", binding));
+    create_classes(client).await;
+    create_nodes(&Api::<Node>::all(client.clone()), 2).await;
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    for (name, node, class) in [("v0", "n0", None), ("v1", "n1", Some("low"))] {
+        let mut pod = crate::schedule::pod(name, 8);
+        pod["spec"]["nodeName"] = json!(node);
+        pod["spec"]["priorityClassName"] = json!(class);
+        pod["metadata"]["labels"] =
+            if class.is_none() { json!({"keep": "yes"}) } else { json!({}) };
+        let pod = serde_json::from_value(pod).expect("a pod");
+        pods.create(&PostParams::default(), &pod).await.expect("a new pod");
+    }
+    // A server takes a moment to learn of a policy.
+    let trial = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let is_kept = async { while pods.delete("v0", &trial).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, is_kept).await.expect("a policy in time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
+    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    let client = control_plane.client().await.expect("a client");
+    create_kept(&control_plane, &client).await;
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let mut high = crate::schedule::pod("high", 8);
+    high["spec"]["priorityClassName"] = json!("high");
+    let high = serde_json::from_value(high).expect("a pod");
+    pods.create(&PostParams::default(), &high).await.expect("a new pod");
+    let config = control_plane.config().await.expect("a kubeconfig");
+    let scheduler = Running::start(config, preempting(Options::default()));
+    let get = async |name: &str| {
+        serde_json::to_value(pods.get(name).await.expect("a pod")).expect("JSON")
+    };
+    let settled = async {
+        loop {
+            let (kept, stopped) = (get("v0").await, get("v1").await);
+            let target =
+                condition(&kept, "DisruptionTarget").map(|target| target["status"].clone());
+            if stopped["metadata"]["deletionTimestamp"].is_string()
+                && target == Some(json!("False"))
+            {
+                return kept;
+            }
+        }
+    };
+    let kept = tokio::time::timeout(PATIENCE, settled).await.expect("another victim in time");
+    assert_eq!(kept["metadata"]["deletionTimestamp"], json!(null));
+    let high = get("high").await;
+    assert_eq!(high["status"]["nominatedNodeName"], "n1");
+    assert_names_one_node(&high);
+    let events = Api::<Event>::default_namespaced(client);
+    let refused = ListParams::default().fields("reason=FailedPreemption");
+    let told = async {
+        loop {
+            let told = events.list(&refused).await.expect("events").items;
+            if let Some(event) = told.into_iter().next() {
+                return event.message.unwrap_or_default();
+            }
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("an event in time");
+    let begin = "pod default/v0 is not stopped for it, and others are looked for: the server refuses it (422): ";
+    assert!(told.starts_with(begin) && told.contains("pods with label keep stay"), "{told}");
     scheduler.stop().await;
 }
 

@@ -1,9 +1,10 @@
 //! The index against one built anew from the last objects, and against the judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_check::Judge;
 use dovetail_kube::object::Kind;
+use dovetail_kube::queues::shown_name;
 use dovetail_kube::world::{Change, Settings, World};
 use dovetail_model::{
     Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Queue, QueueName, Snapshot,
@@ -118,6 +119,7 @@ struct Comparable {
     nodes: BTreeMap<NodeName, dovetail_model::Node>,
     jobs: BTreeMap<String, Job>,
     holdings: BTreeMap<String, Holding>,
+    /// Those that are there. What is known of one that was deleted depends on who saw it.
     queues: BTreeMap<QueueName, Queue>,
     /// The queue that each pod that holds something is counted for.
     counted: BTreeMap<String, QueueName>,
@@ -162,7 +164,12 @@ impl Comparable {
             assert!(holdings.insert(holder, holding).is_none(), "one holder holds twice");
         }
         let nodes = snapshot.nodes.iter().map(|node| (node.name.clone(), node.clone())).collect();
-        let queues = snapshot.queues.iter().map(|q| (q.name.clone(), q.clone())).collect();
+        let told: BTreeSet<&str> = snapshot.queues.iter().map(|queue| &*queue.name).collect();
+        let is_told = |queue: &QueueName| matches!(&**queue, "" | "/") || told.contains(&**queue);
+        assert!(counted.values().all(is_told), "{counted:?} count for more than {told:?}");
+        let is_there = |queue: &&Queue| world.queue(shown_name(&queue.name)).is_some();
+        let queues = snapshot.queues.iter().filter(is_there);
+        let queues = queues.map(|queue| (queue.name.clone(), queue.clone())).collect();
         Self { nodes, jobs, holdings, queues, counted }
     }
 }

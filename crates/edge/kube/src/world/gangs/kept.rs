@@ -55,7 +55,7 @@ impl World {
     }
 
     /// Tells what is kept for a gang with what it lacks: whether that `is_loss`, or it never had it. When it is to be
-    /// looked at again.
+    /// looked at again, and for how many of those that wish for a node room was kept until now.
     pub(super) fn settle_kept(
         &mut self,
         name: &GangName,
@@ -63,10 +63,10 @@ impl World {
         lack: &Lack,
         is_loss: bool,
         events: &mut Events,
-    ) -> Option<u64> {
+    ) -> (Option<u64>, usize) {
         let mut kept = std::mem::take(&mut self.gangs.get_mut(name).kept);
         if kept.is_empty() {
-            return None;
+            return (None, 0);
         }
         let (missing, wishing) = (lack.pods as usize, roll.wishing.len());
         let wanted = match is_loss {
@@ -80,7 +80,8 @@ impl World {
             |kept: &Kept| kept.until_ms <= self.now_ms || !self.nodes.is_there(&kept.holding.node);
         let mut given_up: Vec<Kept> = kept.extract_if(.., |kept| is_over(kept)).collect();
         // The last that were lost are replaced last.
-        given_up.extend(kept.drain(..kept.len().saturating_sub(wanted)));
+        let kept_for = kept.len().saturating_sub(wanted);
+        given_up.extend(kept.drain(..kept_for));
         for kept in given_up.into_iter().filter(|kept| kept.is_told) {
             if let Owner::Foreign(name) = kept.holding.owner {
                 events.freed.push(Event::ForeignReleased { name });
@@ -92,7 +93,7 @@ impl World {
         }
         let due_ms = kept.iter().map(|kept| kept.until_ms).min();
         self.gangs.get_mut(name).kept = kept;
-        due_ms
+        (due_ms, kept_for)
     }
 
     /// Everything that is kept and was told.

@@ -136,7 +136,7 @@ impl World {
         let wish = self.would_need(slot);
         let near = self.near(slot, wish, name, terms, roll);
         let mut need = Requirement { attachments: Default::default(), ..Requirement::clone(&near) };
-        need.node_conditions.retain(|condition| !is_of_volumes(condition.cause));
+        need.node_conditions.retain(|condition| !is_of_any_volume(condition.cause));
         need.rules.retain(|rule| {
             !matches!(rule.cause, RuleCause::DiskConflict | RuleCause::ReadWriteOncePod)
         });
@@ -144,8 +144,9 @@ impl World {
     }
 }
 
-/// Whether a condition comes from volumes.
-fn is_of_volumes(cause: ConditionCause) -> bool {
+/// Whether a condition comes from volumes, be they there, still to be made, or only attached: a lost pod took its own
+/// with it. Whether volumes that were made suit a decision is asked of those that are there alone (`claims.rs`).
+fn is_of_any_volume(cause: ConditionCause) -> bool {
     match cause {
         ConditionCause::VolumeNodeAffinity
         | ConditionCause::VolumeZone

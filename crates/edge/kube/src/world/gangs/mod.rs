@@ -29,6 +29,7 @@ use crate::object::{Kind, Labels, Meta, PodGroup, Workload, WorkloadKind};
 use crate::translate::NotYet;
 use crate::translate::gang::{Described, GangName, Source, Terms, gang_of, terms};
 use crate::world::Gathering;
+use crate::world::tell::Place;
 use kept::Kept;
 pub use look::{GangLook, MemberLook};
 pub use lost::LostMembers;
@@ -249,7 +250,7 @@ impl World {
     /// Gives a gang the place in the order that goes with its first pod.
     pub(super) fn reserve_job(&mut self, name: &GangName) {
         if self.gangs.get(name).is_some_and(|gang| gang.job.is_none()) {
-            let job = self.new_job(false);
+            let job = self.new_job(Place::Behind);
             self.gangs.get_mut(name).job = Some((job, false));
         }
     }

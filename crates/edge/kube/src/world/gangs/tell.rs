@@ -14,7 +14,7 @@ use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::report::{Gathering, Report};
 use crate::world::standing::Told;
-use crate::world::tell::Events;
+use crate::world::tell::{Events, Place};
 
 impl World {
     /// Compares what is to be told of a gang with what was told, and tells the difference.
@@ -111,13 +111,21 @@ impl World {
         let lack = self.lack(name, terms, roll.settled());
         let short_due_ms = self.note_shortness(name, terms, &roll, &lack);
         let is_loss = self.is_loss(name, terms, &lack);
-        let kept_due_ms = self.settle_kept(name, &roll, &lack, is_loss, events);
+        let (kept_due_ms, kept_for) = self.settle_kept(name, &roll, &lack, is_loss, events);
         let mut gather_due_ms = None;
         if lack.is_none() || is_loss {
             self.gangs.get_mut(name).told_to_wait = None;
             self.withdraw(name, events);
+            // Who is new and missing replaces the one whose room was kept until now.
+            let is_missing = !lack.is_none();
+            let is_new = |slot: &Slot| is_missing && self.pods.get(*slot).id.is_none();
+            let new: Vec<Slot> = roll.wishing.iter().copied().filter(is_new).collect();
             for slot in &roll.wishing {
-                self.place_alone(*slot, name, terms, &roll, !lack.is_none(), events);
+                let place = match new.iter().take(kept_for).any(|new| new == slot) {
+                    true => Place::KeptFor,
+                    false => Place::ahead(is_missing),
+                };
+                self.place_alone(*slot, name, terms, &roll, place, events);
             }
         } else if self.is_gathered(name, terms, &roll) {
             self.gangs.get_mut(name).told_to_wait = None;
@@ -182,14 +190,14 @@ impl World {
         name: &GangName,
         terms: &Terms,
         roll: &Roll,
-        ahead: bool,
+        place: Place,
         events: &mut Events,
     ) {
         let entry = self.pods.get(slot);
         let Some(wish) = entry.wish.clone() else { return };
         if entry.is_in_job || entry.id.is_none() {
             self.retell(slot, Told::Nothing);
-            self.set_own_job(slot, ahead);
+            self.set_own_job(slot, place);
         }
         let requirement = self.near(slot, wish, name, terms, roll);
         self.note_refusal(slot, None);
@@ -260,7 +268,8 @@ impl World {
                 matches!(self.pods.get(slot).told, Told::Assumed { .. } | Told::Running { .. })
             })
         };
-        let job = known.filter(|job| !runs(*job)).unwrap_or_else(|| self.new_job(ahead));
+        let job =
+            known.filter(|job| !runs(*job)).unwrap_or_else(|| self.new_job(Place::ahead(ahead)));
         self.gangs.get_mut(name).job = Some((job, ahead));
         job
     }
