@@ -26,8 +26,8 @@ mod cost_prices;
 mod cost_questions;
 mod cost_range;
 mod cost_runs;
-#[cfg(feature = "scheduler")]
 mod cost_shared;
+#[cfg(feature = "scheduler")]
 mod cost_silence;
 #[cfg(feature = "scheduler")]
 mod cost_store;
