@@ -294,6 +294,8 @@ impl Names {
                 _ => self.hash(text),
             }),
             Value::Array(items) => {
+                // A list of requests is what a claim asks for, and no amounts.
+                let field = if AMOUNTS.contains(&field) { "" } else { field };
                 Value::Array(items.iter().map(|item| self.value(item, field)).collect())
             }
             Value::Object(fields) => match field {
