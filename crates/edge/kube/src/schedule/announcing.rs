@@ -125,12 +125,7 @@ impl Announcing {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
-            News::Preempts(preempts) => {
-                self.stopped_for(preempts, now_ms);
-                for says in preempts.says.iter().cloned() {
-                    self.book.is_to_say(says.pod, says.waiting, now_ms);
-                }
-            }
+            News::Preempts(preempts) => self.stopped_for(preempts, now_ms),
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
@@ -139,8 +134,11 @@ impl Announcing {
         }
     }
 
-    /// Tells pods for whom they are stopped.
+    /// Tells pods for whom they are stopped, and takes note of what those say meanwhile.
     fn stopped_for(&mut self, preempts: &Preempts, now_ms: u64) {
+        for says in preempts.says.iter().cloned() {
+            self.book.is_to_say(says.pod, says.waiting, now_ms);
+        }
         let Preempts { preemptor, uid, victims, .. } = preempts;
         for (pod, node) in victims {
             let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());

@@ -195,6 +195,24 @@ fn a_text_that_keeps_changing_is_an_event_once_in_five_minutes() {
     assert!(play.written.iter().all(|note| note.reason == "FailedScheduling" && note.is_warning));
 }
 
+/// Whoever names the node that is freed for a pod writes the message with it: the book tells it, and writes only what is
+/// not there after a second.
+#[test]
+fn what_another_write_makes_a_pod_say_is_told_and_written_if_it_is_not_there() {
+    let on = |node: &str| Waiting::pending(PendingReason::WaitingForReservation, node.to_owned());
+    let says = |text| Seen { resource_version: "7", says: Some(("WaitingForReservation", text)) };
+    let mut book = Announcements::new(Limits::default());
+    book.is_to_say(identity(0), on("n0"), 0);
+    assert_eq!((book.next(999, |_| Some(says("n0"))), book.events()), (None, 0));
+    let told = book.next(1_000, |_| Some(says("n0")));
+    let told = told.or_else(|| book.next(1_000, |_| Some(says("n0"))));
+    assert!(matches!(&told, Some(Write::Event(note, _)) if note.text == "n0"), "{told:?}");
+    // Another node is freed, and that write was lost: no ten seconds pass.
+    book.is_to_say(identity(0), on("n1"), 2_000);
+    let write = book.next(3_000, |_| Some(says("n0")));
+    assert!(matches!(&write, Some(Write::Condition(it)) if it.waiting == on("n1")), "{write:?}");
+}
+
 #[test]
 fn beyond_the_limit_events_are_given_up_and_counted() {
     let mut book = Announcements::new(Limits { events: 2 });

@@ -1,5 +1,6 @@
 //! What is ordered when pods of higher priority stop others: the loop of the scheduler without its wires.
 
+use dovetail_kube::announce::Condition;
 use dovetail_kube::bind::Order;
 use dovetail_kube::object::Kind;
 use dovetail_plan::PreemptionConfig;
@@ -31,14 +32,21 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
     let said = told.map(|order| match order {
         Order::Stop { pod, .. } => format!("stop {}", pod.name),
         Order::Nominate { pod, node, says } => {
-            let says = says.map(|says| says.waiting.message);
-            let agrees =
-                says.is_none_or(|text| text.contains(&format!("kept for it on {node} until")));
-            format!("{} to {node}{}", pod.name, if agrees { "" } else { ", and says another" })
+            assert_says_the_node(&node, says.as_deref());
+            format!("{} to {node}", pod.name)
         }
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()
+}
+
+/// Who is told which node is freed for it says so in the same write.
+pub(crate) fn assert_says_the_node(node: &str, says: Option<&Condition>) {
+    let says = says.map(|says| (says.waiting.word(), says.waiting.message.as_str()));
+    let (word, message) = says.unwrap_or_default();
+    let kept = format!("room is kept for it on {node} until ");
+    let agrees = word == "WaitingForReservation" && message.starts_with(&kept);
+    assert_eq!(agrees, !node.is_empty(), "{node} is freed, and it says: {message}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, pod};
 use crate::preempt::{condition, create_classes, preempting};
-use crate::preempt_orders::{high, preempting_cluster};
+use crate::preempt_orders::{assert_says_the_node, high, preempting_cluster};
 use crate::queue_objects::create;
 use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_nodes, until};
 
@@ -22,6 +22,9 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
     assert_eq!(cluster.run(), names(&[]));
     let mut victims = Vec::new();
     while let Some(order) = cluster.scheduler.next_order() {
+        if let Order::Nominate { node, says, .. } = &order {
+            assert_says_the_node(node, says.as_deref());
+        }
         let Order::Stop { pod, why: Stop::Preempted } = &order else { continue };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
