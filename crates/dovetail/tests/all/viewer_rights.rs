@@ -9,20 +9,6 @@ use serde_json::{Value, json};
 use crate::program::Folder;
 use crate::serve_rights::{Right, asked, granted, kubectl, noting};
 
-/// Groups of kinds that the server of this test does not have.
-const ABSENT: [&str; 10] = [
-    "scheduling.x-k8s.io",
-    "scheduling.volcano.sh",
-    "scheduling.run.ai",
-    "jobset.x-k8s.io",
-    "leaderworkerset.x-k8s.io",
-    "kubeflow.org",
-    "ray.io",
-    "kueue.x-k8s.io",
-    "kai.scheduler",
-    "topology.volcano.sh",
-];
-
 fn pod(name: &str, gpus: u32) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default",
         "labels": {"dovetail.dev/queue": "vision"}},
@@ -91,7 +77,9 @@ fn people_ask_with_every_right_of_the_viewers_manifest_and_no_other() {
     };
     // Lists stream on this server; older ones are listed, whatever is watched.
     assert_eq!(to("list", &granted), to("watch", &granted));
-    let here = |(group, _, verb): &&Right| verb == "watch" && !ABSENT.contains(&group.as_str());
+    let here = |(group, _, verb): &&Right| {
+        verb == "watch" && !cluster::ABSENT_GROUPS.contains(&group.as_str())
+    };
     let granted: BTreeSet<&Right> = granted.iter().filter(here).collect();
     assert_eq!(used.iter().collect::<BTreeSet<&Right>>(), granted);
 }

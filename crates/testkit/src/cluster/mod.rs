@@ -36,6 +36,20 @@ const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How often the start is tried where another process takes a port first.
 const PORT_ATTEMPTS: u32 = 5;
 
+/// API groups of kinds that people add to their servers, of which the servers of tests have none.
+pub const ABSENT_GROUPS: [&str; 10] = [
+    "scheduling.x-k8s.io",
+    "scheduling.volcano.sh",
+    "scheduling.run.ai",
+    "jobset.x-k8s.io",
+    "leaderworkerset.x-k8s.io",
+    "kubeflow.org",
+    "ray.io",
+    "kueue.x-k8s.io",
+    "kai.scheduler",
+    "topology.volcano.sh",
+];
+
 /// A running control plane. Dropping it stops every process and removes its folder.
 #[derive(Debug)]
 pub struct Cluster {

@@ -25,20 +25,6 @@ use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
 
-/// Groups of kinds that the server of this test does not have.
-const ABSENT: [&str; 10] = [
-    "scheduling.x-k8s.io",
-    "scheduling.volcano.sh",
-    "scheduling.run.ai",
-    "jobset.x-k8s.io",
-    "leaderworkerset.x-k8s.io",
-    "kubeflow.org",
-    "ray.io",
-    "kueue.x-k8s.io",
-    "kai.scheduler",
-    "topology.volcano.sh",
-];
-
 /// A folder that ends with the test.
 struct Folder(PathBuf);
 
@@ -272,7 +258,9 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         all.map(|(group, resource, _)| (group.clone(), resource.clone())).collect()
     };
     assert_eq!(of(&granted_rights, "list"), of(&granted_rights, "watch"));
-    granted_rights.retain(|(group, _, verb)| verb != "list" && !ABSENT.contains(&group.as_str()));
+    granted_rights.retain(|(group, _, verb)| {
+        verb != "list" && !cluster::ABSENT_GROUPS.contains(&group.as_str())
+    });
     assert_eq!(used, granted_rights);
 
     let account = Client::try_from(config).expect("a client");
