@@ -78,6 +78,33 @@ fn what_was_read_is_kept_and_read_once() {
     assert_eq!(cost(&top[1]), all[1..].iter().map(cost).sum::<i64>());
 }
 
+/// What pods kept of CPU and memory is read anew from the begin of the hour: so are those that ended since.
+#[test]
+fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
+    let begins = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&begins);
+    let server = FakePrometheus::start(move |query| {
+        let window = query.text.strip_prefix("last_over_time(kube_pod_labels[");
+        if let Some((window_ms, _)) = window.and_then(|rest| rest.split_once("ms]")) {
+            let window_ms: f64 = window_ms.parse().expect("a number");
+            seen.lock().expect("nobody panics").push(query.moments[0] * 1e3 - window_ms);
+        }
+        series(query)
+    });
+    let folder = Folder::new();
+    let fill = format!(
+        "cost --store ledger.db --period 2h --prometheus {} --gpu-price H100=6 --cluster west",
+        server.url
+    );
+    let first = folder.json(&fill);
+    folder.json(&fill);
+    let begins = begins.lock().expect("nobody panics");
+    assert!(begins.len() >= 2, "{begins:?}");
+    assert!((begins[0] - time_ms(&first, "from")).abs() <= 1.0, "{begins:?}");
+    // The last ms of the period is the moment that is asked for.
+    assert!(begins.iter().all(|begin| (begin + 1.0) % 3.6e6 <= 1.0), "{begins:?}");
+}
+
 /// A model that no list has is in no amount, and is named: by the run that reads it, and out of the ledger alone.
 #[test]
 fn what_has_no_price_is_told_out_of_a_ledger() {

@@ -45,7 +45,9 @@ impl Told {
 
 /// Reads the asker's period of a cluster.
 pub(super) fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<Told> {
-    let look = Look::of(asker, sources)?;
+    // What pods kept is asked from the begin of an hour: some of them ended before the period.
+    let hour_ms = asker.period.from_ms / HOUR_MS * HOUR_MS;
+    let look = Look::with_objects_since(hour_ms, asker, sources)?;
     let whose = Whose {
         cluster: cluster.to_owned(),
         source: asker.client.server().to_owned(),

@@ -57,9 +57,22 @@ impl Look {
     /// # Errors
     /// A server that does not answer, or prices that cannot be.
     pub(crate) fn of(asker: &mut Asker, sources: &Sources<'_>) -> Result<Self> {
+        let from_ms = asker.period.from_ms;
+        Self::with_objects_since(from_ms, asker, sources)
+    }
+
+    /// The same, with the objects that were there from a moment on that may lie before the period.
+    ///
+    /// # Errors
+    /// As for [`Look::of`].
+    pub(crate) fn with_objects_since(
+        from_ms: u64,
+        asker: &mut Asker,
+        sources: &Sources<'_>,
+    ) -> Result<Self> {
         let seen = asker.observe()?;
         let mut notes = Vec::new();
-        let kube = kube_state(asker, &mut notes);
+        let kube = kube_state(asker, from_ms, &mut notes);
         let (mut seen, misplaced) = trusted(seen, &kube, sources);
         let mut left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
         left.misplaced = misplaced;
@@ -171,9 +184,9 @@ fn too_far_apart(step_ms: u64, seen: &Observed) -> Option<(u64, u64)> {
 }
 
 /// Everything that kube-state-metrics keeps; nothing, and a note, where it does not answer.
-fn kube_state(asker: &mut Asker, notes: &mut Vec<String>) -> KubeState {
+fn kube_state(asker: &mut Asker, from_ms: u64, notes: &mut Vec<String>) -> KubeState {
     let mut state = KubeState::default();
-    let window_ms = asker.period.to_ms - asker.period.from_ms;
+    let window_ms = asker.period.to_ms - from_ms;
     let at_ms = asker.period.to_ms.saturating_sub(1);
     for table in KubeTable::ALL {
         match asker.instant(&last_seen(table, window_ms), at_ms) {
