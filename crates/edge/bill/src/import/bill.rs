@@ -1,6 +1,6 @@
 //! What machines cost by a bill, in any span of time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::Money;
 
@@ -17,8 +17,8 @@ pub struct Bill {
     pub(super) discounts: BTreeMap<usize, Vec<BillLine>>,
     /// What columns of their own take off, of a file that may have the same as lines.
     pub(super) net_discounts: BTreeMap<usize, Vec<BillLine>>,
-    /// Whether the file has discounts as lines.
-    pub(super) has_discount_lines: bool,
+    /// Machines that have discounts as lines: their columns after discounts have the same ones.
+    pub(super) has_discount_lines: BTreeSet<usize>,
     /// When each of them was billed.
     pub(super) spans: BTreeMap<usize, Spans>,
     /// Machine time of machines that nobody knows, by resource.

@@ -319,6 +319,15 @@ fn discounts_in_columns_count_and_count_once() {
     let lines = "EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-8,-8,,\n\
                  EdpDiscount,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,-3,-3,,\n";
     assert_eq!(of(&cur(lines)), [32 - 2 + 27, 30 - 3, 32 + 40 - 3]);
+    // Lines of other machines, of none and of nothing say nothing of the columns of this one.
+    for other in
+        ["EdpDiscount,,_,-6,0,,", "BundledDiscount,d-cdn,_,-6,0,,", "Discount,i-2,_,-6,0,,"]
+    {
+        let line = other.replace('_', "2026-11-20T10:00:00Z,2026-11-20T11:00:00Z");
+        assert_eq!(of(&cur(&(line + "\n"))), [32 - 2 + 27, 30, 32 + 40], "{other}");
+    }
+    let nothing = "EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,0,,\n";
+    assert_eq!(of(&cur(nothing)), [32 - 2 + 27, 30, 32 + 40]);
 }
 
 #[test]
