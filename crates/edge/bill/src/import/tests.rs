@@ -270,6 +270,30 @@ i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-1,0,-3,Credit
     assert_eq!(costs, [8, 8, 55, 17]);
 }
 
+/// By hand: $960 of one day are $40 an hour; of a credit of $720 over the 30 days of November one day has $24, or $1 an
+/// hour. In a month of which one day is billed, the same $24 are taken off, and nothing is of days that are not billed.
+#[test]
+fn of_a_credit_over_a_month_a_day_has_its_day() {
+    let found = bill(
+        "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost
+Usage,i-1,2026-11-20T00:00:00Z,2026-11-21T00:00:00Z,960
+Credit,i-1,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
+Usage,i-2,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,40
+Credit,i-2,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
+",
+    );
+    assert_eq!(found.run_rate(0, HOUR_MS), Some(Money::micros(39_000_000)));
+    assert_eq!(found.run_rate(1, HOUR_MS), Some(Money::micros(39_000_000)));
+    let day = TEN_MS - 10 * HOUR_MS;
+    let cost = |from_day: u64, to_day: u64| {
+        let at = |days: u64| day - 19 * 24 * HOUR_MS + days * 24 * HOUR_MS;
+        found.cost(0, at(from_day), at(to_day)).map(|cost| cost.usd_micros / 1_000_000)
+    };
+    assert_eq!([cost(0, 30), cost(19, 20), cost(18, 21)], [Some(936); 3]);
+    assert_eq!(cost(20, 30), None);
+}
+
 /// By hand, of $40 at list price: what is negotiated (−8, −2, −1) is off the negotiated price, all else (−3, −4, −1) only off
 /// what was paid.
 #[test]
