@@ -214,11 +214,16 @@ impl Bill {
         lines.map(part).sum()
     }
 
-    /// How many credits and discounts of known machines there are, and what they take off the amortised cost.
-    pub fn discounts(&self) -> (usize, Money) {
-        let lines = || self.discounts.values().flatten();
-        let pico: i128 = lines().filter_map(|line| line.pico[Cost::Effective as usize]).sum();
-        (lines().count(), Money::micros(micros(pico)))
+    /// What credits and discounts take off the amortised cost of a machine in a span of time, and which ones do: their
+    /// places among those of the machine.
+    pub fn discounts(&self, machine: usize, from_ms: u64, to_ms: u64) -> (Vec<usize>, Money) {
+        let Some(spans) = self.spans.get(&machine) else { return (Vec::new(), Money::ZERO) };
+        let inside =
+            |line: &BillLine| spans.inside_ms(line.from_ms.max(from_ms), line.to_ms.min(to_ms)) > 0;
+        let lines = self.discounts.get(&machine).into_iter().flatten().enumerate();
+        let places = lines.filter(|(_, line)| inside(line)).map(|(place, _)| place).collect();
+        let until = |ms| micros(self.discount_until(Cost::Effective, machine, ms));
+        (places, Money::micros(until(to_ms) - until(from_ms)))
     }
 
     /// For how much of a span of time a machine was billed.

@@ -255,7 +255,14 @@ Credit,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,
     // A discount alone is no price, and does not say that the machine was billed.
     assert_eq!((found.run_rate(1, HOUR_MS), found.bounds(1)), (None, None));
     assert_eq!(found.unmatched()[0].cost, Money::micros(3_000_000));
-    assert_eq!((found.discounts(), found.other_lines), ((3, Money::micros(-42_000_000)), 1));
+    // Both of the first machine: $8 and $30, of which the second hour has $15.
+    let off = |from| {
+        let (lines, off) = found.discounts(0, from, u64::MAX);
+        (lines.len(), off.usd_micros / 1_000_000)
+    };
+    assert_eq!([off(0), off(TEN_MS + HOUR_MS)], [(2, -38), (1, -15)]);
+    assert_eq!(found.discounts(1, 0, u64::MAX), (Vec::new(), Money::ZERO));
+    assert_eq!(found.other_lines, 1);
     let euros = found.in_usd(2_000_000_000_000).unwrap();
     assert_eq!(euros.run_rate(0, HOUR_MS), Some(Money::micros(42_000_000)));
     // FOCUS says in each column what a credit takes off.
