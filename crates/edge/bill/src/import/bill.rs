@@ -1,6 +1,6 @@
 //! What machines cost by a bill, in any span of time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::Money;
 
@@ -17,8 +17,8 @@ pub struct Bill {
     pub(super) discounts: BTreeMap<usize, Vec<BillLine>>,
     /// What columns of their own take off, of a file that may have the same as lines.
     pub(super) net_discounts: BTreeMap<usize, Vec<BillLine>>,
-    /// Whether the file has discounts as lines.
-    pub(super) has_discount_lines: bool,
+    /// Machines that have discounts as lines: their columns after discounts have the same ones.
+    pub(super) has_discount_lines: BTreeSet<usize>,
     /// When each of them was billed.
     pub(super) spans: BTreeMap<usize, Spans>,
     /// Machine time of machines that nobody knows, by resource.
@@ -137,8 +137,12 @@ impl Unsaid {
 impl BillLine {
     /// One of its costs until a moment; rounded towards zero. Nothing of what the file does not say.
     fn pico_until(&self, cost: Cost, until_ms: u64) -> i128 {
+        self.pico_of(cost, until_ms.min(self.to_ms).saturating_sub(self.from_ms))
+    }
+
+    /// One of its costs for a part of its time.
+    fn pico_of(&self, cost: Cost, inside_ms: u64) -> i128 {
         let pico = self.pico[cost as usize].unwrap_or(0);
-        let inside_ms = until_ms.min(self.to_ms).saturating_sub(self.from_ms);
         let (length, inside) = (i128::from(self.to_ms - self.from_ms), i128::from(inside_ms));
         // Parted first: a trillion over eight thousand years has more digits than the product can hold.
         pico / length * inside + pico % length * inside / length
@@ -167,8 +171,10 @@ impl Bill {
         if inside.any(|line| line.pico[cost as usize].is_none()) {
             return None;
         }
-        let all = || lines.iter().chain(self.discounts_of(machine));
-        let until = |ms| all().map(|line| line.pico_until(cost, ms)).sum::<i128>();
+        let until = |ms| {
+            let billed: i128 = lines.iter().map(|line| line.pico_until(cost, ms)).sum();
+            billed + self.discount_until(cost, machine, ms)
+        };
         Some(Money::micros(micros(until(to_ms)) - micros(until(from_ms))))
     }
 
@@ -183,8 +189,8 @@ impl Bill {
         let lines = self.of_machines.get(&machine)?;
         // Lines of one hour (machine, licence, traffic) are one hour.
         let billed_ms = self.spans.get(&machine)?.all_ms();
-        let all = lines.iter().chain(self.discounts_of(machine));
-        let sum: i128 = all.map(|line| line.pico[cost as usize]).sum::<Option<i128>>()?;
+        let sum: i128 = lines.iter().map(|line| line.pico[cost as usize]).sum::<Option<i128>>()?;
+        let sum = sum + self.discount_until(cost, machine, u64::MAX);
         if billed_ms == 0 {
             return None;
         }
@@ -196,15 +202,28 @@ impl Bill {
         )))
     }
 
-    fn discounts_of(&self, machine: usize) -> impl Iterator<Item = &BillLine> {
-        self.discounts.get(&machine).into_iter().flatten()
+    /// What is taken off a cost of a machine until a moment: of each discount the part of its time for which the machine
+    /// was billed, or a month's credit would be taken off one day.
+    fn discount_until(&self, cost: Cost, machine: usize, until_ms: u64) -> i128 {
+        let Some(spans) = self.spans.get(&machine) else { return 0 };
+        let lines = self.discounts.get(&machine).into_iter().flatten();
+        let part = |line: &BillLine| {
+            let inside_ms = spans.inside_ms(line.from_ms, line.to_ms.min(until_ms));
+            line.pico_of(cost, inside_ms)
+        };
+        lines.map(part).sum()
     }
 
-    /// How many credits and discounts of known machines there are, and what they take off the amortised cost.
-    pub fn discounts(&self) -> (usize, Money) {
-        let lines = || self.discounts.values().flatten();
-        let pico: i128 = lines().filter_map(|line| line.pico[Cost::Effective as usize]).sum();
-        (lines().count(), Money::micros(micros(pico)))
+    /// What credits and discounts take off the amortised cost of a machine in a span of time, and which ones do: their
+    /// places among those of the machine.
+    pub fn discounts(&self, machine: usize, from_ms: u64, to_ms: u64) -> (Vec<usize>, Money) {
+        let Some(spans) = self.spans.get(&machine) else { return (Vec::new(), Money::ZERO) };
+        let inside =
+            |line: &BillLine| spans.inside_ms(line.from_ms.max(from_ms), line.to_ms.min(to_ms)) > 0;
+        let lines = self.discounts.get(&machine).into_iter().flatten().enumerate();
+        let places = lines.filter(|(_, line)| inside(line)).map(|(place, _)| place).collect();
+        let until = |ms| micros(self.discount_until(Cost::Effective, machine, ms));
+        (places, Money::micros(until(to_ms) - until(from_ms)))
     }
 
     /// For how much of a span of time a machine was billed.

@@ -22,10 +22,9 @@ pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, T
     while let Some(record) = table.next_record()? {
         bill.take(&Cells { layout: &layout, record }, machines)?;
     }
-    // What stands in lines and in columns is one discount.
-    let in_columns = std::mem::take(&mut bill.net_discounts);
-    if !bill.has_discount_lines {
-        for (machine, lines) in in_columns {
+    // What stands in lines and in columns of a machine is one discount.
+    for (machine, lines) in std::mem::take(&mut bill.net_discounts) {
+        if !bill.has_discount_lines.contains(&machine) {
             bill.discounts.entry(machine).or_default().extend(lines);
         }
     }
@@ -42,10 +41,7 @@ impl Bill {
         }
         let kind = layout.kind.map(|kind| cells.text(kind));
         let resource = cells.text(layout.resource);
-        let discount = cells.discount_of(kind);
-        self.has_discount_lines |=
-            discount.is_some_and(|of| matches!(of, Discount::Negotiated | Discount::Other));
-        let discount = discount.filter(|_| !resource.is_empty());
+        let discount = cells.discount_of(kind).filter(|_| !resource.is_empty());
         if let Some(discount) = discount {
             return self.take_discount(cells, machines.of(resource), discount);
         }
@@ -109,6 +105,10 @@ impl Bill {
             unmatched.pico += pico[0].unwrap_or(0);
             return Ok(());
         };
+        let is_in_columns_too = matches!(discount, Discount::Negotiated | Discount::Other);
+        if is_in_columns_too && pico[0] != Some(0) {
+            self.has_discount_lines.insert(machine);
+        }
         // Some are of one moment.
         let to_ms = to_ms.max(from_ms.saturating_add(1));
         let line = BillLine { from_ms, to_ms, pico, bought: None, commitment: None };

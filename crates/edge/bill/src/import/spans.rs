@@ -26,7 +26,12 @@ impl Spans {
 
     /// How much of it lies in a span of time.
     pub(super) fn inside_ms(&self, from_ms: u64, to_ms: u64) -> u64 {
-        let reach = self.ends.range(..to_ms);
+        if to_ms <= from_ms {
+            return 0;
+        }
+        // What begins before the span may reach into it: the last of these alone, since no two touch.
+        let first = self.ends.range(..=from_ms).next_back().map_or(from_ms, |(begin, _)| *begin);
+        let reach = self.ends.range(first..to_ms);
         reach.map(|(begin, end)| (*end).min(to_ms).saturating_sub((*begin).max(from_ms))).sum()
     }
 

@@ -255,7 +255,14 @@ Credit,i-9,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,
     // A discount alone is no price, and does not say that the machine was billed.
     assert_eq!((found.run_rate(1, HOUR_MS), found.bounds(1)), (None, None));
     assert_eq!(found.unmatched()[0].cost, Money::micros(3_000_000));
-    assert_eq!((found.discounts(), found.other_lines), ((3, Money::micros(-42_000_000)), 1));
+    // Both of the first machine: $8 and $30, of which the second hour has $15.
+    let off = |from| {
+        let (lines, off) = found.discounts(0, from, u64::MAX);
+        (lines.len(), off.usd_micros / 1_000_000)
+    };
+    assert_eq!([off(0), off(TEN_MS + HOUR_MS)], [(2, -38), (1, -15)]);
+    assert_eq!(found.discounts(1, 0, u64::MAX), (Vec::new(), Money::ZERO));
+    assert_eq!(found.other_lines, 1);
     let euros = found.in_usd(2_000_000_000_000).unwrap();
     assert_eq!(euros.run_rate(0, HOUR_MS), Some(Money::micros(42_000_000)));
     // FOCUS says in each column what a credit takes off.
@@ -268,6 +275,30 @@ i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-1,0,-3,Credit
     let of = |cost| found.rate(cost, 0, HOUR_MS).unwrap().usd_micros / 1_000_000;
     let costs = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted].map(of);
     assert_eq!(costs, [8, 8, 55, 17]);
+}
+
+/// By hand: $960 of one day are $40 an hour; of a credit of $720 over the 30 days of November one day has $24, or $1 an
+/// hour. In a month of which one day is billed, the same $24 are taken off, and nothing is of days that are not billed.
+#[test]
+fn of_a_credit_over_a_month_a_day_has_its_day() {
+    let found = bill(
+        "\
+lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost
+Usage,i-1,2026-11-20T00:00:00Z,2026-11-21T00:00:00Z,960
+Credit,i-1,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
+Usage,i-2,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,40
+Credit,i-2,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
+",
+    );
+    assert_eq!(found.run_rate(0, HOUR_MS), Some(Money::micros(39_000_000)));
+    assert_eq!(found.run_rate(1, HOUR_MS), Some(Money::micros(39_000_000)));
+    let day = TEN_MS - 10 * HOUR_MS;
+    let cost = |from_day: u64, to_day: u64| {
+        let at = |days: u64| day - 19 * 24 * HOUR_MS + days * 24 * HOUR_MS;
+        found.cost(0, at(from_day), at(to_day)).map(|cost| cost.usd_micros / 1_000_000)
+    };
+    assert_eq!([cost(0, 30), cost(19, 20), cost(18, 21)], [Some(936); 3]);
+    assert_eq!(cost(20, 30), None);
 }
 
 /// By hand, of $40 at list price: what is negotiated (−8, −2, −1) is off the negotiated price, all else (−3, −4, −1) only off
@@ -319,6 +350,15 @@ fn discounts_in_columns_count_and_count_once() {
     let lines = "EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-8,-8,,\n\
                  EdpDiscount,i-1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,-3,-3,,\n";
     assert_eq!(of(&cur(lines)), [32 - 2 + 27, 30 - 3, 32 + 40 - 3]);
+    // Lines of other machines, of none and of nothing say nothing of the columns of this one.
+    for other in
+        ["EdpDiscount,,_,-6,0,,", "BundledDiscount,d-cdn,_,-6,0,,", "Discount,i-2,_,-6,0,,"]
+    {
+        let line = other.replace('_', "2026-11-20T10:00:00Z,2026-11-20T11:00:00Z");
+        assert_eq!(of(&cur(&(line + "\n"))), [32 - 2 + 27, 30, 32 + 40], "{other}");
+    }
+    let nothing = "EdpDiscount,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,0,,\n";
+    assert_eq!(of(&cur(nothing)), [32 - 2 + 27, 30, 32 + 40]);
 }
 
 #[test]

@@ -13,16 +13,15 @@ use crate::output::table::counted;
 
 /// All of it.
 pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {
-    let Replaced { refused, unsaid, free, .. } = replaced;
+    let Replaced { refused, unsaid, free, discounts, taken_off, .. } = replaced;
     let mut notes = Vec::new();
     if bill.currency.is_none() && bill.lines > 0 {
         notes.push(format!("{name} does not say its currency: taken as USD"));
     }
-    let (discounts, taken_off) = bill.discounts();
-    if discounts > 0 {
+    if !discounts.is_empty() {
         notes.push(format!(
             "{name}: {} or discounts of nodes, {taken_off} in all, are in what these cost",
-            counted(discounts, "credit")
+            counted(discounts.len(), "credit")
         ));
     }
     notes.extend(unsaid_in_words(account, bill, name, unsaid));

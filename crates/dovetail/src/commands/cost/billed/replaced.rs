@@ -18,6 +18,10 @@ pub(super) struct Replaced {
     pub(super) list: Money,
     /// Nodes that cost what was billed.
     pub(super) nodes: BTreeSet<usize>,
+    /// Credits and discounts that are in what nodes cost here, by node and place, and what they come to in the time that
+    /// was billed.
+    pub(super) discounts: BTreeSet<(usize, usize)>,
+    pub(super) taken_off: Money,
     /// Nodes with more credits than costs: that is no price of anything.
     pub(super) refused: BTreeSet<usize>,
     /// Nodes of which the file leaves out what some of their time cost.
@@ -56,6 +60,9 @@ pub(super) fn replace(account: &mut Account, bill: &Bill) -> Replaced {
                 continue;
             }
             replaced.nodes.insert(*node);
+            let (discounts, taken_off) = of_time.discounts(*node);
+            replaced.discounts.extend(discounts.into_iter().map(|place| (*node, place)));
+            replaced.taken_off += taken_off;
             if of_time.is_elsewhen(*node) {
                 replaced.elsewhen.insert(*node);
             }
@@ -96,6 +103,20 @@ impl OfTime<'_> {
         }
     }
 
+    /// What is taken off the cost of a node in the stretch; of one moment all that is in its mean.
+    fn discounts(&self, node: usize) -> (Vec<usize>, Money) {
+        let Span { from_ms, to_ms } = self.in_bill();
+        self.bill.discounts(node, from_ms, to_ms)
+    }
+
+    /// The time of the bill that the stretch is reckoned from: of one moment all of it.
+    fn in_bill(&self) -> Span {
+        match self.basis {
+            Basis::RunRate => Span { from_ms: 0, to_ms: u64::MAX },
+            Basis::Sampled { .. } | Basis::Ledger => self.span,
+        }
+    }
+
     /// For how much of the time for which a node was there the bill does not have it; of one moment it is a rate.
     fn gap_ms(&self, node: usize, present_ms: u64) -> u64 {
         let Span { from_ms, to_ms } = self.span;
@@ -123,10 +144,7 @@ impl OfTime<'_> {
         rest: Money,
         replaced: Option<Money>,
     ) -> (Billed, bool) {
-        let Span { from_ms, to_ms } = match self.basis {
-            Basis::RunRate => Span { from_ms: 0, to_ms: u64::MAX },
-            Basis::Sampled { .. } | Basis::Ledger => self.span,
-        };
+        let Span { from_ms, to_ms } = self.in_bill();
         let amount = |cost| self.amount(cost, node).map(|amount| amount + rest);
         let named = self.bill.commitment_in(node, from_ms, to_ms);
         let billed = Billed {

@@ -103,3 +103,32 @@ fn without_list_prices_a_part_is_what_was_billed() {
     assert_eq!(prices(&account, 2), [None, None]);
     assert_eq!((out.nodes_in_part, out.discount_share), (1, None));
 }
+
+/// By hand: of $720 over the 30 days of November two days have $48; with the $24 of the first day $72 are taken off
+/// `whole`. `part` has more credits than costs: it counts at list prices, and none of them is in a cost. Of one moment the
+/// node costs what it does on average of its two days, which has the same $72 in it.
+#[test]
+fn the_note_on_credits_has_those_that_are_in_the_costs() {
+    let bill = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory
+i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
+i-whole,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720,Credit
+i-whole,2026-11-20T00:00:00Z,2026-11-21T00:00:00Z,-24,Credit
+i-part,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,6,Usage
+i-part,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-100,Credit
+i-none,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-7,Credit
+";
+    for basis in [account(true).basis, Basis::RunRate] {
+        let mut account = Account { basis, ..account(true) };
+        if basis == Basis::RunRate {
+            account.stretches.truncate(1);
+        }
+        apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
+        let told =
+            "bill.csv: 2 credits or discounts of nodes, -$72.00 in all, are in what these cost";
+        assert!(account.notes.iter().any(|note| note == told), "{basis:?}: {:?}", account.notes);
+        let whole: i64 = prices(&account, 0).into_iter().flatten().sum();
+        let expected = if basis == Basis::RunRate { (480 - 72) / 2 } else { 480 - 72 };
+        assert_eq!(whole, expected * 1_000_000);
+    }
+}
