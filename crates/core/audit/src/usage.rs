@@ -23,6 +23,8 @@ pub struct GpuUse {
     pub contradicted_ms: u64,
     /// Part of it, too: the API server has the pod on another node, or with fewer GPUs.
     pub misplaced_ms: u64,
+    /// Part of it, too: the GPU computed, and nobody knows for which of its pods.
+    pub for_any_holder_ms: u64,
     /// The best signal that any of it rests on; `None` where nobody said which it was.
     pub signal: Option<Signal>,
     /// Since when it has not computed, without a gap until the end of the period; `None` if it did last.
@@ -69,6 +71,9 @@ impl GpuUse {
                 Some(UnknownReason::PlacementContradicts) => {
                     found.misplaced_ms += segment.length_ms();
                 }
+                Some(UnknownReason::SharedDevice) => {
+                    found.for_any_holder_ms += segment.length_ms();
+                }
                 _ => {}
             }
             // The best comes first.
@@ -79,7 +84,7 @@ impl GpuUse {
 
     /// The same where the pod cannot have had that GPU: nobody knows what it did.
     pub fn misplaced(self) -> Self {
-        let all_ms = self.known_ms() + self.unknown_ms;
+        let all_ms = self.looked_ms();
         Self { gpu: self.gpu, unknown_ms: all_ms, misplaced_ms: all_ms, ..Self::default() }
     }
 
@@ -89,7 +94,8 @@ impl GpuUse {
     /// [`Verdict::of_each_holder`]: dovetail_ledger::signal::Verdict::of_each_holder
     pub fn of_each_holder(self) -> Self {
         let unknown_ms = self.unknown_ms + self.active_ms;
-        Self { active_ms: 0, unknown_ms, is_of_several: true, ..self }
+        let for_any_holder_ms = self.for_any_holder_ms + self.active_ms;
+        Self { active_ms: 0, unknown_ms, for_any_holder_ms, is_of_several: true, ..self }
     }
 
     /// How long somebody knows what it did.
@@ -97,10 +103,27 @@ impl GpuUse {
         self.active_ms + self.idle_ms
     }
 
+    /// How long it was looked at, whether or not anybody learned what it did.
+    pub fn looked_ms(&self) -> u64 {
+        self.known_ms() + self.unknown_ms
+    }
+
+    /// How long it may have computed at most: what nobody knows may be work.
+    pub fn active_at_most_ms(&self) -> u64 {
+        self.active_ms + self.unknown_ms
+    }
+
+    /// Whether it was shown not to compute: nearly all of the time was seen idle, and the rest is lost samples. It was not
+    /// where it computed for one of several pods, or its signals contradict each other.
+    pub fn never_computed(&self) -> bool {
+        let may_be_work_ms = self.active_ms + self.for_any_holder_ms + self.contradicted_ms;
+        self.idle_ms > 0 && may_be_work_ms == 0 && self.unknown_ms <= self.looked_ms() / 100
+    }
+
     /// Parts of a span in the proportion of what was measured, idle first: the period as if it went on. All of
     /// it is unknown where nothing was.
     pub(crate) fn spread(&self, span: Span) -> [(DeviceState, Span); 3] {
-        let all = u128::from(self.known_ms()) + u128::from(self.unknown_ms);
+        let all = u128::from(self.looked_ms());
         let length = u128::from(span.to_ms - span.from_ms);
         let at = |part: u64| match all {
             0 => span.from_ms,
@@ -113,6 +136,33 @@ impl GpuUse {
             (DeviceState::Active(Work::NotSeparable), from_to(idle_ms, known_ms)),
             (DeviceState::Unknown, from_to(known_ms, span.to_ms)),
         ]
+    }
+}
+
+/// How much of the time in which GPUs were looked at they may have computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ActiveShare {
+    /// At most, rounded down.
+    pub percent: u64,
+    /// Whether part of it is time of which nobody knows.
+    pub is_bound: bool,
+}
+
+impl ActiveShare {
+    /// That of all uses together; `None` where nobody looked.
+    pub fn of<'u>(uses: impl Iterator<Item = &'u GpuUse> + Clone) -> Option<Self> {
+        let looked_ms: u64 = uses.clone().map(GpuUse::looked_ms).sum();
+        let active_ms: u64 = uses.clone().map(GpuUse::active_at_most_ms).sum();
+        let is_bound = uses.into_iter().any(|used| used.unknown_ms > 0);
+        let percent = active_ms.saturating_mul(100).checked_div(looked_ms)?;
+        Some(Self { percent, is_bound })
+    }
+}
+
+impl std::fmt::Display for ActiveShare {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bound = if self.is_bound { "at most " } else { "" };
+        write!(text, "{bound}{} % of the time", self.percent)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::catalogue::Check;
 use crate::facts::{Advice, Container, Recommended, Workload};
 use crate::finding::Finding;
 use crate::patch::{Change, Limit};
-use crate::usage::GpuUse;
+use crate::usage::ActiveShare;
 
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
@@ -82,8 +82,8 @@ pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut
         let limit = container.limits.get("cpu").copied();
         let target = recommended.target.get("cpu").copied();
         let (Some(limit), Some(target)) = (limit, target) else { continue };
-        let Some(percent) = active_percent(workload) else { continue };
-        if target <= limit || percent >= view.facts.thresholds.starved_active_percent {
+        let Some(active) = active_share(workload) else { continue };
+        if target <= limit || active.percent >= view.facts.thresholds.starved_active_percent {
             continue;
         }
         let change = Change::Amount {
@@ -97,17 +97,15 @@ pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut
             .with("limit in thousandths of a core", limit)
             .with("needed", target)
             .with("by VerticalPodAutoscaler", &advice.by.name)
-            .with("GPU active", format!("{percent} % of the time"))
+            .with("GPU active", active)
             .mended_in(workload, [change]);
         found.push(finding.affecting(pods_of(workload)));
     }
 }
 
-/// How much of the time that is known the GPUs of a workload computed; `None` where nobody measured, or where
-/// they never did.
-fn active_percent(workload: &Workload) -> Option<u64> {
-    let uses = || workload.pods.iter().flat_map(|pod| &pod.uses);
-    let known_ms: u64 = uses().map(GpuUse::known_ms).sum();
-    let active_ms: u64 = uses().map(|used| used.active_ms).sum();
-    (active_ms > 0).then(|| active_ms.saturating_mul(100) / known_ms)
+/// How much of the time the GPUs of a workload computed; `None` where nobody measured, or where nobody saw them do it.
+fn active_share(workload: &Workload) -> Option<ActiveShare> {
+    let uses = workload.pods.iter().flat_map(|pod| &pod.uses);
+    let is_used = uses.clone().any(|used| used.active_ms > 0);
+    ActiveShare::of(uses).filter(|_| is_used)
 }

@@ -77,7 +77,8 @@ pub(super) fn all_units(pod: &Pod) -> impl Iterator<Item = Vec<(u32, i64)>> {
     pod.devices.iter().cloned()
 }
 
-/// The idle time of some GPUs of each measured pod: those at these places when the least active one comes first.
+/// The idle time of some GPUs of each measured pod: those at these places when the least active one comes first. What nobody
+/// knows may be work.
 pub(super) fn idle_of_least_active(
     view: &View<'_>,
     holder: u32,
@@ -87,7 +88,7 @@ pub(super) fn idle_of_least_active(
     let measured = workload.pods.iter().filter(|pod| pod.uses.len() == pod.devices.len());
     let units = measured.flat_map(|pod| {
         let mut units: Vec<_> = pod.uses.iter().zip(&pod.devices).collect();
-        units.sort_by_key(|(used, _)| used.active_ms);
+        units.sort_by_key(|(used, _)| used.active_at_most_ms());
         let wanted = units.into_iter().skip(places.start).take(places.len());
         wanted.map(|(_, devices)| devices.clone())
     });
@@ -103,7 +104,7 @@ pub(super) fn period(view: &View<'_>) -> String {
 
 pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (number, workload, pods) in measured(view) {
-        let used = |pod: &&Pod| pod.uses.iter().filter(|used| used.active_ms > 0).count();
+        let used = |pod: &&Pod| pod.uses.iter().filter(|used| !used.never_computed()).count();
         let most = pods.iter().map(used).max().unwrap_or(0);
         let asked = pods.iter().map(|pod| pod.uses.len()).min().unwrap_or(0);
         if most == 0 || most >= asked {
@@ -111,11 +112,16 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
         }
         let unused = pods.iter().flat_map(|pod| {
             let units = pod.uses.iter().zip(&pod.devices);
-            units.filter(|(used, _)| used.active_ms == 0).map(|(_, devices)| devices.clone())
+            units.filter(|(used, _)| used.never_computed()).map(|(_, devices)| devices.clone())
         });
+        let mut rest = pods.iter().flat_map(|pod| &pod.uses).filter(|used| !used.never_computed());
+        let computed = match rest.all(|used| used.active_ms > 0) {
+            true => "GPUs of it that ever computed",
+            false => "GPUs of it that may ever have computed",
+        };
         let mut finding = Finding::new(check, &workload.owner)
             .with("GPUs of one pod", asked)
-            .with("GPUs of it that ever computed", most)
+            .with(computed, most)
             .with("measured", period(view));
         if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..] {
             finding = finding.mended_in(workload, mend::gpus(workload, resource, most as i64));
@@ -129,7 +135,7 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
     for (number, workload, pods) in measured(view) {
         // For servers and notebooks there are checks that know what they wait for.
         let has_own = matches!(workload.class, Some(Class::Inference | Class::Interactive));
-        let never = pods.iter().flat_map(|pod| &pod.uses).all(|used| used.active_ms == 0);
+        let never = pods.iter().flat_map(|pod| &pod.uses).all(GpuUse::never_computed);
         if has_own || !never {
             continue;
         }
@@ -320,7 +326,9 @@ pub(super) fn shared_memory_is_full(
 #[derive(Default)]
 struct OfNamespace<'a> {
     idle_ms: u64,
-    known_ms: u64,
+    /// With what nobody knows: it may be work.
+    looked_ms: u64,
+    has_unknown: bool,
     owners: BTreeSet<&'a ObjectRef>,
     /// Each workload by its number, with its pods.
     held: Vec<(u32, Vec<&'a Pod>)>,
@@ -333,7 +341,8 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
         let of = namespaces.entry(&workload.owner.namespace).or_default();
         for used in pods.iter().flat_map(|pod| &pod.uses) {
             of.idle_ms += used.idle_ms;
-            of.known_ms += used.known_ms();
+            of.looked_ms += used.looked_ms();
+            of.has_unknown |= used.unknown_ms > 0;
             if used.idle_ms > 0 {
                 of.owners.insert(&workload.owner);
             }
@@ -342,19 +351,20 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
     }
     for namespace in view.facts.namespaces.iter().filter(|space| !space.gpu_quota.is_empty()) {
         let Some(of) = namespaces.remove(&*namespace.name) else { continue };
-        let (idle, known) = (u128::from(of.idle_ms), u128::from(of.known_ms));
-        if idle * 100 <= known * lent_percent {
+        let (idle, looked) = (u128::from(of.idle_ms), u128::from(of.looked_ms));
+        if idle * 100 <= looked * lent_percent {
             continue;
         }
         let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
         let object = ObjectRef::new("Namespace", "", &namespace.name);
-        let share = 100.0 * of.idle_ms as f64 / of.known_ms as f64;
+        let share = 100.0 * of.idle_ms as f64 / of.looked_ms as f64;
+        let bound = if of.has_unknown { "at least " } else { "" };
         let mut finding = Finding::new(check, &object)
             .with("quota", quota.collect::<Vec<_>>().join(", "))
-            .with("idle of what its pods hold", format!("{share:.1} %"))
+            .with("idle of what its pods hold", format!("{bound}{share:.1} %"))
             .with("measured", period(view));
         // The idle time beyond what everybody has: of each unit the same part.
-        let beyond = idle * 100 - known * lent_percent;
+        let beyond = idle * 100 - looked * lent_percent;
         let part_milli = (beyond * 1000 / (idle * 100)) as i64;
         for (number, pods) in of.held {
             let units = pods.into_iter().flat_map(all_units);

@@ -5,7 +5,7 @@ use crate::catalogue::Check;
 use crate::facts::{Class, Workload};
 use crate::finding::Finding;
 use crate::served_model::ServedModel;
-use crate::usage::GpuUse;
+use crate::usage::ActiveShare;
 
 pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
 
@@ -61,8 +61,8 @@ fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             continue;
         };
         let Some(memory) = memory_of_a_pod(view, workload) else { continue };
-        let active = active_percent(workload);
-        let is_busy = active.is_some_and(|percent| percent >= limits.busy_model_percent);
+        let active = ActiveShare::of(workload.pods.iter().flat_map(|pod| &pod.uses));
+        let is_busy = active.is_some_and(|active| active.percent >= limits.busy_model_percent);
         let small = u128::from(memory) * u128::from(limits.small_model_percent);
         if u128::from(weights) * 100 > small || is_busy {
             continue;
@@ -73,8 +73,8 @@ fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             .with("bits of a weight", bits_words(model))
             .with("memory of its weights", gib(weights))
             .with("memory of the GPUs of a pod", gib(memory));
-        if let Some(percent) = active {
-            finding = finding.with("GPU active", format!("{percent} % of the time"));
+        if let Some(active) = active {
+            finding = finding.with("GPU active", active);
         }
         found.push(finding.affecting(pods_of(workload)));
     }
@@ -92,12 +92,4 @@ fn memory_of_a_pod(view: &View<'_>, workload: &Workload) -> Option<u64> {
     });
     let mib = of_pods.collect::<Option<Vec<u64>>>()?.into_iter().min()?;
     mib.checked_mul(1 << 20)?.checked_mul(u64::try_from(*whole).ok()?)
-}
-
-/// How much of the time that is known its GPUs computed; `None` where nobody measured.
-fn active_percent(workload: &Workload) -> Option<u64> {
-    let uses = || workload.pods.iter().flat_map(|pod| &pod.uses);
-    let known_ms: u64 = uses().map(GpuUse::known_ms).sum();
-    let active_ms: u64 = uses().map(|used| used.active_ms).sum();
-    active_ms.saturating_mul(100).checked_div(known_ms)
 }

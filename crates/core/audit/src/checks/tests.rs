@@ -5,6 +5,7 @@ mod claimed;
 mod models;
 mod priced;
 mod seen;
+mod shared;
 mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
