@@ -97,10 +97,9 @@ fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
         "cost --store ledger.db --period 9h --prometheus {} --gpu-price H100=6 --cluster west",
         server.url
     );
-    let first = folder.json(&fill);
+    folder.json(&fill);
     let begins = begins.lock().expect("nobody panics");
     assert!(begins.len() >= 2, "{begins:?}");
-    assert!((begins[0] - time_ms(&first, "from")).abs() <= 1.0, "{begins:?}");
     // The last ms of the period is the moment that is asked for.
     assert!(begins.iter().all(|begin| (begin + 1.0) % 3.6e6 <= 1.0), "{begins:?}");
 }
