@@ -176,3 +176,28 @@ fn pods_of_suspended_jobs_want_what_their_claims_say() {
     let expected = expected(&[("free_no_demand", 4000), ("free_reserved", 4000)]);
     assert_eq!(states(&mut found), expected);
 }
+
+/// Two claims that nobody can tell, and one for a GPU that a pod which goes shares with one that stays.
+#[test]
+fn what_is_being_deleted_waits_for_nothing() {
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let deleted = |mut pod: Value| {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-08-31T12:00:00Z");
+        pod
+    };
+    let goes = [
+        node("n1"),
+        slice("n1", 1, &devices),
+        claim("one", (DRIVER, 1), &[], &[]),
+        deleted(pod("a-0", "", &["gpus=gone"])),
+        deleted(pod("a-1", "", &["gpus=one"])),
+    ];
+    let mut found = gathered(&goes);
+    assert_eq!(found.unjudged, []);
+    assert_eq!(states(&mut found), expected(&[("free_no_demand", 4000)]));
+
+    let mut found = gathered(&[&goes[..], &[pod("b-0", "", &["gpus=one"])]].concat());
+    assert_eq!(found.unjudged, []);
+    let expected = expected(&[("free_no_demand", 3000), ("free_reserved", 1000)]);
+    assert_eq!(states(&mut found), expected);
+}

@@ -16,7 +16,7 @@ pub(super) type Cuttable = BTreeMap<String, &'static str>;
 
 impl Inventory {
     /// Puts into pods without a node what their claims want and were not given. A claim that several pods wait for is
-    /// wanted once.
+    /// wanted once. A pod that is being deleted waits for nothing.
     pub(super) fn want_claimed(
         &mut self,
         objects: &DeviceObjects,
@@ -27,8 +27,13 @@ impl Inventory {
         let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
         for record in list.iter_mut().filter(|record| record.pod.node.is_empty()) {
             let namespace = &record.pod.meta.namespace;
-            let wanted = match objects.wanted(namespace, &record.claims, &mut asked) {
+            let goes = record.pod.meta.is_deleting();
+            // What it shares with others is wanted by them.
+            let mut of_its_own = BTreeSet::new();
+            let asked = if goes { &mut of_its_own } else { &mut asked };
+            let wanted = match objects.wanted(namespace, &record.claims, asked) {
                 Ok(wanted) => wanted,
+                Err(_) if goes => continue,
                 Err(not_told) => {
                     untold.push(UntoldPod::of(full_name(&record.pod), not_told));
                     continue;
@@ -40,7 +45,9 @@ impl Inventory {
                 note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
                 template.claimed_gpus.entry(resource).or_insert(count);
             }
-            untold.extend(that_could_be_cut(&record.pod, cuttable));
+            if !goes {
+                untold.extend(that_could_be_cut(&record.pod, cuttable));
+            }
         }
         for suspended in &mut self.owners.suspended {
             let namespace = &suspended.pod.meta.namespace;
