@@ -7,8 +7,21 @@ use dovetail_table::{Record, Style, Table, TableError};
 use super::bill::{Bill, BillLine, COSTS, Commitment};
 use super::identity::Machines;
 use super::layout::{Discount, Layout};
-use crate::amount::pico;
+use crate::amount::{PICO, pico};
 use crate::focus::Pricing;
+
+/// What a line may come to for an hour, in 10⁻¹² of its currency. No machine comes near it in any currency: at 100,000 to
+/// the dollar it is $10,000. A month of it stays far
+/// from what a sum of money holds.
+const MOST_HOURLY_PICO: i128 = 1_000_000_000 * PICO;
+
+/// What a line of a time may come to; credits of a moment have an hour's.
+fn most_pico(from_ms: u64, to_ms: u64) -> i128 {
+    const HOUR_MS: u64 = 3_600_000;
+    // A trillion is the most that an amount is, and a thousand hours of a billion each.
+    let ms = to_ms.saturating_sub(from_ms).clamp(HOUR_MS, 1_000 * HOUR_MS);
+    MOST_HOURLY_PICO * i128::from(ms) / i128::from(HOUR_MS)
+}
 
 /// Reads a bill; `file` is its name in messages.
 ///
@@ -20,7 +33,7 @@ pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, T
         Layout::of(|name| table.column(name)).map_err(|problem| table.bad_header(problem))?;
     let mut bill = Bill::default();
     while let Some(record) = table.next_record()? {
-        bill.take(&Cells { layout: &layout, record }, machines)?;
+        bill.take(Cells { layout: &layout, record, most_pico: MOST_HOURLY_PICO }, machines)?;
     }
     // What stands in lines and in columns of a machine is one discount.
     for (machine, lines) in std::mem::take(&mut bill.net_discounts) {
@@ -32,7 +45,7 @@ pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, T
 }
 
 impl Bill {
-    fn take(&mut self, cells: &Cells<'_>, machines: &Machines) -> Result<(), TableError> {
+    fn take(&mut self, mut cells: Cells<'_>, machines: &Machines) -> Result<(), TableError> {
         self.lines += 1;
         let layout = cells.layout;
         if layout.parent.is_some_and(|parent| !cells.text(parent).is_empty()) {
@@ -53,9 +66,10 @@ impl Bill {
         if to_ms <= from_ms {
             return Err(cells.record.bad_cell(layout.to, "it ends before it begins"));
         }
+        cells.most_pico = most_pico(from_ms, to_ms);
         let bought = cells.bought(kind);
         let pico = cells.costs(kind, bought)?;
-        self.take_currency(cells)?;
+        self.take_currency(&cells)?;
         match machines.of(resource) {
             Some(machine) => {
                 if pico[0].is_none() {
@@ -87,17 +101,18 @@ impl Bill {
     /// how it is bought is to be seen from it.
     fn take_discount(
         &mut self,
-        cells: &Cells<'_>,
+        mut cells: Cells<'_>,
         machine: Option<usize>,
         discount: Discount,
     ) -> Result<(), TableError> {
         let layout = cells.layout;
         let (from_ms, to_ms) = (cells.time(layout.from)?, cells.time(layout.to)?);
+        cells.most_pico = most_pico(from_ms, to_ms);
         let Some(pico) = cells.discount_costs(discount)? else {
             self.other_lines += 1;
             return Ok(());
         };
-        self.take_currency(cells)?;
+        self.take_currency(&cells)?;
         let Some(machine) = machine else {
             let resource = cells.text(layout.resource).to_owned();
             let unmatched = self.unmatched.entry(resource).or_default();
@@ -139,6 +154,8 @@ impl Bill {
 struct Cells<'c> {
     layout: &'c Layout,
     record: Record<'c>,
+    /// An amount may come to so much, in 10⁻¹², either way.
+    most_pico: i128,
 }
 
 impl<'c> Cells<'c> {
@@ -276,7 +293,14 @@ impl<'c> Cells<'c> {
         };
         let text = self.text(column);
         let bad = || self.record.bad_cell(column, format!("`{text}` is no amount such as 55.04"));
-        pico(text).ok_or_else(bad).map(Some)
+        let amount = pico(text).ok_or_else(bad)?;
+        if amount.abs() > self.most_pico {
+            let problem = format!(
+                "`{text}` is more than a billion an hour of the time of the line: check the amount and its decimal point"
+            );
+            return Err(self.record.bad_cell(column, problem));
+        }
+        Ok(Some(amount))
     }
 
     /// What a line cost, amortised.

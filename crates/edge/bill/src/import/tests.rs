@@ -153,9 +153,9 @@ Usage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55,BoxUsage:p5.48xlarge,OnDe
     assert_eq!(usd.cost(0, day.0, day.1), Some(Money::micros(21_600_000)));
     assert_eq!(usd.cost(1, day.0, day.1), Some(Money::micros(-2_700_000)));
     assert_eq!(usd.unmatched()[0].cost, Money::micros(1_080_000));
-    let most = bill(&focus.replace(",-2.5,", ",1e12,"));
-    assert!(most.clone().in_usd(1_000_000_000_000).is_ok());
-    assert!(most.in_usd(1_080_000_000_000).unwrap_err().contains("check the rate"));
+    let most = bill(&focus.replace(",-2.5,", ",1e9,"));
+    assert!(most.clone().in_usd(1_000_000_000_000_000).is_ok());
+    assert!(most.in_usd(1_080_000_000_000_000).unwrap_err().contains("check the rate"));
 }
 
 /// $10 over three days is $3.333333 twice and $3.333334 once: the bill's $10, however it is cut. A reservation covers
@@ -390,6 +390,37 @@ fn what_cannot_be_read_is_told_with_its_place() {
     let not_text = [FOCUS.as_bytes(), b"\xff,,,,,,,\n"].concat();
     let error = super::read(&not_text[..], "bill.csv", &machines()).unwrap_err().to_string();
     assert!(error.starts_with("bill.csv:8: "), "{error}");
+}
+
+/// A billion an hour is read, in either direction and of two hours two; a unit more is not, and neither is it as a credit
+/// of one moment.
+#[test]
+fn amounts_that_no_machine_costs_are_refused_at_their_place() {
+    let read = |line: &str| {
+        let cur = format!(
+            "lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/ResourceId,lineItem/LineItemType,\
+             lineItem/UnblendedCost\n2026-11-20T10:00:00Z,{line}\n"
+        );
+        super::read(cur.as_bytes(), "bill.csv", &machines())
+    };
+    for taken in [
+        "2026-11-20T11:00:00Z,i-1,Usage,1e9",
+        "2026-11-20T12:00:00Z,i-1,Usage,-2e9",
+        "2026-11-20T10:00:00Z,i-1,Credit,-1e9",
+        "2026-11-20T10:00:01Z,i-9,Usage,720",
+    ] {
+        assert!(read(taken).is_ok(), "{taken}");
+    }
+    for refused in [
+        "2026-11-20T11:00:00Z,i-1,Usage,1e12",
+        "2026-11-20T11:00:00Z,i-1,Usage,1000000001",
+        "2026-11-20T12:00:00Z,i-9,Usage,-2000000001",
+        "2026-11-20T10:00:00Z,i-1,Credit,-1000000001",
+    ] {
+        let error = read(refused).unwrap_err().to_string();
+        let place = "bill.csv:2: column `lineItem/UnblendedCost`: `";
+        assert!(error.starts_with(place) && error.contains("a billion an hour"), "{error}");
+    }
 }
 
 #[test]
