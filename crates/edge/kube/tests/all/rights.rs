@@ -11,8 +11,9 @@ use dovetail_kube::lead::{Alone, Clock, LeaseName};
 use dovetail_kube::object::SELECTED_NODE;
 use dovetail_kube::schedule::Options;
 use dovetail_kube::world::PodKey;
+use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
-use dovetail_testkit::{ControlPlane, cluster};
+use dovetail_testkit::cluster::{self, ABSENT_GROUPS};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
@@ -258,9 +259,8 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         all.map(|(group, resource, _)| (group.clone(), resource.clone())).collect()
     };
     assert_eq!(of(&granted_rights, "list"), of(&granted_rights, "watch"));
-    granted_rights.retain(|(group, _, verb)| {
-        verb != "list" && !cluster::ABSENT_GROUPS.contains(&group.as_str())
-    });
+    granted_rights
+        .retain(|(group, _, verb)| verb != "list" && !ABSENT_GROUPS.contains(&group.as_str()));
     assert_eq!(used, granted_rights);
 
     let account = Client::try_from(config).expect("a client");
