@@ -18,6 +18,13 @@ pub struct Headline {
     pub highest: (SplitMethod, Money),
 }
 
+impl Headline {
+    /// Whether methods differ on the figure.
+    pub fn differs(&self) -> bool {
+        self.lowest.1 != self.highest.1
+    }
+}
+
 /// The figure of one method among the same figure of several; `None` if the method is not among them. Ties
 /// go to the earlier.
 pub fn headline(method: SplitMethod, figures: &[(SplitMethod, Money)]) -> Option<Headline> {

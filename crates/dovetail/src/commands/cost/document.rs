@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::split::{SplitMethod, Unused};
+use dovetail_ledger::split::{Headline, SplitMethod, Unused};
 use dovetail_model::Money;
 use serde::Serialize;
 
@@ -162,13 +162,10 @@ impl Document {
         let head = &self.headline;
         let per = if self.basis == "run-rate" { " a month" } else { "" };
         let range = match (&head.lowest, &head.highest) {
-            (Some(lowest), Some(highest)) => format!(
-                " (waste {} by {} to {} by {})",
-                usd(Some(lowest.waste_usd_micros)),
-                lowest.method,
-                usd(Some(highest.waste_usd_micros)),
-                highest.method
-            ),
+            (Some(lowest), Some(highest)) => {
+                let amount = |of: &MethodOut| by_method(of.waste_usd_micros, &of.method);
+                format!(" (waste {} to {})", amount(lowest), amount(highest))
+            }
             _ => String::new(),
         };
         let unused = match head.unused_cpu_memory_usd_micros {
@@ -251,7 +248,7 @@ impl HeadlineOut {
             method: method.id(),
             waste_usd_micros: cost.usd_micros,
         };
-        let range = statement.waste.filter(|waste| waste.lowest.1 != waste.highest.1);
+        let range = statement.waste.filter(Headline::differs);
         Self {
             cost_usd_micros: micros(total.cost()),
             waste_usd_micros: micros(total.known(total.waste)),
@@ -368,6 +365,11 @@ pub(super) fn share_of_any(part: i128, whole: i128) -> Option<f64> {
 /// Dollars, or a dash where nobody knows.
 pub(super) fn usd(usd_micros: Option<i64>) -> String {
     usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
+}
+
+/// Dollars by a split method.
+pub(super) fn by_method(usd_micros: i64, method: &str) -> String {
+    format!("{} by {method}", usd(Some(usd_micros)))
 }
 
 /// A share in percent.

@@ -11,8 +11,7 @@ use crate::amount::{PICO, pico};
 use crate::focus::Pricing;
 
 /// What a line may come to for an hour, in 10⁻¹² of its currency. No machine comes near it in any currency: at 100,000 to
-/// the dollar it is $10,000. A month of it stays far
-/// from what a sum of money holds.
+/// the dollar it is $10,000. A month of it stays far from what a sum of money holds.
 const MOST_HOURLY_PICO: i128 = 1_000_000_000 * PICO;
 
 /// What a line of a time may come to; credits of a moment have an hour's.

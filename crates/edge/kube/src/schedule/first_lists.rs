@@ -85,8 +85,9 @@ impl FirstLists {
         if self.failing.is_empty() && self.refused.is_empty() {
             return;
         }
-        self.arrived(&resource(kind));
-        self.refused.remove(&resource(kind));
+        let name = resource(kind);
+        self.arrived(&name);
+        self.refused.remove(&name);
     }
 
     /// A request was answered.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dovetail_ledger::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
-use dovetail_ledger::split::SplitMethod;
+use dovetail_ledger::split::{Headline, SplitMethod};
 use dovetail_model::Money;
 use serde::Serialize;
 
@@ -112,7 +112,7 @@ impl Document {
         if total.has_unpriced() {
             notes.push("part of it has no price, and is in no amount".to_owned());
         }
-        let range = job.range(terms)?.filter(|range| range.lowest.1 != range.highest.1);
+        let range = job.range(terms)?.filter(Headline::differs);
         let Samples { step_ms, span_ms, ranks } = job.samples;
         Ok(Self {
             schema: SCHEMA,

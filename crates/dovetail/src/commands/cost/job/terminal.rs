@@ -2,8 +2,8 @@
 
 use dovetail_ledger::job_phases::{Confidence, Phase};
 
-use super::document::{Document, PartOut};
-use crate::commands::cost::document::{percent, usd};
+use super::document::{Document, MethodOut, PartOut};
+use crate::commands::cost::document::{by_method, percent, usd};
 use crate::commands::cost::terminal::price_lines;
 use crate::output::shortened::shortened;
 use crate::output::table::{counted, duration, table, whole, wrapped};
@@ -37,13 +37,10 @@ fn first_line(document: &Document) -> String {
         _ => String::new(),
     };
     let range = match (&document.lowest, &document.highest) {
-        (Some(lowest), Some(highest)) => format!(
-            " ({} by {} to {} by {})",
-            usd(Some(lowest.cost_usd_micros)),
-            lowest.method,
-            usd(Some(highest.cost_usd_micros)),
-            highest.method
-        ),
+        (Some(lowest), Some(highest)) => {
+            let amount = |of: &MethodOut| by_method(of.cost_usd_micros, &of.method);
+            format!(" ({} to {})", amount(lowest), amount(highest))
+        }
         _ => String::new(),
     };
     format!(

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::split::{SplitMethod, headline};
+use dovetail_ledger::split::{Headline, SplitMethod, headline};
 use dovetail_model::Money;
 use serde::Serialize;
 
 use super::asked::{Asked, node_charges};
 use super::{Name, by_charge, by_request, by_run};
-use crate::commands::cost::document::usd;
+use crate::commands::cost::document::{by_method, usd};
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{NodeCharges, methods};
 
@@ -40,7 +40,7 @@ impl MethodOut {
 impl RangeOut {
     /// For people.
     pub(super) fn words(&self) -> String {
-        let amount = |of: &MethodOut| format!("{} by {}", usd(Some(of.usd_micros)), of.method);
+        let amount = |of: &MethodOut| by_method(of.usd_micros, &of.method);
         format!(
             "{}: {} ({} to {})",
             self.what,
@@ -82,9 +82,7 @@ pub(super) fn ranges(
         }
     }
     let range = |(name, figures): (Name, Vec<(SplitMethod, Money)>)| {
-        let found = headline(terms.method, &figures)?;
-        let differs = found.lowest.1 != found.highest.1;
-        differs.then_some(())?;
+        let found = headline(terms.method, &figures).filter(Headline::differs)?;
         let range = RangeOut {
             what: of_dollars(name)?,
             usd_micros: found.cost.usd_micros,
