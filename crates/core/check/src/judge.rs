@@ -98,6 +98,7 @@ impl Judge {
             found.push(violation);
             return false;
         }
+        self.world.end_room_held_for(pod.job);
         let Some(books) = self.world.nodes.get(node) else {
             found.push(Violation::UnknownNode { pod, node: node.clone() });
             return false;

@@ -31,6 +31,7 @@ impl World {
             Some(Violation::Victim { job, pod: *pod, problem })
         }));
         self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
+        self.end_room_held_for(job);
         self.judge_places(job, places, found);
         self.judge_limits_later(job, found);
         self.claims.insert(job, places.clone());

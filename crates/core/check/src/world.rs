@@ -277,11 +277,17 @@ impl World {
         self.note_phase(holding);
     }
 
-    fn release_foreign(&mut self, name: &str) {
+    pub(crate) fn release_foreign(&mut self, name: &str) {
         self.absent_foreign.remove(name);
         if let Some(Some(node)) = self.foreign.remove(name) {
             self.release(&node, &Holder::Foreign(name.to_owned()));
         }
+    }
+
+    /// What was held for a job alone is free: it starts, or what it needs is kept for it elsewhere.
+    pub(crate) fn end_room_held_for(&mut self, job: JobId) {
+        let names = self.jobs.get(&job).map(|booked| booked.job.kept_room.clone());
+        names.into_iter().flatten().for_each(|name| self.release_foreign(&name));
     }
 
     fn change_counts(&mut self, owner: &Owner, counts_into: &BTreeSet<String>) {

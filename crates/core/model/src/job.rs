@@ -1,5 +1,6 @@
 //! Jobs: what users submit.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,10 @@ pub struct Job {
     /// Whether it may stop others, and others it.
     #[serde(default)]
     pub preemption: PreemptionRules,
+    /// Names ([`crate::Owner::Foreign`]) under which room is held for it alone while it waits: to it that room is
+    /// free, and when it starts, wherever that is, nothing is held under them any more.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub kept_room: BTreeSet<String>,
 }
 
 impl Job {
@@ -61,6 +66,7 @@ impl Job {
             deadline_ms: None,
             interruption: InterruptionCost::default(),
             preemption: PreemptionRules::default(),
+            kept_room: BTreeSet::new(),
         }
     }
 

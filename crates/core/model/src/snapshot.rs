@@ -1,5 +1,7 @@
 //! The whole world at one moment, as plain data.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::action::PendingReason;
@@ -61,6 +63,9 @@ pub struct Sleeping {
     /// What is kept for the only one of them.
     #[serde(default)]
     pub claim: Option<ReservationId>,
+    /// Under which names room is held for the only one of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub kept_room: BTreeSet<String>,
     /// What they ask for.
     pub pod_sets: Vec<PodSet>,
     /// Where.

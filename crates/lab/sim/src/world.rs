@@ -82,6 +82,7 @@ impl JobFactory {
             deadline_ms: trace.deadline_ms,
             interruption: Default::default(),
             preemption: Default::default(),
+            kept_room: Default::default(),
         }
     }
 

@@ -214,6 +214,7 @@ impl Engine {
             gang,
             preempts: !job.preemption.never_preempts,
             claim: self.claims.get(job.id).map(|claim| claim.reservation),
+            kept_room: job.kept_room.clone(),
         }
     }
 

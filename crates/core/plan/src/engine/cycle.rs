@@ -98,7 +98,7 @@ impl Engine {
     /// freed on `nodes` became better, unless nodes themselves changed.
     fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
         let (key, wants) = self.pending.asks(class);
-        if key.claim.is_some() {
+        if key.claim.is_some() || !key.kept_room.is_empty() {
             return true;
         }
         let first = self.pending.first_of(class).and_then(|job| self.jobs.get(&job));
@@ -140,8 +140,11 @@ impl Engine {
         let Some(growth_limit) = self.growth_limit(job, &gang) else {
             return Err(self.make_room(job, &gang, PendingReason::WaitingForQuota, plan));
         };
-        let before = self.config.record_decisions.then(|| self.record_alternatives(&gang));
-        let Some(placed) = self.place_with_claim(job, &gang, growth_limit) else {
+        let before = self
+            .config
+            .record_decisions
+            .then(|| self.as_seen_by(job, |engine| engine.record_alternatives(&gang)));
+        let Some(placed) = self.place_in_kept(job, &gang, growth_limit) else {
             return Err(self.make_room(job, &gang, PendingReason::Unschedulable, plan));
         };
         if let Some(alternatives) = before {
@@ -168,7 +171,10 @@ impl Engine {
             Some(_) => return Tried::Waits(PendingReason::WaitingForReservation, Help::FREED),
             None => {}
         }
+        let had_room = !self.room_held_for(job).is_empty();
         match self.repair(job, plan) {
+            // That room is for others now.
+            Repair::Claimed if had_room => Tried::Anew,
             Repair::Claimed => Tried::Claimed,
             Repair::Freed => Tried::Anew,
             Repair::Postponed => {
@@ -179,11 +185,11 @@ impl Engine {
             Repair::Nothing if reason == PendingReason::WaitingForQuota => {
                 let mut wants = Help::QUOTA;
                 if self.might_preempt(&self.jobs[&job]) {
-                    wants |= self.wanted_by(gang);
+                    wants |= self.wanted_by(job, gang);
                 }
                 Tried::Waits(reason, wants)
             }
-            Repair::Nothing => Tried::Waits(reason, self.wanted_by(gang)),
+            Repair::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
         }
     }
 
@@ -258,7 +264,11 @@ impl Engine {
     /// What could help a gang that does not fit: for one pod the causes of refusal, else anything that
     /// frees something. Where the search is not exhaustive (several sets, or rules) and there is room for
     /// each set by itself, also anything that makes it choose otherwise.
-    fn wanted_by(&mut self, gang: &Gang) -> Help {
+    fn wanted_by(&mut self, job: JobId, gang: &Gang) -> Help {
+        self.as_seen_by(job, |engine| engine.wanted_now(gang))
+    }
+
+    fn wanted_now(&mut self, gang: &Gang) -> Help {
         let finder = self.finder.finder();
         if let Some(set) = gang.only_pod() {
             let counts = finder.obstacles(&mut self.state, &mut *self.policy, set.shape);

@@ -81,7 +81,7 @@ pub struct Engine {
     drains: BTreeMap<NodeName, apply::Drain>,
     pub(crate) foreign: BTreeMap<String, HoldingId>,
     /// Held by others on nodes that are not there yet.
-    unplaced_foreign: BTreeMap<String, Holding>,
+    pub(crate) unplaced_foreign: BTreeMap<String, Holding>,
     /// Jobs that run and may be stopped, by priority.
     pub(crate) running: BTreeSet<(i32, JobId)>,
     pub(crate) claims: Claims,

@@ -124,6 +124,7 @@ impl Engine {
                 gang,
                 preempts: sleeping.preempts,
                 claim: sleeping.claim,
+                kept_room: sleeping.kept_room.clone(),
             });
             let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
             self.pending.sleep(class, Sleep { wants, reason });
@@ -154,6 +155,7 @@ impl Engine {
             queue: key.queue.clone(),
             preempts: key.preempts,
             claim: key.claim,
+            kept_room: key.kept_room.clone(),
             pod_sets: key.gang.sets.iter().map(pod_set).collect(),
             topology: topology(key.gang.required, key.gang.preferred),
             wants: sleep.wants.bits(),

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::cause::CauseCounts;
 use crate::engine::Engine;
-use crate::gang::Gang;
+use crate::gang::{Gang, GangSet};
 use crate::queue::quota::{Beside, QuotaBlock};
 use crate::view::View;
 
@@ -96,12 +96,13 @@ impl Engine {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
         let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
         let quota = self.quota_block(job);
-        let finder = self.finder.finder();
-        let obstacles = gang
-            .sets
-            .iter()
-            .map(|set| finder.obstacles(&mut self.state, &mut *self.policy, set.shape))
-            .collect();
+        let obstacles = self.as_seen_by(job, |engine| {
+            let of = |set: &GangSet| {
+                let finder = engine.finder.finder();
+                finder.obstacles(&mut engine.state, &mut *engine.policy, set.shape)
+            };
+            gang.sets.iter().map(of).collect()
+        });
         let relaxations = self.minimal_relaxations(&owned);
         Some(Waiting { job, reason, quota, obstacles, relaxations })
     }
@@ -125,7 +126,7 @@ impl Engine {
             true => View::Without(self.kept()),
             false => View::Now,
         };
-        self.would_fit(&gang, &view)
+        self.as_seen_by(job.id, |engine| engine.would_fit(&gang, &view))
     }
 
     fn minimal_relaxations(&mut self, job: &Job) -> Vec<Vec<Relaxation>> {

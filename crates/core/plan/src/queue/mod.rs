@@ -46,6 +46,8 @@ pub(crate) struct ClassKey {
     pub(crate) preempts: bool,
     /// What is kept for the only one of them.
     pub(crate) claim: Option<ReservationId>,
+    /// Under which names room is held for the only one of them.
+    pub(crate) kept_room: BTreeSet<String>,
 }
 
 #[derive(Debug)]

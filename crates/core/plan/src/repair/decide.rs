@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, Bounds, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, NodeName, Owner,
+    Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, NodeName, Owner,
     PendingReason, Phase, Place, Plan,
 };
 
@@ -197,7 +197,13 @@ impl Engine {
     fn search(&mut self, job: JobId, leaving: &[HoldingId]) -> Option<Found> {
         let priority = self.jobs[&job].job.priority;
         let kept = self.claims.iter().flat_map(|c| self.state.holdings.kept_by(c.reservation));
-        let gone: Vec<HoldingId> = leaving.iter().copied().chain(kept).collect();
+        let own = self.room_held_for(job);
+        // What is known of nodes is of those to whom that room is not free.
+        let sees_more = !own.is_empty();
+        if sees_more {
+            self.survey.clear();
+        }
+        let gone: Vec<HoldingId> = leaving.iter().copied().chain(kept).chain(own).collect();
         let lower: BTreeSet<JobId> = self.lower_claims(priority).map(|claim| claim.job).collect();
         let all = self.claims.iter().map(|claim| claim.job);
         let beside: Vec<JobId> = all.filter(|job| !lower.contains(job)).collect();
@@ -241,6 +247,9 @@ impl Engine {
         self.state.helped = helped;
         self.finder.finder().set_draws(draws.0);
         self.policy.set_draws(draws.1);
+        if sees_more {
+            self.survey.clear();
+        }
         found
     }
 
@@ -272,6 +281,8 @@ impl Engine {
             self.state.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
         }
         self.note_victims(found);
+        // From here on what it needs is kept at its places.
+        self.end_room_held_for(job);
         let places: Vec<Place> = found.places.iter().map(|place| self.place_of(place)).collect();
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
@@ -306,38 +317,5 @@ impl Engine {
 
     fn name_of(&self, node: NodeId) -> NodeName {
         self.state.nodes.cold(node).node.name.clone()
-    }
-
-    /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
-    pub(crate) fn place_with_claim(
-        &mut self,
-        job: JobId,
-        gang: &Gang,
-        growth_limit: Bounds,
-    ) -> Option<Vec<PlacedPod>> {
-        let Some(claim) = self.claims.get(job) else {
-            return self.place(job, gang, growth_limit);
-        };
-        let kept = self.state.holdings.kept_by(claim.reservation);
-        let nodes: BTreeSet<NodeId> =
-            kept.iter().map(|id| self.state.holdings.get(*id).node).collect();
-        let mark = self.state.begin();
-        kept.into_iter().for_each(|id| drop(self.state.release(id)));
-        let placed = self.place(job, gang, growth_limit);
-        if placed.is_none() {
-            self.state.rollback(mark);
-            return None;
-        }
-        self.state.commit(mark);
-        let claim = self.claims.remove(job).expect("looked up above");
-        for node in claim.places.iter().filter_map(|place| self.state.nodes.find(&place.node)) {
-            self.survey.forget(node);
-        }
-        for node in nodes {
-            if self.state.nodes.cold(node).missing_devices > 0 {
-                self.state.rebuild_devices(node);
-            }
-        }
-        placed
     }
 }

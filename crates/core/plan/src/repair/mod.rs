@@ -15,6 +15,7 @@
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
 //! | `search` | the whole gang as it would be placed, and who can be spared |
 //! | `claims` | what is kept for a job until its victims have left |
+//! | `kept` | how a job is placed in what is kept for it, by its claim or from outside |
 //! | `decide` | how the cycle uses all that |
 //!
 //! A job that its queue's bounds keep from starting stops others of the queues at their bounds: what those give back
@@ -26,6 +27,7 @@ mod beyond;
 mod claims;
 mod cost;
 mod decide;
+mod kept;
 mod node_plan;
 mod search;
 mod shortage;

@@ -1,9 +1,9 @@
 //! Whether the random worlds have what they are for: a property over worlds where nothing happens proves
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, DeviceRequest, Event, Job, PendingReason, PodId};
+use dovetail_model::{Action, DeviceRequest, Event, Job, Owner, PendingReason, PodId};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 use proptest::strategy::{Strategy, ValueTree};
@@ -26,6 +26,11 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     let mut history = History::of(recipe);
     for bytes in &recipe.events {
         let event = history.event(bytes, &engine);
+        let held = engine.snapshot().holdings.into_iter().filter_map(|held| match held.owner {
+            Owner::Foreign(name) => Some(name),
+            _ => None,
+        });
+        let held: BTreeSet<String> = held.collect();
         let Ok(plan) = engine.step(event.clone(), history.now_ms) else {
             count(seen, "refused event");
             continue;
@@ -38,6 +43,9 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
             match action {
                 Action::Bind { pod, .. } => {
                     let job = engine.job(pod.job).expect("bound in this step").clone();
+                    if job.kept_room.iter().any(|name| held.contains(name)) {
+                        count(seen, "start of whom room was held for");
+                    }
                     bound(&job, *pod, seen);
                     if !submitted {
                         count(seen, "start after waiting");
@@ -160,7 +168,7 @@ fn the_worlds_have_everything() {
         pod with rules, pod with selector, pod with volumes, pod with preferences, changed counts, gang of several sets, set of several pods, pod beyond the \
         smallest size, required level, preferred level, start after waiting, lost job, published \
         version, wait for quota, preemption, preemption of several pods, wait for victims, given back, wait for room, wait for turn, refused event, one relaxation, two \
-        relaxations";
+        relaxations, start of whom room was held for";
     let causes = CAUSES.iter().map(|(_, name)| *name);
     for name in names.split(", ").chain(causes) {
         let times = seen.get(name).copied().unwrap_or(0);

@@ -264,7 +264,9 @@ impl History {
     pub(crate) fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
         let id = self.next_job;
         self.next_job += 1;
-        let job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);
+        let mut job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);
+        let room = choose.among(&[None, None, None, Some("f0"), Some("f1"), Some("static-1")]);
+        job.kept_room = room.into_iter().map(str::to_owned).collect();
         Event::Submitted(Box::new(job))
     }
 

@@ -13,6 +13,7 @@ mod drive;
 mod explain;
 mod forgetting;
 mod images;
+mod kept_room;
 mod many_shapes;
 mod preemption;
 mod preemption_by_hand;

@@ -1,0 +1,93 @@
+//! Room that is held for one waiting job alone: by its claim, or by somebody outside under names that the job states.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Bounds, HoldingId, JobId, NodeId};
+
+use crate::engine::Engine;
+use crate::gang::{Gang, PlacedPod};
+
+impl Engine {
+    /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
+    pub(crate) fn place_in_kept(
+        &mut self,
+        job: JobId,
+        gang: &Gang,
+        growth_limit: Bounds,
+    ) -> Option<Vec<PlacedPod>> {
+        let claimed = self.claims.get(job).map(|claim| claim.reservation);
+        let mut kept = self.room_held_for(job);
+        kept.extend(claimed.into_iter().flat_map(|number| self.state.holdings.kept_by(number)));
+        if kept.is_empty() && claimed.is_none() {
+            let placed = self.place(job, gang, growth_limit);
+            if placed.is_some() {
+                drop(self.forget_room_held_for(job));
+            }
+            return placed;
+        }
+        let nodes: BTreeSet<NodeId> =
+            kept.iter().map(|id| self.state.holdings.get(*id).node).collect();
+        let mark = self.state.begin();
+        kept.into_iter().for_each(|id| drop(self.state.release(id)));
+        let placed = self.place(job, gang, growth_limit);
+        if placed.is_none() {
+            self.state.rollback(mark);
+            return None;
+        }
+        self.state.commit(mark);
+        let places = self.claims.remove(job).map(|claim| claim.places).unwrap_or_default();
+        for node in places.iter().filter_map(|place| self.state.nodes.find(&place.node)) {
+            self.survey.forget(node);
+        }
+        for node in nodes {
+            self.survey.forget(node);
+            if self.state.nodes.cold(node).missing_devices > 0 {
+                self.state.rebuild_devices(node);
+            }
+        }
+        // Their numbers may be others' by now.
+        drop(self.forget_room_held_for(job));
+        placed
+    }
+
+    /// Asks something as a job sees it: what is held for it alone, besides its claim, is free. Nothing changes.
+    pub(crate) fn as_seen_by<T>(&mut self, job: JobId, ask: impl FnOnce(&mut Self) -> T) -> T {
+        let own = self.room_held_for(job);
+        if own.is_empty() {
+            return ask(self);
+        }
+        let helped = self.state.helped;
+        let mark = self.state.begin();
+        own.into_iter().for_each(|id| drop(self.state.release(id)));
+        let answer = ask(self);
+        self.state.rollback(mark);
+        self.state.helped = helped;
+        answer
+    }
+
+    /// What is held under the names that a waiting job states.
+    pub(crate) fn room_held_for(&self, job: JobId) -> Vec<HoldingId> {
+        let record = self.jobs.get(&job).filter(|record| record.place.is_some());
+        let names = record.into_iter().flat_map(|record| &record.job.kept_room);
+        names.filter_map(|name| self.foreign.get(name).copied()).collect()
+    }
+
+    /// Nothing is held any more under the names that a job states.
+    pub(super) fn end_room_held_for(&mut self, job: JobId) {
+        for id in self.forget_room_held_for(job) {
+            let node = self.state.remove_holding(id).node;
+            self.survey.forget(node);
+        }
+    }
+
+    /// The names that a job states are nobody's; what was held under them.
+    fn forget_room_held_for(&mut self, job: JobId) -> Vec<HoldingId> {
+        let names = self.jobs.get(&job).map(|record| record.job.kept_room.clone());
+        let names = names.into_iter().flatten();
+        let ended = names.filter_map(|name| {
+            self.unplaced_foreign.remove(&name);
+            self.foreign.remove(&name)
+        });
+        ended.collect()
+    }
+}

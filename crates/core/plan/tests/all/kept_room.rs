@@ -1,0 +1,116 @@
+//! Room that somebody outside holds for one waiting job alone.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{
+    Action, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase, Plan, PodId,
+    Resources, Snapshot, Taint, TaintEffect,
+};
+use dovetail_plan::{Engine, EngineConfig, PreemptionConfig};
+
+use crate::by_hand::{World, asks, placed, whole};
+
+fn node(name: &str, gpus: usize) -> Node {
+    Node::plain(name, 64_000, 100, gpus, "h100")
+}
+
+fn world(nodes: Vec<Node>) -> World {
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    World::with(&Snapshot { nodes, ..Snapshot::default() }, preemption)
+}
+
+/// Room of so many GPUs, from the first on.
+fn room(name: &str, node: &str, gpus: u16) -> Event {
+    Event::ForeignHeld(Box::new(Holding {
+        id: HoldingId(0),
+        node: node.into(),
+        owner: Owner::Foreign(name.to_owned()),
+        phase: Phase::Held { expected_end_ms: None },
+        reservation: None,
+        resources: Resources::pod(100, 0),
+        devices: (0..gpus).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
+        counts_into: BTreeSet::new(),
+        attachments: BTreeSet::new(),
+    }))
+}
+
+fn may_use(name: &str) -> impl FnOnce(&mut Job) {
+    let name = name.to_owned();
+    move |job| {
+        job.kept_room.insert(name);
+    }
+}
+
+fn nodes_of(plan: &Plan) -> Vec<String> {
+    placed(plan).into_iter().map(|(_, node, _)| node).collect()
+}
+
+#[test]
+fn who_it_is_held_for_starts_in_it_and_nobody_else() {
+    let mut world = world(vec![node("a", 2)]);
+    world.step(room("kept", "a", 2));
+    let urgent = world.submit(|job| job.priority = 9, asks(whole(1)));
+    assert_eq!(nodes_of(&urgent), [""; 0]);
+    assert_eq!(nodes_of(&world.submit(may_use("other"), asks(whole(1)))), [""; 0]);
+    let owner = world.submit(may_use("kept"), asks(whole(1)));
+    assert_eq!(owner.actions.len(), 2, "it starts, and what it leaves of the room is for the next");
+    assert_eq!(nodes_of(&owner), ["a", "a"]);
+    assert!(matches!(owner.actions[0], Action::Bind { pod, .. } if pod.job == JobId(3)));
+    assert!(matches!(owner.actions[1], Action::Bind { pod, .. } if pod.job == JobId(1)));
+    // To say that it is over is late and harmless.
+    world.step(Event::ForeignReleased { name: "kept".to_owned() });
+    assert_eq!(nodes_of(&world.end(1)), ["a"]);
+}
+
+#[test]
+fn who_starts_elsewhere_leaves_the_room_to_others() {
+    let mut world = world(vec![node("a", 1), node("b", 4)]);
+    world.step(room("kept", "a", 1));
+    let waits = world.submit(|job| job.pod_sets[0].min = 1, asks(whole(1)));
+    assert_eq!(nodes_of(&waits), ["b"]);
+    let three = world.submit(|_| {}, asks(whole(3)));
+    assert_eq!(nodes_of(&three), ["b"]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), [""; 0], "one is left, and kept");
+    world.end(1);
+    let owner = world.submit(may_use("kept"), asks(whole(2)));
+    assert_eq!(nodes_of(&owner), [""; 0], "neither the room nor the rest suffices");
+    assert_eq!(nodes_of(&world.end(2)), ["b"]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))).len(), 1);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))).len(), 1);
+}
+
+/// What else keeps it off its room is what it is woken by, also after a restart.
+#[test]
+fn who_waits_beside_its_room_is_woken_by_what_else_is_in_the_way() {
+    let taint =
+        Taint { key: "busy".to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
+    let tainted = Node { taints: vec![taint], ..node("a", 1) };
+    let mut world = world(vec![tainted.clone()]);
+    world.step(room("kept", "a", 1));
+    assert_eq!(nodes_of(&world.submit(may_use("kept"), asks(whole(1)))), [""; 0]);
+    let mut again = Engine::new(EngineConfig::default(), &world.engines[0].snapshot())
+        .expect("its own snapshot");
+    let open = Event::NodeChanged(Box::new(Node { taints: Vec::new(), ..tainted }));
+    assert_eq!(nodes_of(&again.step(open.clone(), world.now_ms).expect("a known node")), ["a"]);
+    assert_eq!(nodes_of(&world.step(open)), ["a"]);
+}
+
+/// Room for one and a victim for the other: both are its own from the decision on.
+#[test]
+fn who_stops_others_beside_its_room_has_both() {
+    let mut world = world(vec![node("a", 2)]);
+    world.step(room("kept", "a", 1));
+    assert_eq!(nodes_of(&world.submit(|job| job.priority = -1, asks(whole(1)))), ["a"]);
+    let change = |job: &mut Job| may_use("kept")(job);
+    let plan = world.submit(change, asks(whole(2)));
+    let victims = plan.actions.iter().find_map(|action| match action {
+        Action::Preempt { victims, .. } => Some(victims.clone()),
+        _ => None,
+    });
+    let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
+    assert_eq!(victims, Some(vec![victim]));
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), [""; 0]);
+    let freed = world.step(Event::PodEnded { pod: victim });
+    assert_eq!(nodes_of(&freed), ["a"]);
+    assert!(matches!(freed.actions[0], Action::Bind { pod, .. } if pod.job == JobId(2)));
+}
