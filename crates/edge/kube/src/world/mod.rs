@@ -237,7 +237,8 @@ impl World {
             if !is_member {
                 let queue = self.queues.counted_for(pod.job).to_owned();
                 self.stop_counting(slot);
-                self.retell(slot, Told::Waiting { requirement, priority, queue });
+                let kept_room = BTreeSet::new();
+                self.retell(slot, Told::Waiting { requirement, priority, queue, kept_room });
                 events.push(Event::BindFailed { pod: *pod });
             }
             self.dirty.pods.insert(slot);

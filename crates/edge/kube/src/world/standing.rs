@@ -1,5 +1,6 @@
 //! Where a pod stands: what the objects alone say, and what the engine was told.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -32,13 +33,18 @@ pub(super) enum Standing {
 }
 
 /// What the engine was told.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) enum Told {
     /// Nothing, or that it is gone.
     #[default]
     Nothing,
     /// A job of this pod alone waits.
-    Waiting { requirement: Arc<Requirement>, priority: i32, queue: QueueName },
+    Waiting {
+        requirement: Arc<Requirement>,
+        priority: i32,
+        queue: QueueName,
+        kept_room: BTreeSet<String>,
+    },
     /// The job of its gang waits, or is about to.
     Member { requirement: Arc<Requirement> },
     /// The engine decided it itself.
@@ -237,7 +243,8 @@ impl World {
         let mut preemption = preemption_rules([&**pod]);
         let is_spared = self.pods.get(slot).is_spared;
         preemption.is_protected |= is_spared || self.replaces_another(slot, id);
-        Job { priority: pod.priority, queue: self.queue_of(slot), preemption, ..job }
+        let (queue, kept_room) = (self.queue_of(slot), self.room_for(slot));
+        Job { priority: pod.priority, queue, preemption, kept_room, ..job }
     }
 
     /// The job of a pod that runs.

@@ -12,15 +12,11 @@ use crate::translate::NotYet;
 
 /// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
 pub(super) const LAST_AHEAD: u64 = 1 << 40;
-/// Of these, jobs with identities up to this one go first: room was kept for them.
-const LAST_KEPT_FOR: u64 = 1 << 39;
 
 /// Where a new job stands among the others of its priority and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Before all others: room was kept for it, and none of them is to take that.
-    KeptFor,
-    /// It completes a gang.
+    /// Before the others: it completes a gang.
     Ahead,
     /// Behind them.
     Behind,
@@ -36,7 +32,6 @@ impl Place {
 /// How many jobs were named, by where they stand.
 #[derive(Debug, Default)]
 pub(super) struct JobsNamed {
-    kept_for: u64,
     ahead: u64,
     behind: u64,
 }
@@ -44,8 +39,7 @@ pub(super) struct JobsNamed {
 impl JobsNamed {
     fn next(&mut self, place: Place) -> JobId {
         let (named, before) = match place {
-            Place::KeptFor => (&mut self.kept_for, 0),
-            Place::Ahead => (&mut self.ahead, LAST_KEPT_FOR),
+            Place::Ahead => (&mut self.ahead, 0),
             Place::Behind => (&mut self.behind, LAST_AHEAD),
         };
         *named += 1;
@@ -235,12 +229,12 @@ impl World {
         let entry = self.pods.get(slot);
         let priority = entry.pod.priority;
         let id = entry.id.expect("what waits has a name").job;
-        let queue = self.queue_of(slot);
+        let (queue, kept_room) = (self.queue_of(slot), self.room_for(slot));
         let told =
-            Told::Waiting { requirement: Arc::clone(&requirement), priority, queue: queue.clone() };
+            Told::Waiting { requirement: Arc::clone(&requirement), priority, queue, kept_room };
         match &entry.told {
-            Told::Waiting { requirement: known, priority: same, queue: its_queue } => {
-                if *known == requirement && *same == priority && *its_queue == queue {
+            Told::Waiting { .. } => {
+                if entry.told == told {
                     return;
                 }
                 let job = self.job(slot, id, requirement);

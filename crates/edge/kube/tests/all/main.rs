@@ -30,6 +30,7 @@ mod preempt_orders;
 mod queue_objects;
 mod queues;
 mod refused;
+mod replaced;
 mod rights;
 mod schedule;
 mod server;

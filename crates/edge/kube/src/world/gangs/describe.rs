@@ -81,7 +81,8 @@ impl World {
         let topology = TopologyRequest { required, ..terms.topology.clone() };
         let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
         let queue = roll.wishing.first().map(|slot| self.queue_of(*slot)).unwrap_or_default();
-        Ok((Job { priority, queue, pod_sets, topology, preemption, ..job }, seats))
+        let kept_room = self.room_for_all(name);
+        Ok((Job { priority, queue, pod_sets, topology, preemption, kept_room, ..job }, seats))
     }
 
     fn seats(&mut self, name: &GangName, terms: &Terms, roll: &Roll) -> Seats {
@@ -156,7 +157,12 @@ impl World {
     }
 
     /// Where the pods of a member's set must and should be. Whether there are these levels was looked at before.
-    fn own_topology(&self, slot: Slot, role: Option<usize>, terms: &Terms) -> TopologyRequest {
+    pub(super) fn own_topology(
+        &self,
+        slot: Slot,
+        role: Option<usize>,
+        terms: &Terms,
+    ) -> TopologyRequest {
         if let Some(role) = role.filter(|_| terms.parts.have_places()) {
             return terms.roles[role].topology.clone();
         }

@@ -1,8 +1,14 @@
-//! Room kept for a member that was lost, or whose bind had no effect, while others of its gang have nodes: until
-//! it or its replacement can be placed, or for a stated time, nobody else gets what it held. Otherwise two gangs
-//! that lose some members each could let in a third, and never be whole again.
+//! Room kept for a member that was lost, or whose bind had no effect, while others of its gang have nodes. Nobody else
+//! gets what it held for a stated time, and whoever replaces it may start in it: the room is held until it does, so
+//! that no order of those that wait gives it away. Otherwise two gangs that lose some members each could let in a
+//! third, and never be whole again.
 
-use dovetail_model::{Event, Holding, HoldingId, Owner, Phase as HoldingPhase};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{
+    Event, Holding, HoldingId, Owner, Phase as HoldingPhase, Requirement, TopologyRequest,
+};
 
 use super::roll::{Lack, Roll};
 use crate::object::Phase;
@@ -15,18 +21,49 @@ use crate::world::tell::Events;
 /// What a lost member held.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) holding: Holding,
+    holding: Holding,
+    /// What it asked for.
+    wants: Wants,
     until_ms: u64,
     is_told: bool,
+    /// Who replaces it.
+    heir: Option<Slot>,
 }
 
 impl Kept {
     /// Room like what a holding is, until a time.
-    pub(super) fn new(mut holding: Holding, until_ms: u64) -> Self {
+    pub(super) fn new(mut holding: Holding, wants: Wants, until_ms: u64) -> Self {
         // Nobody is there to be counted, and volumes go with their pods.
         holding.counts_into.clear();
         holding.attachments.clear();
-        Self { holding, until_ms, is_told: false }
+        Self { holding, wants, until_ms, is_told: false, heir: None }
+    }
+
+    /// Under which name it is held.
+    fn name(&self) -> &str {
+        match &self.holding.owner {
+            Owner::Foreign(name) => name,
+            Owner::Pod(_) | Owner::Reservation => "",
+        }
+    }
+}
+
+/// What a member asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wants {
+    /// Its part of the gang, and where that is to be.
+    part: (Option<Box<str>>, TopologyRequest),
+    requirement: Arc<Requirement>,
+}
+
+impl Wants {
+    /// As much of everything, in the same part.
+    fn is_as_much(&self, other: &Self) -> bool {
+        let amounts = |wants: &Self| {
+            let requirement = &wants.requirement;
+            (requirement.resources.clone(), requirement.device.clone())
+        };
+        self.part == other.part && amounts(self) == amounts(other)
     }
 }
 
@@ -49,13 +86,16 @@ impl World {
         let (gang, node) = (gang.clone(), node.clone());
         let phase = HoldingPhase::Held { expected_end_ms: None };
         let holding = self.holding(slot, owner, node, phase);
+        let wants = self.wants(slot, &gang);
         let until_ms = self.now_ms + self.settings.patience.keep_for_ms;
         let kept = &mut self.gangs.get_mut(&gang).kept;
-        kept.push(Kept::new(holding, until_ms));
+        // One that has its name takes its place.
+        kept.retain(|kept| kept.holding.owner != holding.owner);
+        kept.push(Kept::new(holding, wants, until_ms));
     }
 
     /// Tells what is kept for a gang with what it lacks: whether that `is_loss`, or it never had it. When it is to be
-    /// looked at again, and for how many of those that wish for a node room was kept until now.
+    /// looked at again.
     pub(super) fn settle_kept(
         &mut self,
         name: &GangName,
@@ -63,29 +103,25 @@ impl World {
         lack: &Lack,
         is_loss: bool,
         events: &mut Events,
-    ) -> (Option<u64>, usize) {
+    ) -> Option<u64> {
         let mut kept = std::mem::take(&mut self.gangs.get_mut(name).kept);
         if kept.is_empty() {
-            return (None, 0);
+            return None;
         }
-        let (missing, wishing) = (lack.pods as usize, roll.wishing.len());
-        let wanted = match is_loss {
-            _ if roll.placed.is_empty() => 0,
-            true => missing.saturating_sub(wishing),
-            // They are placed together.
-            false if wishing < missing => missing,
-            false => 0,
+        let missing = if roll.placed.is_empty() { 0 } else { lack.pods as usize };
+        let has_started = |heir: Slot| roll.placed.contains(&heir);
+        let is_over = |kept: &Kept| {
+            let is_gone = !self.nodes.is_there(&kept.holding.node);
+            kept.until_ms <= self.now_ms || is_gone || kept.heir.is_some_and(has_started)
         };
-        let is_over =
-            |kept: &Kept| kept.until_ms <= self.now_ms || !self.nodes.is_there(&kept.holding.node);
         let mut given_up: Vec<Kept> = kept.extract_if(.., |kept| is_over(kept)).collect();
+        // What never had its size is placed together, and has all of it.
+        self.name_heirs(name, &mut kept, if is_loss { &roll.wishing } else { &[] }, missing);
         // The last that were lost are replaced last.
-        let kept_for = kept.len().saturating_sub(wanted);
-        given_up.extend(kept.drain(..kept_for));
+        kept.sort_by_key(|kept| kept.heir.is_some());
+        given_up.extend(kept.drain(..kept.len().saturating_sub(missing)));
         for kept in given_up.into_iter().filter(|kept| kept.is_told) {
-            if let Owner::Foreign(name) = kept.holding.owner {
-                events.freed.push(Event::ForeignReleased { name });
-            }
+            events.freed.push(Event::ForeignReleased { name: kept.name().to_owned() });
         }
         for kept in kept.iter_mut().filter(|kept| !kept.is_told) {
             kept.is_told = true;
@@ -93,7 +129,71 @@ impl World {
         }
         let due_ms = kept.iter().map(|kept| kept.until_ms).min();
         self.gangs.get_mut(name).kept = kept;
-        (due_ms, kept_for)
+        due_ms
+    }
+
+    /// Says who of those that wish for a node replaces whom. While some of those that are `missing` have not come, room
+    /// is only for who asks for as much as the lost one: what another needs may come yet.
+    fn name_heirs(&mut self, gang: &GangName, kept: &mut [Kept], wishing: &[Slot], missing: usize) {
+        for kept in kept.iter_mut() {
+            kept.heir = kept.heir.filter(|heir| wishing.contains(heir));
+        }
+        let mut heirs: Vec<(Slot, Wants)> =
+            wishing.iter().map(|slot| (*slot, self.wants(*slot, gang))).collect();
+        let is_last = wishing.len() >= missing;
+        // The best match first; where there is no other, the smallest room that suffices, else the largest.
+        for likeness in 0..if is_last { 4 } else { 2 } {
+            heirs.retain(|(slot, _)| !kept.iter().any(|kept| kept.heir == Some(*slot)));
+            for (slot, wants) in &heirs {
+                let is_alike = |kept: &&mut Kept| {
+                    kept.heir.is_none()
+                        && match likeness {
+                            0 => kept.wants == *wants,
+                            1 => kept.wants.is_as_much(wants),
+                            2 => kept.wants.part == wants.part,
+                            _ => true,
+                        }
+                };
+                let asked_milli = wants.requirement.gpu_milli();
+                let rank = |kept: &&mut Kept| {
+                    let there_milli = kept.wants.requirement.gpu_milli();
+                    let suffices = there_milli >= asked_milli;
+                    if suffices { (0, there_milli) } else { (1, -there_milli) }
+                };
+                if let Some(room) = kept.iter_mut().filter(is_alike).min_by_key(rank) {
+                    room.heir = Some(*slot);
+                }
+            }
+        }
+    }
+
+    /// What a member asks for, or asked for when it waited.
+    pub(super) fn wants(&mut self, slot: Slot, gang: &GangName) -> Wants {
+        let requirement = match self.pods.get(slot).wish.clone() {
+            Some(wish) => wish,
+            None => self.would_need(slot),
+        };
+        let terms = self.terms_of(gang).and_then(Result::ok);
+        let part = terms.map(|terms| {
+            let role = self.role_in(gang, &terms, slot);
+            let name = role.map(|role| Box::from(&*terms.roles[role].name));
+            (name, self.own_topology(slot, role, &terms))
+        });
+        Wants { part: part.unwrap_or_default(), requirement }
+    }
+
+    /// Under which name room is held for a pod that waits by itself.
+    pub(in crate::world) fn room_for(&self, slot: Slot) -> BTreeSet<String> {
+        let gang = self.pods.get(slot).gang.as_deref().and_then(|name| self.gangs.get(name));
+        let kept = gang.into_iter().flat_map(|gang| &gang.kept);
+        let own = kept.filter(|kept| kept.is_told && kept.heir == Some(slot));
+        own.map(|kept| kept.name().to_owned()).collect()
+    }
+
+    /// Under which names room is held for what a gang lacks, all of it.
+    pub(super) fn room_for_all(&self, name: &GangName) -> BTreeSet<String> {
+        let kept = self.gangs.get(name).into_iter().flat_map(|gang| &gang.kept);
+        kept.filter(|kept| kept.is_told).map(|kept| kept.name().to_owned()).collect()
     }
 
     /// Everything that is kept and was told.

@@ -43,7 +43,8 @@ impl World {
             let Some(like) = lost.like.get(usize::from(*pod_set)).copied() else { continue };
             let owner = Owner::Foreign(format!("lost place {} of {}", number + 1, lost.gang));
             let phase = Phase::Held { expected_end_ms: None };
-            kept.push(Kept::new(self.holding(like, owner, Arc::clone(node), phase), until_ms));
+            let holding = self.holding(like, owner, Arc::clone(node), phase);
+            kept.push(Kept::new(holding, self.wants(like, &lost.gang), until_ms));
         }
         self.gangs.get_mut(&lost.gang).kept.extend(kept);
         self.dirty.gangs.insert(Arc::clone(&lost.gang));

@@ -14,7 +14,7 @@ use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::report::{Gathering, Report};
 use crate::world::standing::Told;
-use crate::world::tell::{Events, Place};
+use crate::world::tell::{Events, LAST_AHEAD, Place};
 
 impl World {
     /// Compares what is to be told of a gang with what was told, and tells the difference.
@@ -111,20 +111,13 @@ impl World {
         let lack = self.lack(name, terms, roll.settled());
         let short_due_ms = self.note_shortness(name, terms, &roll, &lack);
         let is_loss = self.is_loss(name, terms, &lack);
-        let (kept_due_ms, kept_for) = self.settle_kept(name, &roll, &lack, is_loss, events);
+        let kept_due_ms = self.settle_kept(name, &roll, &lack, is_loss, events);
         let mut gather_due_ms = None;
         if lack.is_none() || is_loss {
             self.gangs.get_mut(name).told_to_wait = None;
             self.withdraw(name, events);
-            // Who is new and missing replaces the one whose room was kept until now.
-            let is_missing = !lack.is_none();
-            let is_new = |slot: &Slot| is_missing && self.pods.get(*slot).id.is_none();
-            let new: Vec<Slot> = roll.wishing.iter().copied().filter(is_new).collect();
+            let place = Place::ahead(!lack.is_none());
             for slot in &roll.wishing {
-                let place = match new.iter().take(kept_for).any(|new| new == slot) {
-                    true => Place::KeptFor,
-                    false => Place::ahead(is_missing),
-                };
                 self.place_alone(*slot, name, terms, &roll, place, events);
             }
         } else if self.is_gathered(name, terms, &roll) {
@@ -195,7 +188,10 @@ impl World {
     ) {
         let entry = self.pods.get(slot);
         let Some(wish) = entry.wish.clone() else { return };
-        if entry.is_in_job || entry.id.is_none() {
+        // Who waited to make its gang larger may be what it lacks now.
+        let was_behind = entry.id.is_some_and(|id| id.job.0 > LAST_AHEAD);
+        if entry.is_in_job || entry.id.is_none() || (was_behind && place == Place::Ahead) {
+            self.tell_end(slot, events);
             self.retell(slot, Told::Nothing);
             self.set_own_job(slot, place);
         }

@@ -1,0 +1,120 @@
+//! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
+
+use dovetail_kube::object::Kind;
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, member, names, pod};
+
+/// A gang of these sizes that runs, as p0, p1 and so on, on as few nodes as it fits on.
+fn running(nodes: usize, gpus: &[usize]) -> Cluster {
+    let mut cluster = Cluster::of(nodes);
+    for (at, gpus_each) in gpus.iter().enumerate() {
+        cluster.create(&format!("p{at}"), member(*gpus_each, gpus.len(), gpus.len()));
+    }
+    assert_eq!(cluster.run().len(), gpus.len());
+    cluster
+}
+
+/// A pod that goes before any gang, and may stop others or not.
+fn urgent(gpus: usize, policy: &str) -> Value {
+    let mut urgent = pod(gpus);
+    urgent["spec"]["priority"] = json!(9);
+    urgent["spec"]["preemptionPolicy"] = json!(policy);
+    urgent
+}
+
+fn lose(cluster: &mut Cluster, name: &str) {
+    cluster.delete(Kind::Pod, "blue", name);
+    assert_eq!(cluster.run(), names(&[]), "the room of {name} is kept");
+}
+
+#[test]
+fn who_goes_first_in_any_order_does_not_get_it() {
+    for policy in ["Never", "PreemptLowerPriority"] {
+        let mut cluster = running(2, &[8, 8]);
+        cluster.create("urgent", urgent(8, policy));
+        assert_eq!(cluster.run(), names(&[]));
+        lose(&mut cluster, "p1");
+        cluster.create("p9", member(8, 2, 2));
+        assert_eq!(cluster.run(), names(&["p9"]), "{policy}");
+        assert_eq!(cluster.run(), names(&[]), "{policy}");
+    }
+}
+
+#[test]
+fn a_replacement_that_was_there_before_the_lost_one_had_gone_gets_it() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("urgent", urgent(8, "Never"));
+    let key = (Kind::Pod, "blue".to_owned(), "p1".to_owned());
+    cluster.server.change(&key, |pod| {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-11-01T11:00:00Z");
+        pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    });
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.create("p9", member(8, 2, 2));
+    assert_eq!(cluster.run(), names(&[]), "the old one is still there");
+    cluster.delete(Kind::Pod, "blue", "p1");
+    assert_eq!(cluster.run(), names(&["p9"]));
+}
+
+#[test]
+fn each_replacement_gets_the_room_of_one_that_asked_for_the_same() {
+    let mut cluster = running(3, &[8, 8, 2]);
+    cluster.create("urgent", urgent(8, "Never"));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "p1");
+    lose(&mut cluster, "p2");
+    cluster.create("small", member(2, 3, 3));
+    assert_eq!(cluster.run(), names(&["small"]), "and not in the room of the large one");
+    cluster.create("large", member(8, 3, 3));
+    assert_eq!(cluster.run(), names(&["large"]));
+}
+
+#[test]
+fn one_that_asks_for_something_else_gets_it_when_nobody_more_is_to_come() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("urgent", urgent(8, "Never"));
+    cluster.create("waits", pod(2));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "p1");
+    cluster.create("p9", member(6, 2, 2));
+    assert_eq!(cluster.run(), names(&["p9", "waits"]), "what it leaves is anybody's");
+}
+
+#[test]
+fn who_may_start_in_it_and_cannot_keeps_it_no_longer_than_anybody() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("later", pod(8));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "p1");
+    let mut elsewhere = member(8, 2, 2);
+    elsewhere["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "nowhere"});
+    cluster.create("p9", elsewhere);
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(29_999);
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(1);
+    assert_eq!(cluster.run(), names(&["later"]));
+    // Its gang ends, and nothing is left behind.
+    cluster.delete(Kind::Pod, "blue", "p0");
+    cluster.create("last", pod(8));
+    assert_eq!(cluster.run(), names(&["last"]));
+}
+
+/// What it does not find in its room it gets from others, as any pod of its priority.
+#[test]
+fn a_larger_replacement_stops_others_beside_its_room() {
+    let mut cluster = Cluster::of(1);
+    cluster.create("low", {
+        let mut low = pod(2);
+        low["spec"]["priority"] = json!(-1);
+        low
+    });
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(3, 2, 2)));
+    assert_eq!(cluster.run().len(), 3);
+    lose(&mut cluster, "p1");
+    cluster.create("p9", member(5, 2, 2));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.delete(Kind::Pod, "blue", "low");
+    assert_eq!(cluster.run(), names(&["p9"]));
+}
