@@ -1,8 +1,9 @@
 //! Questions about jobs that nobody submitted: where would it go, now or under another view.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
-use dovetail_model::{HeldDevices, Job, JobId, NodeId, NodeName, PodId};
+use dovetail_model::{HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId};
 
 use super::{Engine, EngineError};
 use crate::gang::{Gang, PlacedPod};
@@ -22,16 +23,31 @@ pub struct WouldGo {
 }
 
 impl Engine {
-    /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit. Nothing
-    /// changes. [`EngineError::UnknownLevel`] if it asks for a topology level that does not exist.
+    /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit. Room that is held for
+    /// a waiting job alone ([`Job::kept_room`]) is free to it. Nothing changes. [`EngineError::UnknownLevel`] if it asks
+    /// for a topology level that does not exist.
     pub fn what_if_job(
         &mut self,
         job: &Job,
         view: &View,
     ) -> Result<Option<Vec<WouldGo>>, EngineError> {
         let gang = Gang::of(&mut self.state, job)?;
-        let placed = self.what_if(&gang, view);
+        let placed = self.as_seen_by(job.id, |engine| engine.what_if(&gang, view));
         Ok(placed.map(|placed| self.would_go(job.id, placed)))
+    }
+
+    /// Whether a job would fit, quota aside, if nothing were held under these names ([`dovetail_model::Owner::Foreign`])
+    /// and everything were gone that is releasing and not late with it. Nothing changes. The error is that of
+    /// [`Engine::what_if_job`].
+    pub fn would_fit_without(
+        &mut self,
+        job: &Job,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<bool, EngineError> {
+        let gang = Gang::of(&mut self.state, job)?;
+        let held = names.into_iter().filter_map(|name| self.foreign.get(&name).copied());
+        let free: BTreeSet<HoldingId> = held.chain(self.room_held_for(job.id)).collect();
+        Ok(self.as_if_free(free, |engine| engine.would_fit(&gang, &View::AfterReleasing)))
     }
 
     /// Where pods of a job would go now: as many of each set as there is room for and as its queue may hold, whatever

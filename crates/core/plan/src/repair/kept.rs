@@ -53,12 +53,22 @@ impl Engine {
     /// Asks something as a job sees it: what is held for it alone, besides its claim, is free. Nothing changes.
     pub(crate) fn as_seen_by<T>(&mut self, job: JobId, ask: impl FnOnce(&mut Self) -> T) -> T {
         let own = self.room_held_for(job);
-        if own.is_empty() {
+        self.as_if_free(own, ask)
+    }
+
+    /// Asks something as if these holdings were gone. Nothing changes.
+    pub(crate) fn as_if_free<T>(
+        &mut self,
+        holdings: impl IntoIterator<Item = HoldingId>,
+        ask: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let mut holdings = holdings.into_iter().peekable();
+        if holdings.peek().is_none() {
             return ask(self);
         }
         let helped = self.state.helped;
         let mark = self.state.begin();
-        own.into_iter().for_each(|id| drop(self.state.release(id)));
+        holdings.for_each(|id| drop(self.state.release(id)));
         let answer = ask(self);
         self.state.rollback(mark);
         self.state.helped = helped;

@@ -114,3 +114,23 @@ fn who_stops_others_beside_its_room_has_both() {
     assert_eq!(nodes_of(&freed), ["a"]);
     assert!(matches!(freed.actions[0], Action::Bind { pod, .. } if pod.job == JobId(2)));
 }
+
+/// What others may know: what they would have if the room were given up.
+#[test]
+fn it_can_be_asked_what_fits_without_it() {
+    let mut world = world(vec![node("a", 2)]);
+    world.step(room("kept", "a", 1));
+    let waits = world.submit(|_| {}, asks(whole(2)));
+    assert_eq!(nodes_of(&waits), [""; 0]);
+    for engine in &mut world.engines {
+        let before = engine.snapshot();
+        let job = engine.job(JobId(1)).expect("it waits").clone();
+        let mut without = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            engine.would_fit_without(&job, names).expect("no levels")
+        };
+        assert!(without(&["kept", "nobody's"]));
+        assert!(!without(&["nobody's"]));
+        assert_eq!(engine.snapshot(), before);
+    }
+}
