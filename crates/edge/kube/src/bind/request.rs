@@ -83,9 +83,8 @@ pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &
 }
 
 /// Takes the condition `DisruptionTarget` of a pod back, if it is still this one.
-pub(super) async fn unmark(client: &Client, pod: &PodKey, scheduler: &str) -> Answered {
+pub(super) async fn unmark(client: &Client, pod: &PodKey, message: &str) -> Answered {
     let now = format!("{:.0}", jiff::Timestamp::now());
-    let message = format!("{scheduler}: the server does not let it be deleted");
     let condition = json!({"type": DISRUPTION_TARGET, "status": "False", "reason": NOT_STOPPED,
         "message": message, "lastTransitionTime": now});
     patch_status(client, pod, &json!({"conditions": [condition]})).await

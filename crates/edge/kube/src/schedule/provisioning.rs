@@ -98,7 +98,7 @@ impl Provisioning {
         for choice in choices.filter(|one| *one.node == *node && one.written == ordered) {
             choice.written = match &end {
                 OrderEnd::Done => Written::Done(version.into()),
-                OrderEnd::Gone => Written::Changed(version.into()),
+                OrderEnd::Gone | OrderEnd::CalledOff => Written::Changed(version.into()),
                 OrderEnd::Refused { code, message } => {
                     Written::Failed(format!("the server refuses it ({code}): {message}"))
                 }
@@ -121,10 +121,10 @@ impl Scheduler {
             (Order::SelectNode { claim, version, node }, end) => {
                 self.provisioning.written(claim, node, version, end);
             }
-            (Order::Stop { pod, why }, OrderEnd::Refused { code, message }) => {
-                self.stop_refused(pod, *why, code, &message);
+            (Order::Stop { pod, why, decision }, end) => {
+                self.stop_ended(pod, *why, decision, end);
             }
-            (Order::Stop { .. } | Order::Nominate { .. }, _) => {}
+            (Order::Nominate { .. } | Order::TakeBack { .. }, _) => {}
         }
     }
 

@@ -25,7 +25,7 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
         if let Order::Nominate { node, says, .. } = &order {
             assert_says_the_node(node, says.as_deref());
         }
-        let Order::Stop { pod, why: Stop::Preempted } = &order else { continue };
+        let Order::Stop { pod, why: Stop::Preempted, .. } = &order else { continue };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
         cluster.scheduler.order_ended(&order, end, cluster.now_ms);
