@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::nominate::nominate;
 use super::request::{delete, mark, select_node, unmark};
-use super::stop::{Stop, StopDecision};
+use super::stop::{Kept, Stop, StopDecision};
 use crate::announce::Condition;
 use crate::client::{Answered, is_about_identity, lacked_right, message};
 use crate::lead::Leadership;
@@ -148,7 +148,7 @@ enum Step<'a> {
     Mark(&'a PodKey, Stop),
     Delete(&'a PodKey),
     /// With why it is not stopped.
-    Unmark(&'a PodKey, &'static str),
+    Unmark(&'a PodKey, Kept),
     Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
     SelectNode(&'a ClaimKey, &'a str, &'a str),
 }
@@ -243,19 +243,21 @@ async fn settle<'a>(
     };
     let mut marked = None;
     for step in order.steps() {
-        let why_not = if decision.is_some_and(StopDecision::is_called_off) {
-            Some((OrderEnd::CalledOff, "it is not stopped after all"))
-        } else {
-            let end = carry_out(wires, &step, orders).await?;
-            (end != OrderEnd::Done).then_some((end, "the server does not let it be deleted"))
+        let end = match decision.is_some_and(StopDecision::is_called_off) {
+            true => OrderEnd::CalledOff,
+            false => carry_out(wires, &step, orders).await?,
         };
-        let Some((end, text)) = why_not else {
+        if end == OrderEnd::Done {
             marked = step.marks().or(marked);
             continue;
-        };
+        }
         step.tell(&end, told, wires.leadership.clock().now_ms());
-        let stays = matches!(end, OrderEnd::Refused { .. } | OrderEnd::CalledOff);
-        let unmark = marked.filter(|_| stays).map(|pod| Step::Unmark(pod, text));
+        let kept = match &end {
+            OrderEnd::Refused { code, message } => Some(Kept::by(*code, message)),
+            OrderEnd::CalledOff => Some(Kept::ForNow),
+            _ => None,
+        };
+        let unmark = marked.zip(kept).map(|(pod, kept)| Step::Unmark(pod, kept));
         return Some(Settled { end, marked_in_vain: unmark });
     }
     Some(Settled { end: OrderEnd::Done, marked_in_vain: None })
@@ -312,7 +314,7 @@ impl Order {
     fn steps(&self) -> Vec<Step<'_>> {
         match self {
             Self::Stop { pod, why, .. } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
-            Self::TakeBack { pod } => vec![Step::Unmark(pod, "it is not stopped after all")],
+            Self::TakeBack { pod } => vec![Step::Unmark(pod, Kept::ForNow)],
             Self::Nominate { pod, node, says } => {
                 vec![Step::Nominate(pod, node, says.as_deref())]
             }
@@ -414,9 +416,9 @@ impl<'a> Step<'a> {
                 mark(&wires.client, pod, why.reason(), &message).await
             }
             Self::Delete(pod) => delete(&wires.client, pod).await,
-            Self::Unmark(pod, why) => {
-                let message = format!("{}: {why}", wires.scheduler);
-                unmark(&wires.client, pod, &message).await
+            Self::Unmark(pod, kept) => {
+                let message = kept.message(&wires.scheduler);
+                unmark(&wires.client, pod, kept.reason(), &message).await
             }
             Self::Nominate(pod, node, says) => nominate(&wires.client, pod, node, *says).await,
             Self::SelectNode(claim, version, node) => {

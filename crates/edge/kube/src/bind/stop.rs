@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::client::lacked_right;
+use crate::object::NOT_STOPPED;
+
 /// Why a pod is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -30,6 +33,39 @@ impl Stop {
             Self::Preempted => {
                 format!("{scheduler}: preempting to accommodate a higher priority pod")
             }
+        }
+    }
+}
+
+/// Why a pod that was told that it is about to be stopped is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// The server does not let it go, and will not soon.
+    Refused,
+    /// It may be stopped in a moment, or another in its place.
+    ForNow,
+}
+
+impl Kept {
+    /// By what the server said.
+    pub(super) fn by(code: u16, message: &str) -> Self {
+        let is_soon = matches!(code, 429 | 500) || lacked_right(code, message).is_some();
+        if is_soon { Self::ForNow } else { Self::Refused }
+    }
+
+    /// Reason of the condition `DisruptionTarget`.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Refused => NOT_STOPPED,
+            Self::ForNow => "StopCalledOff",
+        }
+    }
+
+    /// Message of the condition.
+    pub(super) fn message(self, scheduler: &str) -> String {
+        match self {
+            Self::Refused => format!("{scheduler}: the server does not let it be deleted"),
+            Self::ForNow => format!("{scheduler}: it is not stopped for now"),
         }
     }
 }

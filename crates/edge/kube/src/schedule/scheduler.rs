@@ -70,6 +70,8 @@ pub struct Scheduler {
     is_told: bool,
     /// Whether anybody has begun to leave since that was asked.
     somebody_leaves: bool,
+    /// What queues held before anything was decided, if that was noted.
+    held_before: BTreeMap<String, QueueUse>,
     /// Names that the engine knew when it last forgot some.
     names_in_use: usize,
     /// Whether there was an engine in this leadership.
@@ -112,6 +114,7 @@ impl Scheduler {
             is_dry_run: false,
             is_told: false,
             somebody_leaves: false,
+            held_before: BTreeMap::new(),
             names_in_use: 0,
             has_begun: false,
         }
@@ -385,8 +388,28 @@ impl Scheduler {
         Some(engine.what_if_job(&job, &View::Without(held)).ok()?.is_some())
     }
 
+    /// Notes what queues hold before anything is decided: from then on [`Scheduler::queue_use`] tells that, and nothing
+    /// that would start.
+    pub fn note_what_queues_hold(&mut self, now_ms: u64) {
+        self.pass(now_ms);
+        if self.engine.is_none() {
+            self.open();
+        }
+        let Some(engine) = self.engine.as_mut() else { return };
+        let there = self.world.queues().map(|(queue, _)| queue.meta.name.to_string());
+        let missing = self.world.missing_queues().into_iter().map(|queue| queue.name);
+        let all = there.chain(missing).map(|queue| {
+            let usage = engine.queue_use(&engine_name(&queue));
+            (queue, usage)
+        });
+        self.held_before = all.collect();
+    }
+
     /// What a queue and everything below it hold.
     pub fn queue_use(&mut self, queue: &str) -> Option<QueueUse> {
+        if let Some(before) = self.held_before.get(queue) {
+            return Some(before.clone());
+        }
         Some(self.engine.as_mut()?.queue_use(&engine_name(queue)))
     }
 
@@ -426,6 +449,7 @@ impl Scheduler {
 
     /// An engine over what the world says.
     fn open(&mut self) {
+        self.spare_who_was_kept();
         let snapshot = self.world.snapshot(self.now_ms);
         let world = &self.world;
         self.waits.restart(|job| world.pods_of(job).next().is_some());

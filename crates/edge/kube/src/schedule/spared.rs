@@ -41,6 +41,17 @@ impl Scheduler {
         self.tell(events);
     }
 
+    /// Who was not let go a short while ago, as it says itself, is left in peace by whoever comes new, too: by another
+    /// leader, and by who asks what a scheduler would do.
+    pub(super) fn spare_who_was_kept(&mut self) {
+        for (pod, kept_ms) in self.world.kept_pods() {
+            if self.spared.pause_victim_since(self.now_ms, &pod, kept_ms) {
+                let events = self.world.spare(&pod, true);
+                self.tell(events);
+            }
+        }
+    }
+
     /// Lets pods be stopped again that were left in peace for long enough.
     pub(super) fn spare_no_longer(&mut self) {
         while let Some(pod) = self.spared.pop_due(self.now_ms) {
