@@ -113,6 +113,21 @@ impl Announcing {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
+            News::Object(world::Report::WaitsForVolumesOfOthers {
+                namespace,
+                name,
+                uid,
+                claims,
+                node,
+            }) => {
+                let waiting = Waiting::for_volumes_of_others(claims, node);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            News::Object(world::Report::GroupWaitsForVolumes { namespace, name, claims }) => {
+                let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
+                self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
+            }
             News::Object(world::Report::GroupWaits { namespace, name, gang, gathering }) => {
                 let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);

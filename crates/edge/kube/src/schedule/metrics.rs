@@ -377,6 +377,8 @@ fn problem(report: &crate::world::Report) -> Option<&'static str> {
         Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
         Report::WaitsForMembers { .. }
         | Report::WaitsForVolumes { .. }
+        | Report::WaitsForVolumesOfOthers { .. }
+        | Report::GroupWaitsForVolumes { .. }
         | Report::GroupWaits { .. }
         | Report::GroupHasItsSize { .. } => return None,
         Report::Contradiction { .. } => "contradiction",

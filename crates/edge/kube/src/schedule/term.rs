@@ -473,6 +473,8 @@ fn log(news: &News, is_known: bool) {
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
             | world::Report::WaitsForVolumes { .. }
+            | world::Report::WaitsForVolumesOfOthers { .. }
+            | world::Report::GroupWaitsForVolumes { .. }
             | world::Report::GroupWaits { .. }
             | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),
