@@ -2,26 +2,32 @@
 
 use std::collections::BTreeMap;
 
-/// The same warning is told again after so long.
+/// The same warning is told again after so long, unless something else is wanted.
 const AGAIN_MS: u64 = 60_000;
 
-/// What was told within [`AGAIN_MS`], about what. What stays wrong is tried again with pauses, so that few texts
-/// are kept.
+/// What was told of late, about what. What stays wrong is tried again with pauses, so that few texts are kept.
 #[derive(Debug)]
 pub(crate) struct Repeats<K> {
+    again_ms: u64,
     told: BTreeMap<(K, String), u64>,
 }
 
 impl<K: Ord> Default for Repeats<K> {
     fn default() -> Self {
-        Self { told: BTreeMap::new() }
+        Self::every(AGAIN_MS)
     }
 }
 
 impl<K: Ord> Repeats<K> {
+    /// The same is told again after so long.
+    pub(crate) fn every(again_ms: u64) -> Self {
+        Self { again_ms, told: BTreeMap::new() }
+    }
+
     /// Whether this is to be told now: it has not been told of late. The caller then tells it.
     pub(crate) fn is_due(&mut self, about: K, text: &str, now_ms: u64) -> bool {
-        self.told.retain(|_, told_ms| now_ms < told_ms.saturating_add(AGAIN_MS));
+        let again_ms = self.again_ms;
+        self.told.retain(|_, told_ms| now_ms < told_ms.saturating_add(again_ms));
         let key = (about, text.to_owned());
         if self.told.contains_key(&key) {
             return false;

@@ -28,6 +28,9 @@ pub(super) struct GangLine {
     /// Its pods that are left untouched.
     #[serde(skip)]
     refused: u32,
+    /// Its pods that could not start and are tried again.
+    #[serde(skip)]
+    retried: u32,
     /// Its pods that are not over.
     pub(super) members: Vec<MemberLine>,
     /// Of a gang that waits: its pods that would find room now, one after the other.
@@ -65,6 +68,7 @@ impl GangLine {
             present: look.present,
             gated: look.gated,
             refused: look.refused,
+            retried: look.retried,
             members: look.members.iter().map(MemberLine::of).collect(),
             fitting_pods: None,
             job: unbound().find_map(|member| job(&member)),
@@ -86,7 +90,8 @@ impl GangLine {
             return ("left_untouched", message);
         }
         let (present, min) = (self.present, self.min.unwrap_or_default());
-        let gathering = Gathering { present, min, gated: self.gated, refused: self.refused };
+        let &Self { gated, refused, retried, .. } = self;
+        let gathering = Gathering { present, min, gated, refused, retried };
         ("waits", waits_for_members(&self.name, gathering))
     }
 
@@ -104,11 +109,12 @@ impl GangLine {
     /// Its pods as a table.
     pub(super) fn text(&self) -> String {
         let min = match self.min {
-            None => "at least - pods".to_owned(),
-            Some(u32::MAX) => format!("{} pods", how_many(u32::MAX)),
-            Some(min) => format!("at least {min} pods"),
+            // Why is said above.
+            None => ": how many of its pods start together is not known".to_owned(),
+            Some(u32::MAX) => format!(", {} pods together", how_many(u32::MAX)),
+            Some(min) => format!(", at least {min} pods together"),
         };
-        let mut text = format!("{}, {min} together\n", harmless(&self.name));
+        let mut text = format!("{}{min}\n", harmless(&self.name));
         if let Some(fitting) = self.fitting_pods {
             let waiting = self.count("waits");
             text += &wrapped(

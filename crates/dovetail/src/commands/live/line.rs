@@ -46,9 +46,9 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
         found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
     }
-    found.sort_by_key(|(job, _)| {
-        (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.submit_ms, job.id)
-    });
+    // The identity of a job says where it stands, which is not always when it came: what completes a gang goes first.
+    found
+        .sort_by_key(|(job, _)| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
     found.dedup_by_key(|(job, _)| job.id);
     let mut line: Vec<InLine> = Vec::new();
     for (job, reason) in found {

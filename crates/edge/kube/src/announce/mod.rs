@@ -191,6 +191,18 @@ impl Note {
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 
+    /// The scheduler's account may not stop another pod for this one, nor any.
+    pub fn may_stop_nobody(about: PodIdentity, victim: &PodKey, message: &str, at_ms: u64) -> Self {
+        let PodKey { namespace, name, uid } = victim;
+        let text = format!(
+            "pod {namespace}/{name} is not stopped for it yet: the scheduler's account has not the right \
+             (deploy/rbac.yaml has it), and tries again: {message}"
+        );
+        let (reason, action) = ("FailedPreemption", "Preempting");
+        let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
     /// The pod is not placed at all, whatever nodes there are.
     pub fn left_untouched(pod: PodIdentity, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");

@@ -11,10 +11,12 @@ mod binder;
 mod nominate;
 mod orders;
 mod request;
+mod stop;
 
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};
-pub use orders::{Order, OrderEnd, OrderReport, Orders, Stop};
+pub use orders::{Order, OrderEnd, OrderReport, Orders};
+pub use stop::{Stop, StopDecision};
 
 pub use crate::world::DECISION;
 

@@ -4,8 +4,8 @@
 //! Every write names the pod's UID, so it may be repeated: another pod of the same name is never meant. A pod that
 //! is stopped is told so by its condition first, then deleted with the time that it may take; a Job whose
 //! `podFailurePolicy` ignores disruptions does not count it as failed. If the server refuses to delete it, the
-//! condition is taken back. An order that is not carried out in the end is given again by whoever gave it, if it still
-//! holds. What became of each order is reported.
+//! condition is taken back, and the pods that were to be stopped with it are not. An order that is not carried out in
+//! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,11 @@ use tracing::{info, warn};
 
 use super::nominate::nominate;
 use super::request::{delete, mark, select_node, unmark};
+use super::stop::{Kept, Stop, StopDecision};
 use crate::announce::Condition;
-use crate::client::{Answered, is_about_identity, message};
+use crate::client::{Answered, is_about_identity, lacked_right, message};
 use crate::lead::Leadership;
+use crate::repeats::Repeats;
 use crate::world::{ClaimKey, PodKey};
 
 /// Orders that wait for their turn.
@@ -28,6 +30,8 @@ const QUEUE: usize = 4_096;
 const TRIES: u32 = 6;
 /// First and longest pause between two tries.
 const PAUSES_MS: (u64, u64) = (100, 5_000);
+/// The same refusal is told again after so long.
+const TOLD_AGAIN_MS: u64 = 300_000;
 
 /// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,13 @@ pub enum Order {
         pod: PodKey,
         /// Why.
         why: Stop,
+        /// With which others.
+        decision: StopDecision,
+    },
+    /// Take back that it is about to be stopped.
+    TakeBack {
+        /// The pod.
+        pod: PodKey,
     },
     /// Say which node is freed for it; none any more if `node` is empty.
     Nominate {
@@ -69,7 +80,7 @@ impl Order {
     pub(crate) fn nominated(&self) -> Option<&PodKey> {
         match self {
             Self::Nominate { pod, .. } => Some(pod),
-            Self::Stop { .. } | Self::SelectNode { .. } => None,
+            Self::Stop { .. } | Self::TakeBack { .. } | Self::SelectNode { .. } => None,
         }
     }
 }
@@ -90,7 +101,10 @@ pub enum OrderEnd {
     Done,
     /// The object is gone, or has another version than the order names.
     Gone,
-    /// The server refuses it, such as for missing rights or by admission, and will again.
+    /// It is a stop, and those decided with it were called off before it began.
+    CalledOff,
+    /// The server refuses it, such as for missing rights or by admission, and will again; or it has again and again
+    /// (429, 500).
     Refused {
         /// HTTP code.
         code: u16,
@@ -102,37 +116,6 @@ pub enum OrderEnd {
         /// What went wrong.
         problem: String,
     },
-}
-
-/// Why a pod is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Its gang stayed below its smallest size.
-    GangGivenUp,
-    /// For a pod of a higher priority.
-    Preempted,
-}
-
-impl Stop {
-    /// Reason of the condition `DisruptionTarget`.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::GangGivenUp => "GangIncomplete",
-            Self::Preempted => crate::object::PREEMPTION_BY_SCHEDULER,
-        }
-    }
-
-    /// Message of the condition.
-    pub fn message(self, scheduler: &str) -> String {
-        match self {
-            Self::GangGivenUp => {
-                format!("{scheduler}: its gang stayed below its smallest size and is started anew")
-            }
-            Self::Preempted => {
-                format!("{scheduler}: preempting to accommodate a higher priority pod")
-            }
-        }
-    }
 }
 
 /// A running task. Dropped, it begins nothing more.
@@ -147,7 +130,8 @@ pub struct Orders {
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     End(OrderEnd),
-    Again(String),
+    /// The server's code, if it has answered, and what went wrong.
+    Again(Option<u16>, String),
 }
 
 /// What every order needs.
@@ -163,7 +147,8 @@ struct Wires {
 enum Step<'a> {
     Mark(&'a PodKey, Stop),
     Delete(&'a PodKey),
-    Unmark(&'a PodKey),
+    /// With why it is not stopped.
+    Unmark(&'a PodKey, Kept),
     Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
     SelectNode(&'a ClaimKey, &'a str, &'a str),
 }
@@ -202,11 +187,12 @@ impl Orders {
         self.queue.try_send(order).map_err(|refused| Box::new(refused.into_inner()))
     }
 
-    /// Begins nothing more, and waits for what is on its way.
-    pub async fn stop(self) {
+    /// Begins nothing more, and waits for what is on its way; what became of what was not asked about yet.
+    pub async fn stop(mut self) -> Vec<OrderReport> {
         drop(self.queue);
         // A panic in a task of ours is reported by the runtime.
         _ = self.task.await;
+        std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
     }
 }
 
@@ -215,43 +201,66 @@ async fn drive(
     mut orders: mpsc::Receiver<Order>,
     reports: mpsc::UnboundedSender<OrderReport>,
 ) {
+    let mut told = Repeats::every(TOLD_AGAIN_MS);
     while let Some(order) = orders.recv().await {
-        let steps = match &order {
-            Order::Stop { pod, why } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
-            Order::Nominate { pod, node, says } => {
-                vec![Step::Nominate(pod, node, says.as_deref())]
-            }
-            Order::SelectNode { claim, version, node } => {
-                vec![Step::SelectNode(claim, version, node)]
-            }
+        let Some(Settled { end, marked_in_vain }) =
+            settle(&wires, &order, &orders, &mut told).await
+        else {
+            return;
         };
-        let mut end = OrderEnd::Done;
-        let mut marked_in_vain = None;
-        for step in steps {
-            let Some(came_of_it) = carry_out(&wires, &step, &orders).await else { return };
-            end = came_of_it;
-            if end != OrderEnd::Done {
-                step.tell(&end);
-                let is_refused = matches!(end, OrderEnd::Refused { .. });
-                marked_in_vain = step.deletes().filter(|_| is_refused).cloned();
-                break;
-            }
+        let is_in_vain = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
+        if let (Order::Stop { decision, .. }, true) = (&order, is_in_vain) {
+            decision.call_off();
         }
         // Nobody listens any more when the receiver is gone.
-        _ = reports.send(OrderReport { order, end });
-        if let Some(pod) = marked_in_vain {
-            take_back(&wires, &pod, &orders).await;
+        _ = reports.send(OrderReport { order: order.clone(), end });
+        if let Some(unmark) = marked_in_vain
+            && let Some(end) = carry_out(&wires, &unmark, &orders).await
+        {
+            // Where that fails, the mark stays.
+            unmark.tell(&end, &mut told, wires.leadership.clock().now_ms());
         }
     }
 }
 
-/// A pod that is marked and that the server does not let go is not about to be stopped: its mark is taken off. Where
-/// that fails, it stays.
-async fn take_back(wires: &Wires, pod: &PodKey, orders: &mpsc::Receiver<Order>) {
-    let unmark = Step::Unmark(pod);
-    if let Some(end) = carry_out(wires, &unmark, orders).await {
-        unmark.tell(&end);
+/// How an order was settled.
+struct Settled<'a> {
+    end: OrderEnd,
+    /// A pod that is marked and is not about to be stopped is marked no more.
+    marked_in_vain: Option<Step<'a>>,
+}
+
+/// Takes the steps of an order one after the other; `None` if nothing more may be written.
+async fn settle<'a>(
+    wires: &Wires,
+    order: &'a Order,
+    orders: &mpsc::Receiver<Order>,
+    told: &mut Repeats<&'static str>,
+) -> Option<Settled<'a>> {
+    let decision = match order {
+        Order::Stop { decision, .. } => Some(decision),
+        _ => None,
+    };
+    let mut marked = None;
+    for step in order.steps() {
+        let end = match decision.is_some_and(StopDecision::is_called_off) {
+            true => OrderEnd::CalledOff,
+            false => carry_out(wires, &step, orders).await?,
+        };
+        if end == OrderEnd::Done {
+            marked = step.marks().or(marked);
+            continue;
+        }
+        step.tell(&end, told, wires.leadership.clock().now_ms());
+        let kept = match &end {
+            OrderEnd::Refused { code, message } => Some(Kept::by(*code, message)),
+            OrderEnd::CalledOff => Some(Kept::ForNow),
+            _ => None,
+        };
+        let unmark = marked.zip(kept).map(|(pod, kept)| Step::Unmark(pod, kept));
+        return Some(Settled { end, marked_in_vain: unmark });
     }
+    Some(Settled { end: OrderEnd::Done, marked_in_vain: None })
 }
 
 /// Tries one write until it is settled; `None` if nothing more may be written.
@@ -271,20 +280,28 @@ async fn carry_out(
         let answered = tokio::time::timeout(limit, step.send(wires)).await;
         let next = match answered {
             Ok(Ok((code, _, body))) => judge(code, &body),
-            Ok(Err(none)) => Next::Again(none.error),
-            Err(_) => Next::Again(format!("no answer within {} ms", limit.as_millis())),
+            Ok(Err(none)) => Next::Again(None, none.error),
+            Err(_) => Next::Again(None, format!("no answer within {} ms", limit.as_millis())),
         };
         let (namespace, name, what) = (step.namespace(), step.name(), step.what());
         match next {
             Next::End(end) => {
                 if end == OrderEnd::Done {
-                    info!(%namespace, name, "{what}");
+                    info!(%namespace, name, "done: {what}");
                 }
                 return Some(end);
             }
-            Next::Again(problem) if last => return Some(OrderEnd::Unanswered { problem }),
-            Next::Again(problem) => {
-                info!(%namespace, name, %problem, "not {what} yet");
+            // Of what these say nothing is done, whatever came of the tries before.
+            Next::Again(Some(code @ (429 | 500)), message) if last => {
+                return Some(OrderEnd::Refused { code, message });
+            }
+            Next::Again(code, problem) => {
+                let says = code.map(|code| format!("the server says {code}: "));
+                let problem = format!("{}{problem}", says.unwrap_or_default());
+                if last {
+                    return Some(OrderEnd::Unanswered { problem });
+                }
+                info!(%namespace, name, %problem, "tried again: {what}");
                 tokio::time::sleep(Duration::from_millis(pause_ms)).await;
                 pause_ms = PAUSES_MS.1.min(2 * pause_ms);
             }
@@ -293,12 +310,27 @@ async fn carry_out(
     None
 }
 
-impl Step<'_> {
+impl Order {
+    fn steps(&self) -> Vec<Step<'_>> {
+        match self {
+            Self::Stop { pod, why, .. } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
+            Self::TakeBack { pod } => vec![Step::Unmark(pod, Kept::ForNow)],
+            Self::Nominate { pod, node, says } => {
+                vec![Step::Nominate(pod, node, says.as_deref())]
+            }
+            Self::SelectNode { claim, version, node } => {
+                vec![Step::SelectNode(claim, version, node)]
+            }
+        }
+    }
+}
+
+impl<'a> Step<'a> {
     fn namespace(&self) -> &str {
         match self {
             Self::Mark(pod, _)
             | Self::Delete(pod)
-            | Self::Unmark(pod)
+            | Self::Unmark(pod, _)
             | Self::Nominate(pod, ..) => &pod.namespace,
             Self::SelectNode(claim, ..) => &claim.namespace,
         }
@@ -308,16 +340,16 @@ impl Step<'_> {
         match self {
             Self::Mark(pod, _)
             | Self::Delete(pod)
-            | Self::Unmark(pod)
+            | Self::Unmark(pod, _)
             | Self::Nominate(pod, ..) => &pod.name,
             Self::SelectNode(claim, ..) => &claim.name,
         }
     }
 
-    /// The pod that it deletes.
-    fn deletes(&self) -> Option<&PodKey> {
+    /// The pod that it marks as one that is about to be stopped.
+    fn marks(&self) -> Option<&'a PodKey> {
         match self {
-            Self::Delete(pod) => Some(pod),
+            Self::Mark(pod, _) => Some(pod),
             _ => None,
         }
     }
@@ -325,41 +357,55 @@ impl Step<'_> {
     /// The right that the write needs, as roles name it.
     fn right(&self) -> &'static str {
         match self {
-            Self::Mark(..) | Self::Unmark(_) | Self::Nominate(..) => "patch on pods/status",
+            Self::Mark(..) | Self::Unmark(..) | Self::Nominate(..) => "patch on pods/status",
             Self::Delete(_) => "delete on pods",
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
         }
     }
 
-    /// Says that it is not carried out.
-    fn tell(&self, end: &OrderEnd) {
+    /// Says that it is not carried out, unless the same was said a short while ago.
+    fn tell(&self, end: &OrderEnd, told: &mut Repeats<&'static str>, now_ms: u64) {
         let (namespace, name, what) = (self.namespace(), self.name(), self.what());
-        match end {
-            OrderEnd::Done | OrderEnd::Gone => {}
-            OrderEnd::Refused { code: 403, message } => {
-                let right = self.right();
-                warn!(
-                    %namespace, name, code = 403,
-                    "not {what}: the server refuses it, by admission or because the scheduler has not the right \
-                     to {right} (deploy/rbac.yaml has it): {message}"
-                );
-            }
+        let (code, problem) = match end {
+            OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
             OrderEnd::Refused { code, message } => {
-                warn!(%namespace, name, code, "not {what}: the server refuses it: {message}");
+                if let Some(lacked) = lacked_right(*code, message) {
+                    let right = self.right();
+                    if told.is_due(right, lacked, now_ms) {
+                        warn!(
+                            %namespace, name, code,
+                            "cannot {what}: the scheduler's account has not the right to {right} (deploy/rbac.yaml \
+                             has it): {message}"
+                        );
+                    }
+                    return;
+                }
+                (Some(*code), message)
             }
-            OrderEnd::Unanswered { problem } => warn!(%namespace, name, %problem, "not {what}"),
+            OrderEnd::Unanswered { problem } => (None, problem),
+        };
+        if told.is_due(what, problem, now_ms) {
+            match code {
+                Some(code) => {
+                    warn!(%namespace, name, code, "cannot {what}: the server refuses it: {problem}");
+                }
+                None => warn!(%namespace, name, %problem, "cannot {what}"),
+            }
         }
     }
 
+    /// What is done, after `cannot`.
     fn what(&self) -> &'static str {
         match self {
-            Self::Mark(_, Stop::GangGivenUp) => "marked: its gang is given up",
-            Self::Mark(_, Stop::Preempted) => "marked: it is stopped for one of a higher priority",
-            Self::Delete(_) => "deleted",
-            Self::Unmark(_) => "marked no more: it is not stopped",
-            Self::Nominate(_, "", _) => "told that no node is freed for it",
-            Self::Nominate(..) => "told which node is freed for it",
-            Self::SelectNode(..) => "a claim that is told for which node it is to get its volume",
+            Self::Mark(_, Stop::GangGivenUp) => "mark the pod: its gang is given up",
+            Self::Mark(_, Stop::Preempted) => {
+                "mark the pod: it is stopped for one of a higher priority"
+            }
+            Self::Delete(_) => "delete the pod",
+            Self::Unmark(..) => "take back the mark of the pod: it is not stopped",
+            Self::Nominate(_, "", _) => "tell the pod that no node is freed for it",
+            Self::Nominate(..) => "tell the pod which node is freed for it",
+            Self::SelectNode(..) => "tell the claim for which node it is to get its volume",
         }
     }
 
@@ -370,7 +416,10 @@ impl Step<'_> {
                 mark(&wires.client, pod, why.reason(), &message).await
             }
             Self::Delete(pod) => delete(&wires.client, pod).await,
-            Self::Unmark(pod) => unmark(&wires.client, pod, &wires.scheduler).await,
+            Self::Unmark(pod, kept) => {
+                let message = kept.message(&wires.scheduler);
+                unmark(&wires.client, pod, kept.reason(), &message).await
+            }
             Self::Nominate(pod, node, says) => nominate(&wires.client, pod, node, *says).await,
             Self::SelectNode(claim, version, node) => {
                 select_node(&wires.client, claim, version, node).await
@@ -386,7 +435,7 @@ fn judge(code: u16, body: &[u8]) -> Next {
         200..=299 => Next::End(OrderEnd::Done),
         404 | 409 => Next::End(OrderEnd::Gone),
         422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
-        429 | 500..=599 => Next::Again(format!("the server says {code}: {}", message(body))),
+        429 | 500..=599 => Next::Again(Some(code), message(body)),
         _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
     }
 }
@@ -400,7 +449,7 @@ mod tests {
         let done = Next::End(OrderEnd::Done);
         assert!([200, 202].iter().all(|code| judge(*code, b"") == done));
         let busy = judge(503, br#"{"message": "busy"}"#);
-        assert!(matches!(busy, Next::Again(problem) if problem.contains("503: busy")));
+        assert!(matches!(busy, Next::Again(Some(503), problem) if problem == "busy"));
     }
 
     #[test]

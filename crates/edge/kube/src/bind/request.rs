@@ -11,9 +11,6 @@ use crate::client::{Answered, send};
 use crate::object::{DISRUPTION_TARGET, SELECTED_NODE};
 use crate::world::{ClaimKey, PodKey};
 
-/// Reason of the condition `DisruptionTarget` of a pod that was to be stopped and is not.
-const NOT_STOPPED: &str = "NotStopped";
-
 #[derive(Serialize)]
 struct Binding<'a> {
     metadata: Metadata<'a>,
@@ -83,10 +80,9 @@ pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &
 }
 
 /// Takes the condition `DisruptionTarget` of a pod back, if it is still this one.
-pub(super) async fn unmark(client: &Client, pod: &PodKey, scheduler: &str) -> Answered {
+pub(super) async fn unmark(client: &Client, pod: &PodKey, reason: &str, message: &str) -> Answered {
     let now = format!("{:.0}", jiff::Timestamp::now());
-    let message = format!("{scheduler}: the server does not let it be deleted");
-    let condition = json!({"type": DISRUPTION_TARGET, "status": "False", "reason": NOT_STOPPED,
+    let condition = json!({"type": DISRUPTION_TARGET, "status": "False", "reason": reason,
         "message": message, "lastTransitionTime": now});
     patch_status(client, pod, &json!({"conditions": [condition]})).await
 }

@@ -13,7 +13,9 @@ use tokio::runtime::Handle;
 
 pub(crate) use lists::next_page;
 pub use lists::{ListError, Lists, PAGE, read_lists};
-pub(crate) use request::{Answered, NoAnswer, is_about_identity, message, send, with_causes};
+pub(crate) use request::{
+    Answered, NoAnswer, is_about_identity, lacked_right, message, send, with_causes,
+};
 
 /// One client per purpose, each with connections of its own.
 #[derive(Clone)]

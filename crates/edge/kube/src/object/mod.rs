@@ -52,7 +52,7 @@ pub use node::Node;
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 pub use pod_group::{NetworkTopology, PodGroup};
-pub use pod_preemption::{DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodPreemption};
+pub use pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PREEMPTION_BY_SCHEDULER, PodPreemption};
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
 pub use queue::Queue;

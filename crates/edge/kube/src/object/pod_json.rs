@@ -1,5 +1,7 @@
 //! The shape of a pod's JSON, kept only while it is read.
 
+use std::num::NonZeroU64;
+
 use serde::Deserialize;
 
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
@@ -8,7 +10,9 @@ use super::json::{nullable, time_ms};
 use super::labels::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
 use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
-use super::pod_preemption::{DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, PodPreemption};
+use super::pod_preemption::{
+    DISRUPTION_TARGET, NOT_STOPPED, PREEMPTION_BY_SCHEDULER, PodPreemption,
+};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
 
@@ -250,6 +254,10 @@ impl PodJson {
                 && &*c.status == "True"
                 && &*c.reason == PREEMPTION_BY_SCHEDULER
         };
+        let is_kept = |c: &&ConditionJson| {
+            &*c.kind == DISRUPTION_TARGET && &*c.status == "False" && &*c.reason == NOT_STOPPED
+        };
+        let kept = self.status.conditions.iter().find(is_kept);
         let grace_s = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S);
         PodPreemption {
             never_preempts: &*spec.preemption_policy == "Never",
@@ -257,6 +265,7 @@ impl PodJson {
                 || meta.annotations.get(MIRROR_ANNOTATION).is_some()
                 || PodPreemption::is_critical(spec.priority, &spec.priority_class_name),
             is_target: self.status.conditions.iter().any(is_target),
+            kept_ms: kept.and_then(|condition| NonZeroU64::new(condition.since_ms)),
             grace_s: u32::try_from(grace_s.max(0)).unwrap_or(u32::MAX),
         }
     }

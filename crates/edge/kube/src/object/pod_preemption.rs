@@ -1,9 +1,14 @@
 //! What a pod says about stopping others, and about being stopped.
 
+use std::num::NonZeroU64;
+
 /// Name of the condition of pods that are about to be stopped by the control plane.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Reason of that condition where a scheduler stops them for others.
 pub const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
+
+/// Reason of that condition where the server does not let it be stopped: it is left in peace for long.
+pub const NOT_STOPPED: &str = "NotStopped";
 
 /// From here on priorities are Kubernetes' own (`SystemCriticalPriority`).
 const SYSTEM_PRIORITY: i32 = 2_000_000_000;
@@ -17,6 +22,9 @@ pub struct PodPreemption {
     pub is_protected: bool,
     /// A scheduler is about to stop it, or has begun to.
     pub is_target: bool,
+    /// When a scheduler like this one last tried to stop it and the server did not let it go, in milliseconds since
+    /// 1970; `None` if that was not tried.
+    pub kept_ms: Option<NonZeroU64>,
     /// Seconds that it may take to stop; 30 unless it says otherwise.
     pub grace_s: u32,
 }

@@ -1,13 +1,14 @@
 //! What the news of a scheduler means for what is announced, and when there is time for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use dovetail_model::{JobId, PendingReason};
+use dovetail_model::PendingReason;
 use serde_json::Value;
 use tracing::{debug, warn};
 
+use super::looks::Looks;
 use super::metrics::Metrics;
-use super::news::{News, PodName, Preempts, StopRefused};
+use super::news::{News, PodName, StopRefused, Stopped};
 use super::scheduler::Scheduler;
 use crate::announce::{
     Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
@@ -20,8 +21,6 @@ use crate::world;
 
 /// Who waits for less says nothing about it.
 const SETTLE_MS: u64 = 500;
-/// What keeps a pod off the nodes changes without a decision about it: it is asked again after so long.
-const AGAIN_MS: u64 = 30_000;
 /// While binds go out, explaining and writing wait, but not for longer than this.
 const OVERDUE_MS: u64 = 5_000;
 /// Jobs that are looked at in one round of the loop.
@@ -38,9 +37,7 @@ pub(super) struct Announcing {
     statuses: Statuses,
     /// When queues are looked at; `None` as long as there are none.
     queues_ms: Option<u64>,
-    /// Jobs that wait: when to say why, and the engine's reason.
-    jobs: BTreeMap<JobId, (u64, PendingReason)>,
-    due: BTreeSet<(u64, JobId)>,
+    looks: Looks,
     in_flight: usize,
     /// Since when binds go out without a break.
     busy_since_ms: Option<u64>,
@@ -55,8 +52,7 @@ impl Announcing {
             book: Announcements::new(Limits::default()),
             statuses: Statuses::default(),
             queues_ms: None,
-            jobs: BTreeMap::new(),
-            due: BTreeSet::new(),
+            looks: Looks::default(),
             in_flight: in_flight.max(1),
             busy_since_ms: None,
             warned: BTreeSet::new(),
@@ -75,7 +71,7 @@ impl Announcing {
                 };
                 self.book.bound(pod, &bind.node, &bind.tag, now_ms);
             }
-            News::Waits { job, reason, .. } => self.look_at(*job, *reason, now_ms + SETTLE_MS),
+            News::Waits { job, reason, .. } => self.looks.at(now_ms + SETTLE_MS, *job, *reason),
             News::Object(world::Report::Refused { namespace, name, uid, reason, is_repeat }) => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 let pod = PodIdentity { namespace, name, uid };
@@ -117,6 +113,21 @@ impl Announcing {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
+            News::Object(world::Report::WaitsForVolumesOfOthers {
+                namespace,
+                name,
+                uid,
+                claims,
+                node,
+            }) => {
+                let waiting = Waiting::for_volumes_of_others(claims, node);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            News::Object(world::Report::GroupWaitsForVolumes { namespace, name, claims }) => {
+                let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
+                self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
+            }
             News::Object(world::Report::GroupWaits { namespace, name, gang, gathering }) => {
                 let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
@@ -125,35 +136,45 @@ impl Announcing {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
-            News::Preempts(preempts) => self.stopped_for(preempts, now_ms),
+            News::Preempts(preempts) => {
+                for says in preempts.says.iter().cloned() {
+                    self.book.is_to_say(says.pod, says.waiting, now_ms);
+                }
+            }
+            News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
+            | News::Preempted { .. }
             | News::Object(_)
             | News::Inconsistent(_) => {}
         }
     }
 
-    /// Tells pods for whom they are stopped, and takes note of what those say meanwhile.
-    fn stopped_for(&mut self, preempts: &Preempts, now_ms: u64) {
-        for says in preempts.says.iter().cloned() {
-            self.book.is_to_say(says.pod, says.waiting, now_ms);
-        }
-        let Preempts { preemptor, uid, victims, .. } = preempts;
-        for (pod, node) in victims {
-            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
-            let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
-            self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
-        }
+    /// Tells a pod for whom it is stopped.
+    fn stopped_for(&mut self, stopped: &Stopped, now_ms: u64) {
+        let Stopped { victim, node, preemptor: Some((preemptor, uid)) } = stopped else { return };
+        let (namespace, name) = (victim.namespace.to_string(), victim.name.to_string());
+        let pod = PodIdentity { namespace, name, uid: victim.uid.to_string() };
+        self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
     }
 
     /// Tells a pod that another one is not stopped for it.
     fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
+        if refused.is_tried_again {
+            for job in &refused.jobs {
+                self.looks.at(now_ms + SETTLE_MS, *job, PendingReason::WaitingForReservation);
+            }
+        }
         let Some((PodName { namespace, name }, uid)) = &refused.preemptor else { return };
         let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
         let about = PodIdentity { namespace, name, uid };
         let (victim, message) = (&refused.victim, &refused.message);
-        self.book.note(Note::not_stopped(about, victim, refused.code, message, now_ms));
+        let note = match refused.is_tried_again {
+            true => Note::may_stop_nobody(about, victim, message, now_ms),
+            false => Note::not_stopped(about, victim, refused.code, message, now_ms),
+        };
+        self.book.note(note);
     }
 
     /// Does as much as there is time for. `is_busy`: binds go out.
@@ -168,6 +189,9 @@ impl Announcing {
             self.settle(report, now_ms, metrics);
         }
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
+        if scheduler.take_somebody_leaves() {
+            self.looks.somebody_leaves(now_ms);
+        }
         self.explain(scheduler, is_busy, now_ms);
         self.look_at_queues(scheduler, is_busy, now_ms);
         while self.announcer.in_flight() < self.room(now_ms) {
@@ -212,7 +236,7 @@ impl Announcing {
     /// When there is something to do that may be done.
     pub(super) fn due_ms(&self, is_busy: bool) -> Option<u64> {
         let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
-        let job_ms = self.due.first().map(|(due_ms, _)| due_ms + wait_ms);
+        let job_ms = self.looks.due_ms().map(|due_ms| due_ms + wait_ms);
         let overdue_ms = self.overdue_ms();
         let has_room = self.announcer.in_flight() < self.room(overdue_ms);
         let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
@@ -240,13 +264,6 @@ impl Announcing {
         self.busy_since_ms.map_or(0, |since_ms| since_ms + OVERDUE_MS)
     }
 
-    fn look_at(&mut self, job: JobId, reason: PendingReason, due_ms: u64) {
-        if let Some((before_ms, _)) = self.jobs.insert(job, (due_ms, reason)) {
-            self.due.remove(&(before_ms, job));
-        }
-        self.due.insert((due_ms, job));
-    }
-
     /// Adds up what queues hold and who waits in them.
     fn look_at_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
@@ -264,12 +281,7 @@ impl Announcing {
     fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         for _ in 0..BATCH {
-            let first = self.due.first().copied();
-            let Some((due_ms, job)) = first.filter(|(due_ms, _)| *due_ms <= latest_ms) else {
-                return;
-            };
-            self.due.remove(&(due_ms, job));
-            let Some((_, reason)) = self.jobs.remove(&job) else { continue };
+            let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
             let Some(waiting) = scheduler.waiting(job, reason) else { continue };
             let world = scheduler.world();
             for pod in world.waiting_pods(job) {
@@ -280,13 +292,9 @@ impl Announcing {
                 self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
             match reason {
-                PendingReason::Unschedulable => {
-                    return self.look_at(job, reason, now_ms + AGAIN_MS);
-                }
+                PendingReason::Unschedulable => return self.looks.again(now_ms, job, reason),
                 // Those that stop leave one by one.
-                PendingReason::WaitingForReservation => {
-                    self.look_at(job, reason, now_ms + AGAIN_MS);
-                }
+                PendingReason::WaitingForReservation => self.looks.again(now_ms, job, reason),
                 _ => {}
             }
         }

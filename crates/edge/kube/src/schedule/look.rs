@@ -61,6 +61,7 @@ pub async fn look(
     let reading = read(&client, options, now_ms);
     let read = tokio::time::timeout(limit, reading).await;
     let mut scheduler = read.map_err(|_| LookError::Late { limit })??;
+    scheduler.note_what_queues_hold(now_ms);
     scheduler.decide(now_ms);
     Ok(scheduler)
 }

@@ -229,10 +229,15 @@ impl Metrics {
                 self.attempt(AttemptResult::scheduled);
                 self.waited_s.observe(seconds(*waited_ms));
             }
-            News::Preempts(preempts) => {
-                self.preemption_victims.observe(preempts.victims.len() as f64);
-                self.budget_violations.inc_by(preempts.cost.budget_violations);
+            // What would be done counts as done where nothing is.
+            News::Preempts(preempts) if preempts.is_dry_run => {
+                self.preempted(preempts.victims.len() as u64, preempts.cost.budget_violations);
             }
+            News::Preempted { stopped, budget_violations } => {
+                self.preempted(*stopped, *budget_violations);
+            }
+            // Counted when it is known what became of all of them.
+            News::Preempts(_) | News::Stopped(_) => {}
             News::StopRefused(_) => {
                 self.stops_refused.inc();
             }
@@ -320,6 +325,11 @@ impl Metrics {
         self.interruptions.get_or_create(&OfKind { kind }).inc();
     }
 
+    fn preempted(&self, stopped: u64, budget_violations: u64) {
+        self.preemption_victims.observe(stopped as f64);
+        self.budget_violations.inc_by(budget_violations);
+    }
+
     fn attempt(&self, result: AttemptResult) {
         self.attempts.get_or_create(&Attempt { result }).inc();
     }
@@ -367,6 +377,8 @@ fn problem(report: &crate::world::Report) -> Option<&'static str> {
         Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
         Report::WaitsForMembers { .. }
         | Report::WaitsForVolumes { .. }
+        | Report::WaitsForVolumesOfOthers { .. }
+        | Report::GroupWaitsForVolumes { .. }
         | Report::GroupWaits { .. }
         | Report::GroupHasItsSize { .. } => return None,
         Report::Contradiction { .. } => "contradiction",

@@ -38,8 +38,17 @@ pub enum News {
         /// Why.
         reason: PendingReason,
     },
-    /// Pods are stopped, or in a dry run would be, so that one of a higher priority starts.
+    /// Pods are to be stopped, or in a dry run would be, so that one of a higher priority starts.
     Preempts(Box<Preempts>),
+    /// The server has taken the delete of a pod that is stopped for another.
+    Stopped(Box<Stopped>),
+    /// So many pods are stopped for one pod or gang: of all that were to be, what became of it is known.
+    Preempted {
+        /// Pods whose delete the server has taken, at least one.
+        stopped: u64,
+        /// Those of them beyond what budgets allow, at most.
+        budget_violations: u64,
+    },
     /// The server does not let a pod go that was to be stopped.
     StopRefused(Box<StopRefused>),
     /// Something about an object.
@@ -48,14 +57,14 @@ pub enum News {
     Inconsistent(EngineError),
 }
 
-/// Who is stopped for whom.
+/// Who is to be stopped for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preempts {
     /// For whom: the first pod of its job.
     pub preemptor: PodName,
     /// Its identity.
     pub uid: String,
-    /// Who is stopped, each with its node.
+    /// Who is to be stopped, each with its node.
     pub victims: Vec<(PodKey, String)>,
     /// Where the job is to go, each node once.
     pub nodes: Vec<String>,
@@ -78,6 +87,21 @@ pub struct StopRefused {
     pub code: u16,
     /// What the server says.
     pub message: String,
+    /// The server refuses every stop alike, for lack of a right: no others are looked for, and it is tried again.
+    pub is_tried_again: bool,
+    /// The jobs that room was to be made for.
+    pub jobs: Vec<JobId>,
+}
+
+/// Who is stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// The pod.
+    pub victim: PodKey,
+    /// Its node.
+    pub node: String,
+    /// For whom, with its identity; `None` if that is gone.
+    pub preemptor: Option<(PodName, String)>,
 }
 
 /// A pod as people name it.

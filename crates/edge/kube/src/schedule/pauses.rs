@@ -67,6 +67,17 @@ impl Pauses {
         until_ms
     }
 
+    /// A pod could not be stopped at that time: it is left alone for as long as then, if that is not over.
+    pub(super) fn pause_victim_since(&mut self, now_ms: u64, pod: &PodKey, since_ms: u64) -> bool {
+        let until_ms = since_ms.min(now_ms).saturating_add(VICTIM_MS.0);
+        if until_ms <= now_ms {
+            return false;
+        }
+        self.failures.entry(pod.clone()).or_insert(1);
+        self.due.insert((until_ms, pod.clone()));
+        true
+    }
+
     /// A pod whose pause is over.
     pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<PodKey> {
         self.due.first().filter(|(until_ms, _)| *until_ms <= now_ms)?;

@@ -9,7 +9,7 @@ use dovetail_plan::Engine;
 use super::news::{News, PodName, Preempts};
 use super::scheduler::Scheduler;
 use crate::announce::{Condition, PodIdentity};
-use crate::bind::{Order, Stop};
+use crate::bind::{Order, StopDecision};
 use crate::object::Pod;
 use crate::world::PodKey;
 
@@ -19,6 +19,9 @@ pub(super) struct Room {
     /// Its pods, each of which names a node.
     nominated: Vec<PodKey>,
     pub(super) victims: Vec<PodId>,
+    /// The decision to stop them; `None` while that is not allowed.
+    pub(super) stops: Option<StopDecision>,
+    pub(super) budget_violations: u64,
 }
 
 impl Scheduler {
@@ -68,7 +71,7 @@ impl Scheduler {
             self.news.push(News::Preempts(Box::new(Preempts {
                 preemptor: PodName::of(first),
                 uid: first.meta.uid.to_string(),
-                victims: stopped.clone(),
+                victims: stopped,
                 nodes,
                 cost,
                 says,
@@ -83,16 +86,21 @@ impl Scheduler {
             waiting.iter().filter_map(Order::nominated).cloned().collect();
         // Who names another node now need not be told before that the last one is not freed.
         self.orders.retain(|order| order.nominated().is_none_or(|pod| !nominated.contains(pod)));
-        self.rooms.insert(job, Room { nominated: nominated.into_iter().collect(), victims });
+        self.call_off_stops(job);
+        let (nominated, budget_violations) =
+            (nominated.into_iter().collect(), cost.budget_violations);
+        self.rooms.insert(job, Room { nominated, victims, stops: None, budget_violations });
         self.orders.extend(waiting);
-        let stop = |(pod, _)| Order::Stop { pod, why: Stop::Preempted };
-        self.orders.extend(stopped.into_iter().map(stop));
+        self.order_stops(job);
     }
 
     /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name one. Victims
-    /// that have not begun to stop may be stopped again.
+    /// that have not begun to stop are not, and may be stopped for others.
     pub(super) fn unnominate(&mut self, job: JobId) {
-        let Some(Room { nominated, victims }) = self.rooms.remove(&job) else { return };
+        let Some(Room { nominated, victims, stops, .. }) = self.rooms.remove(&job) else { return };
+        if let Some(decision) = stops {
+            self.call_off(&decision);
+        }
         let waiting = nominated.into_iter().filter(|pod| self.world.has(pod));
         self.orders.extend(waiting.map(Order::nominate_nowhere));
         let events = self.world.not_stopped(&victims);
@@ -105,16 +113,22 @@ impl Scheduler {
         if self.is_dry_run {
             return;
         }
-        let stop = |pod| Order::Stop { pod, why: Stop::Preempted };
-        self.orders.extend(self.world.unfinished_stops().into_iter().map(stop));
+        // What an engine before this one decided and has not begun is decided anew.
+        for job in self.rooms.keys().copied().collect::<Vec<_>>() {
+            self.call_off_stops(job);
+        }
+        self.rooms.clear();
         for claim in claims {
             let pods = claim.places.iter().filter_map(|place| self.world.pod_of(place.pod));
             let victims = claim.awaited.iter().filter_map(|owner| match owner {
                 Owner::Pod(pod) => Some(*pod),
                 Owner::Foreign(_) | Owner::Reservation => None,
             });
-            let nominated = pods.map(PodKey::of).collect();
-            self.rooms.insert(claim.job, Room { nominated, victims: victims.collect() });
+            let (nominated, victims) = (pods.map(PodKey::of).collect(), victims.collect());
+            // What budgets allowed then is not known.
+            let room = Room { nominated, victims, stops: None, budget_violations: 0 };
+            self.rooms.insert(claim.job, room);
+            self.order_stops(claim.job);
         }
         let stale = self.world.stale_nominations(claims);
         self.orders.extend(stale.into_iter().map(Order::nominate_nowhere));

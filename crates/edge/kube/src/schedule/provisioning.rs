@@ -40,6 +40,8 @@ struct Open {
     since_ms: u64,
     until_ms: u64,
     claims: BTreeMap<ClaimKey, Choice>,
+    /// Claims that were without a volume when the pods last said so.
+    told: Vec<ClaimKey>,
 }
 
 /// The node that is chosen for a claim.
@@ -98,7 +100,7 @@ impl Provisioning {
         for choice in choices.filter(|one| *one.node == *node && one.written == ordered) {
             choice.written = match &end {
                 OrderEnd::Done => Written::Done(version.into()),
-                OrderEnd::Gone => Written::Changed(version.into()),
+                OrderEnd::Gone | OrderEnd::CalledOff => Written::Changed(version.into()),
                 OrderEnd::Refused { code, message } => {
                     Written::Failed(format!("the server refuses it ({code}): {message}"))
                 }
@@ -121,10 +123,10 @@ impl Scheduler {
             (Order::SelectNode { claim, version, node }, end) => {
                 self.provisioning.written(claim, node, version, end);
             }
-            (Order::Stop { pod, why }, OrderEnd::Refused { code, message }) => {
-                self.stop_refused(pod, *why, code, &message);
+            (Order::Stop { pod, why, decision }, end) => {
+                self.stop_ended(pod, *why, decision, end);
             }
-            (Order::Stop { .. } | Order::Nominate { .. }, _) => {}
+            (Order::Nominate { .. } | Order::TakeBack { .. }, _) => {}
         }
     }
 
@@ -138,11 +140,7 @@ impl Scheduler {
         let mut claims = BTreeMap::new();
         if !self.is_dry_run {
             for (pod, node) in &binds {
-                let of_pod = self.world.claims_without_volume(*pod);
-                if !of_pod.is_empty() {
-                    self.world.waits_for_volumes(*pod, &of_pod);
-                }
-                for claim in of_pod {
+                for claim in self.world.claims_without_volume(*pod) {
                     let choice = Choice { pod: *pod, node: node.clone(), written: Written::NotYet };
                     // Where pods share one, the first chooses.
                     claims.entry(claim).or_insert(choice);
@@ -162,7 +160,9 @@ impl Scheduler {
         all.made += 1;
         all.is_stale = true;
         let until_ms = self.now_ms.saturating_add(all.wait_ms);
-        all.open.insert(all.made, Open { binds, since_ms, until_ms, claims });
+        let told = Vec::new();
+        let open = Open { binds, since_ms, until_ms, claims, told };
+        all.open.insert(all.made, open);
     }
 
     /// Looks what became of the claims, and goes on.
@@ -176,6 +176,7 @@ impl Scheduler {
             match self.look_at(&mut open) {
                 Look::Waits(orders) => {
                     self.orders.extend(orders);
+                    self.say_what_is_missing(&mut open);
                     self.provisioning.open.insert(number, open);
                 }
                 Look::Ready => {
@@ -188,6 +189,24 @@ impl Scheduler {
         }
         // What is said of those that were undone is heard now.
         self.hear();
+    }
+
+    /// All pods of a decision say for which volumes they wait, when that is new or has changed.
+    fn say_what_is_missing(&mut self, open: &mut Open) {
+        let is_missing =
+            |key: &&ClaimKey| self.world.claim(key).is_none_or(|claim| !claim.is_bound());
+        let missing: Vec<ClaimKey> = open.claims.keys().filter(is_missing).cloned().collect();
+        if missing.is_empty() || open.told == missing {
+            return;
+        }
+        for (pod, _) in &open.binds {
+            let of_pod = self.world.claims_without_volume(*pod);
+            self.world.waits_for_volumes(*pod, &of_pod, &missing);
+        }
+        if let Some((first, _)) = open.binds.first() {
+            self.world.group_waits_for_volumes(first.job, &missing);
+        }
+        open.told = missing;
     }
 
     fn look_at(&mut self, open: &mut Open) -> Look {

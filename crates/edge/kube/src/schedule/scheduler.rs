@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dovetail_model::{Action, Event, JobId, NodeName, Owner, PendingReason, Plan, PodId, Snapshot};
+use dovetail_model::{
+    Action, Event, JobId, NodeName, Owner, PendingReason, Phase, Plan, PodId, Snapshot,
+};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{Engine, QueueUse, View};
@@ -19,6 +21,8 @@ use super::pauses::{Pause, Pauses};
 use super::preempt::Room;
 use super::provisioning::Provisioning;
 use super::record::Recording;
+use super::rightless::Rightless;
+use super::stops::Stops;
 use super::waits::Waits;
 use crate::bind::{Bind, Cause, Order, Outcome, Report};
 use crate::object::Queue;
@@ -54,12 +58,20 @@ pub struct Scheduler {
     pub(super) news: Vec<News>,
     recording: Option<Recording>,
     pub(super) orders: VecDeque<Order>,
+    /// Stops whose end is not known.
+    pub(super) stops: Stops,
+    /// Where nobody may be stopped.
+    pub(super) rightless: Rightless,
     /// What is under way for jobs that room is made for, until they run.
     pub(super) rooms: BTreeMap<JobId, Room>,
     /// Nothing is written: who would be stopped counts as gone.
     pub(super) is_dry_run: bool,
     /// Whether anything was told since the last decision.
     is_told: bool,
+    /// Whether anybody has begun to leave since that was asked.
+    somebody_leaves: bool,
+    /// What queues held before anything was decided, if that was noted.
+    held_before: BTreeMap<String, QueueUse>,
     /// Names that the engine knew when it last forgot some.
     names_in_use: usize,
     /// Whether there was an engine in this leadership.
@@ -96,9 +108,13 @@ impl Scheduler {
             news: Vec::new(),
             recording: None,
             orders: VecDeque::new(),
+            stops: Stops::default(),
+            rightless: Rightless::default(),
             rooms: BTreeMap::new(),
             is_dry_run: false,
             is_told: false,
+            somebody_leaves: false,
+            held_before: BTreeMap::new(),
             names_in_use: 0,
             has_begun: false,
         }
@@ -163,6 +179,7 @@ impl Scheduler {
         let world = &self.world;
         self.pauses.sweep(|pod| world.has(pod));
         self.spare_no_longer();
+        self.order_held_stops();
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted.
@@ -258,7 +275,9 @@ impl Scheduler {
         let paused_ms =
             self.pauses.next_due_ms().into_iter().chain(self.spared.next_due_ms()).min();
         let volumes_ms = self.provisioning.due_ms();
-        let due_ms = [server_ms, told_ms, engine_ms, paused_ms, volumes_ms, self.world.due_ms()];
+        let held_ms = self.held_stops_due_ms();
+        let due_ms =
+            [server_ms, told_ms, engine_ms, paused_ms, volumes_ms, held_ms, self.world.due_ms()];
         due_ms.into_iter().flatten().min()
     }
 
@@ -270,6 +289,12 @@ impl Scheduler {
     /// What people should know since the last call.
     pub fn news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)
+    }
+
+    /// Whether anybody who holds something has begun to leave, since the last call: what was said before of who waits
+    /// may hold no longer.
+    pub fn take_somebody_leaves(&mut self) -> bool {
+        std::mem::take(&mut self.somebody_leaves)
     }
 
     /// How many pods are where.
@@ -304,7 +329,13 @@ impl Scheduler {
             _ => Vec::new(),
         };
         let engine = self.engine.as_mut()?;
-        status::waiting(engine, job, reason, &nodes, self.world.rules())
+        let mut waiting = status::waiting(engine, job, reason, &nodes, self.world.rules())?;
+        if reason == PendingReason::WaitingForReservation
+            && let Some(message) = self.says_that_nobody_may_be_stopped(job)
+        {
+            waiting.message = message;
+        }
+        Some(waiting)
     }
 
     /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
@@ -357,8 +388,28 @@ impl Scheduler {
         Some(engine.what_if_job(&job, &View::Without(held)).ok()?.is_some())
     }
 
+    /// Notes what queues hold before anything is decided: from then on [`Scheduler::queue_use`] tells that, and nothing
+    /// that would start.
+    pub fn note_what_queues_hold(&mut self, now_ms: u64) {
+        self.pass(now_ms);
+        if self.engine.is_none() {
+            self.open();
+        }
+        let Some(engine) = self.engine.as_mut() else { return };
+        let there = self.world.queues().map(|(queue, _)| queue.meta.name.to_string());
+        let missing = self.world.missing_queues().into_iter().map(|queue| queue.name);
+        let all = there.chain(missing).map(|queue| {
+            let usage = engine.queue_use(&engine_name(&queue));
+            (queue, usage)
+        });
+        self.held_before = all.collect();
+    }
+
     /// What a queue and everything below it hold.
     pub fn queue_use(&mut self, queue: &str) -> Option<QueueUse> {
+        if let Some(before) = self.held_before.get(queue) {
+            return Some(before.clone());
+        }
         Some(self.engine.as_mut()?.queue_use(&engine_name(queue)))
     }
 
@@ -398,6 +449,7 @@ impl Scheduler {
 
     /// An engine over what the world says.
     fn open(&mut self) {
+        self.spare_who_was_kept();
         let snapshot = self.world.snapshot(self.now_ms);
         let world = &self.world;
         self.waits.restart(|job| world.pods_of(job).next().is_some());
@@ -445,6 +497,13 @@ impl Scheduler {
 
     /// Keeps book of who waits.
     fn note(&mut self, event: &Event) {
+        self.somebody_leaves |= match event {
+            Event::HeldChanged(holding) | Event::ForeignHeld(holding) => {
+                matches!(holding.phase, Phase::Releasing { .. })
+            }
+            Event::Ending { .. } => true,
+            _ => false,
+        };
         match event {
             Event::Submitted(job) => self.waits.begin(job, self.now_ms),
             Event::JobChanged(job) => self.waits.describe(job),
@@ -475,6 +534,7 @@ impl Scheduler {
             // What is kept for it is given back in a moment, and that is told.
             let is_kept = |engine: &Engine| engine.claim_of(job).is_some();
             if !self.engine.as_ref().is_some_and(is_kept) {
+                self.call_off_stops(job);
                 self.rooms.remove(&job);
             }
         }
@@ -482,6 +542,7 @@ impl Scheduler {
 
     fn note_runs(&mut self, pod: PodId) {
         self.waits.forget(pod.job);
+        self.call_off_stops(pod.job);
         self.rooms.remove(&pod.job);
         self.forget_pauses(pod);
     }
@@ -510,6 +571,7 @@ impl Scheduler {
                 }
                 Action::Wait { job, reason } => self.say(job, reason),
                 Action::Preempt { job, victims, places, cost, .. } => {
+                    self.somebody_leaves = true;
                     self.preempt(job, &victims, &places, cost);
                 }
                 Action::GivenBack { job } => self.unnominate(job),

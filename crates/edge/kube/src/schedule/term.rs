@@ -19,11 +19,12 @@ use super::status::Standing;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
 use crate::bind::{
-    Binder, BinderSettings, Cause, Order, OrderReport, Orders, Outcome, Report, Stop,
+    Binder, BinderSettings, Cause, Order, OrderReport, Orders, Outcome, Report, Stop, StopDecision,
 };
-use crate::client::with_causes;
+use crate::client::{lacked_right, with_causes};
 use crate::lead::{Clock, Leadership};
 use crate::object::Kind;
+use crate::repeats::Repeats;
 use crate::watch::{self as watches, Notice, served, watch};
 use crate::world::{self, Change, Unwinding, World};
 
@@ -39,6 +40,8 @@ const KINDS: &str = "the kinds that the server has";
 
 /// Announcements on their way while no bind is.
 const ANNOUNCEMENTS: usize = 32;
+/// The same refusal of a bind is told again after so long.
+const REFUSED_AGAIN_MS: u64 = 300_000;
 /// At the end, what is owed is written for so long.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -61,6 +64,8 @@ pub(super) struct Term {
     watching: watches::Settings,
     lists: FirstLists,
     clock: Clock,
+    /// Refusals of binds that were told of late.
+    refusals: Repeats<&'static str>,
 }
 
 /// The cluster cannot be read; why, for people.
@@ -110,6 +115,7 @@ impl Term {
             watching: options.watch,
             lists: FirstLists::default(),
             clock: leadership.clock().clone(),
+            refusals: Repeats::every(REFUSED_AGAIN_MS),
             binder,
             announcing,
             orders,
@@ -206,7 +212,9 @@ impl Term {
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
         for orders in [self.orders.take(), self.claims.take()].into_iter().flatten() {
-            orders.stop().await;
+            for OrderReport { order, end } in orders.stop().await {
+                self.scheduler.order_ended(&order, end, self.shared.now_ms());
+            }
         }
         let Some((binder, mut reports)) = self.binder.take() else { return self.scheduler.end() };
         binder.stop().await;
@@ -359,7 +367,9 @@ impl Term {
             let placed = pods.len();
             warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
             let Some(orders) = &self.orders else { continue };
-            let stop = |pod| Order::Stop { pod, why: Stop::GangGivenUp };
+            // Each helps by itself.
+            let stop =
+                |pod| Order::Stop { pod, why: Stop::GangGivenUp, decision: StopDecision::new(0) };
             // What finds no room is ordered again.
             let mut given = pods.into_iter().map(|pod| orders.submit(stop(pod)));
             while given.next().is_some_and(|given| given.is_ok()) {}
@@ -377,10 +387,19 @@ impl Term {
         }
     }
 
+    /// Whether a bind is refused as others were, or as before: it is tried again with pauses.
+    fn is_told_of_late(&mut self, news: &News) -> bool {
+        let News::NotBound(Report { outcome, .. }) = news else { return false };
+        let Outcome::NotBound(Cause::Refused { code, message }) = outcome else { return false };
+        let cause = lacked_right(*code, message).unwrap_or(message);
+        !self.refusals.is_due("bind", cause, self.clock.now_ms())
+    }
+
     fn tell(&mut self) {
         for news in self.scheduler.news() {
             self.shared.metrics.count(&news);
-            log(&news);
+            let is_known = self.is_told_of_late(&news);
+            log(&news, is_known);
             if let Some(announcing) = &mut self.announcing {
                 announcing.hear(&news, self.shared.now_ms());
             }
@@ -413,7 +432,8 @@ async fn ended(orders: &mut Option<Orders>) -> OrderReport {
     std::future::pending().await
 }
 
-fn log(news: &News) {
+/// `is_known`: the same was told of late.
+fn log(news: &News, is_known: bool) {
     match news {
         News::Bound { report, waited_ms } => {
             let bind = &report.bind;
@@ -426,7 +446,7 @@ fn log(news: &News) {
             let (namespace, pod, node, decision) =
                 (&bind.namespace, &bind.pod, &bind.node, &bind.tag);
             match &report.outcome {
-                Outcome::NotBound(Cause::Refused { code, message }) => {
+                Outcome::NotBound(Cause::Refused { code, message }) if !is_known => {
                     warn!(%namespace, %pod, %node, %decision, code, message, "the server refuses a bind");
                 }
                 outcome => info!(%namespace, %pod, %node, %decision, ?outcome, "not bound"),
@@ -444,15 +464,17 @@ fn log(news: &News) {
                 .collect();
             let (victims, nodes) = (victims.join(", "), nodes.join(", "));
             let (violations, highest) = (cost.budget_violations, cost.highest_priority);
-            let what = if *is_dry_run { "would stop" } else { "stops" };
+            let what = if *is_dry_run { "would stop" } else { "is to stop" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
         // Who carries out orders has said so.
-        News::StopRefused(_) => {}
+        News::StopRefused(_) | News::Stopped(_) | News::Preempted { .. } => {}
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
             | world::Report::WaitsForVolumes { .. }
+            | world::Report::WaitsForVolumesOfOthers { .. }
+            | world::Report::GroupWaitsForVolumes { .. }
             | world::Report::GroupWaits { .. }
             | world::Report::GroupHasItsSize { .. }),
         ) => info!("{report}"),

@@ -19,4 +19,4 @@ pub use group::{
 pub use harmless::harmless;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
-pub use waiting::{COULD_NOT_START, Reason, Waiting, is_own_word, waiting};
+pub use waiting::{COULD_NOT_START, Reason, WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting};

@@ -18,7 +18,10 @@ use super::near::Near;
 use super::reason::{none_is_available, reason as words_of};
 use crate::queues::{amounts, shown_name};
 use crate::translate::{NotYet, Rules};
-use crate::world::{Gathering, waits_for_members, waits_for_volumes};
+use crate::world::{
+    Gathering, group_waits_for_volumes, waits_for_members, waits_for_volumes,
+    waits_for_volumes_of_others,
+};
 
 /// Why a pod waits, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,16 @@ impl Waiting {
         Self { reason: Reason::Volumes, message: waits_for_volumes(claims, node) }
     }
 
+    /// What a pod says that starts with others whose claims get their volumes before.
+    pub fn for_volumes_of_others(claims: &[String], node: &str) -> Self {
+        Self { reason: Reason::Volumes, message: waits_for_volumes_of_others(claims, node) }
+    }
+
+    /// What a group says whose claims get their volumes before its pods start.
+    pub fn of_group_for_volumes(claims: &[String]) -> Self {
+        Self { reason: Reason::Volumes, message: group_waits_for_volumes(claims) }
+    }
+
     /// What a pod says whose job waits.
     pub fn pending(reason: PendingReason, message: String) -> Self {
         Self { reason: Reason::Pending(reason), message }
@@ -80,7 +93,7 @@ impl Waiting {
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
             Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
-            Reason::Volumes => "WaitingForVolumes",
+            Reason::Volumes => WAITING_FOR_VOLUMES,
             Reason::Failed => COULD_NOT_START,
             Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
@@ -103,6 +116,9 @@ pub(super) const LEFT_UNTOUCHED: &str = "LeftUntouched";
 
 /// The word of pods that were to start and could not; kube-scheduler's.
 pub const COULD_NOT_START: &str = "SchedulerError";
+
+/// The word of pods whose claims get their volumes before they start.
+pub const WAITING_FOR_VOLUMES: &str = "WaitingForVolumes";
 
 /// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
 pub fn is_own_word(word: &str) -> bool {

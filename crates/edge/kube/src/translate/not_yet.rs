@@ -47,7 +47,9 @@ pub enum NotYet {
         volume: String,
     },
     /// A claim is being deleted.
-    #[error("persistentvolumeclaim \"{claim}\" is being deleted")]
+    #[error(
+        "persistentvolumeclaim \"{claim}\" is being deleted: when it is gone, a new one of that name is waited for"
+    )]
     ClaimDeleting {
         /// The claim.
         claim: String,
@@ -304,11 +306,15 @@ impl NotYet {
         matches!(self, Self::GangFull { .. })
     }
 
-    /// Whether it was to start and could not: it is tried again by itself.
+    /// Whether it was to start and could not, or waits for a claim that comes, or goes, by the doing of others: it is
+    /// tried again by itself.
     pub fn is_tried_again(&self) -> bool {
         matches!(
             self,
-            Self::NotProvisioned { .. }
+            Self::ClaimMissing { .. }
+                | Self::EphemeralClaimMissing { .. }
+                | Self::ClaimDeleting { .. }
+                | Self::NotProvisioned { .. }
                 | Self::ProvisionedLate { .. }
                 | Self::ClaimElsewhere { .. }
                 | Self::ClaimNotWritten { .. }

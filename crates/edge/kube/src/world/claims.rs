@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{ConditionCause, PodId, Requirement};
+use dovetail_model::{ConditionCause, JobId, PodId, Requirement};
 
 use super::World;
 use super::pods::Slot;
@@ -81,20 +81,33 @@ impl World {
         Some(Arc::new(Requirement { node_conditions, tolerations, ..Requirement::default() }))
     }
 
-    /// A node is decided for a pod, and it waits for volumes there.
-    pub fn waits_for_volumes(&mut self, pod: PodId, claims: &[ClaimKey]) {
+    /// A node is decided for a pod, and it waits for volumes there: for those of its own `claims`, or, if it has none
+    /// without, for those `of_all` that start with it.
+    pub fn waits_for_volumes(&mut self, pod: PodId, claims: &[ClaimKey], of_all: &[ClaimKey]) {
         let Some(slot) = self.ids.get(&pod).copied() else { return };
         let entry = self.pods.get_mut(slot);
         let Some(node) = entry.assumed.as_deref().map(str::to_owned) else { return };
         entry.waits_for_volumes = true;
         let meta = &entry.pod.meta;
-        self.reports.push(Report::WaitsForVolumes {
-            namespace: meta.namespace.to_string(),
-            name: meta.name.to_string(),
-            uid: meta.uid.to_string(),
-            claims: claims.iter().map(|claim| claim.name.to_string()).collect(),
-            node,
+        let [namespace, name, uid] =
+            [&meta.namespace, &meta.name, &meta.uid].map(ToString::to_string);
+        self.reports.push(match claims.is_empty() {
+            false => {
+                Report::WaitsForVolumes { namespace, name, uid, claims: names_of(claims), node }
+            }
+            true => {
+                let claims = names_of(of_all);
+                Report::WaitsForVolumesOfOthers { namespace, name, uid, claims, node }
+            }
         });
+    }
+
+    /// Nodes are decided for the pods of a job, and some of its claims get their volumes before they start.
+    pub fn group_waits_for_volumes(&mut self, job: JobId, claims: &[ClaimKey]) {
+        let Some(meta) = self.group_of_job(job).map(|group| &group.meta) else { return };
+        let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
+        let claims = names_of(claims);
+        self.reports.push(Report::GroupWaitsForVolumes { namespace, name, claims });
     }
 
     /// A pod waits for no volumes any more.
@@ -111,6 +124,10 @@ impl World {
         let is_open = pod.node.is_empty() && !pod.meta.is_deleting() && !pod.is_over();
         entry.waits() || (is_open && entry.waits_for_volumes && entry.assumed.is_some())
     }
+}
+
+fn names_of(claims: &[ClaimKey]) -> Vec<String> {
+    claims.iter().map(|claim| claim.name.to_string()).collect()
 }
 
 /// Whether a condition is one of volumes that are there: they alone may contradict a decision for which volumes are

@@ -29,27 +29,49 @@ pub struct MissingQueue {
     pub gpu_resource: String,
 }
 
-impl fmt::Display for MissingQueue {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl MissingQueue {
+    /// What is told to who asks about a cluster, and has not seen what the queue was. A scheduler may have.
+    pub fn to_who_asks(&self) -> String {
+        match self.is_known {
+            true => self.to_string(),
+            false => self.text(
+                "what it was given, and which queue was above it, is not known here; a scheduler that saw it counts \
+                 them as before",
+            ),
+        }
+    }
+
+    fn text(&self, how: &str) -> String {
         let Self { name, pods, gpus, gpu_resource, .. } = self;
-        let (run, they, end) = match pods {
-            1 => ("1 pod runs".to_owned(), "it counts", "it ends"),
-            _ => (format!("{pods} pods run"), "they count", "they end"),
+        let run = match pods {
+            1 => "1 pod runs".to_owned(),
+            _ => format!("{pods} pods run"),
         };
         let with = match gpus {
             0 => String::new(),
             _ => format!(", with {gpus} {gpu_resource}"),
         };
-        let how = match (&self.parent, self.is_known) {
-            (Some(parent), _) => format!("for it and for queue {parent} above it until {end}"),
-            (None, true) => format!("for it until {end}"),
-            (None, false) => "under its name, and for no queue above it".to_owned(),
-        };
-        write!(
-            formatter,
-            "queue {name} does not exist, and {run} in it or below it{with}: {they} {how}; create it again, or name \
-             another queue in label {QUEUE_LABEL}"
+        format!(
+            "queue {name} does not exist, and {run} in it or below it{with}: {how}; create it again, or name another \
+             queue in label {QUEUE_LABEL}"
         )
+    }
+}
+
+impl fmt::Display for MissingQueue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (they_count, end) = match self.pods {
+            1 => ("it counts", "it ends"),
+            _ => ("they count", "they end"),
+        };
+        let how = match (&self.parent, self.is_known) {
+            (Some(parent), _) => {
+                format!("{they_count} for it and for queue {parent} above it until {end}")
+            }
+            (None, true) => format!("{they_count} for it until {end}"),
+            (None, false) => format!("{they_count} under its name, and for no queue above it"),
+        };
+        formatter.write_str(&self.text(&how))
     }
 }
 
@@ -123,7 +145,7 @@ impl Missing {
                 let missing = match known {
                     Some(queue) => Some(queue.clone()).filter(|_| !there.contains_key(name)),
                     // Of what is above it nothing is known.
-                    None => Some(Queue::named(name)).filter(|_| name == held),
+                    None => Some(Queue::named(name)),
                 };
                 found.extend(missing.map(|queue| (queue.name.clone(), queue)));
                 next = known.and_then(|queue| queue.parent.as_deref());

@@ -56,7 +56,10 @@ use nodes::Nodes;
 use pods::{Pause, Pods, Slot};
 use queues::Queues;
 use registry::Registry;
-pub use report::{Gathering, Report, how_many, waits_for_members, waits_for_volumes};
+pub use report::{
+    Gathering, Report, group_waits_for_volumes, how_many, waits_for_members, waits_for_volumes,
+    waits_for_volumes_of_others,
+};
 use standing::Told;
 use tell::JobsNamed;
 

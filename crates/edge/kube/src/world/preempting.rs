@@ -40,22 +40,6 @@ impl World {
         self.settle()
     }
 
-    /// The pods that somebody was about to stop and has not, for pods of ours that wait for their nodes.
-    pub fn unfinished_stops(&self) -> Vec<PodKey> {
-        let awaited = self
-            .nominations()
-            .into_keys()
-            .flat_map(|node| self.pods.on_node(&node).collect::<Vec<_>>());
-        let awaited = awaited.filter(|slot| self.is_ours_to_stop(*slot));
-        let awaited: BTreeSet<Slot> = awaited.collect();
-        let entries = awaited.into_iter().map(|slot| &self.pods.get(slot).pod);
-        let unfinished = entries.filter(|pod| {
-            let stands = !pod.node.is_empty() && !pod.is_over();
-            stands && pod.preemption.is_target && !pod.meta.is_deleting()
-        });
-        unfinished.map(|pod| PodKey::of(pod)).collect()
-    }
-
     /// What those of these pods hold that are not ending: they were to be stopped and were not.
     pub fn not_stopped(&self, pods: &[PodId]) -> Vec<Event> {
         let slots = pods.iter().filter_map(|pod| self.ids.get(pod));

@@ -61,7 +61,8 @@ impl Queues {
         }
         self.stop_counting(job);
         if !queue.is_empty() {
-            self.missing.begins(&queue, self.told.contains_key(&queue));
+            let is_told = self.is_told_up(&queue);
+            self.missing.begins(&queue, is_told);
             self.counted.insert(job, queue);
         }
     }
@@ -70,6 +71,17 @@ impl Queues {
         if let Some(queue) = self.counted.remove(&job) {
             self.missing.ends(&queue);
         }
+    }
+
+    /// Whether the engine was told of a queue and of all above it.
+    fn is_told_up(&self, name: &str) -> bool {
+        let (mut next, mut steps) = (Some(name), 0);
+        while let Some(name) = next.filter(|_| steps <= self.told.len()) {
+            let Some(queue) = self.told.get(name) else { return false };
+            next = queue.parent.as_deref();
+            steps += 1;
+        }
+        true
     }
 
     /// A queue and those above it, as the engine was told them; a circle ends where it closes.

@@ -19,12 +19,14 @@ pub struct Gathering {
     pub gated: u32,
     /// Its pods that are left untouched.
     pub refused: u32,
+    /// Its pods that were to start, could not, and are tried again.
+    pub retried: u32,
 }
 
 /// What a gang that is not gathered says: how many of the pods that start together are there,
 /// and why others do not count.
 pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
-    let Gathering { present, min, gated, refused } = gathering;
+    let Gathering { present, min, gated, refused, retried } = gathering;
     let mut there =
         format!("{gang} has {present} of the {} pods that start together", how_many(min));
     let some_of_its_pods = |pods: u32| match pods {
@@ -34,31 +36,56 @@ pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
     if gated > 0 {
         let _ = write!(there, ", and scheduling gates hold {}", some_of_its_pods(gated));
     }
-    match refused {
-        0 => {}
-        1 => there.push_str(", and one of its pods is left untouched: its events say why"),
-        _ => {
-            let _ = write!(
-                there,
-                ", and {refused} of its pods are left untouched: their events say why"
-            );
-        }
+    let be_and_their = |pods: u32| if pods == 1 { ("is", "its") } else { ("are", "their") };
+    if refused > 0 {
+        let ((be, their), pods) = (be_and_their(refused), some_of_its_pods(refused));
+        let _ = write!(there, ", and {pods} {be} left untouched: {their} events say why");
+    }
+    if retried > 0 {
+        let ((be, their), pods) = (be_and_their(retried), some_of_its_pods(retried));
+        let _ = write!(
+            there,
+            ", and {pods} could not start and {be} tried again: {their} events say why"
+        );
     }
     there
 }
 
 /// What a pod says whose claims get their volumes before it starts.
 pub fn waits_for_volumes(claims: &[String], node: &str) -> String {
-    let shown = claims.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
-    let more = match claims.len().saturating_sub(3) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let (its, have) = match claims.len() {
         1 => ("its claim", "has its volume"),
         _ => ("its claims", "have their volumes"),
     };
-    format!("room is kept for it on {node} until {its} {shown}{more} {have} there")
+    let shown = first_of(claims);
+    format!("room is kept for it on {node} until {its} {shown} {have} there")
+}
+
+/// What a pod without such claims says that starts with others that have some.
+pub fn waits_for_volumes_of_others(claims: &[String], node: &str) -> String {
+    format!("room is kept for it on {node} until {}", volumes_of_a_gang(claims))
+}
+
+/// Until when a gang waits whose claims get their volumes.
+fn volumes_of_a_gang(claims: &[String]) -> String {
+    let (claim, have) = match claims.len() {
+        1 => ("claim", "has its volume"),
+        _ => ("claims", "have their volumes"),
+    };
+    format!("{claim} {} of its gang {have}", first_of(claims))
+}
+
+/// What a native group says whose pods wait for volumes.
+pub fn group_waits_for_volumes(claims: &[String]) -> String {
+    format!("room is kept for its pods until {}", volumes_of_a_gang(claims))
+}
+
+fn first_of(claims: &[String]) -> String {
+    let shown = claims.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    match claims.len().saturating_sub(3) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// A number of pods. The largest that is counted stands for all above it, which sums of what owners write may be.
@@ -152,6 +179,32 @@ pub enum Report {
         /// Name of the node.
         node: String,
     },
+    /// The same of a pod without such claims: others of its gang have some, and they start together.
+    #[error(
+        "pod {namespace}/{name} waits for volumes: {}", waits_for_volumes_of_others(.claims, .node)
+    )]
+    WaitsForVolumesOfOthers {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Identity of the pod.
+        uid: String,
+        /// Names of the claims of its gang.
+        claims: Vec<String>,
+        /// Name of the node.
+        node: String,
+    },
+    /// Nodes are decided for the pods of a native group, and claims of some get their volumes before they start.
+    #[error("podgroup {namespace}/{name} waits for volumes: {}", group_waits_for_volumes(.claims))]
+    GroupWaitsForVolumes {
+        /// Namespace of the group.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Names of the claims.
+        claims: Vec<String>,
+    },
     /// A native group waits for pods.
     #[error("podgroup {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering))]
     GroupWaits {
@@ -219,18 +272,22 @@ mod tests {
     #[test]
     fn a_number_that_stands_for_more_is_said_in_words() {
         let of = |min| {
-            waits_for_members("gang a/b", Gathering { present: 2, min, gated: 0, refused: 0 })
+            waits_for_members(
+                "gang a/b",
+                Gathering { present: 2, min, gated: 0, refused: 0, retried: 0 },
+            )
         };
         assert_eq!(of(3), "gang a/b has 2 of the 3 pods that start together");
         assert_eq!(
             of(u32::MAX),
             "gang a/b has 2 of the more than 4 billion pods that start together"
         );
-        let some_left = Gathering { present: 2, min: 5, gated: 2, refused: 1 };
+        let some_left = Gathering { present: 2, min: 5, gated: 2, refused: 1, retried: 2 };
         assert_eq!(
             waits_for_members("gang a/b", some_left),
             "gang a/b has 2 of the 5 pods that start together, and scheduling gates hold 2 of its pods, and one of \
-             its pods is left untouched: its events say why"
+             its pods is left untouched: its events say why, and 2 of its pods could not start and are tried again: \
+             their events say why"
         );
     }
 }

@@ -34,6 +34,19 @@ impl World {
         events
     }
 
+    /// Pods that run and that the server did not let go when they were to be stopped, and when that was, as they say
+    /// themselves; those that are spared already aside.
+    pub fn kept_pods(&self) -> Vec<(PodKey, u64)> {
+        let entries = self.pods.in_order().map(|slot| self.pods.get(slot));
+        let kept = entries.filter_map(|entry| {
+            let pod = &entry.pod;
+            let kept_ms = pod.preemption.kept_ms.filter(|_| !entry.is_spared)?.get();
+            let stands = !pod.node.is_empty() && !pod.is_over() && !pod.meta.is_deleting();
+            stands.then(|| (PodKey::of(pod), kept_ms))
+        });
+        kept.collect()
+    }
+
     /// A waiting job as if it were new: what is kept for it is given back.
     pub fn submit_again(&self, job: JobId) -> Vec<Event> {
         let Some(slot) = self.slots_of(job).next() else { return Vec::new() };

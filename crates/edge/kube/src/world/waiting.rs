@@ -33,6 +33,13 @@ impl World {
         })
     }
 
+    /// Pods of ours that have no node, and for which one is decided.
+    pub fn pods_to_start(&self) -> impl Iterator<Item = &Pod> {
+        let all = self.pods.in_order().map(|slot| self.pods.get(slot));
+        let decided = all.filter(|entry| entry.assumed.is_some() && entry.pod.node.is_empty());
+        decided.map(|entry| &*entry.pod)
+    }
+
     /// Why a pod of ours is left untouched, if it is.
     pub fn left_untouched(&self, namespace: &str, name: &str) -> Option<&NotYet> {
         self.pods.get(self.pods.find(namespace, name)?).refused.as_ref()

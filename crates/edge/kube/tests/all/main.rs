@@ -35,6 +35,7 @@ mod rights;
 mod schedule;
 mod server;
 mod server_faults;
+mod stops;
 mod translate;
 mod volumes;
 mod waiting;

@@ -35,6 +35,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
             assert_says_the_node(&node, says.as_deref());
             format!("{} to {node}", pod.name)
         }
+        Order::TakeBack { pod } => format!("take back {}", pod.name),
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()

@@ -4,6 +4,8 @@ use dovetail_kube::bind::{Cause, Order, OrderEnd, Outcome, Report, Stop};
 use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Options};
 use dovetail_kube::world;
+use dovetail_plan::PreemptionConfig;
+use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, cluster};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -25,7 +27,7 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
         if let Order::Nominate { node, says, .. } = &order {
             assert_says_the_node(node, says.as_deref());
         }
-        let Order::Stop { pod, why: Stop::Preempted } = &order else { continue };
+        let Order::Stop { pod, why: Stop::Preempted, .. } = &order else { continue };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
         cluster.scheduler.order_ended(&order, end, cluster.now_ms);
@@ -107,6 +109,31 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
     );
     cluster.pass(700);
     assert_eq!(cluster.run(), names(&["p0", "p1"]));
+}
+
+/// Who begins anew, or only asks, reads from the pod that it was not let go; how long ago counts.
+#[test]
+fn whoever_comes_new_leaves_in_peace_who_was_not_let_go() {
+    for (since, spared_ms) in [("2030-03-17T17:46:40Z", 600_000), ("2030-03-17T17:41:40Z", 300_000)]
+    {
+        let mut cluster = preempting_cluster(1);
+        cluster.create("kept", pod(8));
+        assert_eq!(cluster.run(), names(&["kept"]));
+        let told = json!([{"type": "DisruptionTarget", "status": "False", "reason": "NotStopped",
+            "lastTransitionTime": since}]);
+        let key = (Kind::Pod, "blue".to_owned(), "kept".to_owned());
+        cluster.server.change(&key, |pod| pod["status"]["conditions"] = told);
+        cluster.create("high", high(8));
+        let server = std::mem::take(&mut cluster.server);
+        let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+        let config = EngineConfig { preemption, ..EngineConfig::default() };
+        let mut cluster = Cluster::with(server, config);
+        assert_eq!(refused(&mut cluster), [""; 0]);
+        cluster.pass(spared_ms - 1);
+        assert_eq!(refused(&mut cluster), [""; 0]);
+        cluster.pass(1);
+        assert_eq!(refused(&mut cluster), names(&["kept"]));
+    }
 }
 
 fn of_priority(name: &str, priority: i32, node: Option<&str>) -> Value {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use dovetail_kube::bind::{Bind, Binder, BinderSettings, Order, Orders, Outcome, Stop};
+use dovetail_kube::bind::{
+    Bind, Binder, BinderSettings, Order, Orders, Outcome, Stop, StopDecision,
+};
 use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Alone, Clock, LeaseName};
 use dovetail_kube::object::SELECTED_NODE;
@@ -190,7 +192,8 @@ async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
-    orders.submit(Order::Stop { pod: key, why: Stop::Preempted }).expect("room in the queue");
+    let (why, decision) = (Stop::Preempted, StopDecision::new(1));
+    orders.submit(Order::Stop { pod: key, why, decision }).expect("room in the queue");
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
         while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}

@@ -14,7 +14,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, member, names, node, pod};
+use crate::gangs::{Cluster, member, names, native, node, pod};
 use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 use crate::server::Server;
 
@@ -77,9 +77,13 @@ fn provision(cluster: &mut Cluster, claim: &str, node: &str) {
 fn said(cluster: &mut Cluster) -> Vec<String> {
     let news = cluster.scheduler.news().into_iter();
     let reports = news.filter_map(|news| match news {
-        News::Object(report @ (Report::Refused { .. } | Report::WaitsForVolumes { .. })) => {
-            Some(report.to_string())
-        }
+        News::Object(
+            report @ (Report::Refused { .. }
+            | Report::WaitsForVolumes { .. }
+            | Report::WaitsForVolumesOfOthers { .. }
+            | Report::GroupWaitsForVolumes { .. }
+            | Report::GroupWaits { .. }),
+        ) => Some(report.to_string()),
         News::Inconsistent(error) => panic!("{error}"),
         _ => None,
     });
@@ -123,6 +127,74 @@ fn a_gang_starts_when_all_its_claims_have_volumes() {
     assert_eq!(choices(&mut cluster), BTreeMap::new());
     provision(&mut cluster, "c1", &chosen["c1"]);
     assert_eq!(cluster.run(), names(&["p0", "p1"]));
+}
+
+#[test]
+fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
+    let mut cluster = cluster(1);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 3}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
+    for at in 0..2 {
+        cluster.server.apply(Kind::Claim, "blue", &format!("c{at}"), claim());
+        cluster.create(&format!("p{at}"), with_claim(native(1), &format!("c{at}")));
+    }
+    cluster.create("p2", native(1));
+    assert_eq!(choices(&mut cluster).len(), 2);
+    let room = "waits for volumes: room is kept for it on n0 until";
+    let group = "podgroup blue/train waits for volumes: room is kept for its pods until";
+    assert_eq!(
+        said(&mut cluster),
+        [
+            format!("pod blue/p0 {room} its claim c0 has its volume there"),
+            format!("pod blue/p1 {room} its claim c1 has its volume there"),
+            format!("pod blue/p2 {room} claims c0, c1 of its gang have their volumes"),
+            format!("{group} claims c0, c1 of its gang have their volumes"),
+        ]
+    );
+    assert!(cluster.scheduler.world().waiting_pod("blue", "p2").is_some(), "it says so");
+    provision(&mut cluster, "c0", "n0");
+    assert_eq!(choices(&mut cluster), BTreeMap::new());
+    assert_eq!(
+        said(&mut cluster),
+        [
+            format!("pod blue/p0 {room} claim c1 of its gang has its volume"),
+            format!("pod blue/p1 {room} its claim c1 has its volume there"),
+            format!("pod blue/p2 {room} claim c1 of its gang has its volume"),
+            format!("{group} claim c1 of its gang has its volume"),
+        ]
+    );
+    // The provisioner takes it back: the pod is tried again, and its group does not say that it is left untouched.
+    change(&mut cluster, "c1", |claim| claim["metadata"]["annotations"] = json!({}));
+    assert_eq!(cluster.run(), names(&[]));
+    let told = said(&mut cluster);
+    let expected = "podgroup blue/train waits for members: podgroup blue/train has 2 of the 3 pods that start together, \
+                    and one of its pods could not start and is tried again: its events say why";
+    assert!(told.iter().any(|text| text == expected), "{told:?}");
+}
+
+#[test]
+fn a_claim_that_goes_is_waited_for() {
+    let mut cluster = cluster(1);
+    cluster.server.apply(Kind::Claim, "blue", "data", claim());
+    cluster.create("p", with_claim(pod(1), "data"));
+    choices(&mut cluster);
+    said(&mut cluster);
+    change(&mut cluster, "data", |claim| {
+        claim["metadata"]["deletionTimestamp"] = json!("2030-03-17T17:46:40Z");
+    });
+    assert_eq!(cluster.run(), names(&[]));
+    let told = said(&mut cluster);
+    assert!(told[0].starts_with("pod blue/p could not start: "), "{told:?}");
+    cluster.delete(Kind::Claim, "blue", "data");
+    cluster.pass(1_000);
+    assert_eq!(cluster.run(), names(&[]));
+    let told = said(&mut cluster);
+    let missing = "pod blue/p could not start: persistentvolumeclaim \"data\" not found: create it";
+    assert_eq!(told.last().map(String::as_str), Some(missing));
+    cluster.server.apply(Kind::Claim, "blue", "data", claim());
+    assert_eq!(choices(&mut cluster).len(), 1);
+    provision(&mut cluster, "data", "n0");
+    assert_eq!(cluster.run(), names(&["p"]));
 }
 
 #[test]

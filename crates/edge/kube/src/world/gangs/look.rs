@@ -19,6 +19,8 @@ pub struct GangLook<'w> {
     pub gated: u32,
     /// Its pods that are left untouched.
     pub refused: u32,
+    /// Its pods that were to start, could not, and are tried again.
+    pub retried: u32,
     /// Its pods that are not over, oldest first.
     pub members: Vec<MemberLook<'w>>,
 }
@@ -76,8 +78,9 @@ impl World {
         let present = terms
             .as_ref()
             .map_or(0, |terms| terms.min.saturating_sub(self.lack(name, terms, there).pods));
-        let (gated, refused) = (roll.gated, roll.refused);
-        Some(GangLook { name, terms, present, gated, refused, members: members.collect() })
+        let (gated, refused, retried) = (roll.gated, roll.refused, roll.retried);
+        let members = members.collect();
+        Some(GangLook { name, terms, present, gated, refused, retried, members })
     }
 
     /// The queue of a pod, by the name that people know.

@@ -23,6 +23,8 @@ pub(super) struct Roll {
     pub(super) gated: u32,
     /// They are left untouched, and not because their owner holds them back.
     pub(super) refused: u32,
+    /// They were to start, could not, and are tried again.
+    pub(super) retried: u32,
 }
 
 impl Roll {
@@ -76,9 +78,12 @@ impl World {
                 roll.wishing.push(slot);
             } else if pod.gated && pod.node.is_empty() && self.is_ours(pod) {
                 roll.gated += 1;
-            } else if entry.waits() && entry.refused.as_ref().is_some_and(|why| !why.is_held_back())
-            {
-                roll.refused += 1;
+            } else if let Some(why) = entry.refused.as_ref().filter(|_| entry.waits()) {
+                match why {
+                    _ if why.is_held_back() => {}
+                    _ if why.is_tried_again() => roll.retried += 1,
+                    _ => roll.refused += 1,
+                }
             }
         }
         roll

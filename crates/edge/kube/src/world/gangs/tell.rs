@@ -311,8 +311,8 @@ impl World {
     fn say_that_it_waits(&mut self, gang: &GangName, terms: &Terms, roll: &Roll) {
         let there = roll.settled().chain(roll.wishing.iter().copied());
         let present = terms.min.saturating_sub(self.lack(gang, terms, there).pods);
-        let (gated, refused) = (roll.gated, roll.refused);
-        let gathering = Gathering { present, min: terms.min, gated, refused };
+        let (gated, refused, retried) = (roll.gated, roll.refused, roll.retried);
+        let gathering = Gathering { present, min: terms.min, gated, refused, retried };
         for slot in &roll.wishing {
             let entry = self.pods.get_mut(*slot);
             if entry.told_to_wait.replace(gathering) == Some(gathering) {
@@ -327,7 +327,7 @@ impl World {
                 gathering,
             });
         }
-        let someone_waits = !roll.wishing.is_empty() || roll.refused > 0;
+        let someone_waits = !roll.wishing.is_empty() || roll.refused + roll.retried > 0;
         let is_native = gang.source == Source::Native && someone_waits;
         if is_native && self.gangs.get_mut(gang).told_to_wait.replace(gathering) != Some(gathering)
         {

@@ -1,0 +1,110 @@
+//! Why a pod is stopped, and what it has in common with the others that are to be stopped with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::client::lacked_right;
+use crate::object::NOT_STOPPED;
+
+/// Why a pod is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Its gang stayed below its smallest size.
+    GangGivenUp,
+    /// For a pod of a higher priority.
+    Preempted,
+}
+
+impl Stop {
+    /// Reason of the condition `DisruptionTarget`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::GangGivenUp => "GangIncomplete",
+            Self::Preempted => crate::object::PREEMPTION_BY_SCHEDULER,
+        }
+    }
+
+    /// Message of the condition.
+    pub fn message(self, scheduler: &str) -> String {
+        match self {
+            Self::GangGivenUp => {
+                format!("{scheduler}: its gang stayed below its smallest size and is started anew")
+            }
+            Self::Preempted => {
+                format!("{scheduler}: preempting to accommodate a higher priority pod")
+            }
+        }
+    }
+}
+
+/// Why a pod that was told that it is about to be stopped is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// The server does not let it go, and will not soon.
+    Refused,
+    /// It may be stopped in a moment, or another in its place.
+    ForNow,
+}
+
+impl Kept {
+    /// By what the server said.
+    pub(super) fn by(code: u16, message: &str) -> Self {
+        let is_soon = matches!(code, 429 | 500) || lacked_right(code, message).is_some();
+        if is_soon { Self::ForNow } else { Self::Refused }
+    }
+
+    /// Reason of the condition `DisruptionTarget`.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Refused => NOT_STOPPED,
+            Self::ForNow => "StopCalledOff",
+        }
+    }
+
+    /// Message of the condition.
+    pub(super) fn message(self, scheduler: &str) -> String {
+        match self {
+            Self::Refused => format!("{scheduler}: the server does not let it be deleted"),
+            Self::ForNow => format!("{scheduler}: it is not stopped for now"),
+        }
+    }
+}
+
+/// What stops have in common that were decided at once. Each of them helps only with the others: once it is called
+/// off, none that has not begun begins. Who decides may call it off, and who carries it out does when one of them is
+/// not carried out.
+#[derive(Clone, Debug)]
+pub struct StopDecision {
+    number: u64,
+    is_called_off: Arc<AtomicBool>,
+}
+
+impl StopDecision {
+    /// One that holds. The number names it towards whoever decides.
+    pub fn new(number: u64) -> Self {
+        Self { number, is_called_off: Arc::default() }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What has not begun of it is not to begin.
+    pub fn call_off(&self) {
+        self.is_called_off.store(true, Ordering::Release);
+    }
+
+    /// Whether it holds no longer.
+    pub fn is_called_off(&self) -> bool {
+        self.is_called_off.load(Ordering::Acquire)
+    }
+}
+
+impl PartialEq for StopDecision {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for StopDecision {}

@@ -1,0 +1,180 @@
+//! Stops of pods for others, until it is known what became of each.
+//!
+//! All stops for one job are one decision. It is called off as a whole when one of them is not carried out, or when
+//! the job needs the room no more: nobody is stopped for a room that does not come. Who was stopped in fact is told
+//! once the server has taken the delete.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{JobId, PodId};
+
+use super::news::{News, PodName, Stopped};
+use super::scheduler::Scheduler;
+use crate::bind::{Order, OrderEnd, Stop, StopDecision};
+use crate::world::PodKey;
+
+/// Decisions to stop pods that are not settled yet, by number.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    made: u64,
+    open: BTreeMap<u64, Stopping>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Stopping {
+    /// The first pod of the job that they are for, with its identity.
+    preemptor: Option<(PodName, String)>,
+    /// Those whose end is not known, each with its node.
+    open: BTreeMap<PodKey, String>,
+    stopped: u64,
+    /// Those of them beyond what budgets allow, if all are stopped.
+    budget_violations: u64,
+}
+
+impl Stops {
+    fn begin(&mut self, stopping: Stopping) -> StopDecision {
+        self.made += 1;
+        self.open.insert(self.made, stopping);
+        StopDecision::new(self.made)
+    }
+
+    /// What is to be told when a stop of a decision has ended.
+    fn ended(&mut self, number: u64, victim: &PodKey, is_stopped: bool) -> Vec<News> {
+        let mut told = Vec::new();
+        let Some(stopping) = self.open.get_mut(&number) else { return told };
+        let Some(node) = stopping.open.remove(victim) else { return told };
+        if is_stopped {
+            stopping.stopped += 1;
+            let (victim, preemptor) = (victim.clone(), stopping.preemptor.clone());
+            told.push(News::Stopped(Box::new(Stopped { victim, node, preemptor })));
+        }
+        if stopping.open.is_empty() {
+            let Stopping { stopped, budget_violations, .. } = *stopping;
+            self.open.remove(&number);
+            // Of a decision that was carried out in part at most so many were beyond.
+            let budget_violations = budget_violations.min(stopped);
+            told.extend((stopped > 0).then_some(News::Preempted { stopped, budget_violations }));
+        }
+        told
+    }
+}
+
+impl Scheduler {
+    /// Orders the stops that a job needs for its room, unless the scheduler may not stop pods of some namespace.
+    pub(super) fn order_stops(&mut self, job: JobId) {
+        let Some(room) = self.rooms.get(&job).filter(|room| room.stops.is_none()) else { return };
+        let budget_violations = room.budget_violations;
+        let victims: Vec<PodKey> = self.victims_to_stop(&room.victims);
+        if victims.is_empty() || !self.rightless.may_try(&victims, self.now_ms) {
+            return;
+        }
+        let preemptor = self.world.pods_of(job).next();
+        let preemptor = preemptor.map(|pod| (PodName::of(pod), pod.meta.uid.to_string()));
+        let stopping = Stopping {
+            preemptor,
+            open: victims.iter().map(|pod| (pod.clone(), self.node_of(pod))).collect(),
+            stopped: 0,
+            budget_violations,
+        };
+        let decision = self.stops.begin(stopping);
+        self.rightless.tries(&victims);
+        let why = Stop::Preempted;
+        let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
+        self.orders.extend(victims.into_iter().map(stop));
+        if let Some(room) = self.rooms.get_mut(&job) {
+            room.stops = Some(decision);
+        }
+    }
+
+    /// Stops for a job that have not begun do not begin.
+    pub(super) fn call_off_stops(&mut self, job: JobId) {
+        let Some(room) = self.rooms.get_mut(&job) else { return };
+        if let Some(decision) = room.stops.take() {
+            self.call_off(&decision);
+        }
+    }
+
+    pub(super) fn call_off(&mut self, decision: &StopDecision) {
+        decision.call_off();
+        let mut ended = Vec::new();
+        self.orders.retain(|order| match order {
+            Order::Stop { pod, decision: of, .. } if of == decision => {
+                ended.push(pod.clone());
+                false
+            }
+            _ => true,
+        });
+        for pod in ended {
+            self.stop_ended(&pod, Stop::Preempted, decision, OrderEnd::CalledOff);
+        }
+    }
+
+    /// Takes what became of a stop.
+    pub(super) fn stop_ended(
+        &mut self,
+        victim: &PodKey,
+        why: Stop,
+        decision: &StopDecision,
+        end: OrderEnd,
+    ) {
+        if why == Stop::Preempted {
+            let is_stopped = end == OrderEnd::Done;
+            self.news.extend(self.stops.ended(decision.number(), victim, is_stopped));
+            self.rightless.ended(&victim.namespace, is_stopped, self.now_ms);
+        }
+        match end {
+            OrderEnd::Done => self.order_held_stops(),
+            OrderEnd::Refused { code, message } => self.stop_refused(victim, why, code, &message),
+            OrderEnd::Unanswered { .. } if why == Stop::Preempted => self.stop_unanswered(victim),
+            OrderEnd::CalledOff => self.orders.extend(self.take_back(victim)),
+            OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
+        }
+    }
+
+    /// Orders the stops of all rooms for which that was not possible before.
+    pub(super) fn order_held_stops(&mut self) {
+        let held = self.rooms.iter().filter(|(_, room)| room.stops.is_none());
+        for job in held.map(|(job, _)| *job).collect::<Vec<_>>() {
+            self.order_stops(job);
+        }
+    }
+
+    /// Nobody knows what became of a stop: what was decided with it is decided anew.
+    fn stop_unanswered(&mut self, victim: &PodKey) {
+        for job in self.jobs_waiting_for(victim) {
+            self.call_off_stops(job);
+            let events = self.world.submit_again(job);
+            self.tell(events);
+            self.unnominate(job);
+        }
+    }
+
+    /// A pod that an earlier leader marked and that is not to be stopped after all is marked no more.
+    fn take_back(&self, victim: &PodKey) -> Option<Order> {
+        let pod = self.world.pod(&victim.namespace, &victim.name)?;
+        let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
+        let is_wanted = !self.jobs_waiting_for(victim).is_empty();
+        let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
+        stays.then(|| Order::TakeBack { pod: victim.clone() })
+    }
+
+    /// The jobs for which a pod is to be stopped.
+    pub(super) fn jobs_waiting_for(&self, victim: &PodKey) -> Vec<JobId> {
+        let Some(id) = self.world.id_of(victim) else { return Vec::new() };
+        let rooms = self.rooms.iter().filter(|(_, room)| room.victims.contains(&id));
+        rooms.map(|(job, _)| *job).collect()
+    }
+
+    /// Those of these pods that are there and are not stopping yet.
+    pub(super) fn victims_to_stop(&self, victims: &[PodId]) -> Vec<PodKey> {
+        let pods = victims.iter().filter_map(|pod| self.world.pod_of(*pod));
+        let pods = pods.filter(|pod| !pod.meta.is_deleting() && !pod.is_over());
+        pods.map(PodKey::of).collect()
+    }
+
+    fn node_of(&self, pod: &PodKey) -> String {
+        let pod = self.world.pod(&pod.namespace, &pod.name);
+        pod.map(|pod| pod.node.to_string()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,203 @@
+//! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in vain.
+
+use dovetail_kube::bind::{Order, OrderEnd, Stop};
+use dovetail_kube::object::Kind;
+use dovetail_kube::schedule::{News, Options};
+use dovetail_testkit::FakeApi;
+use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, member, names, pod};
+use crate::preempt::{condition, preempting};
+use crate::preempt_orders::{high, preempting_cluster};
+use crate::schedule::{Running, config, fake_nodes, until};
+
+/// What API servers say of an account without the right.
+const NO_RIGHT: &str = "pods \"low0\" is forbidden: User \"system:serviceaccount:dovetail:dovetail-scheduler\" cannot \
+                        delete resource \"pods\" in API group \"\" in the namespace \"blue\"";
+
+fn refused(code: u16, message: &str) -> OrderEnd {
+    OrderEnd::Refused { code, message: message.to_owned() }
+}
+
+/// Decides and binds; the stops that are ordered.
+fn stops(cluster: &mut Cluster) -> Vec<Order> {
+    cluster.run();
+    let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
+    orders.filter(|order| matches!(order, Order::Stop { .. })).collect()
+}
+
+fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
+    cluster.scheduler.order_ended(order, end, cluster.now_ms);
+}
+
+/// Who is told that it is stopped; how many were for one job; for which lack of rights nobody is.
+fn told(cluster: &mut Cluster) -> Vec<String> {
+    let told = cluster.scheduler.news().into_iter().filter_map(|news| match news {
+        News::Stopped(stopped) => {
+            let (by, _) = stopped.preemptor.expect("somebody waits");
+            Some(format!("{} on {} for {by}", stopped.victim.name, stopped.node))
+        }
+        News::Preempted { stopped, .. } => Some(format!("{stopped} stopped")),
+        News::StopRefused(refused) if refused.is_tried_again => Some("no right".to_owned()),
+        News::StopRefused(refused) => Some(format!("{} refused", refused.victim.name)),
+        News::Inconsistent(error) => panic!("{error}"),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// So many pods `low`, each on a node of its own.
+fn full(nodes: usize) -> Cluster {
+    let mut cluster = preempting_cluster(nodes);
+    for at in 0..nodes {
+        cluster.create(&format!("low{at}"), pod(8));
+        assert_eq!(cluster.run().len(), 1);
+    }
+    told(&mut cluster);
+    cluster
+}
+
+#[test]
+fn who_is_stopped_is_told_when_the_server_has_taken_it_and_not_before() {
+    let mut cluster = preempting_cluster(3);
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), member(8, 3, 3)));
+    assert_eq!(cluster.run().len(), 3);
+    cluster.create("high", high(8));
+    let orders = stops(&mut cluster);
+    assert_eq!((orders.len(), told(&mut cluster)), (3, vec![]));
+    ended(&mut cluster, &orders[0], OrderEnd::Done);
+    let first = told(&mut cluster);
+    assert!(first.len() == 1 && first[0].ends_with(" for blue/high"), "{first:?}");
+    ended(&mut cluster, &orders[1], refused(422, "a policy"));
+    ended(&mut cluster, &orders[2], OrderEnd::CalledOff);
+    let rest = told(&mut cluster);
+    assert!(rest[0].ends_with(" refused") && rest[1..] == ["1 stopped"], "{rest:?}");
+}
+
+#[test]
+fn without_the_right_one_is_tried_now_and_then_and_with_it_all_go_on() {
+    let mut cluster = full(3);
+    cluster.create("high0", high(8));
+    let first = stops(&mut cluster).remove(0);
+    ended(&mut cluster, &first, refused(403, NO_RIGHT));
+    cluster.create("high1", high(8));
+    assert_eq!(stops(&mut cluster), [], "no other one is tried");
+    assert_eq!(told(&mut cluster), ["no right"]);
+    let job = cluster.scheduler.world().job_of("blue", "high1").expect("a job");
+    let reason = dovetail_model::PendingReason::WaitingForReservation;
+    let says = cluster.scheduler.waiting(job, reason).expect("it waits");
+    assert_eq!(says.word(), "WaitingForReservation");
+    assert!(says.message.contains("cannot delete resource \"pods\""), "{}", says.message);
+    for pause_ms in [1_000, 2_000, 4_000] {
+        cluster.pass(pause_ms - 1);
+        assert_eq!(stops(&mut cluster), []);
+        assert_eq!(cluster.scheduler.due_ms(), Some(cluster.now_ms + 1));
+        cluster.pass(1);
+        let mut again = stops(&mut cluster);
+        assert_eq!(again.len(), 1);
+        ended(&mut cluster, &again.remove(0), refused(403, NO_RIGHT));
+        assert_eq!((stops(&mut cluster), told(&mut cluster)), (vec![], vec![]));
+    }
+    // The right is given.
+    cluster.pass(8_000);
+    let again = stops(&mut cluster).remove(0);
+    ended(&mut cluster, &again, OrderEnd::Done);
+    let other = stops(&mut cluster);
+    assert_eq!(other.len(), 1);
+    ended(&mut cluster, &other[0], OrderEnd::Done);
+    assert_eq!(told(&mut cluster).len(), 4, "two are stopped, for one pod each");
+    assert_eq!((stops(&mut cluster), cluster.scheduler.due_ms().is_some()), (vec![], true));
+}
+
+#[test]
+fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
+    let mut cluster = full(1);
+    cluster.create("high", high(8));
+    let order = stops(&mut cluster).remove(0);
+    let Order::Stop { decision, why: Stop::Preempted, .. } = &order else { panic!("{order:?}") };
+    assert!(!decision.is_called_off());
+    // An earlier leader had told the pod already.
+    let target =
+        json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]);
+    let key = (Kind::Pod, "blue".to_owned(), "low0".to_owned());
+    cluster.server.change(&key, |pod| pod["status"]["conditions"] = target);
+    cluster.delete(Kind::Pod, "blue", "high");
+    cluster.run();
+    assert!(decision.is_called_off());
+    ended(&mut cluster, &order, OrderEnd::CalledOff);
+    let last = std::iter::from_fn(|| cluster.scheduler.next_order()).last();
+    let Some(Order::TakeBack { pod }) = last else { panic!("{last:?}") };
+    assert_eq!(&*pod.name, "low0");
+    assert_eq!(told(&mut cluster), [""; 0]);
+}
+
+#[test]
+fn who_gets_no_answer_is_decided_about_anew() {
+    let mut cluster = full(1);
+    cluster.create("high", high(8));
+    let order = stops(&mut cluster).remove(0);
+    ended(&mut cluster, &order, OrderEnd::Unanswered { problem: "silence".to_owned() });
+    let again = stops(&mut cluster);
+    assert!(again.len() == 1 && again[0] != order, "{again:?}");
+    ended(&mut cluster, &again[0], OrderEnd::Done);
+    cluster.delete(Kind::Pod, "blue", "low0");
+    assert_eq!(cluster.run(), names(&["high"]));
+}
+
+fn bound(name: &str, node: usize, priority: i32, gang: Option<&str>) -> Value {
+    let mut pod = crate::schedule::pod(name, 8);
+    pod["spec"]["priority"] = json!(priority);
+    pod["spec"]["nodeName"] = json!(format!("n{node}"));
+    pod["metadata"]["annotations"] = json!({"dovetail.dev/decision": "0-1"});
+    if let Some(gang) = gang {
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": gang});
+        pod["metadata"]["annotations"]["dovetail.dev/min-members"] = json!("2");
+    }
+    pod
+}
+
+/// Two nodes are wanted. The gang of the lowest priority would go, and the server lets its first pod not go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_of_which_the_server_keeps_one_loses_none() {
+    for code in [403, 422] {
+        let api = FakeApi::start().expect("a free port");
+        fake_nodes(&api, 5);
+        for at in 0..2 {
+            let gang = bound(&format!("g{at}"), at, 0, Some("gang"));
+            api.create("pods", "default", &gang).expect("a new pod");
+        }
+        for at in 2..5 {
+            let single = bound(&format!("f{at}"), at, 1, None);
+            api.create("pods", "default", &single).expect("a new pod");
+        }
+        let policy =
+            FaultRule::first(On::new(&[Verb::Delete], "pods"), 1, Fault::ServerError { code });
+        api.set_faults(1, vec![policy]);
+        for at in 0..2 {
+            let mut pod = bound(&format!("high{at}"), 0, 5, Some("high"));
+            pod["spec"]["nodeName"] = json!(null);
+            pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
+            api.create("pods", "default", &pod).expect("a new pod");
+        }
+        let scheduler = Running::start(config(&api), preempting(Options::default()));
+        let is_ending = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
+        until(&api, || api.all("pods").iter().filter(|pod| is_ending(pod)).count() == 2).await;
+        let is_marked = |pod: &Value| {
+            condition(pod, "DisruptionTarget").is_some_and(|target| target["status"] == "True")
+        };
+        let marked = || api.all("pods").into_iter().filter(is_marked).count();
+        until(&api, || marked() == 2).await;
+        for name in ["g0", "g1"] {
+            let pod = api.get("pods", "default", name).expect("a pod");
+            assert!(!is_ending(&pod), "{pod}");
+        }
+        until(&api, || {
+            let text = scheduler.metrics.open_metrics();
+            text.contains("scheduler_preemption_victims_sum 2")
+                && text.contains("scheduler_preemption_victims_count 1")
+        })
+        .await;
+        scheduler.stop().await;
+    }
+}
