@@ -5,7 +5,7 @@
 //! bind had no effect, or a volume did not come, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dovetail_model::{
     Action, Event, JobId, NodeName, Owner, PendingReason, Phase, Plan, PodId, Snapshot,
@@ -330,12 +330,39 @@ impl Scheduler {
         };
         let engine = self.engine.as_mut()?;
         let mut waiting = status::waiting(engine, job, reason, &nodes, self.world.rules())?;
+        if waiting.is_unschedulable()
+            && let Some(message) = self.says_for_whom_room_is_kept(job)
+        {
+            waiting = status::Waiting::pending(PendingReason::WaitingForReservation, message);
+        }
         if reason == PendingReason::WaitingForReservation
             && let Some(message) = self.says_that_nobody_may_be_stopped(job)
         {
             waiting.message = message;
         }
         Some(waiting)
+    }
+
+    /// What a job says that would start in room that is kept for lost members of gangs.
+    fn says_for_whom_room_is_kept(&mut self, job: JobId) -> Option<String> {
+        let rooms: Vec<(String, String)> = self.world.kept_rooms().collect();
+        let engine = self.engine.as_mut()?;
+        let job = engine.job(job)?.clone();
+        let mut fits_without = |gang: Option<&str>| {
+            let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));
+            let names: Vec<String> = of_gang.map(|(name, _)| name.clone()).collect();
+            !names.is_empty() && engine.would_fit_without(&job, names).unwrap_or(false)
+        };
+        if !fits_without(None) {
+            return None;
+        }
+        let gangs: BTreeSet<&str> = rooms.iter().map(|(_, gang)| &**gang).collect();
+        let enough = gangs.into_iter().find(|gang| fits_without(Some(gang)));
+        let gang = enough.unwrap_or("several gangs");
+        Some(format!(
+            "the room for it is kept for what {gang} has lost: it starts when that has started \
+             elsewhere, or is not made anew in time"
+        ))
     }
 
     /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.

@@ -302,7 +302,7 @@ async fn the_next_leader_keeps_room_for_who_was_lost_before_it_began() {
     // It has decided about all who wait when they say why.
     let says = |pod: &Value| {
         let conditions = pod["status"]["conditions"].as_array();
-        conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "Unschedulable"))
+        conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "WaitingForReservation"))
     };
     until(&api, || api.all("pods").iter().filter(|pod| says(pod)).count() == 2).await;
     assert_eq!(bound_of_gangs(&api.all("pods"))["g1"], 0);

@@ -1,6 +1,7 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
 use dovetail_kube::object::Kind;
+use dovetail_model::PendingReason;
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, pod};
@@ -117,4 +118,33 @@ fn a_larger_replacement_stops_others_beside_its_room() {
     assert_eq!(cluster.run(), names(&[]));
     cluster.delete(Kind::Pod, "blue", "low");
     assert_eq!(cluster.run(), names(&["p9"]));
+}
+
+#[test]
+fn who_would_start_in_it_says_for_whom_it_is_kept() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("later", pod(8));
+    cluster.create("large", {
+        let mut large = pod(8);
+        large["spec"]["priority"] = json!(-1);
+        large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("97");
+        large
+    });
+    assert_eq!(cluster.run(), names(&[]));
+    let unschedulable = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
+    assert_eq!(said(&mut cluster, "later"), ("Unschedulable", unschedulable.to_owned()));
+    lose(&mut cluster, "p1");
+    let kept = "the room for it is kept for what gang blue/train has lost: it starts when that has \
+                started elsewhere, or is not made anew in time";
+    assert_eq!(said(&mut cluster, "later"), ("WaitingForReservation", kept.to_owned()));
+    assert_eq!(said(&mut cluster, "large").0, "Unschedulable", "it would not start there");
+    cluster.create("p9", member(8, 2, 2));
+    assert_eq!(cluster.run(), names(&["p9"]));
+    assert_eq!(said(&mut cluster, "later"), ("Unschedulable", unschedulable.to_owned()));
+}
+
+fn said(cluster: &mut Cluster, pod: &str) -> (&'static str, String) {
+    let job = cluster.scheduler.world().job_of("blue", pod).expect("a job");
+    let waiting = cluster.scheduler.waiting(job, PendingReason::Unschedulable).expect("it waits");
+    (waiting.word(), waiting.message)
 }

@@ -196,6 +196,15 @@ impl World {
         kept.filter(|kept| kept.is_told).map(|kept| kept.name().to_owned()).collect()
     }
 
+    /// Under which names room is kept, and for which gangs.
+    pub fn kept_rooms(&self) -> impl Iterator<Item = (String, String)> {
+        let gangs = self.gangs.by_name.iter();
+        gangs.flat_map(|(gang, known)| {
+            let told = known.kept.iter().filter(|kept| kept.is_told);
+            told.map(|kept| (kept.name().to_owned(), gang.to_string()))
+        })
+    }
+
     /// Everything that is kept and was told.
     pub(in crate::world) fn kept_holdings(&self) -> impl Iterator<Item = Holding> {
         let kept = self.gangs.by_name.values().flat_map(|gang| &gang.kept);
