@@ -363,16 +363,135 @@ fn a_queue_that_is_deleted_is_listed_as_long_as_pods_run_in_it() {
     let told = folder.call("queue --kubeconfig kubeconfig").out;
     let row = |line: &&str| line.starts_with("| vision (deleted)");
     let row: Vec<&str> = told.lines().find(row).expect("a row").split_whitespace().collect();
-    assert_eq!(&row[1..6], ["vision", "(deleted)", "-", "4", "-"], "{told}");
+    assert_eq!(
+        &row[1..10],
+        ["vision", "(deleted)", "?", "4", "?", "?", "?", "25.0", "%"],
+        "{told}"
+    );
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 nvidia.com/gpu: they count \
-                    under its name, and for no queue above it; create it again, or name another queue in label \
-                    dovetail.dev/queue";
+    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 nvidia.com/gpu: what it was \
+                    given, and which queue was above it, is not known here; a scheduler that saw it counts them as \
+                    before; create it again, or name another queue in label dovetail.dev/queue";
     assert!(words.contains(sentence), "{told}");
     let all = folder.json("queue --kubeconfig kubeconfig");
     let of = |key: &str| json!([all["queues"][1][key], all["queues"][2][key]]);
     assert_eq!(of("name"), json!(["research", "vision"]));
     assert_eq!((of("exists"), of("gpu_milli")), (json!([true, false]), json!([0, 4_000])));
+    let unknown = ["parent", "weight", "borrows", "guaranteed", "limit"];
+    let vision = &all["queues"][2];
+    assert!(unknown.iter().all(|key| vision[key].is_null()), "{vision}");
+}
+
+/// Of a queue above one that is there, only the name is left; of what would start, nothing is held.
+#[test]
+fn a_deleted_parent_is_listed_and_what_is_not_placed_is_not_held() {
+    let api = with_queues();
+    api.delete("queues", "", "research", &json!({})).expect("the queue");
+    let mut fits = pod("fits", 1);
+    fits["metadata"]["labels"] = json!({"dovetail.dev/queue": "default"});
+    api.create("pods", "team", &fits).expect("a new pod");
+    let open = json!({"metadata": {"name": "default"}, "spec": {"namespaceSelector": {}}});
+    api.create("queues", "", &open).expect("a new queue");
+    let folder = connected(&api);
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let queues = all["queues"].as_array().expect("queues");
+    let of = |name: &str| {
+        let queue = queues.iter().find(|queue| queue["name"] == name).expect("a queue");
+        json!([queue["exists"], queue["gpu_milli"]])
+    };
+    assert_eq!((of("research"), of("vision")), (json!([false, 4_000]), json!([true, 4_000])));
+    assert_eq!(of("default"), json!([true, 0]));
+    let why = |name: &str| folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+    assert_eq!(why("fits")["state"], "fits");
+    // A scheduler knows what the deleted queue was given.
+    let message =
+        "queue research is limited to 4 nvidia.com/gpu: it holds 4, and 1 more would be needed";
+    let condition = json!({"type": "PodScheduled", "status": "False", "reason": "WaitingForQuota",
+        "message": message});
+    let status = json!({"status": {"conditions": [condition]}});
+    api.merge("pods", "team", "fits", "status", &status).expect("a condition");
+    let doubtful = format!(
+        "{message}, as a scheduler says; what deleted queue research was given is not known here, and without that it \
+         would start now"
+    );
+    assert_eq!(
+        (&why("fits")["state"], &why("fits")["message"]),
+        (&json!("waits"), &json!(doubtful))
+    );
+}
+
+/// A scheduler was not allowed to stop `large`: a moment ago, or long ago.
+#[test]
+fn nobody_is_said_to_stop_who_was_not_let_go() {
+    let api = busy();
+    let folder = connected(&api);
+    let state = |since: &str| {
+        let condition = json!({"type": "DisruptionTarget", "status": "False", "reason": "NotStopped",
+            "lastTransitionTime": since});
+        let status = json!({"status": {"conditions": [condition]}});
+        api.merge("pods", "team", "large", "status", &status).expect("a condition");
+        folder.json("why first --kubeconfig kubeconfig")["in_line"]["reason"].clone()
+    };
+    assert_eq!(state("2999-01-01T00:00:00Z"), "Unschedulable");
+    assert_eq!(state("2020-01-01T00:00:00Z"), "WaitingForReservation");
+}
+
+/// A pod and a gang of two have their places, and wait for a volume, or could not start.
+#[test]
+fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
+    let member = |name: &str| {
+        let mut pod = pod(name, 1);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+        pod
+    };
+    let api = cluster(&[member("one"), member("two"), pod("refused", 1), pod("new", 1)]);
+    let room = "room is kept for it on n0 until claim c of its gang has its volume";
+    let refused = "the server does not bind it to node n0 (422): a policy; it is tried again";
+    let said = [
+        ("one", "WaitingForVolumes", room),
+        ("two", "WaitingForVolumes", room),
+        ("refused", "SchedulerError", refused),
+    ];
+    for (name, reason, message) in said {
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": reason,
+            "message": message});
+        let status = json!({"status": {"conditions": [condition]}});
+        api.merge("pods", "team", name, "status", &status).expect("a condition");
+    }
+    let folder = connected(&api);
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let expected = json!([
+        {"name": "gang team/train", "queue": "default", "pods": 2, "reason": "WaitingForVolumes",
+            "message": room},
+        {"name": "team/refused", "queue": "default", "pods": 1, "reason": "SchedulerError",
+            "message": refused},
+    ]);
+    assert_eq!(all["not_in_line"], expected);
+    let why = folder.json("why two --kubeconfig kubeconfig");
+    assert_eq!((&why["state"], &why["message"]), (&json!("waits_for_volumes"), &json!(room)));
+    let told = folder.call("why train --kubeconfig kubeconfig").out;
+    assert!(told.contains("at least 2 pods together"), "{told}");
+}
+
+/// What completes a gang goes before those that came before it.
+#[test]
+fn the_place_in_line_is_that_in_which_jobs_are_tried() {
+    let member = |name: &str, gpus: u32| {
+        let mut pod = pod(name, gpus);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "train"});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "3"});
+        pod
+    };
+    let placed = |name: &str, at: &str| with(member(name, 8), "nodeName", json!(at));
+    let api = cluster(&[placed("one", "n0"), placed("two", "n1"), pod("single", 8)]);
+    api.create("pods", "team", &member("more", 8)).expect("a new pod");
+    api.overwrite("pods", "team", "single", |pod| {
+        pod["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    });
+    let folder = connected(&api);
+    let why = folder.json("why more --kubeconfig kubeconfig");
+    assert_eq!(why["in_line"]["place"], 1, "{why}");
 }
 
 /// A scheduler on its own; it ends with the value.
@@ -443,7 +562,7 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     scheduler.stop();
     let mut log = String::new();
     rest.read_to_string(&mut log).expect("text");
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("403")).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("(403: ")).collect();
     assert!(lines.len() == 1 && lines[0].contains("WARN") && lines[0].contains(advice), "{log}");
 }
 

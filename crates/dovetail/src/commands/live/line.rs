@@ -53,6 +53,7 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     let mut line: Vec<InLine> = Vec::new();
     for (job, reason) in found {
         let Some(waiting) = scheduler.waiting(job.id, reason) else { continue };
+        let said = said_by_its_pods(scheduler, job.id, waiting.word());
         line.push(InLine {
             place: match line.last() {
                 Some(before) if before.queue == shown_name(&job.queue) => before.place + 1,
@@ -64,10 +65,19 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
             gpu_milli: job.min_gpu_milli(),
             waited_ms: now_ms.saturating_sub(job.submit_ms),
             reason: waiting.word(),
-            message: waiting.message,
+            message: said.unwrap_or(waiting.message),
             id: job.id,
             job: job.name,
         });
     }
     line
+}
+
+/// What the pods of a job say themselves of the room that is kept for it: which one is, and for whom is waited, the
+/// scheduler knows that keeps it.
+fn said_by_its_pods(scheduler: &Scheduler, job: JobId, word: &str) -> Option<String> {
+    let pods = scheduler.world().waiting_pods(job);
+    let mut said = pods.iter().filter_map(|pod| pod.unscheduled.as_ref());
+    let said = said.find(|said| word == "WaitingForReservation" && *said.reason == *word)?;
+    Some(said.message.to_string())
 }

@@ -1,8 +1,10 @@
-//! Those that wait without being in line: gangs that lack members, and pods that are left untouched.
+//! Those that wait without being in line: gangs that lack members, pods that are left untouched, and pods that have
+//! their place and cannot start yet.
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::status::harmless;
+use dovetail_kube::object::Pod;
+use dovetail_kube::status::{COULD_NOT_START, WAITING_FOR_VOLUMES, Waiting, harmless};
 use dovetail_kube::world::{Gathering, World, waits_for_members};
 use serde::Serialize;
 
@@ -20,7 +22,7 @@ pub(super) struct NotInLine {
     pub(super) queue: String,
     /// Its pods that wait.
     pub(super) pods: usize,
-    /// `WaitingForMembers` or `LeftUntouched`.
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError` or `WaitingForVolumes`.
     pub(super) reason: &'static str,
     /// Why, for people.
     pub(super) message: String,
@@ -37,12 +39,12 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
         let Some(first) = waiting.clone().next().map(|member| &member.pod.meta) else { continue };
         let name = look.name.to_string();
         let (present, min) = (look.present, terms.min);
-        let (gated, refused) = (look.gated, look.refused);
+        let (gated, refused, retried) = (look.gated, look.refused, look.retried);
         all.push(NotInLine {
             queue: queue(&first.namespace, &first.name),
             pods: waiting.count(),
             reason: "WaitingForMembers",
-            message: waits_for_members(&name, Gathering { present, min, gated, refused }),
+            message: waits_for_members(&name, Gathering { present, min, gated, refused, retried }),
             name,
         });
     }
@@ -57,14 +59,43 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
             name: shown.clone(),
             queue: queue(namespace, name),
             pods: 0,
-            reason: "LeftUntouched",
+            reason: Waiting::left_untouched(why).word(),
             message: message.clone(),
         };
         untouched.entry((shown.clone(), message.clone())).or_insert_with(new).pods += 1;
     }
     all.extend(untouched.into_values());
+    all.extend(not_started(world));
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
+}
+
+/// Pods that fit and that a scheduler has not started, as they say themselves: those of one gang together.
+fn not_started(world: &World) -> Vec<NotInLine> {
+    let mut all: BTreeMap<(String, &'static str), NotInLine> = BTreeMap::new();
+    for pod in world.pods_to_start() {
+        let Some((reason, message)) = why_not_started(pod) else { continue };
+        let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
+        let gang = world.gang_of(namespace, name).map(ToString::to_string);
+        let shown = gang.unwrap_or_else(|| format!("{namespace}/{name}"));
+        let new = || NotInLine {
+            name: shown.clone(),
+            queue: world.queue_of_pod(namespace, name).unwrap_or_default(),
+            pods: 0,
+            reason,
+            message: message.to_owned(),
+        };
+        all.entry((shown.clone(), reason)).or_insert_with(new).pods += 1;
+    }
+    all.into_values().collect()
+}
+
+/// Why a scheduler has not started a pod that has its place, as the pod says.
+pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
+    let said = pod.unscheduled.as_ref()?;
+    let words = [COULD_NOT_START, WAITING_FOR_VOLUMES];
+    let word = words.into_iter().find(|word| *said.reason == **word)?;
+    Some((word, &said.message))
 }
 
 /// Each with its reason.

@@ -35,13 +35,14 @@ struct QueueLine {
     /// The queue above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
-    weight: u32,
+    /// Null, as the next three, of a queue that is not there: what it was given is not known here.
+    weight: Option<u32>,
     /// Whether it may hold more than it is guaranteed.
-    borrows: bool,
+    borrows: Option<bool>,
     /// What it and all below it are guaranteed, by resource.
-    guaranteed: BTreeMap<String, String>,
+    guaranteed: Option<BTreeMap<String, String>>,
     /// What they never hold more of.
-    limit: BTreeMap<String, String>,
+    limit: Option<BTreeMap<String, String>>,
     /// What they hold.
     used: BTreeMap<String, String>,
     /// The greatest part that this is of anything the cluster has, in percent.
@@ -91,10 +92,10 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
         Some(QueueLine {
             exists: true,
             parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
-            weight: object.weight,
-            borrows: object.borrows,
-            guaranteed: amounts::as_written(&object.guaranteed),
-            limit: amounts::as_written(&object.limit),
+            weight: Some(object.weight),
+            borrows: Some(object.borrows),
+            guaranteed: Some(amounts::as_written(&object.guaranteed)),
+            limit: Some(amounts::as_written(&object.limit)),
             used: amounts::held(&usage.used, &rules),
             share_percent: usage.share as f64 / 10_000_000.0,
             gpu_milli: usage.used.gpu_milli,
@@ -118,15 +119,15 @@ fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
         Some(QueueLine {
             exists: false,
             parent: None,
-            weight: 1,
-            borrows: false,
-            guaranteed: BTreeMap::new(),
-            limit: BTreeMap::new(),
+            weight: None,
+            borrows: None,
+            guaranteed: None,
+            limit: None,
             used: amounts::held(&usage.used, &rules),
             share_percent: usage.share as f64 / 10_000_000.0,
             gpu_milli: usage.used.gpu_milli,
             waiting_jobs: 0,
-            problem: Some(queue.to_string()),
+            problem: Some(queue.to_who_asks()),
             name: queue.name,
         })
     };
@@ -204,12 +205,14 @@ fn table_of_jobs(rows: Vec<Vec<String>>) -> String {
     rows.into_iter().map(named).collect()
 }
 
-/// What each queue is given and holds. GPUs are called so, however long the name of their resource is.
+/// What each queue is given and holds, with `?` for what is not known. GPUs are called so, however long the name of their resource is.
 fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
     let row = |queue: &QueueLine| {
-        let list = |amounts: &BTreeMap<String, String>| match amounts.is_empty() {
-            true => "-".to_owned(),
-            false => {
+        let unknown = || "?".to_owned();
+        let list = |amounts: &Option<BTreeMap<String, String>>| match amounts {
+            None => unknown(),
+            Some(amounts) if amounts.is_empty() => "-".to_owned(),
+            Some(amounts) => {
                 let each = amounts.iter().map(|(name, amount)| match (&**name, &**amount) {
                     (name, "1") if name == gpu_resource => "1 GPU".to_owned(),
                     (name, amount) if name == gpu_resource => format!("{amount} GPUs"),
@@ -218,21 +221,23 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
                 each.collect::<Vec<_>>().join(", ")
             }
         };
-        let guaranteed = match (queue.guaranteed.is_empty(), queue.borrows) {
-            (false, true) => format!("{}, borrows", list(&queue.guaranteed)),
+        let has_some = queue.guaranteed.as_ref().is_some_and(|amounts| !amounts.is_empty());
+        let guaranteed = match queue.borrows {
+            Some(true) if has_some => format!("{}, borrows", list(&queue.guaranteed)),
             _ => list(&queue.guaranteed),
         };
+        let none_above = || if queue.exists { "-".to_owned() } else { unknown() };
         let name = match queue.exists {
             true => queue.name.clone(),
             false => format!("{} (deleted)", queue.name),
         };
         vec![
             name,
-            queue.parent.clone().unwrap_or_else(|| "-".to_owned()),
+            queue.parent.clone().unwrap_or_else(none_above),
             gpus(queue.gpu_milli),
             guaranteed,
             list(&queue.limit),
-            queue.weight.to_string(),
+            queue.weight.map_or_else(unknown, |weight| weight.to_string()),
             format!("{:.1} %", queue.share_percent),
             queue.waiting_jobs.to_string(),
         ]

@@ -3,13 +3,14 @@
 use anyhow::Result;
 use clap::Args;
 use dovetail_kube::object::Pod;
-use dovetail_kube::status::{COULD_NOT_START, Obstacle, harmless};
+use dovetail_kube::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES, harmless};
 use dovetail_model::{JobId, PodId};
 use dovetail_plan::explain::Relaxation;
 use serde::Serialize;
 
 use super::gang::GangLine;
 use super::line::{InLine, line};
+use super::not_in_line::why_not_started;
 use super::{LookFlags, Seen};
 use crate::app::App;
 use crate::exit::UsageError;
@@ -159,8 +160,14 @@ fn fits(
     let ids = seen.scheduler.engine().map(|engine| engine.pods_of(job)).unwrap_or_default();
     let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
     let node = its_own.map(|node| node.to_string());
-    if let Some(failed) = could_not_start(seen, &ids, is_it) {
+    if let Some(failed) = could_not_start(seen, &ids, &is_it) {
         return Why { node, gang, ..told("not_started", failed) };
+    }
+    if let Some(waits) = waits_for_volumes(seen, &ids, &is_it) {
+        return Why { node, gang, ..told("waits_for_volumes", waits) };
+    }
+    if let Some(doubtful) = may_not_be_so(seen, &ids) {
+        return Why { node, gang, ..told("waits", doubtful) };
     }
     let message = match (&node, &gang) {
         (Some(node), None) => format!("it fits: at this moment it would be given node {node}"),
@@ -171,6 +178,37 @@ fn fits(
         _ => "it is not decided about yet".to_owned(),
     };
     Why { node, gang, ..told("fits", message) }
+}
+
+/// That what fits waits for volumes: what the pod itself says of that, or the first of its gang that says so.
+fn waits_for_volumes(
+    seen: &Seen,
+    pods: &[PodId],
+    is_it: impl Fn(&PodId) -> bool,
+) -> Option<String> {
+    let says = |pod: &PodId| {
+        let said = why_not_started(seen.scheduler.world().pod_of(*pod)?);
+        said.filter(|(word, _)| *word == WAITING_FOR_VOLUMES).map(|(_, message)| message.to_owned())
+    };
+    let itself = pods.iter().filter(|pod| is_it(pod)).find_map(says);
+    itself.or_else(|| pods.iter().find_map(says))
+}
+
+/// That a scheduler may know more of the bounds of queues than is known here: queues that are deleted count for it as
+/// they were, and what they were is in no object.
+fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
+    let world = seen.scheduler.world();
+    let missing: Vec<String> = world.missing_queues().into_iter().map(|queue| queue.name).collect();
+    let said = pods.iter().find_map(|pod| world.pod_of(*pod)?.unscheduled.as_ref());
+    let said = said.filter(|said| !missing.is_empty() && *said.reason == *"WaitingForQuota")?;
+    let (queues, were) = match missing.as_slice() {
+        [one] => (format!("deleted queue {one}"), "was"),
+        _ => (format!("deleted queues {}", missing.join(", ")), "were"),
+    };
+    Some(format!(
+        "{}, as a scheduler says; what {queues} {were} given is not known here, and without that it would start now",
+        said.message
+    ))
 }
 
 /// That a scheduler tried to start what fits, and why it could not: what the pod itself says of that, or the first of

@@ -72,19 +72,30 @@ impl Announcing {
                 self.book.bound(pod, &bind.node, &bind.tag, now_ms);
             }
             News::Waits { job, reason, .. } => self.looks.at(now_ms + SETTLE_MS, *job, *reason),
-            News::Object(world::Report::Refused { namespace, name, uid, reason, is_repeat }) => {
+            News::Object(report) => self.hear_of_object(report, now_ms),
+            News::Preempts(preempts) => {
+                for says in preempts.says.iter().cloned() {
+                    self.book.is_to_say(says.pod, says.waiting, now_ms);
+                }
+            }
+            News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
+            News::StopRefused(refused) => self.not_stopped(refused, now_ms),
+            News::NotBound(_)
+            | News::WouldBind { .. }
+            | News::Preempted { .. }
+            | News::Inconsistent(_) => {}
+        }
+    }
+
+    fn hear_of_object(&mut self, report: &world::Report, now_ms: u64) {
+        use world::Report as Said;
+        match report {
+            Said::Refused { namespace, name, uid, reason, is_repeat } => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 let pod = PodIdentity { namespace, name, uid };
                 self.book.is_left_untouched(pod, reason, *is_repeat, now_ms);
             }
-            News::Object(world::Report::Contradiction {
-                kind,
-                namespace,
-                name,
-                uid,
-                reason,
-                is_repeat,
-            }) => {
+            Said::Contradiction { kind, namespace, name, uid, reason, is_repeat } => {
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 let of = StatusOf::group(&namespace, &name);
                 let about = PodIdentity { namespace, name, uid };
@@ -97,57 +108,34 @@ impl Announcing {
                     self.statuses.wants(of, wanted, now_ms);
                 }
             }
-            News::Object(world::Report::WaitsForMembers {
-                namespace,
-                name,
-                uid,
-                gang,
-                gathering,
-            }) => {
+            Said::WaitsForMembers { namespace, name, uid, gang, gathering } => {
                 let waiting = Waiting::for_members(gang, *gathering);
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
-            News::Object(world::Report::WaitsForVolumes { namespace, name, uid, claims, node }) => {
+            Said::WaitsForVolumes { namespace, name, uid, claims, node } => {
                 let waiting = Waiting::for_volumes(claims, node);
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
-            News::Object(world::Report::WaitsForVolumesOfOthers {
-                namespace,
-                name,
-                uid,
-                claims,
-                node,
-            }) => {
+            Said::WaitsForVolumesOfOthers { namespace, name, uid, claims, node } => {
                 let waiting = Waiting::for_volumes_of_others(claims, node);
                 let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
                 self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
             }
-            News::Object(world::Report::GroupWaitsForVolumes { namespace, name, claims }) => {
+            Said::GroupWaitsForVolumes { namespace, name, claims } => {
                 let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
             }
-            News::Object(world::Report::GroupWaits { namespace, name, gang, gathering }) => {
+            Said::GroupWaits { namespace, name, gang, gathering } => {
                 let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
                 self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
             }
-            News::Object(world::Report::GroupHasItsSize { namespace, name }) => {
+            Said::GroupHasItsSize { namespace, name } => {
                 let of = StatusOf::group(namespace, name);
                 self.statuses.wants(of, status::group_is_scheduled(), now_ms);
             }
-            News::Preempts(preempts) => {
-                for says in preempts.says.iter().cloned() {
-                    self.book.is_to_say(says.pod, says.waiting, now_ms);
-                }
-            }
-            News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
-            News::StopRefused(refused) => self.not_stopped(refused, now_ms),
-            News::NotBound(_)
-            | News::WouldBind { .. }
-            | News::Preempted { .. }
-            | News::Object(_)
-            | News::Inconsistent(_) => {}
+            _ => {}
         }
     }
 
