@@ -21,9 +21,6 @@ const JUDGE: &str = "dovetail";
 /// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
 const FITS_NOWHERE: &str = "Unschedulable";
 
-/// Waiting pods that cannot be judged are listed up to so many.
-pub(super) const MOST_UNJUDGED: usize = 100;
-
 /// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them.
 pub(super) fn worlds(
     inventory: Inventory,
@@ -48,7 +45,7 @@ pub(super) fn worlds(
         objects.tell(resource, &offering, &mut world);
         let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
-        let unjudged = refused().take(MOST_UNJUDGED).map(|(pod, reason)| {
+        let unjudged = refused().map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
             Unjudged { pod, reason: reason.to_string() }
         });
@@ -64,7 +61,7 @@ pub(super) fn worlds(
     // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
         resources.into_par_iter().map(world).unzip();
-    (worlds, unjudged.into_iter().flatten().take(MOST_UNJUDGED).collect())
+    (worlds, unjudged.into_iter().flatten().collect())
 }
 
 /// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows

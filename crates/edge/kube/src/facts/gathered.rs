@@ -11,7 +11,7 @@ use dovetail_model::Condition;
 use super::claims::{Doubts, UntoldPod};
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
-use super::demand::{MOST_UNJUDGED, worlds};
+use super::demand::worlds;
 use super::inventory::Inventory;
 use super::life::PodLife;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
@@ -120,7 +120,7 @@ impl Inventory {
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
         let (demand, mut unjudged) = worlds(self, &facts.nodes, &untold);
-        unjudged.extend(untold.iter().take(MOST_UNJUDGED).map(UntoldPod::told));
+        unjudged.extend(untold.iter().map(UntoldPod::told));
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,
