@@ -42,8 +42,8 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
     all["spec"]["devices"]["requests"][0]["exactly"]["allocationMode"] = json!("All");
     let mut others = all.clone();
     others["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = json!("gpu.amd.com");
-    let foreign =
-        class("big", json!({"selectors": selecting("device.driver == 'net.example.com'")}));
+    let big = |expression| class("big", json!({"selectors": selecting(expression)}));
+    let whose = "device class big does not say whose devices it wants";
     for (claim, more, expected, reason) in [
         (Some(all), vec![], &open, "its claim wants all devices of a node, however many these are"),
         (None, vec![], &open, "it refers to a resource claim that was not read"),
@@ -53,19 +53,18 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
             &open,
             "device class big, which it wants a device of, was not read",
         ),
-        (
-            Some(of("big")),
-            vec![class("big", json!({}))],
-            &open,
-            "device class big does not say whose devices it wants",
-        ),
+        (Some(of("big")), vec![class("big", json!({}))], &open, whose),
+        (Some(of("big")), vec![big("device.driver.startsWith('gpu.')")], &open, whose),
+        (Some(of("big")), vec![big("device.allowMultipleAllocations == false")], &open, whose),
+        // It may want those of other drivers.
+        (Some(of("big")), vec![big("device.driver != 'gpu.nvidia.com'")], &none, whose),
         (
             Some(others),
             vec![],
             &none,
             "its claim wants all devices of a node, however many these are",
         ),
-        (Some(of("big")), vec![foreign], &none, ""),
+        (Some(of("big")), vec![big("device.driver == 'net.example.com'")], &none, ""),
     ] {
         let (states, reasons) = with(claim, &more);
         assert_eq!(states, *expected, "{reason}");
@@ -200,4 +199,13 @@ fn what_is_being_deleted_waits_for_nothing() {
     assert_eq!(found.unjudged, []);
     let expected = expected(&[("free_no_demand", 3000), ("free_reserved", 1000)]);
     assert_eq!(states(&mut found), expected);
+}
+
+#[test]
+fn waiting_pods_that_nobody_can_judge_are_all_listed() {
+    let mut objects = vec![node("n1"), slice("n1", 1, &[whole("gpu-0")])];
+    objects.extend(
+        (0..150).map(|place| pod(&format!("w-{place}"), "", &[&format!("gpus=gone-{place}")])),
+    );
+    assert_eq!(gathered(&objects).unjudged.len(), 150);
 }
