@@ -423,6 +423,23 @@ fn amounts_that_no_machine_costs_are_refused_at_their_place() {
     }
 }
 
+/// By hand: $1e9 an hour of one machine is taken, of two it is $2e9 an hour; $300,000 in one second is $1.08e9 an hour; a
+/// thousand hours of $1e9 are the trillion that a bill may come to, and one more of a machine elsewhere is above it.
+#[test]
+fn a_bill_that_no_sum_can_hold_is_told() {
+    let told = |lines: &[&str]| {
+        let head = "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory\n";
+        bill(&format!("{head}{}\n", lines.join("\n"))).is_too_much().is_some()
+    };
+    let one = "i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1e9,Usage";
+    let thousand = "i-1,2026-11-20T00:00:00Z,2026-12-31T16:00:00Z,1e12,Usage";
+    let back = one.replace("1e9,Usage", "-1e9,Credit");
+    assert_eq!([told(&[one]), told(&[one, &one.replace("i-1", "i-2")])], [false, true]);
+    assert_eq!([told(&[one, &back]), told(&[&one.replace("1e9", "-1e9")])], [true, false]);
+    assert!(told(&["i-1,2026-11-20T10:00:00Z,2026-11-20T10:00:01Z,300000,Usage"]));
+    assert_eq!([told(&[thousand]), told(&[thousand, &one.replace("i-1", "i-9")])], [false, true]);
+}
+
 #[test]
 fn the_dearest_and_longest_line_is_divided_too() {
     let text = FOCUS.replace(
