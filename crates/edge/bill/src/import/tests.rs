@@ -441,6 +441,31 @@ fn a_bill_that_no_sum_can_hold_is_told() {
 }
 
 #[test]
+fn a_credit_that_states_no_amortised_amount_is_what_the_invoice_says() {
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ChargeCategory
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,10,10,Usage
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-4,,Credit
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,,,Credit
+";
+    let bill = bill(focus);
+    assert_eq!(bill.cost(0, TEN_MS, TEN_MS + HOUR_MS), Some(Money::micros(6_000_000)));
+    assert_eq!(bill.other_lines, 1);
+}
+
+#[test]
+fn a_column_that_is_read_stands_once() {
+    let read = |header: &str| super::read(header.as_bytes(), "bill.csv", &machines());
+    let aws = "lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/LineItemType,\
+               lineItem/UnblendedCost";
+    let error = read(&format!("{aws},lineItem/ResourceId\n")).unwrap_err().to_string();
+    assert!(error.contains("column `lineItem/ResourceId` stands twice"), "{error}");
+    assert!(error.contains("number 6"), "{error}");
+    // Tags that are nobody's concern here may differ in their case alone, and then some tools write them alike.
+    assert!(read(&format!("{aws},resourceTags/user:Name,resourceTags/user:Name\n")).is_ok());
+}
+
+#[test]
 fn the_dearest_and_longest_line_is_divided_too() {
     let text = FOCUS.replace(
         "i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,33.024,",
