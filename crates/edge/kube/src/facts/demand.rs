@@ -31,14 +31,21 @@ pub(super) fn worlds(
     let resources: Vec<&String> = resources.into_iter().collect();
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
+    let places: BTreeMap<&str, usize> =
+        nodes.iter().map(|node| &*node.node.name).zip(0..).collect();
     let now_ms = inventory.now_ms;
     let objects = Objects::of(inventory);
     let world = |resource: &String| {
         let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
         // Whoever is not there yet will not come.
         let patience = Patience { quiet_ms: 0, ..Patience::default() };
-        let settings =
-            Settings { scheduler: JUDGE.to_owned(), rules, patience, ..Settings::default() };
+        let settings = Settings {
+            scheduler: JUDGE.to_owned(),
+            rules,
+            patience,
+            is_told_in_order: true,
+            ..Settings::default()
+        };
         let mut world = World::new(settings);
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
@@ -52,6 +59,7 @@ pub(super) fn worlds(
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);
         let mut snapshot = world.into_snapshot(now_ms);
+        snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();

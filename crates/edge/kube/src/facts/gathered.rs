@@ -94,7 +94,9 @@ impl Inventory {
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
         let mut clamped = Vec::new();
-        for (name, read) in std::mem::take(&mut self.read_nodes) {
+        let mut read_nodes: Vec<_> = std::mem::take(&mut self.read_nodes).into_iter().collect();
+        read_nodes.sort_by_key(|(name, _)| self.places.get(name).copied());
+        for (name, read) in read_nodes {
             gpus.extend(read.gpus);
             clamped.extend(read.clamped);
             let numa_policy = self.cluster.numa_policies.get(&name).copied();

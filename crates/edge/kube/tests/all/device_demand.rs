@@ -209,3 +209,37 @@ fn waiting_pods_that_nobody_can_judge_are_all_listed() {
     );
     assert_eq!(gathered(&objects).unjudged.len(), 150);
 }
+
+/// Of two pods that wait since the same second one fits where four GPUs are free, and then the other does not.
+#[test]
+fn what_decides_between_pods_of_the_same_age_outlives_their_names() {
+    let waiting = |first: &str, second: &str| {
+        let mut held = plugin_pod("held", "Job/h", 4, "n1");
+        held["status"]["phase"] = json!("Running");
+        let objects = [
+            plugin_node("n1", 8),
+            held,
+            plugin_pod(first, &format!("Job/{first}"), 2, ""),
+            plugin_pod(second, &format!("Job/{second}"), 3, ""),
+        ];
+        states(&mut gathered(&objects))
+    };
+    assert_eq!(waiting("w-a", "w-b"), waiting("w-b", "w-a"));
+}
+
+/// The same GPUs of two nodes, of which one has another model: the one that came first is free for an unknown cause.
+#[test]
+fn the_order_of_nodes_outlives_their_names() {
+    let free = |first: &str, second: &str| {
+        let mut wants = plugin_pod("w-0", "Job/w", 1, "");
+        wants["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpucores"] = json!(30);
+        let found = gathered(&[plugin_node(first, 2), plugin_node(second, 4), wants]);
+        let world = &found.moment.demand[0].world;
+        let in_world = world.nodes.iter().map(|node| node.name.to_string());
+        let in_moment = found.moment.nodes.iter().map(|node| node.node.clone());
+        in_world.chain(in_moment).collect::<Vec<_>>()
+    };
+    for [first, second] in [["a", "b"], ["b", "a"]] {
+        assert_eq!(free(first, second), [first, second, first, second]);
+    }
+}
