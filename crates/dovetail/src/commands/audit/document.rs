@@ -1,7 +1,5 @@
 //! What an audit says, in the words of its JSON. Everything that was read is harmless text from here on.
 
-use std::collections::BTreeMap;
-
 use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
@@ -15,7 +13,7 @@ use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
-use crate::input::doubts::{clamped_in_words, device_doubts_in_words};
+use crate::input::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
 use crate::input::node_prices::PriceLine;
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -535,14 +533,10 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         hides: "how many GPUs there are, and who holds them".to_owned(),
         command: "kubectl get resourceslices,resourceclaims -A -o json: see what drivers offer and claims hold".to_owned(),
     }));
-    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for unjudged in &gathered.unjudged {
-        reasons.entry(&unjudged.reason).or_default().push(&unjudged.pod);
-    }
-    unseen.extend(reasons.into_iter().map(|(reason, pods)| UnseenOut {
-        what: format!("where {} waiting pods could go, {} first", pods.len(), plain(pods[0])),
+    unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
+        what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs are free that they may want".to_owned(),
-        command: plain(reason),
+        command: "kubectl describe pod -n NAMESPACE POD: see what it asks for, and what its scheduler says of it".to_owned(),
     }));
     unseen
 }

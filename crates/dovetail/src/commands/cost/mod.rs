@@ -8,6 +8,8 @@ pub(crate) mod collecting;
 pub(crate) mod digest;
 mod dimension;
 mod document;
+#[cfg(feature = "scheduler")]
+mod doubts_told;
 mod flags;
 mod focus;
 #[cfg(feature = "scheduler")]
