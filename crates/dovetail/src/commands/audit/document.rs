@@ -14,7 +14,8 @@ use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
 use crate::input::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
-use crate::input::node_prices::PriceLine;
+use crate::input::node_prices::{PriceLine, Prices};
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -51,6 +52,8 @@ pub(super) struct Document {
     /// Thresholds that somebody set.
     pub(super) thresholds: Vec<ThresholdOut>,
     pub(super) prices: Vec<PriceLine>,
+    /// What is to be known of the prices.
+    pub(super) notes: Vec<String>,
     pub(super) unexplained_waste_gpu_hours_per_month: f64,
     pub(super) skipped: Vec<String>,
     pub(super) skipped_objects: u64,
@@ -250,7 +253,7 @@ impl Document {
         sources: Vec<String>,
         gathered: &Gathered,
         report: &Report,
-        prices: Vec<PriceLine>,
+        prices: Prices,
         baseline: Option<&Baseline>,
     ) -> Self {
         let source_of = |object: &ObjectRef| gathered.sources.source(object);
@@ -288,7 +291,8 @@ impl Document {
             ledger: None,
             unconfirmed_because: None,
             thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
-            prices,
+            notes: [prices.notes, old_prices(&prices.told, gathered.facts.now_ms)].concat(),
+            prices: prices.told,
             unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
             skipped: gathered.skipped.iter().map(|skipped| plain(&skipped.to_string())).collect(),
             skipped_objects: gathered.skipped_count,

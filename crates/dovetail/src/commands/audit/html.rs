@@ -49,6 +49,10 @@ pub(super) fn html(document: &Document) -> String {
     let unseen = document.unseen.iter();
     let unseen = unseen.map(|u| vec![shortened(&u.what), u.hides.clone(), u.command.clone()]);
     page += &table(&["what", "hides", "to see it"], 3, unseen);
+    if !document.notes.is_empty() {
+        let notes = document.notes.iter().map(|note| format!("<li>{}</li>\n", safe(note)));
+        page += &format!("<h2>Notes</h2>\n<ul>\n{}</ul>\n", notes.collect::<String>());
+    }
     if document.skipped_objects > 0 {
         page += &format!("<p>{} objects could not be read.</p>\n", document.skipped_objects);
     }

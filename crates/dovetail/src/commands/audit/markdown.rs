@@ -25,6 +25,12 @@ pub(super) fn markdown(document: &Document) -> String {
     for unseen in &document.unseen {
         text += &row(&[&shortened(&unseen.what), &unseen.hides, &unseen.command]);
     }
+    if !document.notes.is_empty() {
+        text += "\n## Notes\n\n";
+    }
+    for note in &document.notes {
+        text += &format!("- {}\n", safe(note));
+    }
     if document.skipped_objects > 0 {
         text += &format!("\n{} objects could not be read.\n", document.skipped_objects);
     }

@@ -182,9 +182,9 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     );
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
-    prices.notes.iter().for_each(|note| app.note(note));
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
-    let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
+    let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
+    document.notes.extend(ignore_file::without_effect(&policy, &found));
     #[cfg(feature = "scheduler")]
     let document = flags.ledger.held_against(app, &gathered, document)?;
     let document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);

@@ -13,6 +13,12 @@ pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
     text += &prices(document);
+    if !document.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &document.notes {
+        text += &wrapped(&format!("note: {note}"), 0);
+    }
     text += &states(document);
     text += &ladder(document);
     text += "\nNot seen\n";

@@ -11,9 +11,10 @@ use serde::Serialize;
 use super::held::{HeldMember, JobBill, JobTime, Samples};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{hours, old_prices, share, time};
+use crate::commands::cost::document::{hours, share, time};
 use crate::commands::cost::flags::Terms;
 use crate::input::node_prices::PriceLine;
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
 
 /// Name and version of the form.
