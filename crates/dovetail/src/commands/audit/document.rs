@@ -333,8 +333,11 @@ impl Document {
             _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),
         };
         line += &format!("; {blind} is blind. Method {}", head.method);
-        if let (Some(low), Some(high)) = (&head.lowest, &head.highest) {
-            let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
+        let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
+        // What differs by a rounded part of a cent is no range.
+        if let (Some(low), Some(high)) = (&head.lowest, &head.highest)
+            && amount(low) != amount(high)
+        {
             line += &format!(
                 " ({} by {} to {} by {})",
                 amount(low),
