@@ -39,6 +39,8 @@ mod receipts;
 mod resolution;
 mod rows_csv;
 #[cfg(feature = "scheduler")]
+mod same_names;
+#[cfg(feature = "scheduler")]
 mod silence;
 mod statement;
 mod teams;
