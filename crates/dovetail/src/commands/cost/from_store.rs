@@ -283,6 +283,7 @@ impl Ledger {
             parts.note(NO_GPU_WAS_SEEN.to_owned());
         }
         account.notes.extend(parts.in_words(&flags.prices, &app.settings)?);
+        account.are_machines_told = parts.tells_machines();
         account.prices = parts.prices;
         asker.tell_warnings(app);
         account.sources.push(source);
