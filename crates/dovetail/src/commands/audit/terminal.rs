@@ -13,12 +13,7 @@ pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
     text += &prices(document);
-    if !document.notes.is_empty() {
-        text.push('\n');
-    }
-    for note in &document.notes {
-        text += &wrapped(&format!("note: {note}"), 0);
-    }
+    text += &notes(document);
     text += &states(document);
     text += &ladder(document);
     text += "\nNot seen\n";
@@ -106,6 +101,12 @@ fn prices(document: &Document) -> String {
         true => String::new(),
         false => "\n".to_owned() + &table(&header, document.prices.iter().map(row).collect()),
     }
+}
+
+fn notes(document: &Document) -> String {
+    let notes = document.notes.iter().map(|note| wrapped(&format!("note: {note}"), 0));
+    let text: String = notes.collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 fn states(document: &Document) -> String {
