@@ -311,12 +311,10 @@ impl Document {
     /// The line at the top.
     pub(super) fn first_line(&self) -> String {
         let head = &self.headline;
-        if head.installed_gpus == 0.0 && self.skipped_objects > 0 {
-            let count =
-                counted(usize::try_from(self.skipped_objects).unwrap_or(usize::MAX), "object");
-            return format!(
-                "No GPUs were seen, and {count} could not be read: nothing can be said of waste."
-            );
+        if let Some(unread) = self.unread_objects()
+            && head.installed_gpus == 0.0
+        {
+            return format!("No GPUs were seen, and {unread}: nothing can be said of waste.");
         }
         if head.installed_gpus == 0.0 {
             return "No GPUs were seen: nothing can be wasted.".to_owned();
@@ -350,6 +348,12 @@ impl Document {
             line += &format!("; {} of the GPU-time has no price", percent(1.0 - head.priced_share));
         }
         line + "."
+    }
+
+    /// How many objects could not be read; `None` where all were.
+    pub(super) fn unread_objects(&self) -> Option<String> {
+        let count = usize::try_from(self.skipped_objects).unwrap_or(usize::MAX);
+        (count > 0).then(|| format!("{} could not be read", counted(count, "object")))
     }
 
     /// What the figures rest on.

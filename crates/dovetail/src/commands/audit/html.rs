@@ -53,8 +53,8 @@ pub(super) fn html(document: &Document) -> String {
         let notes = document.notes.iter().map(|note| format!("<li>{}</li>\n", safe(note)));
         page += &format!("<h2>Notes</h2>\n<ul>\n{}</ul>\n", notes.collect::<String>());
     }
-    if document.skipped_objects > 0 {
-        page += &format!("<p>{} objects could not be read.</p>\n", document.skipped_objects);
+    if let Some(unread) = document.unread_objects() {
+        page += &format!("<p>{unread}.</p>\n");
     }
     page += "<h2>Findings</h2>\n";
     let listed = document.findings.iter().filter(|finding| finding.suppressed.is_none());

@@ -31,8 +31,8 @@ pub(super) fn markdown(document: &Document) -> String {
     for note in &document.notes {
         text += &format!("- {}\n", safe(note));
     }
-    if document.skipped_objects > 0 {
-        text += &format!("\n{} objects could not be read.\n", document.skipped_objects);
+    if let Some(unread) = document.unread_objects() {
+        text += &format!("\n{unread}.\n");
     }
     text += "\n## Findings\n";
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {

@@ -22,10 +22,8 @@ pub(super) fn terminal(document: &Document) -> String {
         text += &wrapped(&format!("{what}: hides {}", unseen.hides), 2);
         text += &wrapped(&format!("to see it: {}", unseen.command), 6);
     }
-    if document.skipped_objects > 0 {
-        let count = document.skipped_objects;
-        text +=
-            &wrapped(&format!("{count} objects could not be read; --output json lists them"), 2);
+    if let Some(unread) = document.unread_objects() {
+        text += &wrapped(&format!("{unread}; --output json lists them"), 2);
     }
     let (ignored, listed): (Vec<&FindingOut>, Vec<&FindingOut>) =
         document.findings.iter().partition(|finding| finding.suppressed.is_some());
