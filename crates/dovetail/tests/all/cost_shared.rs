@@ -51,6 +51,10 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     assert_eq!(write(&pods[1..]), [[0.0, 0.0, 360.0], several, several]);
     let job =
         folder.json("cost job b --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
+    // Its GPU computed for it or for its neighbour.
+    let notes = job["notes"].to_string();
+    assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
+    assert!(!notes.contains("never worked"), "{notes}");
     let phases: Vec<(&str, f64)> = job["parts"]
         .as_array()
         .expect("parts")
