@@ -212,6 +212,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
             levels,
             preempt_foreign,
             patience: section.patience(),
+            ..world::Settings::default()
         },
         volumes: section.volume_patience(),
         ..Options::default()

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::facts::{Clamped, Unjudged};
+use dovetail_kube::facts::{Clamped, Gathered, Unjudged};
 
 use crate::output::plain::plain_sentence;
 use crate::output::shortened::BETWEEN;
@@ -27,18 +27,57 @@ pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     Some(format!("devices by dynamic resource allocation: {told}"))
 }
 
-/// Waiting pods that nobody can hold against nodes, one text for each reason.
-pub(crate) fn unjudged_in_words(unjudged: &[Unjudged]) -> impl Iterator<Item = String> {
+/// Waiting pods that nobody can hold against nodes, all of one reason.
+pub(crate) struct UnjudgedPods {
+    /// `3 waiting pods`.
+    pub(crate) counted: String,
+    /// Why, harmless to show.
+    pub(crate) reason: String,
+    /// Their names, one behind the other.
+    pub(crate) named: String,
+}
+
+/// Waiting pods that nobody can hold against nodes, by the reason.
+pub(crate) fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = UnjudgedPods> {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Unjudged { pod, reason } in unjudged {
         reasons.entry(reason).or_default().push(pod.clone());
     }
     reasons.into_iter().filter_map(|(reason, pods)| {
-        let waiting = counted(pods.len(), "waiting pod");
-        let named = all(pods.into_iter())?;
-        let reason = plain_sentence(reason);
-        Some(format!("why GPUs are free that {waiting} may want is unknown ({reason}): {named}"))
+        let counted = counted(pods.len(), "waiting pod");
+        Some(UnjudgedPods {
+            counted,
+            reason: plain_sentence(reason),
+            named: all(pods.into_iter())?,
+        })
     })
+}
+
+/// What objects leave open.
+pub(crate) struct Doubt {
+    /// What stays the same of it while pods come and go.
+    #[cfg_attr(
+        not(feature = "scheduler"),
+        expect(dead_code, reason = "only serve tells it again")
+    )]
+    pub(crate) kind: String,
+    /// As it is told.
+    pub(crate) text: String,
+}
+
+/// All that objects leave open but for [`contested_in_words`].
+pub(crate) fn doubts(gathered: &Gathered) -> Vec<Doubt> {
+    let of_kind = |kind: &str, text: String| Doubt { kind: kind.to_owned(), text };
+    let clamped = clamped_in_words(&gathered.clamped).map(|text| of_kind("numbers", text));
+    let devices = device_doubts_in_words(&gathered.device_doubts);
+    let devices = devices.map(|text| of_kind("devices", text));
+    let unjudged = unjudged_by_reason(&gathered.unjudged).map(|pods| {
+        let UnjudgedPods { counted, reason, named } = pods;
+        let text =
+            format!("why GPUs are free that {counted} may want is unknown ({reason}): {named}");
+        of_kind(&format!("unjudged: {reason}"), text)
+    });
+    clamped.into_iter().chain(devices).chain(unjudged).collect()
 }
 
 /// Pods that would fit, against the word of their own scheduler.

@@ -20,6 +20,7 @@ mod hangs;
 pub(crate) mod kubeconfig;
 pub(crate) mod node_prices;
 pub(crate) mod objects;
+pub(crate) mod old_prices;
 #[cfg(feature = "scheduler")]
 pub(crate) mod own_namespaces;
 #[cfg(feature = "scheduler")]

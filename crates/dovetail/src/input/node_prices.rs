@@ -399,17 +399,26 @@ fn known_of(price: &Price) -> Option<&KnownPrice> {
     }
 }
 
+/// Provider and region for which a price holds: those of the node, else those of the price. Where the provider of a node
+/// is not known, neither is whose region its label names.
+fn place_of_price(place: &NodePlace, known: Option<&KnownPrice>) -> [Option<String>; 2] {
+    let region = place.region.as_deref().map(plain);
+    let of_price = known.map(|known| [known.provider.clone(), known.region.clone()]);
+    let [of_provider, of_region] = of_price.unwrap_or_default();
+    match place.provider {
+        Some(provider) => [Some(provider.to_owned()), region.or(of_region)],
+        None if of_provider.is_some() => [of_provider, of_region],
+        None => [None, region],
+    }
+}
+
 fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
     let known = known_of(price);
-    let provider = place.provider.map(str::to_owned);
+    let [provider, region] = place_of_price(place, known);
     PriceLine {
         model: model.map(|model| plain(&model)),
-        provider: provider.or_else(|| known.and_then(|known| known.provider.clone())),
-        region: place
-            .region
-            .as_deref()
-            .map(plain)
-            .or_else(|| known.and_then(|known| known.region.clone())),
+        provider,
+        region,
         instance_type: known.and_then(|known| known.instance_type.as_deref()).map(plain),
         purchase: place.purchase.name(),
         priced_as: known

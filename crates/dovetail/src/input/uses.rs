@@ -25,6 +25,9 @@ use crate::output::table::{counted, duration};
 /// Clocks differ, and so do time zones of those who write files.
 const CLOCK_SKEW_MS: u64 = 86_400_000;
 
+/// A sample says something of no longer time.
+const MOST_STEP_MS: u64 = 86_400_000;
+
 /// Samples that end so long before the objects were read say little about them.
 const APART_MS: u64 = 86_400_000;
 
@@ -106,6 +109,14 @@ fn of_file(
             "{file}: no GPU of a pod has two samples, so nobody knows how long one lasts"
         ))
     })?;
+    if step_ms > MOST_STEP_MS {
+        let (file, apart) = (plain(&source), duration((step_ms / 1_000) as f64));
+        let problem =
+            "of the time between nobody knows anything: check `timestamp_s`, or give more samples";
+        return Err(
+            BadInput(format!("{file}: samples of a GPU lie {apart} apart: {problem}")).into()
+        );
+    }
     let times = samples.series.iter().flat_map(|series| &series.activity).map(|s| s.at_ms);
     let from_ms = times.clone().min().unwrap_or(0);
     let to_ms = times.max().unwrap_or(0).saturating_add(step_ms);

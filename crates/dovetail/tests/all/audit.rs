@@ -110,6 +110,29 @@ fn every_form_says_the_same() {
     }
 }
 
+/// Who gets a file does not see what was said beside it. By hand: 2026-07-20 is 123 days before 2026-11-20.
+#[test]
+fn what_prices_and_ignored_findings_leave_open_is_in_every_form() {
+    let folder = folder();
+    folder.write(
+        "ignore.toml",
+        "[[ignore]]\ncheck = \"AUT-06\"\nreason = \"agreed\"\n[[ignore]]\ncheck = \"CAP-01\"\nobject = \"Node \
+         gone\"\nreason = \"agreed\"\n",
+    );
+    let old = "prices of H100 are of 2026-07-20, 123 days old";
+    let nothing =
+        "ignore.toml, entry 2: there is no finding CAP-01 of Node gone, so it ignores nothing";
+    for form in ["table", "json", "markdown", "html", "sarif"] {
+        let done = audit(&folder, &format!("--ignore-file ignore.toml --output {form}"));
+        let plain = done.out.replace(['\\', '\n'], "").replace("&#58;", ":");
+        for told in [old, nothing] {
+            let words = |text: &str| text.split_whitespace().collect::<String>();
+            assert!(words(&plain).contains(&words(told)), "{form}: {}", done.out);
+        }
+        assert!(!plain.contains("no finding AUT-06"), "{form}: {}", done.out);
+    }
+}
+
 #[test]
 fn the_figures_are_those_worked_by_hand() {
     let document = parsed(&audit(&folder(), "--output json"));

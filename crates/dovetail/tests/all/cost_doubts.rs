@@ -54,7 +54,9 @@ fn what_objects_say_that_cannot_be_is_told() {
     let audit: Value = serde_json::from_str(&audit.out).expect("JSON");
     let unseen = audit["unseen"].to_string();
     assert!(
-        unseen.contains(told) && unseen.contains("1 waiting pods could go, vision/wait-0 first"),
+        unseen.contains(told)
+            && unseen.contains("where 1 waiting pod could go (")
+            && unseen.contains("): vision/wait-0"),
         "{unseen}"
     );
 }

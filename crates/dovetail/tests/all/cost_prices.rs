@@ -11,7 +11,13 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
     let folder = folder();
     let mut own = node("own", 1, "h100");
     own["spec"]["providerID"] = json!("metal3://rack/7");
+    // It is not known whose region that is.
+    own["metadata"]["labels"]["topology.kubernetes.io/region"] = json!("rack-row-7");
     folder.write("dump.json", &json!({"kind": "List", "items": [own]}).to_string());
+    folder.write("aws.csv", "gpu_model,provider,region,usd_per_gpu_hour\nH100,aws,us-east-1,9\n");
+    let found = document(&folder, "--by node --prices aws.csv");
+    let place = ["provider", "region"].map(|key| &found["prices"][0][key]);
+    assert_eq!(place, [&json!("aws"), &json!("us-east-1")]);
     let price = |rows: &str| {
         let head = "gpu_model,provider,region,usd_per_gpu_hour,as_of\n";
         folder.write("mine.csv", &format!("{head}{rows}"));

@@ -51,6 +51,10 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     assert_eq!(write(&pods[1..]), [[0.0, 0.0, 360.0], several, several]);
     let job =
         folder.json("cost job b --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
+    // Its GPU computed for it or for its neighbour.
+    let notes = job["notes"].to_string();
+    assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
+    assert!(!notes.contains("never worked"), "{notes}");
     let phases: Vec<(&str, f64)> = job["parts"]
         .as_array()
         .expect("parts")
@@ -65,4 +69,20 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     let unknown = phases.iter().find(|(phase, _)| *phase == "unknown").map(|(_, hours)| *hours);
     assert!(unknown.is_some_and(|hours| (hours - 180.0).abs() <= 1.0), "{phases:?}");
     assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
+}
+
+#[test]
+fn samples_that_lie_days_apart_are_no_measurement() {
+    let folder = folder();
+    let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let call = |first_s: u64| {
+        let rows = format!("{first_s},a-0,0,5\n1795104000,a-0,0,5\n");
+        folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
+        folder.call("cost --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv")
+    };
+    assert_eq!(call(1_795_104_000 - 86_400).code, Some(0));
+    let done = call(0);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.err.contains("usage.csv: samples of a GPU lie 20776.7 d apart"), "{}", done.err);
 }

@@ -1,7 +1,5 @@
 //! What an audit says, in the words of its JSON. Everything that was read is harmless text from here on.
 
-use std::collections::BTreeMap;
-
 use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
@@ -15,8 +13,9 @@ use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
-use crate::input::doubts::{clamped_in_words, device_doubts_in_words};
-use crate::input::node_prices::PriceLine;
+use crate::input::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
+use crate::input::node_prices::{PriceLine, Prices};
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
 use crate::output::table::counted;
 
@@ -53,6 +52,8 @@ pub(super) struct Document {
     /// Thresholds that somebody set.
     pub(super) thresholds: Vec<ThresholdOut>,
     pub(super) prices: Vec<PriceLine>,
+    /// What is to be known of the prices.
+    pub(super) notes: Vec<String>,
     pub(super) unexplained_waste_gpu_hours_per_month: f64,
     pub(super) skipped: Vec<String>,
     pub(super) skipped_objects: u64,
@@ -252,7 +253,7 @@ impl Document {
         sources: Vec<String>,
         gathered: &Gathered,
         report: &Report,
-        prices: Vec<PriceLine>,
+        prices: Prices,
         baseline: Option<&Baseline>,
     ) -> Self {
         let source_of = |object: &ObjectRef| gathered.sources.source(object);
@@ -290,7 +291,8 @@ impl Document {
             ledger: None,
             unconfirmed_because: None,
             thresholds: ThresholdOut::all_of(&gathered.facts.thresholds),
-            prices,
+            notes: [prices.notes, old_prices(&prices.told, gathered.facts.now_ms)].concat(),
+            prices: prices.told,
             unexplained_waste_gpu_hours_per_month: hours(report.unexplained_gpu_milli_ms()),
             skipped: gathered.skipped.iter().map(|skipped| plain(&skipped.to_string())).collect(),
             skipped_objects: gathered.skipped_count,
@@ -309,12 +311,10 @@ impl Document {
     /// The line at the top.
     pub(super) fn first_line(&self) -> String {
         let head = &self.headline;
-        if head.installed_gpus == 0.0 && self.skipped_objects > 0 {
-            let count =
-                counted(usize::try_from(self.skipped_objects).unwrap_or(usize::MAX), "object");
-            return format!(
-                "No GPUs were seen, and {count} could not be read: nothing can be said of waste."
-            );
+        if let Some(unread) = self.unread_objects()
+            && head.installed_gpus == 0.0
+        {
+            return format!("No GPUs were seen, and {unread}: nothing can be said of waste.");
         }
         if head.installed_gpus == 0.0 {
             return "No GPUs were seen: nothing can be wasted.".to_owned();
@@ -331,8 +331,11 @@ impl Document {
             _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),
         };
         line += &format!("; {blind} is blind. Method {}", head.method);
-        if let (Some(low), Some(high)) = (&head.lowest, &head.highest) {
-            let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
+        let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
+        // What differs by a rounded part of a cent is no range.
+        if let (Some(low), Some(high)) = (&head.lowest, &head.highest)
+            && amount(low) != amount(high)
+        {
             line += &format!(
                 " ({} by {} to {} by {})",
                 amount(low),
@@ -345,6 +348,12 @@ impl Document {
             line += &format!("; {} of the GPU-time has no price", percent(1.0 - head.priced_share));
         }
         line + "."
+    }
+
+    /// How many objects could not be read; `None` where all were.
+    pub(super) fn unread_objects(&self) -> Option<String> {
+        let count = usize::try_from(self.skipped_objects).unwrap_or(usize::MAX);
+        (count > 0).then(|| format!("{} could not be read", counted(count, "object")))
     }
 
     /// What the figures rest on.
@@ -535,14 +544,10 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         hides: "how many GPUs there are, and who holds them".to_owned(),
         command: "kubectl get resourceslices,resourceclaims -A -o json: see what drivers offer and claims hold".to_owned(),
     }));
-    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for unjudged in &gathered.unjudged {
-        reasons.entry(&unjudged.reason).or_default().push(&unjudged.pod);
-    }
-    unseen.extend(reasons.into_iter().map(|(reason, pods)| UnseenOut {
-        what: format!("where {} waiting pods could go, {} first", pods.len(), plain(pods[0])),
+    unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
+        what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs are free that they may want".to_owned(),
-        command: plain(reason),
+        command: "kubectl describe pod -n NAMESPACE POD: see what it asks for, and what its scheduler says of it".to_owned(),
     }));
     unseen
 }

@@ -4,6 +4,7 @@ use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::patch::PatchOut;
 use super::text::html as safe;
+use crate::output::shortened::shortened;
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">
@@ -46,10 +47,14 @@ pub(super) fn html(document: &Document) -> String {
     page += &states(document);
     page += "<h2>Not seen</h2>\n";
     let unseen = document.unseen.iter();
-    let unseen = unseen.map(|u| vec![u.what.clone(), u.hides.clone(), u.command.clone()]);
+    let unseen = unseen.map(|u| vec![shortened(&u.what), u.hides.clone(), u.command.clone()]);
     page += &table(&["what", "hides", "to see it"], 3, unseen);
-    if document.skipped_objects > 0 {
-        page += &format!("<p>{} objects could not be read.</p>\n", document.skipped_objects);
+    if !document.notes.is_empty() {
+        let notes = document.notes.iter().map(|note| format!("<li>{}</li>\n", safe(note)));
+        page += &format!("<h2>Notes</h2>\n<ul>\n{}</ul>\n", notes.collect::<String>());
+    }
+    if let Some(unread) = document.unread_objects() {
+        page += &format!("<p>{unread}.</p>\n");
     }
     page += "<h2>Findings</h2>\n";
     let listed = document.findings.iter().filter(|finding| finding.suppressed.is_none());

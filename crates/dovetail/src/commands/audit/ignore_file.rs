@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_audit::{ObjectRef, Suppression, SuppressionPolicy, check};
+use dovetail_audit::{Finding, ObjectRef, Report, Suppression, SuppressionPolicy, check};
 use serde::Deserialize;
 
+use super::document::{object as object_out, object_words};
 use crate::exit::BadInput;
+use crate::output::plain::plain_sentence;
 
 /// As written, in TOML.
 #[derive(Debug, Deserialize)]
@@ -64,6 +66,30 @@ fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
         });
     }
     Ok(policy)
+}
+
+/// Entries that no finding is of, in words: what they name may be misspelt, or mended.
+pub(super) fn without_effect(policy: &SuppressionPolicy, report: &Report) -> Vec<String> {
+    let is_of = |entry: &Suppression, finding: &Finding| {
+        let is_object = entry.object.as_ref().is_none_or(|object| *object == finding.object);
+        is_object && entry.check.eq_ignore_ascii_case(finding.check.id)
+    };
+    let told = policy.suppressions.iter().filter_map(|entry| {
+        let Suppression { check, object, by, .. } = entry;
+        if policy.never.contains(check) {
+            let text = format!("{by}: `never` of the same file forbids to ignore {check}");
+            return Some(plain_sentence(&text));
+        }
+        if report.findings.iter().any(|priced| is_of(entry, &priced.finding)) {
+            return None;
+        }
+        let of = object.as_ref().map(|of| format!(" of {}", object_words(&object_out(of))));
+        let of = of.unwrap_or_default();
+        Some(plain_sentence(&format!(
+            "{by}: there is no finding {check}{of}, so it ignores nothing"
+        )))
+    });
+    told.collect()
 }
 
 fn object(text: &str, name: &str) -> Result<ObjectRef, String> {

@@ -4,6 +4,7 @@ use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words, usd};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
+use crate::output::shortened::shortened;
 
 /// The whole audit.
 pub(super) fn markdown(document: &Document) -> String {
@@ -22,10 +23,16 @@ pub(super) fn markdown(document: &Document) -> String {
     }
     text += "\n## Not seen\n\n| what | hides | to see it |\n|---|---|---|\n";
     for unseen in &document.unseen {
-        text += &row(&[&unseen.what, &unseen.hides, &unseen.command]);
+        text += &row(&[&shortened(&unseen.what), &unseen.hides, &unseen.command]);
     }
-    if document.skipped_objects > 0 {
-        text += &format!("\n{} objects could not be read.\n", document.skipped_objects);
+    if !document.notes.is_empty() {
+        text += "\n## Notes\n\n";
+    }
+    for note in &document.notes {
+        text += &format!("- {}\n", safe(note));
+    }
+    if let Some(unread) = document.unread_objects() {
+        text += &format!("\n{unread}.\n");
     }
     text += "\n## Findings\n";
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {

@@ -38,6 +38,7 @@ use crate::input::uses::{UsageFileFlags, Uses, apply};
 #[cfg(feature = "scheduler")]
 use crate::input::uses_of_server;
 use crate::output::Output;
+use crate::output::table::plural;
 use document::Document;
 
 /// Flags as written.
@@ -182,16 +183,17 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     );
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
-    prices.notes.iter().for_each(|note| app.note(note));
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
-    let document = Document::of(sources, &gathered, &found, prices.told, old.as_ref());
+    let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
+    document.notes.extend(ignore_file::without_effect(&policy, &found));
     #[cfg(feature = "scheduler")]
     let document = flags.ledger.held_against(app, &gathered, document)?;
     let document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
     if let Some(folder) = &flags.patches {
         let count = patch_files::write(folder, &document)?;
         let index = folder.join("index.md");
-        app.note(&format!("{count} patches: begin with {}", index.display()));
+        let written = plural(count, "patch", "patches");
+        app.note(&format!("{written}: begin with {}", index.display()));
     }
     match output {
         Output::Json => app.print_json(&document)?,
@@ -207,7 +209,8 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     match failing.count() {
         0 => Ok(()),
         count => Err(Found(format!(
-            "{count} findings are as bad as --fail-on {} or worse",
+            "{} as bad as --fail-on {} or worse",
+            plural(count, "finding is", "findings are"),
             flags.fail_on.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
         ))
         .into()),

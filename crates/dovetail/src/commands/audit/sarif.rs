@@ -38,10 +38,17 @@ pub(super) fn sarif(document: &Document) -> Value {
     if let Some(ledger) = &document.ledger {
         properties["ledger"] = json!(ledger);
     }
+    let notes =
+        document.notes.iter().map(|note| json!({"level": "note", "message": {"text": safe(note)}}));
+    let notes: Vec<Value> = notes.collect();
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
+            "invocations": [{
+                "executionSuccessful": true,
+                "toolExecutionNotifications": notes,
+            }],
             "tool": {"driver": {
                 "name": "dovetail",
                 "version": env!("CARGO_PKG_VERSION"),

@@ -13,6 +13,7 @@ pub(super) fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
     text += &prices(document);
+    text += &notes(document);
     text += &states(document);
     text += &ladder(document);
     text += "\nNot seen\n";
@@ -21,10 +22,8 @@ pub(super) fn terminal(document: &Document) -> String {
         text += &wrapped(&format!("{what}: hides {}", unseen.hides), 2);
         text += &wrapped(&format!("to see it: {}", unseen.command), 6);
     }
-    if document.skipped_objects > 0 {
-        let count = document.skipped_objects;
-        text +=
-            &wrapped(&format!("{count} objects could not be read; --output json lists them"), 2);
+    if let Some(unread) = document.unread_objects() {
+        text += &wrapped(&format!("{unread}; --output json lists them"), 2);
     }
     let (ignored, listed): (Vec<&FindingOut>, Vec<&FindingOut>) =
         document.findings.iter().partition(|finding| finding.suppressed.is_some());
@@ -100,6 +99,12 @@ fn prices(document: &Document) -> String {
         true => String::new(),
         false => "\n".to_owned() + &table(&header, document.prices.iter().map(row).collect()),
     }
+}
+
+fn notes(document: &Document) -> String {
+    let notes = document.notes.iter().map(|note| wrapped(&format!("note: {note}"), 0));
+    let text: String = notes.collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 fn states(document: &Document) -> String {

@@ -35,6 +35,9 @@ pub(super) struct Account {
     pub(super) resolutions: Vec<DayOf>,
     /// Only pods of these namespaces are charged; `None` is everything.
     pub(super) only: Option<BTreeSet<String>>,
+    /// Whether it is among the notes that node names went to another machine: a run that reads the period tells it.
+    #[cfg(feature = "scheduler")]
+    pub(super) are_machines_told: bool,
     /// What is known of the figures and what they leave out.
     pub(super) notes: Vec<String>,
 }

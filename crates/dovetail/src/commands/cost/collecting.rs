@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
+use dovetail_audit::NodeStates;
 use dovetail_kube::facts::{Gathered, Inventory};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::rollup::HOUR_MS;
@@ -15,6 +16,7 @@ use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 
 use super::digest::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
+use super::doubts_told::DoubtsTold;
 use super::flags::{list_prices, states};
 use super::free_moments::FreeMoments;
 use super::from_exporters::Exporters;
@@ -30,6 +32,7 @@ use super::{from_objects, names, now_ms};
 use crate::app::App;
 use crate::commands::serve::owner_events::OwnerEvents;
 use crate::exit::UsageError;
+use crate::input::doubts::{Doubt, contested_in_words, doubts};
 use crate::input::duration::DurationFlag;
 use crate::input::exporters::Lookout;
 use crate::input::kubeconfig::ConnectionFlags;
@@ -112,6 +115,7 @@ pub(crate) struct Collector {
     /// The cluster, once it is known.
     cluster: String,
     told: BTreeSet<String>,
+    doubts: DoubtsTold,
 }
 
 /// What owners are to be told, of one kind.
@@ -226,6 +230,7 @@ impl Collector {
             digests: None,
             free: FreeMoments::default(),
             told: BTreeSet::new(),
+            doubts: DoubtsTold::default(),
         })
     }
 
@@ -453,7 +458,13 @@ impl Collector {
 
     /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the ledger, and shown.
     fn look_at_moment(&mut self, cluster: &str, gathered: &Gathered) -> Result<()> {
-        let parts = states(gathered)?.parts;
+        let NodeStates { parts, contested, .. } = states(gathered)?;
+        let mut found = doubts(gathered);
+        found.extend(
+            contested_in_words(&contested).map(|text| Doubt { kind: "contested".to_owned(), text }),
+        );
+        let due = self.doubts.due(found, now_ms());
+        due.iter().for_each(|text| tracing::info!("{text}"));
         self.free.add(gathered.facts.now_ms, &gathered.moment.nodes, &parts);
         self.show_moment(cluster, gathered, &parts)
     }

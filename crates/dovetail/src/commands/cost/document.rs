@@ -14,13 +14,11 @@ use super::resolution::DayOut;
 use super::statement::{Row, Statement};
 use super::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";
-
-/// A price older than this many days is warned about.
-const OLD_PRICE_DAYS: i64 = 90;
 
 /// A bill.
 #[derive(Debug, Serialize)]
@@ -291,32 +289,6 @@ impl RowOut {
             is_partly_unpriced: sum.has_unpriced(),
         }
     }
-}
-
-/// Prices of a day too long ago.
-pub(super) fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
-    let today = jiff::Timestamp::from_millisecond(i64::try_from(now_ms).unwrap_or(0));
-    let Ok(today) = today.map(|now| now.to_zoned(jiff::tz::TimeZone::UTC).date()) else {
-        return Vec::new();
-    };
-    let mut ages: BTreeMap<(&str, i64), Vec<&str>> = BTreeMap::new();
-    for line in prices {
-        let Some(day) = line.as_of.as_deref() else { continue };
-        let Ok(date) = day.parse::<jiff::civil::Date>() else { continue };
-        let age_days = i64::from(date.until(today).map_or(0, |span| span.get_days()));
-        if age_days > OLD_PRICE_DAYS {
-            ages.entry((day, age_days)).or_default().push(line.model.as_deref().unwrap_or(UNKNOWN));
-        }
-    }
-    let told = ages.into_iter().map(|((day, age_days), mut models)| {
-        models.sort_unstable();
-        models.dedup();
-        format!(
-            "prices of {} are of {day}, {age_days} days old: check them, or give yours with --prices",
-            models.join(", ")
-        )
-    });
-    told.collect()
 }
 
 /// Rows of what nobody named, and where names come from.

@@ -20,9 +20,7 @@ use super::names;
 use super::teams::Teams;
 use crate::app::App;
 use crate::exit::UsageError;
-use crate::input::doubts::{
-    clamped_in_words, contested_in_words, device_doubts_in_words, unjudged_in_words,
-};
+use crate::input::doubts::{contested_in_words, doubts};
 #[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
@@ -224,9 +222,7 @@ impl AccountFlags {
             apply(app, &mut gathered, uses);
             sources.push(uses.source.clone());
         }
-        let told = clamped_in_words(&gathered.clamped).into_iter();
-        let told = told.chain(device_doubts_in_words(&gathered.device_doubts));
-        let told = told.chain(unjudged_in_words(&gathered.unjudged)).collect();
+        let told = doubts(&gathered).into_iter().map(|doubt| doubt.text).collect();
         Ok(AtMoment { gathered, uses, sources, told })
     }
 

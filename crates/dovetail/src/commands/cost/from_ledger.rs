@@ -13,7 +13,7 @@ use dovetail_price::{NodePlace, Purchase};
 use dovetail_store::{HistoryPod, NodeFacts, NodeTime};
 
 use super::account::{Account, CostNode, CostPod, Stretch, days_of};
-use super::from_prometheus::{ANOTHER_MACHINE, LeftOpen};
+use super::from_prometheus::LeftOpen;
 use super::from_store::Ledger;
 use super::teams::Teams;
 use crate::output::table::counted;
@@ -68,9 +68,9 @@ pub(super) fn fill(
         }
         account.stretches.push(Stretch { span, bills, billed: BTreeMap::new(), seen });
     }
-    // A run that reads the period itself has told it.
-    let is_told = account.notes.iter().any(|note| note.contains(ANOTHER_MACHINE));
-    account.notes.extend(left.in_words(true).into_iter().filter(|_| !is_told));
+    if !account.are_machines_told {
+        account.notes.extend(left.in_words(true));
+    }
     if partly > 0 {
         account.notes.push(format!(
             "{}: without a price for some hours, whose time is in these amounts and whose cost is not",

@@ -20,6 +20,7 @@ use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::parts_told::PartsTold;
 use super::reading::{self, Told};
+use super::same_names::SameNames;
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
 use super::teams::Teams;
@@ -126,10 +127,14 @@ pub(super) fn answer(
     let found = summed(&mut ledger, question.as_ref(), &account, by, (&mut top, chosen))?;
     tell_unpriced(&mut ledger, question, &mut account, &found)?;
     let method = chosen.unwrap_or_else(|| default_method(found.rows.iter().chain(&found.others)));
-    let rows = found.rows.iter().map(|row| charges(row, by, teams));
+    let mut kept: Vec<KeptCharges> = found.rows.iter().map(|row| charges(row, by, teams)).collect();
+    let keys = found.rows.iter().zip(&kept).map(|(row, kept)| (row, &*kept.key));
+    let names = SameNames::of(by, keys);
+    for (row, kept) in found.rows.iter().zip(&mut kept) {
+        names.tell_apart(&row.cluster, &mut kept.key);
+    }
     // No part of a key says what they are.
-    let others = found.others.iter().map(|row| charges(row, &[], teams));
-    let kept: Vec<KeptCharges> = rows.chain(others).collect();
+    kept.extend(found.others.iter().map(|row| charges(row, &[], teams)));
     let statement = Statement::of_kept(&kept, method, by, top)?;
     let document = Document::of(&account, &statement, None, now_ms());
     Ok(Answer::Document(Box::new(document)))
@@ -278,6 +283,7 @@ impl Ledger {
             parts.note(NO_GPU_WAS_SEEN.to_owned());
         }
         account.notes.extend(parts.in_words(&flags.prices, &app.settings)?);
+        account.are_machines_told = parts.tells_machines();
         account.prices = parts.prices;
         asker.tell_warnings(app);
         account.sources.push(source);

@@ -8,6 +8,8 @@ pub(crate) mod collecting;
 pub(crate) mod digest;
 mod dimension;
 mod document;
+#[cfg(feature = "scheduler")]
+mod doubts_told;
 mod flags;
 mod focus;
 #[cfg(feature = "scheduler")]
@@ -36,6 +38,8 @@ mod receipt_lives;
 mod receipts;
 mod resolution;
 mod rows_csv;
+#[cfg(feature = "scheduler")]
+mod same_names;
 #[cfg(feature = "scheduler")]
 mod silence;
 mod statement;

@@ -35,6 +35,11 @@ impl PartsTold {
         }
     }
 
+    /// Whether it tells that node names went to another machine.
+    pub(super) fn tells_machines(&self) -> bool {
+        self.left.has_reused()
+    }
+
     /// Everything.
     ///
     /// # Errors

@@ -122,6 +122,10 @@ pub(super) struct Elsewhere {
 /// More than any bill comes to, in 10⁻¹².
 const MOST_PICO: i128 = 1_000_000_000_000 * PICO;
 
+/// What all machines may come to for an hour, in 10⁻¹² USD: a month of it is below a trillion dollars, and a count of
+/// micro-dollars holds nine.
+const MOST_HOURLY_PICO: i128 = 1_000_000_000 * PICO;
+
 impl Unsaid {
     pub(super) fn note(&mut self, line: u64, kind: &str) {
         if self.count == 0 {
@@ -302,6 +306,38 @@ impl Bill {
             elsewhere.pico = usd(elsewhere.pico).ok_or_else(too_much)?;
         }
         Ok(self)
+    }
+
+    /// What is wrong with a bill in USD that comes to more than sums of money can hold; `None` where nothing is.
+    pub fn is_too_much(&self) -> Option<String> {
+        let all = |cost: Cost| {
+            let elsewhere: i128 = self.unmatched.values().map(|of| of.pico.abs()).sum();
+            let [sum, hourly] = self.most_of_known(cost);
+            sum + elsewhere > MOST_PICO || hourly > MOST_HOURLY_PICO
+        };
+        let costs = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted];
+        costs.into_iter().any(all).then(|| {
+            "its lines come to more than a trillion USD, or its machines to more than a billion USD an hour: check its \
+             amounts"
+                .to_owned()
+        })
+    }
+
+    /// What a cost of known machines comes to with all lines in one direction, in sum and for an hour on average of the
+    /// time that each was billed.
+    fn most_of_known(&self, cost: Cost) -> [i128; 2] {
+        const HOUR_MS: i128 = 3_600_000;
+        let mut most = [0_i128; 2];
+        for (machine, lines) in &self.of_machines {
+            let discounts = self.discounts.get(machine).into_iter().flatten();
+            let of_lines = lines.iter().chain(discounts);
+            let sum: i128 =
+                of_lines.filter_map(|line| line.pico[cost as usize]).map(i128::abs).sum();
+            let billed_ms = self.spans.get(machine).map_or(0, Spans::all_ms).max(1);
+            most[0] += sum;
+            most[1] += sum / i128::from(billed_ms) * HOUR_MS;
+        }
+        most
     }
 
     /// Machine time of machines that nobody knows, dearest first.

@@ -1,5 +1,6 @@
 //! Lines in.
 
+use std::cell::RefCell;
 use std::io::Read;
 
 use dovetail_table::{Record, Style, Table, TableError};
@@ -28,8 +29,7 @@ fn most_pico(from_ms: u64, to_ms: u64) -> i128 {
 /// Names file, line and column of the first cell that cannot be read.
 pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, TableError> {
     let mut table = Table::open(input, file, Style::Export)?;
-    let layout =
-        Layout::of(|name| table.column(name)).map_err(|problem| table.bad_header(problem))?;
+    let layout = layout_of(&table).map_err(|problem| table.bad_header(problem))?;
     let mut bill = Bill::default();
     while let Some(record) = table.next_record()? {
         bill.take(Cells { layout: &layout, record, most_pico: MOST_HOURLY_PICO }, machines)?;
@@ -41,6 +41,25 @@ pub fn read(input: impl Read, file: &str, machines: &Machines) -> Result<Bill, T
         }
     }
     Ok(bill)
+}
+
+/// The layout of a table whose columns stand once, as far as they are read.
+fn layout_of<R: Read>(table: &Table<R>) -> Result<Layout, String> {
+    let twice = RefCell::new(None);
+    let layout = Layout::of(|name| {
+        let mut places = table.header().enumerate().filter(|(_, column)| *column == name);
+        let first = places.next();
+        if let Some((again, _)) = places.next() {
+            twice.replace(Some((name.to_owned(), again + 1)));
+        }
+        first.map(|(place, _)| place)
+    })?;
+    match twice.into_inner() {
+        Some((name, again)) => Err(format!(
+            "column `{name}` stands twice, the second time as number {again}: keep one"
+        )),
+        None => Ok(layout),
+    }
 }
 
 impl Bill {
@@ -253,8 +272,11 @@ impl<'c> Cells<'c> {
         discount: Discount,
     ) -> Result<Option<[Option<i128>; COSTS]>, TableError> {
         let layout = self.layout;
-        let Some(effective) = self.effective(None, false, None)? else { return Ok(None) };
-        let billed = self.amount(layout.billed)?.unwrap_or(effective);
+        let billed = self.amount(layout.billed)?;
+        // What is given back covers no other time: where nothing else is said, it is the amount on the invoice.
+        let effective = self.effective(None, false, None)?.or(billed);
+        let Some(effective) = effective else { return Ok(None) };
+        let billed = billed.unwrap_or(effective);
         let (list, contracted) = match discount {
             Discount::Negotiated => (0, effective),
             Discount::Other | Discount::Credit => (0, 0),

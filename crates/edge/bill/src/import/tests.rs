@@ -423,6 +423,48 @@ fn amounts_that_no_machine_costs_are_refused_at_their_place() {
     }
 }
 
+/// By hand: $1e9 an hour of one machine is taken, of two it is $2e9 an hour; $300,000 in one second is $1.08e9 an hour; a
+/// thousand hours of $1e9 are the trillion that a bill may come to, and one more of a machine elsewhere is above it.
+#[test]
+fn a_bill_that_no_sum_can_hold_is_told() {
+    let told = |lines: &[&str]| {
+        let head = "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory\n";
+        bill(&format!("{head}{}\n", lines.join("\n"))).is_too_much().is_some()
+    };
+    let one = "i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1e9,Usage";
+    let thousand = "i-1,2026-11-20T00:00:00Z,2026-12-31T16:00:00Z,1e12,Usage";
+    let back = one.replace("1e9,Usage", "-1e9,Credit");
+    assert_eq!([told(&[one]), told(&[one, &one.replace("i-1", "i-2")])], [false, true]);
+    assert_eq!([told(&[one, &back]), told(&[&one.replace("1e9", "-1e9")])], [true, false]);
+    assert!(told(&["i-1,2026-11-20T10:00:00Z,2026-11-20T10:00:01Z,300000,Usage"]));
+    assert_eq!([told(&[thousand]), told(&[thousand, &one.replace("i-1", "i-9")])], [false, true]);
+}
+
+#[test]
+fn a_credit_that_states_no_amortised_amount_is_what_the_invoice_says() {
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ChargeCategory
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,10,10,Usage
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-4,,Credit
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,,,Credit
+";
+    let bill = bill(focus);
+    assert_eq!(bill.cost(0, TEN_MS, TEN_MS + HOUR_MS), Some(Money::micros(6_000_000)));
+    assert_eq!(bill.other_lines, 1);
+}
+
+#[test]
+fn a_column_that_is_read_stands_once() {
+    let read = |header: &str| super::read(header.as_bytes(), "bill.csv", &machines());
+    let aws = "lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/LineItemType,\
+               lineItem/UnblendedCost";
+    let error = read(&format!("{aws},lineItem/ResourceId\n")).unwrap_err().to_string();
+    assert!(error.contains("column `lineItem/ResourceId` stands twice"), "{error}");
+    assert!(error.contains("number 6"), "{error}");
+    // Tags that are nobody's concern here may differ in their case alone, and then some tools write them alike.
+    assert!(read(&format!("{aws},resourceTags/user:Name,resourceTags/user:Name\n")).is_ok());
+}
+
 #[test]
 fn the_dearest_and_longest_line_is_divided_too() {
     let text = FOCUS.replace(

@@ -13,7 +13,8 @@ use thiserror::Error;
 
 use super::devices::{is_of_a_kind, is_of_one_device};
 use crate::facts::claims::class::BY_NAME;
-use crate::facts::claims::driver::{GpuDriver, reduced};
+use crate::facts::claims::driver::GpuDriver;
+use crate::facts::claims::selector::reduced;
 
 /// Fields whose texts stay, wherever they stand.
 const FIELDS: [&str; 30] = [

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::facts::claims::driver::{GpuDriver, reduced};
+use crate::facts::claims::driver::GpuDriver;
+use crate::facts::claims::selector::reduced;
 
 /// Attributes that stay in a collection, behind whichever domain.
 const ATTRIBUTES: [&str; 9] = [

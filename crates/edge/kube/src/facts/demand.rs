@@ -21,9 +21,6 @@ const JUDGE: &str = "dovetail";
 /// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
 const FITS_NOWHERE: &str = "Unschedulable";
 
-/// Waiting pods that cannot be judged are listed up to so many.
-pub(super) const MOST_UNJUDGED: usize = 100;
-
 /// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them.
 pub(super) fn worlds(
     inventory: Inventory,
@@ -34,27 +31,35 @@ pub(super) fn worlds(
     let resources: Vec<&String> = resources.into_iter().collect();
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
+    let places: BTreeMap<&str, usize> =
+        nodes.iter().map(|node| &*node.node.name).zip(0..).collect();
     let now_ms = inventory.now_ms;
     let objects = Objects::of(inventory);
     let world = |resource: &String| {
         let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
         // Whoever is not there yet will not come.
         let patience = Patience { quiet_ms: 0, ..Patience::default() };
-        let settings =
-            Settings { scheduler: JUDGE.to_owned(), rules, patience, ..Settings::default() };
+        let settings = Settings {
+            scheduler: JUDGE.to_owned(),
+            rules,
+            patience,
+            is_told_in_order: true,
+            ..Settings::default()
+        };
         let mut world = World::new(settings);
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         objects.tell(resource, &offering, &mut world);
         let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
-        let unjudged = refused().take(MOST_UNJUDGED).map(|(pod, reason)| {
+        let unjudged = refused().map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
             Unjudged { pod, reason: reason.to_string() }
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);
         let mut snapshot = world.into_snapshot(now_ms);
+        snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
@@ -64,7 +69,7 @@ pub(super) fn worlds(
     // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
         resources.into_par_iter().map(world).unzip();
-    (worlds, unjudged.into_iter().flatten().take(MOST_UNJUDGED).collect())
+    (worlds, unjudged.into_iter().flatten().collect())
 }
 
 /// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows

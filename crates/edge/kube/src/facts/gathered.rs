@@ -11,7 +11,7 @@ use dovetail_model::Condition;
 use super::claims::{Doubts, UntoldPod};
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
-use super::demand::{MOST_UNJUDGED, worlds};
+use super::demand::worlds;
 use super::inventory::Inventory;
 use super::life::PodLife;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
@@ -94,7 +94,9 @@ impl Inventory {
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
         let mut clamped = Vec::new();
-        for (name, read) in std::mem::take(&mut self.read_nodes) {
+        let mut read_nodes: Vec<_> = std::mem::take(&mut self.read_nodes).into_iter().collect();
+        read_nodes.sort_by_key(|(name, _)| self.places.get(name).copied());
+        for (name, read) in read_nodes {
             gpus.extend(read.gpus);
             clamped.extend(read.clamped);
             let numa_policy = self.cluster.numa_policies.get(&name).copied();
@@ -120,7 +122,7 @@ impl Inventory {
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
         let (demand, mut unjudged) = worlds(self, &facts.nodes, &untold);
-        unjudged.extend(untold.iter().take(MOST_UNJUDGED).map(UntoldPod::told));
+        unjudged.extend(untold.iter().map(UntoldPod::told));
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,

@@ -29,6 +29,9 @@ const MOST_SKIPPED: usize = 1000;
 pub struct Inventory {
     pub(super) now_ms: u64,
     pub(super) nodes: BTreeMap<String, Node>,
+    /// Places of nodes in the order in which they came. Where two are alike it decides, not their names, so that an
+    /// anonymised collection says what the objects say.
+    pub(super) places: BTreeMap<String, usize>,
     /// What the audit reads of each node.
     pub(super) read_nodes: BTreeMap<String, ReadNode>,
     pub(super) namespaces: BTreeMap<String, Namespace>,
@@ -129,6 +132,8 @@ impl Inventory {
         let taken = by_itself.and_then(|read| match read {
             ByItself::Node(node) => {
                 let (object, read) = *node;
+                let next = self.places.len();
+                self.places.entry(raw.name.to_owned()).or_insert(next);
                 self.nodes.insert(raw.name.to_owned(), object);
                 self.read_nodes.insert(raw.name.to_owned(), read);
                 Ok(())

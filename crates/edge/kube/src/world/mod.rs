@@ -76,6 +76,9 @@ pub struct Settings {
     pub patience: Patience,
     /// Pods that other schedulers placed may be stopped, too.
     pub preempt_foreign: bool,
+    /// Of pods of the first lists that were made at the same time the one that was told first is first, else the one
+    /// whose name is. A server tells them by name; names that were made unreadable would give another order.
+    pub is_told_in_order: bool,
 }
 
 impl Default for Settings {
@@ -86,6 +89,7 @@ impl Default for Settings {
             levels: Levels::default(),
             patience: Patience::default(),
             preempt_foreign: false,
+            is_told_in_order: false,
         }
     }
 }

@@ -89,7 +89,8 @@ impl World {
         let mut slots: Vec<Slot> = std::mem::take(&mut self.dirty.pods).into_iter().collect();
         let age = |slot: &Slot| {
             let meta = &self.pods.get(*slot).pod.meta;
-            (meta.created_ms, meta.namespace.clone(), meta.name.clone())
+            let name = || (meta.namespace.clone(), meta.name.clone());
+            (meta.created_ms, (!self.settings.is_told_in_order).then(name), *slot)
         };
         slots.sort_by_cached_key(age);
         for slot in slots {

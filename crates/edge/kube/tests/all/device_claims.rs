@@ -526,7 +526,7 @@ fn a_plugin_beside_slices_hides_no_shared_gpu_and_no_part() {
 #[test]
 fn a_collection_holds_what_counts_and_no_other_word() {
     let mut objects = world();
-    let secret = "canary == 'canary' || device.attributes['gpu.nvidia.com'].profile == '1g.10gb'";
+    let secret = "canary == 'canary' && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'";
     for object in &mut objects {
         match object["kind"].as_str().expect("a kind") {
             "ResourceSlice" => {

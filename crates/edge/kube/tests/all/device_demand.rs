@@ -42,8 +42,8 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
     all["spec"]["devices"]["requests"][0]["exactly"]["allocationMode"] = json!("All");
     let mut others = all.clone();
     others["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = json!("gpu.amd.com");
-    let foreign =
-        class("big", json!({"selectors": selecting("device.driver == 'net.example.com'")}));
+    let big = |expression| class("big", json!({"selectors": selecting(expression)}));
+    let whose = "device class big does not say whose devices it wants";
     for (claim, more, expected, reason) in [
         (Some(all), vec![], &open, "its claim wants all devices of a node, however many these are"),
         (None, vec![], &open, "it refers to a resource claim that was not read"),
@@ -53,19 +53,18 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
             &open,
             "device class big, which it wants a device of, was not read",
         ),
-        (
-            Some(of("big")),
-            vec![class("big", json!({}))],
-            &open,
-            "device class big does not say whose devices it wants",
-        ),
+        (Some(of("big")), vec![class("big", json!({}))], &open, whose),
+        (Some(of("big")), vec![big("device.driver.startsWith('gpu.')")], &open, whose),
+        (Some(of("big")), vec![big("device.allowMultipleAllocations == false")], &open, whose),
+        // It may want those of other drivers.
+        (Some(of("big")), vec![big("device.driver != 'gpu.nvidia.com'")], &none, whose),
         (
             Some(others),
             vec![],
             &none,
             "its claim wants all devices of a node, however many these are",
         ),
-        (Some(of("big")), vec![foreign], &none, ""),
+        (Some(of("big")), vec![big("device.driver == 'net.example.com'")], &none, ""),
     ] {
         let (states, reasons) = with(claim, &more);
         assert_eq!(states, *expected, "{reason}");
@@ -200,4 +199,47 @@ fn what_is_being_deleted_waits_for_nothing() {
     assert_eq!(found.unjudged, []);
     let expected = expected(&[("free_no_demand", 3000), ("free_reserved", 1000)]);
     assert_eq!(states(&mut found), expected);
+}
+
+#[test]
+fn waiting_pods_that_nobody_can_judge_are_all_listed() {
+    let mut objects = vec![node("n1"), slice("n1", 1, &[whole("gpu-0")])];
+    objects.extend(
+        (0..150).map(|place| pod(&format!("w-{place}"), "", &[&format!("gpus=gone-{place}")])),
+    );
+    assert_eq!(gathered(&objects).unjudged.len(), 150);
+}
+
+/// Of two pods that wait since the same second one fits where four GPUs are free, and then the other does not.
+#[test]
+fn what_decides_between_pods_of_the_same_age_outlives_their_names() {
+    let waiting = |first: &str, second: &str| {
+        let mut held = plugin_pod("held", "Job/h", 4, "n1");
+        held["status"]["phase"] = json!("Running");
+        let objects = [
+            plugin_node("n1", 8),
+            held,
+            plugin_pod(first, &format!("Job/{first}"), 2, ""),
+            plugin_pod(second, &format!("Job/{second}"), 3, ""),
+        ];
+        states(&mut gathered(&objects))
+    };
+    assert_eq!(waiting("w-a", "w-b"), waiting("w-b", "w-a"));
+}
+
+/// The same GPUs of two nodes, of which one has another model: the one that came first is free for an unknown cause.
+#[test]
+fn the_order_of_nodes_outlives_their_names() {
+    let free = |first: &str, second: &str| {
+        let mut wants = plugin_pod("w-0", "Job/w", 1, "");
+        wants["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpucores"] = json!(30);
+        let found = gathered(&[plugin_node(first, 2), plugin_node(second, 4), wants]);
+        let world = &found.moment.demand[0].world;
+        let in_world = world.nodes.iter().map(|node| node.name.to_string());
+        let in_moment = found.moment.nodes.iter().map(|node| node.node.clone());
+        in_world.chain(in_moment).collect::<Vec<_>>()
+    };
+    for [first, second] in [["a", "b"], ["b", "a"]] {
+        assert_eq!(free(first, second), [first, second, first, second]);
+    }
 }

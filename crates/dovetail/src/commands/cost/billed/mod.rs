@@ -101,6 +101,9 @@ fn apply_lines(
     let machines = Machines::new(ids.map(|(place, node)| (node.provider_id.as_str(), place)));
     let bill = read(input, name, &machines).map_err(|error| BadInput(plain(&error.to_string())))?;
     let (bill, rate) = in_usd(bill, name, exchange)?;
+    if let Some(problem) = bill.is_too_much() {
+        return Err(BadInput(plain(&format!("{name}: {problem}"))).into());
+    }
     let replaced = replace(account, &bill);
     account.notes.extend(rate.map(|rate| format!("{name}: {}", converted_in_words(rate))));
     account.notes.extend(told(account, &bill, name, &replaced));

@@ -132,3 +132,22 @@ i-none,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-7,Credit
         assert_eq!(whole, expected * 1_000_000);
     }
 }
+
+/// Sums of money hold nine trillion dollars: what may come to more is refused and named.
+#[test]
+fn a_bill_that_no_sum_can_hold_is_refused() {
+    let refused = |resource: &str, dollars: &str| {
+        let line =
+            format!("{resource},2026-11-20T00:00:00Z,2026-11-20T01:00:00Z,{dollars},Usage\n");
+        let head = "ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory\n";
+        let bill = format!("{head}{}", line.repeat(3));
+        let mut account = Account { basis: Basis::RunRate, ..account(true) };
+        apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default())
+            .map_err(|error| error.to_string())
+    };
+    assert!(
+        refused("i-whole", "1e12").unwrap_err().starts_with("bill.csv:2: column `EffectiveCost`")
+    );
+    assert!(refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines come to more"));
+    assert!(refused("i-whole", "1e8").is_ok());
+}

@@ -114,6 +114,9 @@ fn first_line(week: &TeamWeek) -> String {
         return format!("No GPU was held this week{before}.");
     }
     let cost = match week.week.cost_usd_micros {
+        Some(_) if week.week.is_partly_unpriced => {
+            format!(" for {} and what has no price", usd(week.week.cost_usd_micros))
+        }
         Some(_) => format!(" for {}", usd(week.week.cost_usd_micros)),
         None => ", cost unknown".to_owned(),
     };
@@ -132,6 +135,12 @@ fn first_line(week: &TeamWeek) -> String {
     format!("{gpu_hours:.1} GPU-hours{cost}; {idle}{unknown}.")
 }
 
+/// Dollars, with a sign that there is more where something has no price.
+fn cost(usd_micros: Option<i64>, is_partly_unpriced: bool) -> String {
+    let more = if usd_micros.is_some() && is_partly_unpriced { " *" } else { "" };
+    format!("{}{more}", usd(usd_micros))
+}
+
 /// The first row is the head.
 fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
     let hours = |hours: f64| format!("{hours:.1}");
@@ -141,8 +150,11 @@ fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
         ("active, of what was measured", Box::new(move |week| share(week.active_share))),
         ("idle GPU-hours", Box::new(move |week| hours(week.idle_gpu_hours))),
         ("GPU-hours that nobody measured", Box::new(move |week| hours(week.unknown_gpu_hours))),
-        ("cost", Box::new(|week| usd(week.cost_usd_micros))),
-        ("of it for idle GPUs", Box::new(|week| usd(week.idle_usd_micros))),
+        ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
+        (
+            "of it for idle GPUs",
+            Box::new(|week| cost(week.idle_usd_micros, week.is_partly_unpriced)),
+        ),
     ];
     let mut rows = vec![["", "this week", "the week before"].map(str::to_owned).to_vec()];
     rows.extend(lines.iter().map(|(name, cell)| {
@@ -162,7 +174,7 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
             job.job.clone(),
             format!("{:.1}", job.gpu_hours),
             format!("{:.1}", job.idle_gpu_hours),
-            usd(job.idle_usd_micros),
+            cost(job.idle_usd_micros, job.is_partly_unpriced),
         ]
     };
     std::iter::once(head).chain(week.idle_jobs.iter().map(job)).collect()
@@ -184,6 +196,15 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             "{hours:.1} of the {all:.0} hours of the {which} were never read and are in no amount."
         )
     };
+    let weeks = [("this week", Some(&week.week)), ("the week before", week.week_before.as_ref())];
+    for (name, of) in weeks {
+        if let Some(of) = of.filter(|of| of.is_partly_unpriced) {
+            told.push(format!(
+                "* Without a price {name}: {:.1} of {:.1} GPU-hours; what they cost is unknown and in no amount here.",
+                of.unpriced_gpu_hours, of.gpu_hours
+            ));
+        }
+    }
     if week.hours_never_read > 0.0 {
         told.push(missing(week.hours_never_read, "week"));
     }

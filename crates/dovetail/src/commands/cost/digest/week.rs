@@ -64,6 +64,10 @@ pub(super) struct WeekOut {
     pub(super) unknown_gpu_hours: f64,
     pub(super) cost_usd_micros: Option<i64>,
     pub(super) idle_usd_micros: Option<i64>,
+    /// Held, without a price: in no cost.
+    pub(super) unpriced_gpu_hours: f64,
+    /// Whether something in it has no price.
+    pub(super) is_partly_unpriced: bool,
     /// Active part of what was measured; null where nothing was.
     pub(super) active_share: Option<f64>,
 }
@@ -75,6 +79,8 @@ pub(super) struct JobOut {
     pub(super) gpu_hours: f64,
     pub(super) idle_gpu_hours: f64,
     pub(super) idle_usd_micros: Option<i64>,
+    /// Whether something in it has no price.
+    pub(super) is_partly_unpriced: bool,
 }
 
 /// Sums of a team, and of its jobs.
@@ -181,6 +187,7 @@ fn idle_jobs(jobs: &BTreeMap<String, CostSum>) -> Vec<JobOut> {
         gpu_hours: hours(sum.allocated_gpu_milli_ms),
         idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
         idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+        is_partly_unpriced: sum.has_unpriced(),
     };
     idle.into_iter().take(MOST_JOBS).map(job).collect()
 }
@@ -195,6 +202,8 @@ impl WeekOut {
             unknown_gpu_hours: hours(sum.blind_gpu_milli_ms),
             cost_usd_micros: sum.cost().map(|cost| cost.usd_micros),
             idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+            unpriced_gpu_hours: hours(sum.gpu_milli_ms - sum.priced_gpu_milli_ms),
+            is_partly_unpriced: sum.has_unpriced(),
             active_share: (known > 0).then(|| share(sum.active_gpu_milli_ms, known)),
         }
     }

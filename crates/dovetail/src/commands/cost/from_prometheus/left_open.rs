@@ -13,9 +13,6 @@ use crate::output::table::counted;
 /// So many nodes are named.
 const MOST_NAMED: usize = 5;
 
-/// What is said of node names that did.
-pub(crate) const ANOTHER_MACHINE: &str = "went to another machine within the period";
-
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOpen {
@@ -176,6 +173,11 @@ impl LeftOpen {
         ))
     }
 
+    /// Whether a node name went to another machine.
+    pub(crate) fn has_reused(&self) -> bool {
+        !self.reused.is_empty() || self.machines.values().any(|machines| machines.len() > 1)
+    }
+
     /// Names that were several machines, each of which has its own price.
     fn reused_in_words(&self, is_by_hour: bool) -> Option<String> {
         let several = self.machines.iter().filter(|(_, machines)| machines.len() > 1);
@@ -186,8 +188,8 @@ impl LeftOpen {
             false => "",
         };
         Some(format!(
-            "{} {ANOTHER_MACHINE} (such as {first}): each is priced by what it was, while it had \
-             the name{by_hour}",
+            "{} went to another machine within the period (such as {first}): each is priced by what it was, while \
+             it had the name{by_hour}",
             counted(names.len(), "node name")
         ))
     }

@@ -33,7 +33,7 @@ use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
 use crate::input::prometheus::Asker;
 pub(super) use kept::{add, ask_kept};
-pub(super) use left_open::{ANOTHER_MACHINE, LeftOpen};
+pub(super) use left_open::LeftOpen;
 pub(super) use look::{Look, NO_GPU_WAS_SEEN, Sources};
 pub(super) use machine::{Machine, Places};
 pub(super) use pods::Pods;

@@ -11,10 +11,12 @@ use serde::Serialize;
 use super::held::{HeldMember, JobBill, JobTime, Samples};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{hours, old_prices, share, time};
+use crate::commands::cost::document::{hours, share, time};
 use crate::commands::cost::flags::Terms;
 use crate::input::node_prices::PriceLine;
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
+use crate::output::table::plural;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-job/1";
@@ -108,6 +110,7 @@ impl Document {
         let prices = prices(job);
         notes.extend(old_prices(&prices, now_ms));
         notes.extend(never_worked(job));
+        notes.extend(for_any_holder(job));
         notes.extend(blind_notes(&signals, account.basis, &job.samples));
         if total.has_unpriced() {
             notes.push("part of it has no price, and is in no amount".to_owned());
@@ -189,8 +192,10 @@ fn never_worked(job: &JobTime) -> Option<String> {
     let is_read = |member: &&HeldMember| {
         member.phases.stretches.iter().any(|stretch| stretch.evidence.samples > 0)
     };
-    let worked =
-        |member: &&HeldMember| member.phases.by_phase().keys().any(|phase| WORK.contains(phase));
+    let worked = |member: &&HeldMember| {
+        let worked = member.phases.by_phase().keys().any(|phase| WORK.contains(phase));
+        worked || member.is_for_any_holder
+    };
     let read: Vec<&HeldMember> = job.members.iter().filter(is_read).collect();
     let idle = read.iter().filter(|member| !worked(member)).count();
     match (idle, read.len()) {
@@ -203,6 +208,17 @@ fn never_worked(job: &JobTime) -> Option<String> {
             "{idle} of the {all} GPUs that its pods held never worked while they were read: it may need fewer"
         )),
     }
+}
+
+/// Devices that computed for the job or for others that had them, too.
+fn for_any_holder(job: &JobTime) -> Option<String> {
+    let count = job.members.iter().filter(|member| member.is_for_any_holder).count();
+    let gpus = plural(count, "GPU that it shares", "GPUs that it shares");
+    (count > 0).then(|| {
+        format!(
+            "{gpus} with other pods computed, and nobody knows for which of them: that time is unknown, though it was read"
+        )
+    })
 }
 
 /// Signals with any reading.

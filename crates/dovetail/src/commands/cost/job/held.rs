@@ -45,6 +45,8 @@ pub(super) struct HeldMember {
     /// Its time in the bill, in milli-GPU × ms.
     pub(super) gpu_milli_ms: i128,
     pub(super) phases: MemberPhases,
+    /// Whether its GPU computed while several pods had it: for which of them nobody knows.
+    pub(super) is_for_any_holder: bool,
 }
 
 /// A job's bill.

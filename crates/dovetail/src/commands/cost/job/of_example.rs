@@ -57,7 +57,7 @@ pub(super) fn time(app: &App, flags: &AccountFlags, kind: Kind) -> Result<JobTim
         });
         let state = DeviceState::Active(Work::NotSeparable);
         *gpus.entry((Some(pod), state)).or_default() += gpu_milli_ms;
-        members.push(HeldMember { pod, node: 0, gpu_milli_ms, phases });
+        members.push(HeldMember { pod, node: 0, gpu_milli_ms, phases, is_for_any_holder: false });
     }
     let end_ms = record.members.iter().map(|member| member.held.to_ms).max();
     let span = Span { from_ms: record.from_ms, to_ms: end_ms.unwrap_or(record.from_ms) };

@@ -77,6 +77,7 @@ pub(super) fn time(
         node: place.node,
         gpu_milli_ms: i128::from(place.part.gpu_milli) * month_ms,
         phases: phases.unwrap_or_else(unmeasured),
+        is_for_any_holder: place.part.used.is_some_and(|used| used.for_any_holder_ms > 0),
     });
     let members = members.collect();
     let time = JobTime { account, job, members, samples };

@@ -63,6 +63,7 @@ pub(super) fn time(
                 node: *node,
                 gpu_milli_ms: i128::from(gpu_milli) * i128::from(held.to_ms - held.from_ms),
                 phases,
+                is_for_any_holder: false,
             });
         }
     }

@@ -143,8 +143,8 @@ fn legend(document: &Document) -> String {
     }
     if has(Phase::Unknown) {
         text += &wrapped(
-            "unknown: no sample, or a rest so short that only its host could say what it waited for; it may be work \
-             or waste.",
+            "unknown: no sample, or a GPU that computed for one of several pods, or a rest so short that only its host \
+             could say what it waited for; it may be work or waste.",
             0,
         );
     }

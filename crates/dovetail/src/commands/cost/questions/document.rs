@@ -10,10 +10,11 @@ use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{old_prices, time};
+use crate::commands::cost::document::time;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
+use crate::input::old_prices::old_prices;
 use crate::output::plain::plain;
 
 /// Name and version of the form.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use dovetail_audit::is_gpu_resource;
 
 use super::claim::{NotTold, Request, wanted};
+use super::whose::Whose;
 use super::{DeviceObjects, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
@@ -100,7 +101,7 @@ fn why_untold(
         Err(not_told) if !by_plugin => not_told.clone(),
         Ok(_) if by_plugin => {
             let reason = format!("{asked} is offered by device plugins, and by a device class");
-            NotTold::of(&reason, None)
+            NotTold::of(&reason, Whose::ANYBODY)
         }
         Ok(_) | Err(_) => return None,
     };

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::class::Classes;
-use super::driver::{GpuDriver, Selected};
+use super::driver::GpuDriver;
+use super::selector::Selected;
 use super::slice::DeviceKey;
+use super::whose::Whose;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::inventory::lenient;
 use crate::object::json::{Amount, nullable};
@@ -41,8 +43,6 @@ pub(super) struct Given {
 pub(super) struct Request {
     class: Box<str>,
     selected: Selected,
-    /// Whether it selects at all.
-    is_selective: bool,
     /// How many devices; `None` is all that there are.
     count: Option<i64>,
     /// Whether it only looks on while others use the device.
@@ -52,13 +52,7 @@ pub(super) struct Request {
 impl Request {
     /// One device of a class, whichever.
     pub(super) fn one_of(class: &str) -> Self {
-        Self {
-            class: class.into(),
-            selected: Selected::default(),
-            is_selective: false,
-            count: Some(1),
-            looks_on: false,
-        }
+        Self { class: class.into(), selected: Selected::default(), count: Some(1), looks_on: false }
     }
 }
 
@@ -70,13 +64,13 @@ pub(super) type Wanted = Result<BTreeMap<String, i64>, NotTold>;
 pub(super) struct NotTold {
     /// In words, of the pod.
     pub(super) reason: String,
-    /// Whose devices it is about; `None` if it may be about any.
-    pub(super) driver: Option<&'static GpuDriver>,
+    /// Whose devices it may be about.
+    pub(super) whose: Whose,
 }
 
 impl NotTold {
-    pub(super) fn of(reason: &str, driver: Option<&'static GpuDriver>) -> Self {
-        Self { reason: reason.to_owned(), driver }
+    pub(super) fn of(reason: &str, whose: Whose) -> Self {
+        Self { reason: reason.to_owned(), whose }
     }
 }
 
@@ -87,12 +81,12 @@ pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
         let class = classes.named(&request.class);
         let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
         let selected = request.selected.clone().and(of_class);
-        let Some(driver) = GpuDriver::of_class(&request.class).or(selected.driver) else {
+        let whose = selected.whose;
+        let Some(driver) = GpuDriver::of_class(&request.class).or(whose.only()) else {
             match class {
-                Some(class) if class.is_selective || request.is_selective => continue,
-                // Any device will do.
-                Some(_) => return Err(no_driver(&request.class)),
-                None => return Err(no_class(&request.class)),
+                _ if !whose.may_be_gpus() => continue,
+                Some(_) => return Err(no_driver(&request.class, whose)),
+                None => return Err(no_class(&request.class, whose)),
             }
         };
         let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
@@ -100,13 +94,13 @@ pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
             Some(profile) => driver.part(profile),
             None if is_part => {
                 let reason = "its claim does not say which slice of a GPU it wants";
-                return Err(NotTold::of(reason, Some(driver)));
+                return Err(NotTold::of(reason, Whose::of(driver)));
             }
             None => driver.resource.to_owned(),
         };
         let Some(count) = request.count else {
             let reason = "its claim wants all devices of a node, however many these are";
-            return Err(NotTold::of(reason, Some(driver)));
+            return Err(NotTold::of(reason, Whose::of(driver)));
         };
         // Who asks for none waits for no GPU.
         if count <= 0 {
@@ -118,12 +112,12 @@ pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
     Ok(wanted)
 }
 
-fn no_driver(class: &str) -> NotTold {
-    NotTold::of(&format!("device class {class} does not say whose devices it wants"), None)
+fn no_driver(class: &str, whose: Whose) -> NotTold {
+    NotTold::of(&format!("device class {class} does not say whose devices it wants"), whose)
 }
 
-fn no_class(class: &str) -> NotTold {
-    NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), None)
+fn no_class(class: &str, whose: Whose) -> NotTold {
+    NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), whose)
 }
 
 /// Reads a claim.
@@ -247,7 +241,6 @@ impl SpecJson {
             let asked = exactly.or(first_available.into_iter().next()).or(own)?;
             Some(Request {
                 selected: selected(&asked.selectors),
-                is_selective: !asked.selectors.is_empty(),
                 count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
                 looks_on: asked.admin_access,
                 class: asked.device_class_name,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::claim::{SelectorJson, selected};
-use super::driver::Selected;
+use super::selector::Selected;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::Moment;
 use crate::facts::inventory::lenient;
@@ -17,8 +17,6 @@ pub(crate) const BY_NAME: &str = "deviceclass.resource.kubernetes.io/";
 /// A class.
 pub(super) struct Class {
     pub(super) selected: Selected,
-    /// Whether it selects at all.
-    pub(super) is_selective: bool,
     /// `spec.extendedResourceName`; empty if it has none.
     resource: Box<str>,
     created_ms: u64,
@@ -36,7 +34,6 @@ impl Classes {
         let ClassJson { metadata, spec } = lenient(raw)?;
         let class = Class {
             selected: selected(&spec.selectors),
-            is_selective: !spec.selectors.is_empty(),
             resource: spec.extended_resource_name,
             created_ms: metadata.creation_timestamp.0.unwrap_or(0),
         };

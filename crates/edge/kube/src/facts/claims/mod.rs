@@ -10,10 +10,12 @@ mod claim;
 pub(crate) mod class;
 pub(crate) mod driver;
 mod offer;
+pub(crate) mod selector;
 mod share;
 mod slice;
 mod untold;
 mod waiting;
+mod whose;
 
 use std::collections::BTreeMap;
 

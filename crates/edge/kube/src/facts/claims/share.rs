@@ -68,14 +68,16 @@ fn claim_shares(device: &Device, users: &[Users<'_>]) -> Vec<i64> {
     stated.into_iter().map(&mut share).collect()
 }
 
-/// The largest share of any capacity that a claim consumes, in thousandths; `None` if it consumes none that is known.
+/// The largest share of any capacity that a claim consumes, in thousandths and at least one; `None` if it consumes none
+/// that is known.
 fn stated_milli(device: &Device, given: &Given) -> Option<i64> {
-    let shares = given.consumed.iter().filter_map(|(name, consumed)| {
+    let shares = given.consumed.iter().filter(|(_, consumed)| **consumed > 0);
+    let shares = shares.filter_map(|(name, consumed)| {
         let all = device.capacity.get(name).copied().filter(|all| *all > 0)?;
         let milli = i128::from(*consumed) * 1000 / i128::from(all);
-        i64::try_from(milli.clamp(0, 1000)).ok()
+        i64::try_from(milli.clamp(1, 1000)).ok()
     });
-    shares.max().filter(|milli| *milli > 0)
+    shares.max()
 }
 
 /// Claims by the device that they were given.
@@ -141,6 +143,10 @@ mod tests {
         let none = [("memory", 0)];
         let found = of(&several, &[(&memory, &[1]), (&none, &[2]), (&[], &[3])]);
         assert_eq!(found, Some((Hold::Shared(3), vec![(1, 250), (2, 375), (3, 375)])));
+        // Who states less than a thousandth has one, whatever is left.
+        let least = [("memory", 1)];
+        let found = of(&several, &[(&memory, &[1]), (&least, &[2]), (&[], &[3])]);
+        assert_eq!(found, Some((Hold::Shared(3), vec![(1, 250), (2, 1), (3, 749)])));
         // Nobody has more than there is.
         let most = [("memory", gib(60))];
         let found = of(&several, &[(&most, &[1]), (&most, &[2])]);

@@ -3,7 +3,7 @@
 use dovetail_audit::Untold;
 
 use super::claim::NotTold;
-use super::driver::GpuDriver;
+use super::whose::Whose;
 use crate::facts::gathered::Unjudged;
 
 /// A waiting pod of which nobody knows what it wants.
@@ -22,14 +22,14 @@ pub(in crate::facts) struct UntoldPod {
 enum Wants {
     /// Those of one name.
     Resource(&'static str),
-    /// All of a driver, and parts of them; `None` if they may be anybody's.
-    OfDriver(Option<&'static GpuDriver>),
+    /// All of some drivers, and parts of them.
+    Of(Whose),
 }
 
 impl UntoldPod {
     /// A pod of whose claims nobody can tell what they want.
-    pub(super) fn of(pod: String, NotTold { reason, driver }: NotTold) -> Self {
-        Self { pod, reason, wants: Wants::OfDriver(driver), untold: Untold::Any }
+    pub(super) fn of(pod: String, NotTold { reason, whose }: NotTold) -> Self {
+        Self { pod, reason, wants: Wants::Of(whose), untold: Untold::Any }
     }
 
     /// A pod that wants so many parts of GPUs, for which so many whole ones at most would be cut.
@@ -43,7 +43,7 @@ impl UntoldPod {
     pub(in crate::facts) fn may_want(&self, resource: &str) -> bool {
         match self.wants {
             Wants::Resource(wanted) => wanted == resource,
-            Wants::OfDriver(driver) => driver.is_none_or(|driver| driver.calls(resource)),
+            Wants::Of(whose) => whose.may_be(resource),
         }
     }
 

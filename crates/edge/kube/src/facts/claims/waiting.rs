@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::by_class::full_name;
 use super::claim::{NotTold, Wanted, wanted};
+use super::whose::Whose;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
@@ -114,7 +115,9 @@ impl DeviceObjects {
         }
         match self.templates.get(&(namespace.into(), of.template.clone())) {
             Some(requests) => wanted(requests, &self.classes),
-            None => Err(NotTold::of("it refers to a resource claim that was not read", None)),
+            None => {
+                Err(NotTold::of("it refers to a resource claim that was not read", Whose::ANYBODY))
+            }
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Nodes and pods of several clusters that have the same name: they are told apart by their cluster, where rows are not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_store::SumRow;
+
+use super::dimension::Dimension;
+
+/// Names that objects of several clusters have, by the place of their dimension in the keys of rows.
+#[derive(Debug, Default)]
+pub(super) struct SameNames {
+    of_places: BTreeMap<usize, BTreeSet<String>>,
+}
+
+impl SameNames {
+    /// Of rows with their keys.
+    pub(super) fn of<'r>(
+        by: &[Dimension],
+        rows: impl Iterator<Item = (&'r SumRow, &'r [String])> + Clone,
+    ) -> Self {
+        if by.contains(&Dimension::Cluster) {
+            return Self::default();
+        }
+        let is_object =
+            |dimension: &Dimension| matches!(dimension, Dimension::Node | Dimension::Pod);
+        let places = by.iter().enumerate().filter(|(_, dimension)| is_object(dimension));
+        let several = |place: usize| {
+            let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+            // Words for what has no name are no names.
+            let named = rows.clone().filter(|(_, key)| !key[place].starts_with('('));
+            let again = named.filter(|(row, key)| {
+                *first.entry(&key[place]).or_insert(&row.cluster) != &*row.cluster
+            });
+            again.map(|(_, key)| key[place].clone()).collect()
+        };
+        Self { of_places: places.map(|(place, _)| (place, several(place))).collect() }
+    }
+
+    /// Puts the cluster before such names.
+    pub(super) fn tell_apart(&self, cluster: &str, key: &mut [String]) {
+        for (place, names) in &self.of_places {
+            if names.contains(&key[*place]) {
+                key[*place] = format!("{cluster}/{}", key[*place]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_ledger::cost::Paid;
+    use dovetail_ledger::device_time::DeviceState;
+
+    use super::*;
+
+    fn told(by: &[Dimension], rows: &[(&str, &[&str])]) -> Vec<Vec<String>> {
+        let row = |cluster: &str| SumRow {
+            cluster: cluster.into(),
+            party: None,
+            workload: None,
+            pod: None,
+            node: None,
+            group: None,
+            paid: Paid::Gpus(DeviceState::Idle),
+            gpu_milli_ms: 0,
+            charges: 0,
+            costs: Default::default(),
+        };
+        let mut rows: Vec<(SumRow, Vec<String>)> = rows
+            .iter()
+            .map(|(cluster, key)| (row(cluster), key.iter().map(|&part| part.into()).collect()))
+            .collect();
+        let names = SameNames::of(by, rows.iter().map(|(row, key)| (row, &**key)));
+        rows.iter_mut().for_each(|(row, key)| names.tell_apart(&row.cluster, key));
+        rows.into_iter().map(|(_, key)| key).collect()
+    }
+
+    #[test]
+    fn machines_of_one_name_in_two_clusters_are_two_and_teams_are_one() {
+        use Dimension::{Cluster, Node, Team};
+        let rows: [(&str, &[&str]); 5] = [
+            ("west", &["eyes", "n1"]),
+            ("east", &["eyes", "n1"]),
+            ("east", &["ears", "n1"]),
+            ("east", &["eyes", "n2"]),
+            ("west", &["eyes", "(unknown)"]),
+        ];
+        let nodes: Vec<String> =
+            told(&[Team, Node], &rows).into_iter().map(|key| key.join(" ")).collect();
+        let apart = ["eyes west/n1", "eyes east/n1", "ears east/n1", "eyes n2", "eyes (unknown)"];
+        assert_eq!(nodes, apart);
+        assert_eq!(
+            told(&[Cluster, Node], &[("west", &["west", "n1"]), ("east", &["east", "n1"])])[0],
+            ["west", "n1"]
+        );
+    }
+}
