@@ -40,7 +40,8 @@ impl Looks {
         let all: Vec<(JobId, u64)> = all.map(|(job, (due_ms, _))| (*job, *due_ms)).collect();
         for (job, due_ms) in all {
             let soonest_ms = due_ms.saturating_sub(AGAIN_MS - SOONER_MS).max(now_ms);
-            if soonest_ms < due_ms {
+            // Who is asked in a moment anyway may have begun to wait just now, and is let settle.
+            if due_ms > now_ms + SOONER_MS {
                 self.at(soonest_ms, job, PendingReason::Unschedulable);
             }
         }
@@ -82,5 +83,8 @@ mod tests {
         assert_eq!(looks.pop_due(129_999), None, "the other waits for no node");
         assert_eq!(looks.pop_due(130_000), Some((other, WaitingForQuota)));
         assert_eq!(looks.due_ms(), None);
+        looks.at(140_500, one, Unschedulable);
+        looks.somebody_leaves(140_000);
+        assert_eq!(looks.pop_due(140_499), None, "it has not waited for long");
     }
 }

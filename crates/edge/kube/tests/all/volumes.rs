@@ -152,6 +152,7 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
         ]
     );
     assert!(cluster.scheduler.world().waiting_pod("blue", "p2").is_some(), "it says so");
+    cluster.pass(2_000);
     provision(&mut cluster, "c0", "n0");
     assert_eq!(choices(&mut cluster), BTreeMap::new());
     assert_eq!(
