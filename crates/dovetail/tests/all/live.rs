@@ -474,6 +474,35 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     assert!(told.contains("at least 2 pods together"), "{told}");
 }
 
+/// Which room a scheduler keeps for lost members of gangs is in no object: what pods say of it is told.
+#[test]
+fn who_waits_for_room_that_is_kept_for_others_says_so() {
+    let api = cluster(&[pod("fits", 1), pod("large", 9)]);
+    let kept = "the room for it is kept for what gang team/train has lost: it starts when that has \
+                started elsewhere, or is not made anew in time";
+    for name in ["fits", "large"] {
+        let condition = json!({"type": "PodScheduled", "status": "False",
+            "reason": "WaitingForReservation", "message": kept});
+        let status = json!({"status": {"conditions": [condition]}});
+        api.merge("pods", "team", name, "status", &status).expect("a condition");
+    }
+    let folder = connected(&api);
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let fits = json!([{"name": "team/fits", "queue": "default", "pods": 1,
+        "reason": "WaitingForReservation", "message": kept}]);
+    assert_eq!(all["not_in_line"], fits);
+    let why = folder.json("why fits --kubeconfig kubeconfig");
+    assert_eq!(why["state"], "waits");
+    let told = why["message"].as_str().expect("a text");
+    assert!(told.starts_with(kept) && told.contains("in no object"), "{told}");
+    let why = folder.json("why large --kubeconfig kubeconfig");
+    let line = &why["in_line"];
+    assert_eq!(
+        (&line["reason"], &line["message"]),
+        (&json!("WaitingForReservation"), &json!(kept))
+    );
+}
+
 /// What completes a gang goes before those that came before it.
 #[test]
 fn the_place_in_line_is_that_in_which_jobs_are_tried() {

@@ -4,8 +4,11 @@ use std::cmp::Reverse;
 
 use dovetail_kube::queues::shown_name;
 use dovetail_kube::schedule::{News, Scheduler};
+use dovetail_kube::status::{WAITING_FOR_RESERVATION, Waiting};
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
+
+use super::not_in_line::waits_for_kept_room;
 
 /// A job that waits.
 #[derive(Clone, Debug, Serialize)]
@@ -53,7 +56,7 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     let mut line: Vec<InLine> = Vec::new();
     for (job, reason) in found {
         let Some(waiting) = scheduler.waiting(job.id, reason) else { continue };
-        let said = said_by_its_pods(scheduler, job.id, waiting.word());
+        let (word, message) = said_by_its_pods(scheduler, job.id, waiting);
         line.push(InLine {
             place: match line.last() {
                 Some(before) if before.queue == shown_name(&job.queue) => before.place + 1,
@@ -64,8 +67,8 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
             pods: job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum(),
             gpu_milli: job.min_gpu_milli(),
             waited_ms: now_ms.saturating_sub(job.submit_ms),
-            reason: waiting.word(),
-            message: said.unwrap_or(waiting.message),
+            reason: word,
+            message,
             id: job.id,
             job: job.name,
         });
@@ -73,11 +76,19 @@ pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     line
 }
 
-/// What the pods of a job say themselves of the room that is kept for it: which one is, and for whom is waited, the
-/// scheduler knows that keeps it.
-fn said_by_its_pods(scheduler: &Scheduler, job: JobId, word: &str) -> Option<String> {
+/// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods say more. Which room
+/// that is, and for whom is waited, the scheduler knows that keeps it.
+fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'static str, String) {
     let pods = scheduler.world().waiting_pods(job);
-    let mut said = pods.iter().filter_map(|pod| pod.unscheduled.as_ref());
-    let said = said.find(|said| word == "WaitingForReservation" && *said.reason == *word)?;
-    Some(said.message.to_string())
+    let word = waiting.word();
+    let said = pods.iter().find_map(|pod| {
+        let said = pod.unscheduled.as_ref()?;
+        let is_kept_for_it = word == WAITING_FOR_RESERVATION && *said.reason == *word;
+        let said_too = is_kept_for_it.then_some(&*said.message);
+        waits_for_kept_room(pod).filter(|_| waiting.is_unschedulable()).or(said_too)
+    });
+    match said {
+        Some(message) => (WAITING_FOR_RESERVATION, message.to_owned()),
+        None => (word, waiting.message),
+    }
 }

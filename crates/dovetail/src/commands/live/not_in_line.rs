@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_kube::object::Pod;
-use dovetail_kube::status::{COULD_NOT_START, WAITING_FOR_VOLUMES, Waiting, harmless};
+use dovetail_kube::status::{
+    COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting, harmless,
+};
 use dovetail_kube::world::{Gathering, World, waits_for_members};
 use serde::Serialize;
 
@@ -22,7 +24,7 @@ pub(super) struct NotInLine {
     pub(super) queue: String,
     /// Its pods that wait.
     pub(super) pods: usize,
-    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError` or `WaitingForVolumes`.
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes` or `WaitingForReservation`.
     pub(super) reason: &'static str,
     /// Why, for people.
     pub(super) message: String,
@@ -94,8 +96,16 @@ fn not_started(world: &World) -> Vec<NotInLine> {
 pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
     let said = pod.unscheduled.as_ref()?;
     let words = [COULD_NOT_START, WAITING_FOR_VOLUMES];
-    let word = words.into_iter().find(|word| *said.reason == **word)?;
+    let word = words.into_iter().find(|word| *said.reason == **word);
+    let word = word.or_else(|| waits_for_kept_room(pod).map(|_| WAITING_FOR_RESERVATION))?;
     Some((word, &said.message))
+}
+
+/// What a pod says of room that a scheduler keeps for others: which that is, is in no object.
+pub(super) fn waits_for_kept_room(pod: &Pod) -> Option<&str> {
+    let said = pod.unscheduled.as_ref()?;
+    let is_it = *said.reason == *WAITING_FOR_RESERVATION && said.message.starts_with(ROOM_IS_KEPT);
+    is_it.then_some(&*said.message)
 }
 
 /// Each with its reason.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::gang::GangLine;
 use super::line::{InLine, line};
-use super::not_in_line::why_not_started;
+use super::not_in_line::{waits_for_kept_room, why_not_started};
 use super::{LookFlags, Seen};
 use crate::app::App;
 use crate::exit::UsageError;
@@ -194,10 +194,16 @@ fn waits_for_volumes(
     itself.or_else(|| pods.iter().find_map(says))
 }
 
-/// That a scheduler may know more of the bounds of queues than is known here: queues that are deleted count for it as
-/// they were, and what they were is in no object.
+/// That a scheduler may know more than is known here: room that it keeps for lost members of gangs, and the bounds of
+/// queues that are deleted, which count for it as they were. Neither is in any object.
 fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
     let world = seen.scheduler.world();
+    let kept = pods.iter().find_map(|pod| waits_for_kept_room(world.pod_of(*pod)?));
+    if let Some(kept) = kept {
+        return Some(format!(
+            "{kept}, as a scheduler says; which room it keeps is in no object, and without that it would start now"
+        ));
+    }
     let missing: Vec<String> = world.missing_queues().into_iter().map(|queue| queue.name).collect();
     let said = pods.iter().find_map(|pod| world.pod_of(*pod)?.unscheduled.as_ref());
     let said = said.filter(|said| !missing.is_empty() && *said.reason == *"WaitingForQuota")?;

@@ -291,10 +291,11 @@ impl Scheduler {
         std::mem::take(&mut self.news)
     }
 
-    /// Whether anybody who holds something has begun to leave, since the last call: what was said before of who waits
-    /// may hold no longer.
+    /// Whether anybody who holds something has begun to leave, or room is kept for others than before, since the last
+    /// call: what was said before of who waits may hold no longer.
     pub fn take_somebody_leaves(&mut self) -> bool {
-        std::mem::take(&mut self.somebody_leaves)
+        let is_kept_anew = self.world.take_is_room_kept_anew();
+        std::mem::take(&mut self.somebody_leaves) || is_kept_anew
     }
 
     /// How many pods are where.
@@ -331,9 +332,9 @@ impl Scheduler {
         let engine = self.engine.as_mut()?;
         let mut waiting = status::waiting(engine, job, reason, &nodes, self.world.rules())?;
         if waiting.is_unschedulable()
-            && let Some(message) = self.says_for_whom_room_is_kept(job)
+            && let Some(gang) = self.for_whom_room_is_kept(job)
         {
-            waiting = status::Waiting::pending(PendingReason::WaitingForReservation, message);
+            waiting = status::Waiting::for_kept_room(&gang);
         }
         if reason == PendingReason::WaitingForReservation
             && let Some(message) = self.says_that_nobody_may_be_stopped(job)
@@ -343,8 +344,8 @@ impl Scheduler {
         Some(waiting)
     }
 
-    /// What a job says that would start in room that is kept for lost members of gangs.
-    fn says_for_whom_room_is_kept(&mut self, job: JobId) -> Option<String> {
+    /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
+    fn for_whom_room_is_kept(&mut self, job: JobId) -> Option<String> {
         let rooms: Vec<(String, String)> = self.world.kept_rooms().collect();
         let engine = self.engine.as_mut()?;
         let job = engine.job(job)?.clone();
@@ -358,11 +359,7 @@ impl Scheduler {
         }
         let gangs: BTreeSet<&str> = rooms.iter().map(|(_, gang)| &**gang).collect();
         let enough = gangs.into_iter().find(|gang| fits_without(Some(gang)));
-        let gang = enough.unwrap_or("several gangs");
-        Some(format!(
-            "the room for it is kept for what {gang} has lost: it starts when that has started \
-             elsewhere, or is not made anew in time"
-        ))
+        Some(enough.unwrap_or("several gangs").to_owned())
     }
 
     /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.

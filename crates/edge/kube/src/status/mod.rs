@@ -19,4 +19,7 @@ pub use group::{
 pub use harmless::harmless;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
-pub use waiting::{COULD_NOT_START, Reason, WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting};
+pub use waiting::{
+    COULD_NOT_START, ROOM_IS_KEPT, Reason, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting,
+    is_own_word, waiting,
+};

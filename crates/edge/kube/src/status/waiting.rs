@@ -66,6 +66,14 @@ impl Waiting {
         Self { reason: Reason::Volumes, message: group_waits_for_volumes(claims) }
     }
 
+    /// What a pod says that would start in room that is kept for what a gang, as it is shown, has lost.
+    pub fn for_kept_room(gang: &str) -> Self {
+        let message = format!(
+            "{ROOM_IS_KEPT} {gang} has lost: it starts when that has started elsewhere, or is not made anew in time"
+        );
+        Self::pending(PendingReason::WaitingForReservation, message)
+    }
+
     /// What a pod says whose job waits.
     pub fn pending(reason: PendingReason, message: String) -> Self {
         Self { reason: Reason::Pending(reason), message }
@@ -91,7 +99,7 @@ impl Waiting {
             Reason::Pending(PendingReason::Unschedulable) => "Unschedulable",
             Reason::Pending(PendingReason::WaitingForQuota) => "WaitingForQuota",
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
-            Reason::Pending(PendingReason::WaitingForReservation) => "WaitingForReservation",
+            Reason::Pending(PendingReason::WaitingForReservation) => WAITING_FOR_RESERVATION,
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
             Reason::Volumes => WAITING_FOR_VOLUMES,
             Reason::Failed => COULD_NOT_START,
@@ -119,6 +127,12 @@ pub const COULD_NOT_START: &str = "SchedulerError";
 
 /// The word of pods whose claims get their volumes before they start.
 pub const WAITING_FOR_VOLUMES: &str = "WaitingForVolumes";
+
+/// The word of pods for which room is kept until others have gone, or which wait for room that is kept for others.
+pub const WAITING_FOR_RESERVATION: &str = "WaitingForReservation";
+
+/// How those begin who would start in room that is kept for others: only the scheduler that keeps it knows of it.
+pub const ROOM_IS_KEPT: &str = "the room for it is kept for what";
 
 /// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
 pub fn is_own_word(word: &str) -> bool {

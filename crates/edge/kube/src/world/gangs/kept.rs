@@ -120,15 +120,18 @@ impl World {
         // The last that were lost are replaced last.
         kept.sort_by_key(|kept| kept.heir.is_some());
         given_up.extend(kept.drain(..kept.len().saturating_sub(missing)));
+        let given_up_any = !given_up.is_empty();
         for kept in given_up.into_iter().filter(|kept| kept.is_told) {
             events.freed.push(Event::ForeignReleased { name: kept.name().to_owned() });
         }
+        let is_news = given_up_any || kept.iter().any(|kept| !kept.is_told);
         for kept in kept.iter_mut().filter(|kept| !kept.is_told) {
             kept.is_told = true;
             events.held.push(Event::ForeignHeld(Box::new(kept.holding.clone())));
         }
         let due_ms = kept.iter().map(|kept| kept.until_ms).min();
         self.gangs.get_mut(name).kept = kept;
+        self.gangs.is_room_kept_anew |= is_news;
         due_ms
     }
 
@@ -194,6 +197,11 @@ impl World {
     pub(super) fn room_for_all(&self, name: &GangName) -> BTreeSet<String> {
         let kept = self.gangs.get(name).into_iter().flat_map(|gang| &gang.kept);
         kept.filter(|kept| kept.is_told).map(|kept| kept.name().to_owned()).collect()
+    }
+
+    /// Whether other room is kept than at the last call.
+    pub fn take_is_room_kept_anew(&mut self) -> bool {
+        std::mem::take(&mut self.gangs.is_room_kept_anew)
     }
 
     /// Under which names room is kept, and for which gangs.

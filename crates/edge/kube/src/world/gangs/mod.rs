@@ -90,6 +90,8 @@ pub(super) struct Gangs {
     workloads: BTreeMap<WorkloadKind, ByNamespace<Workload>>,
     due: BTreeSet<(u64, Arc<GangName>)>,
     unwinding: Vec<Unwinding>,
+    /// Whether other room is kept than when that was last asked.
+    is_room_kept_anew: bool,
 }
 
 impl Gangs {
