@@ -62,6 +62,9 @@ impl Judge {
                 },
                 Action::Preempt { .. } => self.world.preempt(action, &mut found),
                 Action::GivenBack { job } => drop(self.world.claims.remove(job)),
+                Action::RoomGivenUp { job, name } => {
+                    self.world.give_up_room(*job, name, &mut found);
+                }
                 Action::Publish { .. } => {}
             }
         }

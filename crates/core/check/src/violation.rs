@@ -32,6 +32,16 @@ pub enum Violation {
         /// The job.
         job: JobId,
     },
+    /// Room that is kept for others is taken by a job that must not.
+    #[error(
+        "job {job:?} is given the room {name}, which is not kept for a lower priority, or must not take any"
+    )]
+    RoomTaken {
+        /// The job.
+        job: JobId,
+        /// Under which name the room was held.
+        name: String,
+    },
     /// A pod is stopped that must not be.
     #[error("pod {pod:?} is stopped for job {job:?}: {problem:?}")]
     Victim {

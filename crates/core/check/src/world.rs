@@ -23,6 +23,8 @@ pub(crate) struct World {
     /// Where foreign pods are; `None` while their node is not there.
     pub(crate) foreign: BTreeMap<String, Option<NodeName>>,
     pub(crate) absent_foreign: BTreeMap<String, Holding>,
+    /// Those of them that are room kept for jobs of this priority.
+    rooms: BTreeMap<String, i32>,
     reserved: BTreeMap<ReservationId, Vec<(NodeName, Holder)>>,
     /// Selector → node → pods it counts there.
     pub(crate) counts: BTreeMap<String, BTreeMap<NodeName, i64>>,
@@ -267,6 +269,9 @@ impl World {
     fn hold_foreign(&mut self, holding: &Holding) {
         let Owner::Foreign(name) = &holding.owner else { return };
         self.release_foreign(name);
+        if let Phase::Kept { priority } = holding.phase {
+            self.rooms.insert(name.clone(), priority);
+        }
         if !self.nodes.contains_key(&holding.node) {
             self.foreign.insert(name.clone(), None);
             self.absent_foreign.insert(name.clone(), holding.clone());
@@ -279,9 +284,21 @@ impl World {
 
     pub(crate) fn release_foreign(&mut self, name: &str) {
         self.absent_foreign.remove(name);
+        self.rooms.remove(name);
         if let Some(Some(node)) = self.foreign.remove(name) {
             self.release(&node, &Holder::Foreign(name.to_owned()));
         }
+    }
+
+    /// Room that is kept for others is free for a job: only for one of a higher priority that waits and may stop others.
+    pub(crate) fn give_up_room(&mut self, job: JobId, name: &str, found: &mut Vec<Violation>) {
+        let may = self.jobs.get(&job).zip(self.rooms.get(name)).is_some_and(|(booked, of)| {
+            !booked.runs() && !booked.job.preemption.never_preempts && booked.job.priority > *of
+        });
+        if !may {
+            found.push(Violation::RoomTaken { job, name: name.to_owned() });
+        }
+        self.release_foreign(name);
     }
 
     /// What was held for a job alone is free: it starts, or what it needs is kept for it elsewhere.

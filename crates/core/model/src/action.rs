@@ -59,6 +59,14 @@ pub enum Action {
         /// The job.
         job: JobId,
     },
+    /// Room that somebody outside kept for a job of lower priority ([`crate::Phase::Kept`]) is free, so that this one can
+    /// start, there or beside it.
+    RoomGivenUp {
+        /// Who starts, or will.
+        job: JobId,
+        /// Under which name it was held.
+        name: String,
+    },
     /// A job that cannot start, with the reason; said once until it changes.
     Wait {
         /// The job.

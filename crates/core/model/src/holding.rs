@@ -75,13 +75,19 @@ pub enum Phase {
         /// When it is expected to be free; `None` is unknown. Nobody counts on it any more when that has passed.
         expected_end_ms: Option<u64>,
     },
+    /// Kept by somebody outside for a job that is to come ([`crate::Job::kept_room`]): given up for one of a higher
+    /// priority that may stop others, before anybody is stopped for it.
+    Kept {
+        /// Priority of whoever it is kept for.
+        priority: i32,
+    },
 }
 
 impl Phase {
     /// When the amount is expected to be free; `None` is unknown.
     pub fn expected_end_ms(self) -> Option<u64> {
         match self {
-            Self::Assumed => None,
+            Self::Assumed | Self::Kept { .. } => None,
             Self::Held { expected_end_ms } | Self::Releasing { expected_end_ms } => expected_end_ms,
         }
     }

@@ -59,6 +59,7 @@ impl EventLog {
                 written
             }
             Action::GivenBack { job } => write!(line, "given back {}", job.0),
+            Action::RoomGivenUp { job, name } => write!(line, "room given up {} {name:?}", job.0),
             Action::Wait { job, reason } => write!(line, "wait {} {reason:?}", job.0),
             Action::Lost { job } => write!(line, "lost {}", job.0),
             Action::Publish { version, values } => write!(line, "publish {version} {values:?}"),

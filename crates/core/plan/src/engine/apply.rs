@@ -61,6 +61,7 @@ impl Engine {
             Event::ForeignHeld(holding) => self.hold_foreign(*holding),
             Event::ForeignReleased { name } => {
                 self.unplaced_foreign.remove(&name);
+                self.kept_rooms.remove(&name);
                 if let Some(id) = self.foreign.remove(&name) {
                     self.state.remove_holding(id);
                 }
@@ -285,6 +286,7 @@ impl Engine {
         let Owner::Foreign(name) = &holding.owner else { return };
         let name = name.clone();
         self.note_late(holding.phase);
+        self.note_room(&name, holding.phase);
         self.unplaced_foreign.remove(&name);
         if let Some(id) = self.foreign.remove(&name) {
             self.state.remove_holding(id);

@@ -82,6 +82,8 @@ pub struct Engine {
     pub(crate) foreign: BTreeMap<String, HoldingId>,
     /// Held by others on nodes that are not there yet.
     pub(crate) unplaced_foreign: BTreeMap<String, Holding>,
+    /// Names under which room is kept for jobs that are to come, with their priority; some may hold nothing any more.
+    pub(crate) kept_rooms: BTreeMap<String, i32>,
     /// Jobs that run and may be stopped, by priority.
     pub(crate) running: BTreeSet<(i32, JobId)>,
     pub(crate) claims: Claims,
@@ -225,6 +227,7 @@ impl Engine {
             drains: BTreeMap::new(),
             foreign: BTreeMap::new(),
             unplaced_foreign: BTreeMap::new(),
+            kept_rooms: BTreeMap::new(),
             running: BTreeSet::new(),
             claims: Claims::default(),
             budgets: BTreeMap::new(),

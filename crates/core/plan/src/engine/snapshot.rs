@@ -165,6 +165,9 @@ impl Engine {
 
     /// Notes whose a holding is that was added to the state, if its node is there.
     pub(super) fn note_held(&mut self, holding: &Holding, id: Option<HoldingId>) {
+        if let Owner::Foreign(name) = &holding.owner {
+            self.note_room(name, holding.phase);
+        }
         let Some(id) = id else {
             if let Owner::Foreign(name) = &holding.owner {
                 self.unplaced_foreign.insert(name.clone(), holding.clone());

@@ -52,7 +52,8 @@ impl Engine {
         let job = &record.job;
         let may = self.config.preemption.enabled && !job.preemption.never_preempts;
         may && (self.running.first().is_some_and(|(lowest, _)| *lowest < job.priority)
-            || self.lower_claims(job.priority).next().is_some())
+            || self.lower_claims(job.priority).next().is_some()
+            || self.kept_rooms.values().any(|priority| *priority < job.priority))
     }
 
     /// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong when it says
@@ -96,7 +97,9 @@ impl Engine {
             Owner::Pod(pod) => self.jobs.get(&pod.job).is_none_or(|other| {
                 other.job.priority < record.job.priority && !other.job.preemption.is_protected
             }),
-            Owner::Foreign(_) => false,
+            Owner::Foreign(_) => {
+                matches!(holding.phase, Phase::Kept { priority } if priority < record.job.priority)
+            }
             Owner::Reservation => true,
         }
     }
@@ -131,7 +134,11 @@ impl Engine {
         }
         let priority = self.jobs[&job].job.priority;
         let leaving = self.leaving();
-        let Some(found) = self.search(job, &leaving) else {
+        let mut rooms = self.lower_rooms(priority);
+        if !rooms.is_empty() && self.starts_when_others_have_left(job) {
+            return Repair::Nothing;
+        }
+        let Some(found) = self.search(job, &leaving, &rooms) else {
             let is_cut_off = self.search_operations_left == 0
                 && had_left < self.config.preemption.max_operations;
             return if is_cut_off { self.postpone() } else { Repair::Nothing };
@@ -142,7 +149,10 @@ impl Engine {
         let touches = |claim: &&Claim| claim.places.iter().any(|place| used.contains(&place.node));
         let taken: Vec<JobId> =
             self.lower_claims(priority).filter(touches).map(|claim| claim.job).collect();
-        if found.units.is_empty() && taken.is_empty() {
+        rooms.retain(|(_, id)| {
+            found.places.iter().any(|place| place.node == self.state.holdings.get(*id).node)
+        });
+        if found.units.is_empty() && taken.is_empty() && rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return Repair::Nothing;
         }
@@ -150,6 +160,9 @@ impl Engine {
         let awaited = self.awaited(&found, &leaving, counted);
         for lower in taken {
             self.give_back(lower, plan);
+        }
+        for (name, _) in rooms {
+            self.give_up_room(job, name, plan);
         }
         if awaited.is_empty() {
             return Repair::Freed;
@@ -192,9 +205,22 @@ impl Engine {
         self.state.holdings.leaving(self.now_ms).collect()
     }
 
-    /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and
+    /// Whether a job would fit and be within its bounds once everybody has left who leaves anyway.
+    fn starts_when_others_have_left(&mut self, job: JobId) -> bool {
+        let mut gang = Gang::clone(&self.jobs[&job].gang);
+        gang.sets.iter_mut().for_each(|set| set.max = set.min);
+        self.growth_limit(job, &gang).is_some()
+            && self.as_seen_by(job, |engine| engine.would_fit(&gang, &View::AfterReleasing))
+    }
+
+    /// The cheapest victims when `leaving` has left and `rooms` are given up, of what is kept for jobs of lower priority nothing is, and
     /// of what is kept for others everything. Asking changes nothing.
-    fn search(&mut self, job: JobId, leaving: &[HoldingId]) -> Option<Found> {
+    fn search(
+        &mut self,
+        job: JobId,
+        leaving: &[HoldingId],
+        rooms: &[(String, HoldingId)],
+    ) -> Option<Found> {
         let priority = self.jobs[&job].job.priority;
         let kept = self.claims.iter().flat_map(|c| self.state.holdings.kept_by(c.reservation));
         let own = self.room_held_for(job);
@@ -203,7 +229,9 @@ impl Engine {
         if sees_more {
             self.survey.clear();
         }
-        let gone: Vec<HoldingId> = leaving.iter().copied().chain(kept).chain(own).collect();
+        let rooms = rooms.iter().map(|(_, id)| *id);
+        let gone: Vec<HoldingId> =
+            leaving.iter().copied().chain(kept).chain(own).chain(rooms).collect();
         let lower: BTreeSet<JobId> = self.lower_claims(priority).map(|claim| claim.job).collect();
         let all = self.claims.iter().map(|claim| claim.job);
         let beside: Vec<JobId> = all.filter(|job| !lower.contains(job)).collect();

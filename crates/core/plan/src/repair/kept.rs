@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Bounds, HoldingId, JobId, NodeId};
+use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Phase, Plan};
 
+use crate::cause::Help;
 use crate::engine::Engine;
 use crate::gang::{Gang, PlacedPod};
 
@@ -75,6 +76,39 @@ impl Engine {
         answer
     }
 
+    /// Notes that a name is one under which room is kept for a job that is to come, or is not.
+    pub(crate) fn note_room(&mut self, name: &str, phase: Phase) {
+        if let Phase::Kept { priority } = phase {
+            self.kept_rooms.insert(name.to_owned(), priority);
+            // Others may start in its place.
+            self.state.helped |= Help::ALL;
+        } else {
+            self.kept_rooms.remove(name);
+        }
+    }
+
+    /// Room that is kept for jobs of a lower priority than this. What selectors count is none: as if it were gone, more
+    /// would be different than that it is free.
+    pub(super) fn lower_rooms(&self, priority: i32) -> Vec<(String, HoldingId)> {
+        let lower = self.kept_rooms.iter().filter(|(_, of)| **of < priority);
+        let held = lower.filter_map(|(name, _)| Some((name.clone(), *self.foreign.get(name)?)));
+        held.filter(|(_, id)| {
+            let record = self.state.holdings.get(*id);
+            record.counts_into.is_empty() && record.attachments.is_empty()
+        })
+        .collect()
+    }
+
+    /// Room that was kept for others is free for a job of higher priority.
+    pub(super) fn give_up_room(&mut self, job: JobId, name: String, plan: &mut Plan) {
+        self.kept_rooms.remove(&name);
+        if let Some(id) = self.foreign.remove(&name) {
+            let node = self.state.remove_holding(id).node;
+            self.survey.forget(node);
+        }
+        plan.actions.push(Action::RoomGivenUp { job, name });
+    }
+
     /// What is held under the names that a waiting job states.
     pub(crate) fn room_held_for(&self, job: JobId) -> Vec<HoldingId> {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some());
@@ -96,6 +130,7 @@ impl Engine {
         let names = names.into_iter().flatten();
         let ended = names.filter_map(|name| {
             self.unplaced_foreign.remove(&name);
+            self.kept_rooms.remove(&name);
             self.foreign.remove(&name)
         });
         ended.collect()

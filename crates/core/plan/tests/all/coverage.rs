@@ -14,6 +14,15 @@ use crate::recipe::{Recipe, cases, recipes};
 
 type Tally = BTreeMap<&'static str, u32>;
 
+/// Who holds something besides the engine's pods.
+fn foreign(engine: &Engine) -> BTreeSet<String> {
+    let held = engine.snapshot().holdings.into_iter().filter_map(|held| match held.owner {
+        Owner::Foreign(name) => Some(name),
+        _ => None,
+    });
+    held.collect()
+}
+
 /// What a history has seen.
 fn tally(recipe: &Recipe, seen: &mut Tally) {
     let config = EngineConfig {
@@ -26,11 +35,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     let mut history = History::of(recipe);
     for bytes in &recipe.events {
         let event = history.event(bytes, &engine);
-        let held = engine.snapshot().holdings.into_iter().filter_map(|held| match held.owner {
-            Owner::Foreign(name) => Some(name),
-            _ => None,
-        });
-        let held: BTreeSet<String> = held.collect();
+        let held = foreign(&engine);
         let Ok(plan) = engine.step(event.clone(), history.now_ms) else {
             count(seen, "refused event");
             continue;
@@ -70,6 +75,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
                     }
                 }
                 Action::GivenBack { .. } => count(seen, "given back"),
+                Action::RoomGivenUp { .. } => count(seen, "room given up"),
             }
         }
     }
@@ -168,7 +174,7 @@ fn the_worlds_have_everything() {
         pod with rules, pod with selector, pod with volumes, pod with preferences, changed counts, gang of several sets, set of several pods, pod beyond the \
         smallest size, required level, preferred level, start after waiting, lost job, published \
         version, wait for quota, preemption, preemption of several pods, wait for victims, given back, wait for room, wait for turn, refused event, one relaxation, two \
-        relaxations, start of whom room was held for";
+        relaxations, start of whom room was held for, room given up";
     let causes = CAUSES.iter().map(|(_, name)| *name);
     for name in names.split(", ").chain(causes) {
         let times = seen.get(name).copied().unwrap_or(0);

@@ -31,6 +31,9 @@ pub(crate) fn start(recipe: &Recipe) -> Snapshot {
         } else {
             holding.owner = Owner::Foreign(format!("static-{index}"));
             holding.resources = Resources::pod([100, 20_000][kind % 2], 5);
+            if recipe.config[4] % 4 < 3 {
+                holding.phase = Phase::Kept { priority: -1 };
+            }
         }
         holding.id = HoldingId(holdings.len() as u64);
         holdings.push(holding);
@@ -344,11 +347,20 @@ impl History {
             _ => whole_devices(node, choose.below(4)),
         };
         holding.owner = owner.clone();
-        holding.phase = Phase::Held { expected_end_ms: choose.among(&[None, Some(15)]) };
+        holding.phase = choose.among(&[
+            Phase::Held { expected_end_ms: None },
+            Phase::Held { expected_end_ms: Some(15) },
+            Phase::Kept { priority: 0 },
+            Phase::Kept { priority: -1 },
+            Phase::Kept { priority: -1 },
+        ]);
         let cpu_milli = choose.among(&[100, 100, 1000, 9000]);
         holding.resources = Resources::pod(cpu_milli, choose.among(&[5, 5, 5, 200]));
         holding.counts_into = recipe::selectors(choose);
         holding.attachments = recipe::attachments(choose);
+        if holding.phase == (Phase::Kept { priority: -1 }) {
+            (holding.counts_into, holding.attachments) = Default::default();
+        }
         let others = engine.snapshot().holdings;
         let here = others.iter().filter(|h| h.node == name && h.owner != owner);
         let foreign_mode =

@@ -19,13 +19,17 @@ fn world(nodes: Vec<Node>) -> World {
     World::with(&Snapshot { nodes, ..Snapshot::default() }, preemption)
 }
 
-/// Room of so many GPUs, from the first on.
+/// Room of so many GPUs, from the first on, that nobody is given.
 fn room(name: &str, node: &str, gpus: u16) -> Event {
+    room_of(name, node, gpus, Phase::Held { expected_end_ms: None })
+}
+
+fn room_of(name: &str, node: &str, gpus: u16, phase: Phase) -> Event {
     Event::ForeignHeld(Box::new(Holding {
         id: HoldingId(0),
         node: node.into(),
         owner: Owner::Foreign(name.to_owned()),
-        phase: Phase::Held { expected_end_ms: None },
+        phase,
         reservation: None,
         resources: Resources::pod(100, 0),
         devices: (0..gpus).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
@@ -133,4 +137,80 @@ fn it_can_be_asked_what_fits_without_it() {
         assert!(!without(&["nobody's"]));
         assert_eq!(engine.snapshot(), before);
     }
+}
+
+fn stopped(plan: &Plan) -> Vec<PodId> {
+    let victims = plan.actions.iter().filter_map(|action| match action {
+        Action::Preempt { victims, .. } => Some(victims.clone()),
+        _ => None,
+    });
+    victims.flatten().collect()
+}
+
+fn given_up(plan: &Plan) -> Vec<&str> {
+    let names = plan.actions.iter().filter_map(|action| match action {
+        Action::RoomGivenUp { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Nobody is there yet: to give it up is cheaper than to stop anybody.
+#[test]
+fn room_of_a_lower_priority_is_given_up_before_anybody_is_stopped() {
+    let mut world = world(vec![node("a", 1), node("b", 1)]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
+    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 3 }));
+    let mild = |job: &mut Job| {
+        job.priority = 9;
+        job.preemption.never_preempts = true;
+    };
+    let mild = world.submit(mild, asks(whole(1)));
+    assert_eq!((given_up(&mild), nodes_of(&mild)), (vec![], vec![]));
+    world.end(2);
+    let urgent = world.submit(|job| job.priority = 9, asks(whole(1)));
+    assert_eq!((given_up(&urgent), stopped(&urgent)), (vec!["kept"], vec![]));
+    assert_eq!(nodes_of(&urgent), ["b"]);
+    // Who was to have it waits like anybody.
+    let late = world.submit(may_use("kept"), asks(whole(1)));
+    assert_eq!(nodes_of(&late), [""; 0]);
+}
+
+#[test]
+fn room_is_not_given_up_for_one_as_important() {
+    let mut world = world(vec![node("a", 1), node("b", 1)]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
+    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 3 }));
+    let same = world.submit(|job| job.priority = 3, asks(whole(1)));
+    let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
+    assert_eq!((given_up(&same), stopped(&same)), (vec![], vec![victim]));
+}
+
+#[test]
+fn room_and_victims_together_make_place_for_a_gang() {
+    let mut world = world(vec![node("a", 1), node("b", 1), node("c", 1)]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
+    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 0 }));
+    world.step(room_of("other", "c", 1, Phase::Kept { priority: 7 }));
+    let pair = |job: &mut Job| {
+        job.priority = 5;
+        (job.pod_sets[0].min, job.pod_sets[0].max) = (2, 2);
+    };
+    let pair = world.submit(pair, asks(whole(1)));
+    let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
+    assert_eq!((given_up(&pair), stopped(&pair)), (vec!["kept"], vec![victim]));
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), [""; 0], "it is kept for the pair");
+    assert_eq!(nodes_of(&world.step(Event::PodEnded { pod: victim })), ["a", "b"]);
+}
+
+/// What leaves anyway suffices: nothing is given up, and nobody stopped.
+#[test]
+fn room_is_not_given_up_where_others_leave() {
+    let mut world = world(vec![node("a", 1), node("b", 1)]);
+    assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), ["a"]);
+    world.step(room_of("kept", "b", 1, Phase::Kept { priority: 0 }));
+    world.step(Event::Ending { job: JobId(1), expected_end_ms: None });
+    let urgent = world.submit(|job| job.priority = 9, asks(whole(1)));
+    assert_eq!((given_up(&urgent), stopped(&urgent)), (vec![], vec![]));
+    assert_eq!(nodes_of(&world.end(1)), ["a"]);
 }

@@ -582,6 +582,7 @@ impl Scheduler {
 
     fn follow(&mut self, plan: Plan) {
         let mut actions = plan.actions.into_iter().peekable();
+        let mut given_up = Vec::new();
         while let Some(action) = actions.next() {
             match action {
                 Action::Bind { pod, node, .. } => {
@@ -599,9 +600,15 @@ impl Scheduler {
                     self.preempt(job, &victims, &places, cost);
                 }
                 Action::GivenBack { job } => self.unnominate(job),
+                Action::RoomGivenUp { name, .. } => given_up.push(name),
                 // The world has noticed, and has told what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}
             }
+        }
+        // What follows for gangs may be about jobs of which this plan has more.
+        if !given_up.is_empty() {
+            let events = self.world.rooms_given_up(&given_up);
+            self.tell(events);
         }
     }
 

@@ -2,9 +2,12 @@
 
 use dovetail_kube::object::Kind;
 use dovetail_model::PendingReason;
+use dovetail_plan::PreemptionConfig;
+use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, member, names, pod};
+use crate::gangs::{Cluster, member, names, node, pod};
+use crate::server::Server;
 
 /// A gang of these sizes that runs, as p0, p1 and so on, on as few nodes as it fits on.
 fn running(nodes: usize, gpus: &[usize]) -> Cluster {
@@ -100,6 +103,29 @@ fn who_may_start_in_it_and_cannot_keeps_it_no_longer_than_anybody() {
     cluster.delete(Kind::Pod, "blue", "p0");
     cluster.create("last", pod(8));
     assert_eq!(cluster.run(), names(&["last"]));
+}
+
+/// The room is empty: who may stop the gang gets that first, and stops nobody for what it is given.
+#[test]
+fn a_higher_priority_that_stops_others_takes_the_room_and_not_the_gang() {
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let config = EngineConfig { preemption, ..EngineConfig::default() };
+    let mut server = Server::default();
+    (0..2).for_each(|at| node(&mut server, at));
+    let mut cluster = Cluster::with(server, config);
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 2)));
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+    lose(&mut cluster, "p1");
+    cluster.create("mild", urgent(8, "Never"));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.create("urgent", urgent(8, "PreemptLowerPriority"));
+    assert_eq!(cluster.run(), names(&["urgent"]));
+    assert!(cluster.scheduler.next_order().is_none(), "nobody is stopped");
+    cluster.create("p9", member(8, 2, 2));
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.delete(Kind::Pod, "blue", "urgent");
+    cluster.delete(Kind::Pod, "blue", "mild");
+    assert_eq!(cluster.run(), names(&["p9"]));
 }
 
 /// What it does not find in its room it gets from others, as any pod of its priority.

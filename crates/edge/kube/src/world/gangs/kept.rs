@@ -84,7 +84,7 @@ impl World {
         }
         let owner = Owner::Foreign(format!("the place of {} in {gang}", full_name(&entry.pod)));
         let (gang, node) = (gang.clone(), node.clone());
-        let phase = HoldingPhase::Held { expected_end_ms: None };
+        let phase = HoldingPhase::Kept { priority: entry.pod.priority };
         let holding = self.holding(slot, owner, node, phase);
         let wants = self.wants(slot, &gang);
         let until_ms = self.now_ms + self.settings.patience.keep_for_ms;
@@ -197,6 +197,19 @@ impl World {
     pub(super) fn room_for_all(&self, name: &GangName) -> BTreeSet<String> {
         let kept = self.gangs.get(name).into_iter().flat_map(|gang| &gang.kept);
         kept.filter(|kept| kept.is_told).map(|kept| kept.name().to_owned()).collect()
+    }
+
+    /// The engine has given up room for somebody of a higher priority.
+    pub fn rooms_given_up(&mut self, names: &[String]) -> Vec<Event> {
+        for (gang, known) in &mut self.gangs.by_name {
+            let before = known.kept.len();
+            known.kept.retain(|kept| !names.iter().any(|name| name == kept.name()));
+            if known.kept.len() < before {
+                self.dirty.gangs.insert(Arc::clone(gang));
+                self.gangs.is_room_kept_anew = true;
+            }
+        }
+        self.settle()
     }
 
     /// Whether other room is kept than at the last call.

@@ -42,7 +42,7 @@ impl World {
         for (number, (pod_set, node)) in places.iter().enumerate() {
             let Some(like) = lost.like.get(usize::from(*pod_set)).copied() else { continue };
             let owner = Owner::Foreign(format!("lost place {} of {}", number + 1, lost.gang));
-            let phase = Phase::Held { expected_end_ms: None };
+            let phase = Phase::Kept { priority: self.pods.get(like).pod.priority };
             let holding = self.holding(like, owner, Arc::clone(node), phase);
             kept.push(Kept::new(holding, self.wants(like, &lost.gang), until_ms));
         }
