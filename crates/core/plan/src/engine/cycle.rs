@@ -138,14 +138,14 @@ impl Engine {
     fn try_start(&mut self, job: JobId, plan: &mut Plan) -> Result<(), Tried> {
         let gang = Arc::clone(&self.jobs[&job].gang);
         let Some(growth_limit) = self.growth_limit(job, &gang) else {
-            return Err(self.make_room(job, &gang, PendingReason::WaitingForQuota, plan));
+            return self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
         };
         let before = self
             .config
             .record_decisions
             .then(|| self.as_seen_by(job, |engine| engine.record_alternatives(&gang)));
         let Some(placed) = self.place_in_kept(job, &gang, growth_limit) else {
-            return Err(self.make_room(job, &gang, PendingReason::Unschedulable, plan));
+            return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
         };
         if let Some(alternatives) = before {
             let record = DecisionRecord::of(self, job, &placed, alternatives);
@@ -155,28 +155,30 @@ impl Engine {
         Ok(())
     }
 
-    /// What follows for a job that does not fit, or (that is the reason then) may not start.
+    /// What follows for a job that does not fit, or (that is the reason then) may not start: it starts in room that was
+    /// kept for others, or this is why not.
     fn make_room(
         &mut self,
         job: JobId,
         gang: &Gang,
         reason: PendingReason,
         plan: &mut Plan,
-    ) -> Tried {
+    ) -> Result<(), Tried> {
         match self.claims.get(job) {
             Some(claim) if claim.awaited.is_empty() => {
                 self.give_back(job, plan);
-                return Tried::Anew;
+                return Err(Tried::Anew);
             }
-            Some(_) => return Tried::Waits(PendingReason::WaitingForReservation, Help::FREED),
+            Some(_) => return Err(Tried::Waits(PendingReason::WaitingForReservation, Help::FREED)),
             None => {}
         }
         let had_room = !self.room_held_for(job).is_empty();
-        match self.repair(job, plan) {
+        Err(match self.repair(job, plan) {
             // That room is for others now.
             Repair::Claimed if had_room => Tried::Anew,
             Repair::Claimed => Tried::Claimed,
             Repair::Freed => Tried::Anew,
+            Repair::RoomFreed => return self.try_start(job, plan),
             Repair::Postponed => {
                 let mut wants = Help::ALL;
                 wants |= Help::SEARCH;
@@ -190,7 +192,7 @@ impl Engine {
                 Tried::Waits(reason, wants)
             }
             Repair::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
-        }
+        })
     }
 
     pub(crate) fn place(

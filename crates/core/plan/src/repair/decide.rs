@@ -39,6 +39,8 @@ pub(crate) enum Repair {
     Claimed,
     /// What was kept for others is free: it is to be tried again.
     Freed,
+    /// Room for those who are to come is free, for this job before all others.
+    RoomFreed,
 }
 
 impl Engine {
@@ -161,11 +163,12 @@ impl Engine {
         for lower in taken {
             self.give_back(lower, plan);
         }
+        let has_rooms = !rooms.is_empty();
         for (name, _) in rooms {
             self.give_up_room(job, name, plan);
         }
         if awaited.is_empty() {
-            return Repair::Freed;
+            return if has_rooms { Repair::RoomFreed } else { Repair::Freed };
         }
         self.claim(job, &found, awaited, plan);
         Repair::Claimed
