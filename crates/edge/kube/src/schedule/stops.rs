@@ -35,8 +35,9 @@ struct Stopping {
 impl Stops {
     fn begin(&mut self, stopping: Stopping) -> StopDecision {
         self.made += 1;
+        let pods = stopping.open.keys().cloned().collect();
         self.open.insert(self.made, stopping);
-        StopDecision::new(self.made)
+        StopDecision::new(self.made, pods)
     }
 
     /// What is to be told when a stop of a decision has ended.
