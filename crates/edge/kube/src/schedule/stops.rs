@@ -11,6 +11,7 @@ use dovetail_model::{JobId, PodId};
 use super::news::{News, PodName, Stopped};
 use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd, Stop, StopDecision};
+use crate::object::Pod;
 use crate::world::PodKey;
 
 /// Decisions to stop pods that are not settled yet, by number.
@@ -167,15 +168,23 @@ impl Scheduler {
         rooms.map(|(job, _)| *job).collect()
     }
 
-    /// Those of these pods that are there and are not stopping yet.
+    /// Those of these pods that are there, have a node or are about to, and are not stopping yet.
     pub(super) fn victims_to_stop(&self, victims: &[PodId]) -> Vec<PodKey> {
-        let pods = victims.iter().filter_map(|pod| self.world.pod_of(*pod));
+        let has_node =
+            |id: &PodId, pod: &Pod| !pod.node.is_empty() || self.world.assumed_on(*id).is_some();
+        let pods = victims.iter().filter_map(|id| {
+            let pod = self.world.pod_of(*id)?;
+            has_node(id, pod).then_some(pod)
+        });
         let pods = pods.filter(|pod| !pod.meta.is_deleting() && !pod.is_over());
         pods.map(PodKey::of).collect()
     }
 
-    fn node_of(&self, pod: &PodKey) -> String {
-        let pod = self.world.pod(&pod.namespace, &pod.name);
-        pod.map(|pod| pod.node.to_string()).unwrap_or_default()
+    /// Where a pod is, or is about to be.
+    pub(super) fn node_of(&self, key: &PodKey) -> String {
+        let pod = self.world.pod(&key.namespace, &key.name);
+        let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
+        let decided = || Some(self.world.assumed_on(self.world.id_of(key)?)?.to_string());
+        node.or_else(decided).unwrap_or_default()
     }
 }
