@@ -128,7 +128,9 @@ impl Scheduler {
         match end {
             OrderEnd::Done => self.order_held_stops(),
             OrderEnd::Refused { code, message } => self.stop_refused(victim, why, code, &message),
-            OrderEnd::Unanswered { .. } if why == Stop::Preempted => self.stop_unanswered(victim),
+            OrderEnd::Unanswered { problem } if why == Stop::Preempted => {
+                self.stop_unanswered(victim, &problem);
+            }
             OrderEnd::CalledOff => self.orders.extend(self.take_back(victim)),
             OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
         }
@@ -139,16 +141,6 @@ impl Scheduler {
         let held = self.rooms.iter().filter(|(_, room)| room.stops.is_none());
         for job in held.map(|(job, _)| *job).collect::<Vec<_>>() {
             self.order_stops(job);
-        }
-    }
-
-    /// Nobody knows what became of a stop: what was decided with it is decided anew.
-    fn stop_unanswered(&mut self, victim: &PodKey) {
-        for job in self.jobs_waiting_for(victim) {
-            self.call_off_stops(job);
-            let events = self.world.submit_again(job);
-            self.tell(events);
-            self.unnominate(job);
         }
     }
 

@@ -133,15 +133,29 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
 }
 
 #[test]
-fn who_gets_no_answer_is_decided_about_anew() {
-    let mut cluster = full(1);
+fn of_whom_the_server_says_nothing_others_are_tried_and_then_it_again() {
+    let mut cluster = full(2);
     cluster.create("high", high(8));
-    let order = stops(&mut cluster).remove(0);
-    ended(&mut cluster, &order, OrderEnd::Unanswered { problem: "silence".to_owned() });
+    let silence = || OrderEnd::Unanswered { problem: "silence".to_owned() };
+    let victim = |orders: &[Order]| match orders {
+        [Order::Stop { pod, .. }] => pod.name.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let mut tried = Vec::new();
+    for _ in 0..2 {
+        let orders = stops(&mut cluster);
+        tried.push(victim(&orders));
+        ended(&mut cluster, &orders[0], silence());
+    }
+    tried.sort();
+    assert_eq!(tried, ["low0", "low1"]);
+    assert_eq!(told(&mut cluster), ["low0 refused", "low1 refused"].map(str::to_owned));
+    assert_eq!(stops(&mut cluster), []);
+    cluster.pass(1_000);
     let again = stops(&mut cluster);
-    assert!(again.len() == 1 && again[0] != order, "{again:?}");
+    let name = victim(&again);
     ended(&mut cluster, &again[0], OrderEnd::Done);
-    cluster.delete(Kind::Pod, "blue", "low0");
+    cluster.delete(Kind::Pod, "blue", &name);
     assert_eq!(cluster.run(), names(&["high"]));
 }
 
