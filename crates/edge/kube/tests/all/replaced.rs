@@ -1,5 +1,6 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
+use dovetail_kube::bind::{Cause, Outcome, Report};
 use dovetail_kube::object::Kind;
 use dovetail_model::PendingReason;
 use serde_json::{Value, json};
@@ -100,6 +101,28 @@ fn who_may_start_in_it_and_cannot_keeps_it_no_longer_than_anybody() {
     cluster.delete(Kind::Pod, "blue", "p0");
     cluster.create("last", pod(8));
     assert_eq!(cluster.run(), names(&["last"]));
+}
+
+#[test]
+fn who_is_refused_by_the_server_keeps_it_no_longer_than_anybody() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("later", pod(8));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "p1");
+    cluster.pass(10_000);
+    cluster.create("p9", member(8, 2, 2));
+    // It is tried again after 1, 2, 4 and 8 s, and then not before the room is anybody's.
+    for pause_ms in [1_000, 2_000, 4_000, 8_000, 4_999] {
+        let bind = cluster.decide().pop().expect("a bind");
+        let cause = Cause::Refused { code: 422, message: "a policy".to_owned() };
+        let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+        cluster.scheduler.outcome(report, cluster.now_ms);
+        assert_eq!(cluster.run(), names(&[]));
+        cluster.pass(pause_ms);
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(1);
+    assert_eq!(cluster.run(), names(&["later"]));
 }
 
 /// What it does not find in its room it gets from others, as any pod of its priority.

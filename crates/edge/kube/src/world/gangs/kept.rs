@@ -87,8 +87,13 @@ impl World {
         let phase = HoldingPhase::Held { expected_end_ms: None };
         let holding = self.holding(slot, owner, node, phase);
         let wants = self.wants(slot, &gang);
-        let until_ms = self.now_ms + self.settings.patience.keep_for_ms;
-        let kept = &mut self.gangs.get_mut(&gang).kept;
+        let is_heir = matches!(self.pods.get(slot).told, Told::Assumed { .. });
+        let keep_for_ms = self.settings.patience.keep_for_ms;
+        let gang = self.gangs.get_mut(&gang);
+        // Who did not start in room that was kept for it keeps that no longer than it was kept.
+        let until_ms = gang.heirs.remove(&slot).filter(|_| is_heir);
+        let until_ms = until_ms.unwrap_or(self.now_ms + keep_for_ms);
+        let kept = &mut gang.kept;
         // One that has its name takes its place.
         kept.retain(|kept| kept.holding.owner != holding.owner);
         kept.push(Kept::new(holding, wants, until_ms));
@@ -104,7 +109,15 @@ impl World {
         is_loss: bool,
         events: &mut Events,
     ) -> Option<u64> {
+        let is_decided = |slot: &Slot| {
+            roll.placed.contains(slot) && matches!(self.pods.get(*slot).told, Told::Assumed { .. })
+        };
+        let mut heirs = std::mem::take(&mut self.gangs.get_mut(name).heirs);
+        heirs.retain(|slot, _| is_decided(slot));
         let mut kept = std::mem::take(&mut self.gangs.get_mut(name).kept);
+        let started = kept.iter().filter_map(|kept| Some((kept.heir?, kept.until_ms)));
+        heirs.extend(started.filter(|(heir, _)| is_decided(heir)));
+        self.gangs.get_mut(name).heirs = heirs;
         if kept.is_empty() {
             return None;
         }
