@@ -125,6 +125,30 @@ fn who_is_refused_by_the_server_keeps_it_no_longer_than_anybody() {
     assert_eq!(cluster.run(), names(&["later"]));
 }
 
+/// A worker too many in the room of the only master would leave the gang without one for good.
+#[test]
+fn one_of_a_role_that_is_not_missing_does_not_get_it() {
+    let mut cluster = Cluster::of(3);
+    let spec = json!({"minMember": 3, "minTaskMember": {"master": 1, "worker": 2}});
+    cluster.server.apply(Kind::VolcanoGroup, "blue", "train", json!({"spec": spec}));
+    let of_task = |task: &str| {
+        let mut pod = pod(8);
+        pod["metadata"]["labels"] = json!({"volcano.sh/task-spec": task});
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+        pod
+    };
+    cluster.create("m", of_task("master"));
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), of_task("worker")));
+    assert_eq!(cluster.run(), names(&["m", "w0", "w1"]));
+    cluster.create("w2", of_task("worker"));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "m");
+    cluster.create("m2", of_task("master"));
+    assert_eq!(cluster.run(), names(&["m2"]));
+    cluster.delete(Kind::Pod, "blue", "w0");
+    assert_eq!(cluster.run(), names(&["w2"]), "of a role that is missing it is the replacement");
+}
+
 /// What it does not find in its room it gets from others, as any pod of its priority.
 #[test]
 fn a_larger_replacement_stops_others_beside_its_room() {
