@@ -12,20 +12,22 @@ use super::reply::Reply;
 use super::state::State;
 use super::store::{Object, key_of};
 
-/// What a deletion asks for beside the object's name.
+/// What a deletion asks for beside the object's name, and whether it is only tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeleteOptions {
     pub(super) grace_s: Option<i64>,
+    pub(super) is_trial: bool,
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
 }
 
 impl DeleteOptions {
-    /// From a body, or from the address where there is no body.
+    /// From a body, or from the address where there is no body: nothing in the address counts beside one.
     pub(super) fn read(call: &Call, body: &[u8]) -> Result<Self, Failure> {
         if body.is_empty() {
             let grace_s = call.query.number("gracePeriodSeconds")?;
-            return Ok(Self { grace_s: grace_s.map(|grace| grace as i64), ..Self::default() });
+            let (grace_s, is_trial) = (grace_s.map(|grace| grace as i64), call.query.has("dryRun"));
+            return Ok(Self { grace_s, is_trial, ..Self::default() });
         }
         let body = serde_json::from_slice(body).map_err(|error| {
             Failure::bad_request(format!("error decoding DeleteOptions: {error}"))
@@ -38,6 +40,7 @@ impl DeleteOptions {
             |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         Self {
             grace_s: body["gracePeriodSeconds"].as_i64(),
+            is_trial: body["dryRun"].as_array().is_some_and(|all| !all.is_empty()),
             uid: text(&body["preconditions"]["uid"]),
             resource_version: text(&body["preconditions"]["resourceVersion"]),
         }
@@ -80,6 +83,7 @@ pub(super) fn delete_object(
     let key = key_of(text("namespace"), text("name").unwrap_or_default());
     let collection = kind.collection();
     let mut new = old.value.clone();
+    let mut tried = None;
     let graceful = kind.group.is_empty() && kind.plural == "pods";
     if graceful {
         match shorten(&mut new, options) {
@@ -92,6 +96,7 @@ pub(super) fn delete_object(
                 if kept > 0 || has_finalizers(&new) {
                     return Ok(stored);
                 }
+                tried = state.store.is_trial.then_some(stored);
             }
         }
     } else if kind.group.is_empty() && kind.plural == "namespaces" {
@@ -106,7 +111,7 @@ pub(super) fn delete_object(
         mark(&mut new);
         return Ok(state.store.put(&collection, key, new));
     }
-    let gone = state.store.remove(&collection, &key);
+    let gone = tried.or_else(|| state.store.remove(&collection, &key));
     Ok(gone.unwrap_or_else(|| old.clone()))
 }
 

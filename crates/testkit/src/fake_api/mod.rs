@@ -3,11 +3,10 @@
 //! It speaks plain HTTP/1.1 and HTTP/2 on loopback and answers as the real server does, down to
 //! codes, reasons and messages, for what a scheduler needs: discovery, lists (paged, at a version),
 //! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion with
-//! preconditions and grace, binding, eviction, leases, services by way of the server, and custom
-//! resources. A conformance script
-//! holds it against a real server.
+//! preconditions and grace, dry runs of patches and deletions, binding, eviction, leases, services by
+//! way of the server, and custom resources. A conformance script holds it against a real server.
 //!
-//! What it does not do: authentication, dry runs, server-side apply, garbage collection, validation
+//! What it does not do: authentication, other dry runs, server-side apply, garbage collection, validation
 //! beyond what a scheduler can get wrong, and the work of controllers.
 //!
 //! Faults strike on demand and repeatably: see [`FaultRule`].

@@ -191,16 +191,37 @@ async fn before_effect(
     })
 }
 
-/// Does what a call asks for.
+/// Does what a call asks for, or in a dry run answers as if it were done.
 pub(super) fn perform(
     state: &mut State,
     call: &Call,
     content_type: &str,
     body: &[u8],
 ) -> Result<Reply, Failure> {
-    if call.query.has("dryRun") {
-        return Err(Failure::bad_request("the fake server knows no dryRun"));
+    state.store.is_trial = is_trial(call, body)?;
+    let reply = carry_out(state, call, content_type, body);
+    state.store.is_trial = false;
+    reply
+}
+
+/// Whether a call is a dry run.
+fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
+    match call.verb {
+        Verb::Delete => Ok(DeleteOptions::read(call, body)?.is_trial),
+        Verb::Patch => Ok(call.query.has("dryRun")),
+        _ if call.query.has("dryRun") => {
+            Err(Failure::bad_request("the fake server knows dryRun for DELETE and PATCH only"))
+        }
+        _ => Ok(false),
     }
+}
+
+fn carry_out(
+    state: &mut State,
+    call: &Call,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Reply, Failure> {
     let kind = &call.kind;
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     match (call.verb, call.subresource.as_str()) {

@@ -87,6 +87,8 @@ pub(super) struct Store {
     history_limit: usize,
     objects_created: u64,
     written: watch::Sender<u64>,
+    /// What is written now is only tried.
+    pub(super) is_trial: bool,
 }
 
 /// The server's key of an object within its collection.
@@ -102,6 +104,7 @@ impl Store {
             history_limit,
             objects_created: 0,
             written: watch::Sender::new(1),
+            is_trial: false,
         }
     }
 
@@ -125,13 +128,16 @@ impl Store {
         format!("00000000-0000-4000-8000-{:012x}", self.objects_created)
     }
 
-    /// Creates or replaces an object.
+    /// Creates or replaces an object. A trial keeps nothing and returns what would be there.
     pub(super) fn put(
         &mut self,
         collection: &CollectionName,
         key: String,
         value: Value,
     ) -> Arc<Object> {
+        if self.is_trial {
+            return Arc::new(Object::new(value, self.revision));
+        }
         self.revision += 1;
         let (revision, limit) = (self.revision, self.history_limit);
         let object = Arc::new(Object::new(value, revision));
@@ -143,9 +149,12 @@ impl Store {
         object
     }
 
-    /// Removes an object and returns its last state.
+    /// Removes an object and returns its last state; in a trial it stays.
     pub(super) fn remove(&mut self, collection: &CollectionName, key: &str) -> Option<Arc<Object>> {
         let before = self.get(collection, key)?;
+        if self.is_trial {
+            return Some(before);
+        }
         self.revision += 1;
         let (revision, limit) = (self.revision, self.history_limit);
         let after = Arc::new(before.at_revision(revision));

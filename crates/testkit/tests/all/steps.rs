@@ -139,7 +139,21 @@ pub(crate) const BINDING: &[Step] = steps! {
     "deletion of an old version": "DELETE /api/v1/namespaces/{ns}/pods/p1" =>
         r#"{"preconditions": {"resourceVersion": "1"}}"#;
     "version before the deletions": "GET /api/v1/namespaces/{ns}/pods?limit=500";
-    "graceful deletion": "DELETE /api/v1/namespaces/{ns}/pods/p1" =>
+    "trial of a mark": "STRATEGIC /api/v1/namespaces/{ns}/pods/p1/status?dryRun=All" =>
+        r#"{"metadata": {"uid": "{uid:p1}"}, "status": {"conditions": [{"type": "DisruptionTarget", "status": "True",
+            "reason": "Tried", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}"#;
+    "trial of a mark for another UID": "STRATEGIC /api/v1/namespaces/{ns}/pods/p1/status?dryRun=All" =>
+        r#"{"metadata": {"uid": "6f1c5d1c-0000-4000-8000-00000000beef"}, "status": {"phase": "Failed"}}"#;
+    "trial of a deletion": "DELETE /api/v1/namespaces/{ns}/pods/p1" =>
+        r#"{"dryRun": ["All"], "preconditions": {"uid": "{uid:p1}"}}"#;
+    "trial of a deletion of another UID": "DELETE /api/v1/namespaces/{ns}/pods/p1" =>
+        r#"{"dryRun": ["All"], "preconditions": {"uid": "6f1c5d1c-0000-4000-8000-00000000beef"}}"#;
+    "trial of a deletion in the address": "DELETE /api/v1/namespaces/{ns}/pods/p1?dryRun=All";
+    "trial of the deletion of an unbound pod": "DELETE /api/v1/namespaces/{ns}/pods/p2" => r#"{"dryRun": ["All"]}"#;
+    "trial of the deletion of what is missing": "DELETE /api/v1/namespaces/{ns}/pods/p9" => r#"{"dryRun": ["All"]}"#;
+    "what was tried left no trace": "GET /api/v1/namespaces/{ns}/pods/p1";
+    "nor there": "GET /api/v1/namespaces/{ns}/pods/p2";
+    "graceful deletion, and a trial in the address": "DELETE /api/v1/namespaces/{ns}/pods/p1?dryRun=All" =>
         r#"{"gracePeriodSeconds": 20, "preconditions": {"uid": "{uid:p1}"}}"#;
     "longer grace changes nothing": "DELETE /api/v1/namespaces/{ns}/pods/p1" => r#"{"gracePeriodSeconds": 30}"#;
     "shorter grace": "DELETE /api/v1/namespaces/{ns}/pods/p1" => r#"{"gracePeriodSeconds": 10}"#;

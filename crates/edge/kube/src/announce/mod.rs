@@ -173,21 +173,27 @@ impl Note {
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
-    /// The server does not let another pod go that was to be stopped for this one.
+    /// The server does not let another pod go that was to be stopped for this one, or gives no answer (without code).
     pub fn not_stopped(
         about: PodIdentity,
         victim: &PodKey,
-        code: u16,
+        code: Option<u16>,
         message: &str,
         at_ms: u64,
     ) -> Self {
         let PodKey { namespace, name, uid } = victim;
-        let text = format!(
-            "pod {namespace}/{name} is not stopped for it, and others are looked for: the server refuses it ({code}): \
-             {message}"
-        );
+        let text = match code {
+            Some(code) => format!(
+                "pod {namespace}/{name} is not stopped for it, and others are looked for: the server refuses it \
+                 ({code}): {message}"
+            ),
+            None => format!(
+                "whether pod {namespace}/{name} is stopped for it is not known, and others are looked for: the server \
+                 does not answer: {message}"
+            ),
+        };
         let (reason, action) = ("FailedPreemption", "Preempting");
-        let (kind, tag) = (Kind::Pod, format!("{uid} {code} {message}"));
+        let (kind, tag) = (Kind::Pod, format!("{uid} {} {message}", code.unwrap_or_default()));
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 

@@ -7,10 +7,12 @@
 //! for which pods room is made, and for which nodes claims are to get their volumes.
 
 mod answer;
+mod ask;
 mod binder;
 mod nominate;
 mod orders;
 mod request;
+mod step;
 mod stop;
 
 pub use answer::{Cause, Outcome};

@@ -3,7 +3,8 @@
 //!
 //! Every write names the pod's UID, so it may be repeated: another pod of the same name is never meant. A pod that
 //! is stopped is told so by its condition first, then deleted with the time that it may take; a Job whose
-//! `podFailurePolicy` ignores disruptions does not count it as failed. If the server refuses to delete it, the
+//! `podFailurePolicy` ignores disruptions does not count it as failed. Before the first of several that are stopped
+//! together, the server is asked whether it lets all of them go. If the server refuses to delete it, the
 //! condition is taken back, and the pods that were to be stopped with it are not. An order that is not carried out in
 //! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
 
@@ -13,13 +14,12 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::info;
 
-use super::nominate::nominate;
-use super::request::{delete, mark, select_node, unmark};
+use super::ask::Asked;
+use super::step::{Next, Step, judge};
 use super::stop::{Kept, Stop, StopDecision};
 use crate::announce::Condition;
-use crate::client::{Answered, is_about_identity, lacked_right, message};
 use crate::lead::Leadership;
 use crate::repeats::Repeats;
 use crate::world::{ClaimKey, PodKey};
@@ -83,6 +83,14 @@ impl Order {
             Self::Stop { .. } | Self::TakeBack { .. } | Self::SelectNode { .. } => None,
         }
     }
+
+    /// The pod that is to be stopped.
+    fn stopped(&self) -> Option<&PodKey> {
+        match self {
+            Self::Stop { pod, .. } => Some(pod),
+            Self::TakeBack { .. } | Self::Nominate { .. } | Self::SelectNode { .. } => None,
+        }
+    }
 }
 
 /// What became of an order.
@@ -126,31 +134,13 @@ pub struct Orders {
     task: JoinHandle<()>,
 }
 
-/// What is to be done after an answer.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    End(OrderEnd),
-    /// The server's code, if it has answered, and what went wrong.
-    Again(Option<u16>, String),
-}
-
 /// What every order needs.
-struct Wires {
-    client: Client,
-    leadership: Arc<dyn Leadership>,
+pub(super) struct Wires {
+    pub(super) client: Client,
+    pub(super) leadership: Arc<dyn Leadership>,
     epoch: u64,
     /// Name of the scheduler, as pods name it.
-    scheduler: String,
-}
-
-/// One write about a pod or a claim.
-enum Step<'a> {
-    Mark(&'a PodKey, Stop),
-    Delete(&'a PodKey),
-    /// With why it is not stopped.
-    Unmark(&'a PodKey, Kept),
-    Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
-    SelectNode(&'a ClaimKey, &'a str, &'a str),
+    pub(super) scheduler: String,
 }
 
 impl Orders {
@@ -202,24 +192,18 @@ async fn drive(
     reports: mpsc::UnboundedSender<OrderReport>,
 ) {
     let mut told = Repeats::every(TOLD_AGAIN_MS);
+    let mut asked = Asked::default();
     while let Some(order) = orders.recv().await {
-        let Some(Settled { end, marked_in_vain }) =
-            settle(&wires, &order, &orders, &mut told).await
-        else {
-            return;
-        };
-        let is_in_vain = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
-        if let (Order::Stop { decision, .. }, true) = (&order, is_in_vain) {
-            decision.call_off();
+        let Some(kept) = asked.ask(&wires, &order, &orders, &mut told).await else { return };
+        for (order, end) in &kept {
+            finish(&wires, order, Settled::not_begun(order, end), &orders, &reports, &mut told)
+                .await;
         }
-        // Nobody listens any more when the receiver is gone.
-        _ = reports.send(OrderReport { order: order.clone(), end });
-        if let Some(unmark) = marked_in_vain
-            && let Some(end) = carry_out(&wires, &unmark, &orders).await
-        {
-            // Where that fails, the mark stays.
-            unmark.tell(&end, &mut told, wires.leadership.clock().now_ms());
+        if asked.has_answered(&order) {
+            continue;
         }
+        let Some(settled) = settle(&wires, &order, &orders, &mut told).await else { return };
+        finish(&wires, &order, settled, &orders, &reports, &mut told).await;
     }
 }
 
@@ -228,6 +212,47 @@ struct Settled<'a> {
     end: OrderEnd,
     /// A pod that is marked and is not about to be stopped is marked no more.
     marked_in_vain: Option<Step<'a>>,
+}
+
+impl<'a> Settled<'a> {
+    /// A stop that would not have been carried out. The pod says so, as one does that was marked.
+    fn not_begun(order: &'a Order, end: &OrderEnd) -> Self {
+        let marked_in_vain = order.stopped().and_then(|pod| unmark(pod, end));
+        Self { end: end.clone(), marked_in_vain }
+    }
+}
+
+/// What a pod says that is not stopped after all.
+fn unmark<'a>(pod: &'a PodKey, end: &OrderEnd) -> Option<Step<'a>> {
+    let kept = match end {
+        OrderEnd::Refused { code, message } => Kept::by(*code, message),
+        OrderEnd::CalledOff => Kept::ForNow,
+        OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => return None,
+    };
+    Some(Step::Unmark(pod, kept))
+}
+
+/// Reports what became of an order, and does what follows from it.
+async fn finish(
+    wires: &Wires,
+    order: &Order,
+    Settled { end, marked_in_vain }: Settled<'_>,
+    orders: &mpsc::Receiver<Order>,
+    reports: &mpsc::UnboundedSender<OrderReport>,
+    told: &mut Repeats<&'static str>,
+) {
+    let is_in_vain = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
+    if let (Order::Stop { decision, .. }, true) = (order, is_in_vain) {
+        decision.call_off();
+    }
+    // Nobody listens any more when the receiver is gone.
+    _ = reports.send(OrderReport { order: order.clone(), end });
+    if let Some(unmark) = marked_in_vain
+        && let Some(end) = carry_out(wires, &unmark, orders).await
+    {
+        // Where that fails, the mark stays.
+        unmark.tell(&end, told, wires.leadership.clock().now_ms());
+    }
 }
 
 /// Takes the steps of an order one after the other; `None` if nothing more may be written.
@@ -252,19 +277,14 @@ async fn settle<'a>(
             continue;
         }
         step.tell(&end, told, wires.leadership.clock().now_ms());
-        let kept = match &end {
-            OrderEnd::Refused { code, message } => Some(Kept::by(*code, message)),
-            OrderEnd::CalledOff => Some(Kept::ForNow),
-            _ => None,
-        };
-        let unmark = marked.zip(kept).map(|(pod, kept)| Step::Unmark(pod, kept));
-        return Some(Settled { end, marked_in_vain: unmark });
+        let marked_in_vain = marked.and_then(|pod| unmark(pod, &end));
+        return Some(Settled { end, marked_in_vain });
     }
     Some(Settled { end: OrderEnd::Done, marked_in_vain: None })
 }
 
 /// Tries one write until it is settled; `None` if nothing more may be written.
-async fn carry_out(
+pub(super) async fn carry_out(
     wires: &Wires,
     step: &Step<'_>,
     orders: &mpsc::Receiver<Order>,
@@ -286,7 +306,7 @@ async fn carry_out(
         let (namespace, name, what) = (step.namespace(), step.name(), step.what());
         match next {
             Next::End(end) => {
-                if end == OrderEnd::Done {
+                if end == OrderEnd::Done && !step.is_question() {
                     info!(%namespace, name, "done: {what}");
                 }
                 return Some(end);
@@ -321,146 +341,6 @@ impl Order {
             Self::SelectNode { claim, version, node } => {
                 vec![Step::SelectNode(claim, version, node)]
             }
-        }
-    }
-}
-
-impl<'a> Step<'a> {
-    fn namespace(&self) -> &str {
-        match self {
-            Self::Mark(pod, _)
-            | Self::Delete(pod)
-            | Self::Unmark(pod, _)
-            | Self::Nominate(pod, ..) => &pod.namespace,
-            Self::SelectNode(claim, ..) => &claim.namespace,
-        }
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Self::Mark(pod, _)
-            | Self::Delete(pod)
-            | Self::Unmark(pod, _)
-            | Self::Nominate(pod, ..) => &pod.name,
-            Self::SelectNode(claim, ..) => &claim.name,
-        }
-    }
-
-    /// The pod that it marks as one that is about to be stopped.
-    fn marks(&self) -> Option<&'a PodKey> {
-        match self {
-            Self::Mark(pod, _) => Some(pod),
-            _ => None,
-        }
-    }
-
-    /// The right that the write needs, as roles name it.
-    fn right(&self) -> &'static str {
-        match self {
-            Self::Mark(..) | Self::Unmark(..) | Self::Nominate(..) => "patch on pods/status",
-            Self::Delete(_) => "delete on pods",
-            Self::SelectNode(..) => "patch on persistentvolumeclaims",
-        }
-    }
-
-    /// Says that it is not carried out, unless the same was said a short while ago.
-    fn tell(&self, end: &OrderEnd, told: &mut Repeats<&'static str>, now_ms: u64) {
-        let (namespace, name, what) = (self.namespace(), self.name(), self.what());
-        let (code, problem) = match end {
-            OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
-            OrderEnd::Refused { code, message } => {
-                if let Some(lacked) = lacked_right(*code, message) {
-                    let right = self.right();
-                    if told.is_due(right, lacked, now_ms) {
-                        warn!(
-                            %namespace, name, code,
-                            "cannot {what}: the scheduler's account has not the right to {right} (deploy/rbac.yaml \
-                             has it): {message}"
-                        );
-                    }
-                    return;
-                }
-                (Some(*code), message)
-            }
-            OrderEnd::Unanswered { problem } => (None, problem),
-        };
-        if told.is_due(what, problem, now_ms) {
-            match code {
-                Some(code) => {
-                    warn!(%namespace, name, code, "cannot {what}: the server refuses it: {problem}");
-                }
-                None => warn!(%namespace, name, %problem, "cannot {what}"),
-            }
-        }
-    }
-
-    /// What is done, after `cannot`.
-    fn what(&self) -> &'static str {
-        match self {
-            Self::Mark(_, Stop::GangGivenUp) => "mark the pod: its gang is given up",
-            Self::Mark(_, Stop::Preempted) => {
-                "mark the pod: it is stopped for one of a higher priority"
-            }
-            Self::Delete(_) => "delete the pod",
-            Self::Unmark(..) => "take back the mark of the pod: it is not stopped",
-            Self::Nominate(_, "", _) => "tell the pod that no node is freed for it",
-            Self::Nominate(..) => "tell the pod which node is freed for it",
-            Self::SelectNode(..) => "tell the claim for which node it is to get its volume",
-        }
-    }
-
-    async fn send(&self, wires: &Wires) -> Answered {
-        match self {
-            Self::Mark(pod, why) => {
-                let message = why.message(&wires.scheduler);
-                mark(&wires.client, pod, why.reason(), &message).await
-            }
-            Self::Delete(pod) => delete(&wires.client, pod).await,
-            Self::Unmark(pod, kept) => {
-                let message = kept.message(&wires.scheduler);
-                unmark(&wires.client, pod, kept.reason(), &message).await
-            }
-            Self::Nominate(pod, node, says) => nominate(&wires.client, pod, node, *says).await,
-            Self::SelectNode(claim, version, node) => {
-                select_node(&wires.client, claim, version, node).await
-            }
-        }
-    }
-}
-
-/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does 422 about its
-/// identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it says otherwise.
-fn judge(code: u16, body: &[u8]) -> Next {
-    match code {
-        200..=299 => Next::End(OrderEnd::Done),
-        404 | 409 => Next::End(OrderEnd::Gone),
-        422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
-        429 | 500..=599 => Next::Again(Some(code), message(body)),
-        _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_server_may_do_later_is_asked_again() {
-        let done = Next::End(OrderEnd::Done);
-        assert!([200, 202].iter().all(|code| judge(*code, b"") == done));
-        let busy = judge(503, br#"{"message": "busy"}"#);
-        assert!(matches!(busy, Next::Again(Some(503), problem) if problem == "busy"));
-    }
-
-    #[test]
-    fn what_is_refused_is_told_from_what_is_gone() {
-        let gone = Next::End(OrderEnd::Gone);
-        assert!([404, 409].iter().all(|code| judge(*code, b"") == gone));
-        let other = br#"{"message": "m", "details": {"causes": [{"field": "metadata.uid"}]}}"#;
-        assert_eq!(judge(422, other), gone);
-        for code in [400, 403, 422] {
-            let refused = OrderEnd::Refused { code, message: "no".to_owned() };
-            assert_eq!(judge(code, br#"{"message": "no"}"#), Next::End(refused));
         }
     }
 }

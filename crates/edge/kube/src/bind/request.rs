@@ -64,27 +64,53 @@ pub(super) async fn get(client: &Client, namespace: &str, name: &str) -> Answere
 
 /// Deletes a pod, if it is still this one.
 pub(super) async fn delete(client: &Client, pod: &PodKey) -> Answered {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
     let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
         "preconditions": {"uid": pod.uid}});
+    send_delete(client, pod, &options).await
+}
+
+/// Asks whether [`delete`] would be done. Where a request has options in its body, the server reads none in the
+/// address.
+pub(super) async fn would_delete(client: &Client, pod: &PodKey) -> Answered {
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
+        "preconditions": {"uid": pod.uid}, "dryRun": ["All"]});
+    send_delete(client, pod, &options).await
+}
+
+async fn send_delete(client: &Client, pod: &PodKey, options: &Value) -> Answered {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
     let request = Request::delete(path).header("Content-Type", "application/json");
     send(client, request.body(Body::from(options.to_string().into_bytes()))).await
 }
 
 /// Sets the condition `DisruptionTarget` of a pod, if it is still this one.
 pub(super) async fn mark(client: &Client, pod: &PodKey, reason: &str, message: &str) -> Answered {
-    let now = format!("{:.0}", jiff::Timestamp::now());
-    let condition = json!({"type": DISRUPTION_TARGET, "status": "True", "reason": reason,
-        "message": message, "lastTransitionTime": now});
-    patch_status(client, pod, &json!({"conditions": [condition]})).await
+    patch_status(client, pod, &target("True", reason, message)).await
+}
+
+/// Asks whether [`mark`] would be done.
+pub(super) async fn would_mark(
+    client: &Client,
+    pod: &PodKey,
+    reason: &str,
+    message: &str,
+) -> Answered {
+    let status = target("True", reason, message);
+    let body = json!({"metadata": {"uid": pod.uid}, "status": status});
+    send_patch_to(client, pod, "?dryRun=All", &body).await
 }
 
 /// Takes the condition `DisruptionTarget` of a pod back, if it is still this one.
 pub(super) async fn unmark(client: &Client, pod: &PodKey, reason: &str, message: &str) -> Answered {
+    patch_status(client, pod, &target("False", reason, message)).await
+}
+
+/// A status with the condition `DisruptionTarget`.
+fn target(status: &str, reason: &str, message: &str) -> Value {
     let now = format!("{:.0}", jiff::Timestamp::now());
-    let condition = json!({"type": DISRUPTION_TARGET, "status": "False", "reason": reason,
+    let condition = json!({"type": DISRUPTION_TARGET, "status": status, "reason": reason,
         "message": message, "lastTransitionTime": now});
-    patch_status(client, pod, &json!({"conditions": [condition]})).await
+    json!({"conditions": [condition]})
 }
 
 /// Says for which node a claim is to get its volume, if it is still this one and of this version.
@@ -111,7 +137,11 @@ pub(super) async fn patch_status(client: &Client, pod: &PodKey, status: &Value) 
 
 /// Changes the status of a pod by a patch that says of which one.
 pub(super) async fn send_patch(client: &Client, pod: &PodKey, body: &Value) -> Answered {
-    let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
+    send_patch_to(client, pod, "", body).await
+}
+
+async fn send_patch_to(client: &Client, pod: &PodKey, options: &str, body: &Value) -> Answered {
+    let path = format!("/api/v1/namespaces/{}/pods/{}/status{options}", pod.namespace, pod.name);
     let request = Request::patch(path)
         .header("Content-Type", "application/strategic-merge-patch+json")
         .body(Body::from(body.to_string().into_bytes()));

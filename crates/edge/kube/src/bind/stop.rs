@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::lacked_right;
 use crate::object::NOT_STOPPED;
+use crate::world::PodKey;
 
 /// Why a pod is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,18 +77,29 @@ impl Kept {
 #[derive(Clone, Debug)]
 pub struct StopDecision {
     number: u64,
+    pods: Arc<[PodKey]>,
     is_called_off: Arc<AtomicBool>,
 }
 
 impl StopDecision {
-    /// One that holds. The number names it towards whoever decides.
-    pub fn new(number: u64) -> Self {
-        Self { number, is_called_off: Arc::default() }
+    /// One that holds, to stop these pods. The number names it towards whoever decides.
+    pub fn new(number: u64, pods: Vec<PodKey>) -> Self {
+        Self { number, pods: pods.into(), is_called_off: Arc::default() }
+    }
+
+    /// A stop that helps by itself, whatever becomes of others.
+    pub fn alone() -> Self {
+        Self::new(0, Vec::new())
     }
 
     /// Its number.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The pods that are stopped by it; none for one that helps by itself.
+    pub(super) fn pods(&self) -> &[PodKey] {
+        &self.pods
     }
 
     /// What has not begun of it is not to begin.

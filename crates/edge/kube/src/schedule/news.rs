@@ -49,7 +49,7 @@ pub enum News {
         /// Those of them beyond what budgets allow, at most.
         budget_violations: u64,
     },
-    /// The server does not let a pod go that was to be stopped.
+    /// The server does not let a pod go that was to be stopped, or does not say whether it does.
     StopRefused(Box<StopRefused>),
     /// Something about an object.
     Object(world::Report),
@@ -83,9 +83,9 @@ pub struct StopRefused {
     pub victim: PodKey,
     /// For whom, with its identity; `None` if nobody waits for it.
     pub preemptor: Option<(PodName, String)>,
-    /// HTTP code.
-    pub code: u16,
-    /// What the server says.
+    /// HTTP code; `None` if the server did not answer: whether it is stopped is not known.
+    pub code: Option<u16>,
+    /// What the server says, or what went wrong.
     pub message: String,
     /// The server refuses every stop alike, for lack of a right: no others are looked for, and it is tried again.
     pub is_tried_again: bool,

@@ -54,8 +54,9 @@ impl Scheduler {
     ) {
         let nodes: BTreeMap<PodId, &str> = places.iter().map(|p| (p.pod, &*p.node)).collect();
         let named = |pod: &PodId| {
-            let pod = self.world.pod_of(*pod)?;
-            Some((PodKey::of(pod), pod.node.to_string()))
+            let key = PodKey::of(self.world.pod_of(*pod)?);
+            let node = self.node_of(&key);
+            Some((key, node))
         };
         let under_way = self.rooms.values().flat_map(|room| &room.victims);
         let gone: Vec<PodId> = victims.iter().chain(under_way).copied().collect();
@@ -89,8 +90,10 @@ impl Scheduler {
         self.call_off_stops(job);
         let (nominated, budget_violations) =
             (nominated.into_iter().collect(), cost.budget_violations);
-        self.rooms.insert(job, Room { nominated, victims, stops: None, budget_violations });
+        let room = Room { nominated, victims: victims.clone(), stops: None, budget_violations };
+        self.rooms.insert(job, room);
         self.orders.extend(waiting);
+        self.give_up_for_others(&victims);
         self.order_stops(job);
     }
 

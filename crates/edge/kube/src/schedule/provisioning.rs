@@ -209,6 +209,19 @@ impl Scheduler {
         open.told = missing;
     }
 
+    /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of these has begun, so
+    /// nobody has to be stopped.
+    pub(super) fn give_up_for_others(&mut self, victims: &[PodId]) {
+        let is_victim = |(pod, _): &(PodId, NodeName)| victims.contains(pod);
+        let open = &self.provisioning.open;
+        let given_up = open.iter().filter(|(_, open)| open.binds.iter().any(is_victim));
+        for number in given_up.map(|(number, _)| *number).collect::<Vec<_>>() {
+            if let Some(open) = self.provisioning.open.remove(&number) {
+                self.undo(&open, None);
+            }
+        }
+    }
+
     fn look_at(&mut self, open: &mut Open) -> Look {
         let is_current =
             |(pod, node): &(PodId, NodeName)| self.world.assumed_on(*pod) == Some(node);

@@ -99,7 +99,7 @@ impl Scheduler {
             self.news.push(News::StopRefused(Box::new(StopRefused {
                 victim: victim.clone(),
                 preemptor: first.map(|pod| (PodName::of(pod), pod.meta.uid.to_string())),
-                code,
+                code: Some(code),
                 message: message.to_owned(),
                 is_tried_again: true,
                 jobs,

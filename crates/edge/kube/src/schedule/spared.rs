@@ -15,6 +15,23 @@ impl Scheduler {
         if is_for_another && lacked_right(code, message).is_some() {
             return self.may_stop_nobody(victim, code, message);
         }
+        self.tell_that_it_is_not_stopped(victim, Some(code), message);
+        if !is_for_another {
+            return;
+        }
+        // Who is too busy, or whose webhook fails, may be willing soon.
+        let pause = if matches!(code, 429 | 500) { Pause::Long } else { Pause::Victim };
+        self.try_others(victim, pause);
+    }
+
+    /// Nobody knows what became of a stop: others are tried, so that one pod of which the server says nothing does not
+    /// keep all from starting.
+    pub(super) fn stop_unanswered(&mut self, victim: &PodKey, problem: &str) {
+        self.tell_that_it_is_not_stopped(victim, None, problem);
+        self.try_others(victim, Pause::Long);
+    }
+
+    fn tell_that_it_is_not_stopped(&mut self, victim: &PodKey, code: Option<u16>, message: &str) {
         let jobs = self.jobs_waiting_for(victim);
         let preemptor = jobs.first().and_then(|job| self.world.pods_of(*job).next());
         self.news.push(News::StopRefused(Box::new(StopRefused {
@@ -23,19 +40,18 @@ impl Scheduler {
             code,
             message: message.to_owned(),
             is_tried_again: false,
-            jobs: jobs.clone(),
+            jobs,
         })));
-        if !is_for_another {
-            return;
-        }
-        for job in jobs {
+    }
+
+    /// What was decided with the stop of a pod is decided anew, without this pod for a while.
+    fn try_others(&mut self, victim: &PodKey, pause: Pause) {
+        for job in self.jobs_waiting_for(victim) {
             self.call_off_stops(job);
             let events = self.world.submit_again(job);
             self.tell(events);
             self.unnominate(job);
         }
-        // Who is too busy, or whose webhook fails, may be willing soon.
-        let pause = if matches!(code, 429 | 500) { Pause::Long } else { Pause::Victim };
         self.spared.pause_pod(self.now_ms, victim, pause);
         let events = self.world.spare(victim, true);
         self.tell(events);

@@ -11,6 +11,7 @@ use dovetail_model::{JobId, PodId};
 use super::news::{News, PodName, Stopped};
 use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd, Stop, StopDecision};
+use crate::object::Pod;
 use crate::world::PodKey;
 
 /// Decisions to stop pods that are not settled yet, by number.
@@ -35,8 +36,9 @@ struct Stopping {
 impl Stops {
     fn begin(&mut self, stopping: Stopping) -> StopDecision {
         self.made += 1;
+        let pods = stopping.open.keys().cloned().collect();
         self.open.insert(self.made, stopping);
-        StopDecision::new(self.made)
+        StopDecision::new(self.made, pods)
     }
 
     /// What is to be told when a stop of a decision has ended.
@@ -126,7 +128,9 @@ impl Scheduler {
         match end {
             OrderEnd::Done => self.order_held_stops(),
             OrderEnd::Refused { code, message } => self.stop_refused(victim, why, code, &message),
-            OrderEnd::Unanswered { .. } if why == Stop::Preempted => self.stop_unanswered(victim),
+            OrderEnd::Unanswered { problem } if why == Stop::Preempted => {
+                self.stop_unanswered(victim, &problem);
+            }
             OrderEnd::CalledOff => self.orders.extend(self.take_back(victim)),
             OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
         }
@@ -137,16 +141,6 @@ impl Scheduler {
         let held = self.rooms.iter().filter(|(_, room)| room.stops.is_none());
         for job in held.map(|(job, _)| *job).collect::<Vec<_>>() {
             self.order_stops(job);
-        }
-    }
-
-    /// Nobody knows what became of a stop: what was decided with it is decided anew.
-    fn stop_unanswered(&mut self, victim: &PodKey) {
-        for job in self.jobs_waiting_for(victim) {
-            self.call_off_stops(job);
-            let events = self.world.submit_again(job);
-            self.tell(events);
-            self.unnominate(job);
         }
     }
 
@@ -166,15 +160,23 @@ impl Scheduler {
         rooms.map(|(job, _)| *job).collect()
     }
 
-    /// Those of these pods that are there and are not stopping yet.
+    /// Those of these pods that are there, have a node or are about to, and are not stopping yet.
     pub(super) fn victims_to_stop(&self, victims: &[PodId]) -> Vec<PodKey> {
-        let pods = victims.iter().filter_map(|pod| self.world.pod_of(*pod));
+        let has_node =
+            |id: &PodId, pod: &Pod| !pod.node.is_empty() || self.world.assumed_on(*id).is_some();
+        let pods = victims.iter().filter_map(|id| {
+            let pod = self.world.pod_of(*id)?;
+            has_node(id, pod).then_some(pod)
+        });
         let pods = pods.filter(|pod| !pod.meta.is_deleting() && !pod.is_over());
         pods.map(PodKey::of).collect()
     }
 
-    fn node_of(&self, pod: &PodKey) -> String {
-        let pod = self.world.pod(&pod.namespace, &pod.name);
-        pod.map(|pod| pod.node.to_string()).unwrap_or_default()
+    /// Where a pod is, or is about to be.
+    pub(super) fn node_of(&self, key: &PodKey) -> String {
+        let pod = self.world.pod(&key.namespace, &key.name);
+        let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
+        let decided = || Some(self.world.assumed_on(self.world.id_of(key)?)?.to_string());
+        node.or_else(decided).unwrap_or_default()
     }
 }

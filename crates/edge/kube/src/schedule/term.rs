@@ -367,9 +367,8 @@ impl Term {
             let placed = pods.len();
             warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
             let Some(orders) = &self.orders else { continue };
-            // Each helps by itself.
             let stop =
-                |pod| Order::Stop { pod, why: Stop::GangGivenUp, decision: StopDecision::new(0) };
+                |pod| Order::Stop { pod, why: Stop::GangGivenUp, decision: StopDecision::alone() };
             // What finds no room is ordered again.
             let mut given = pods.into_iter().map(|pod| orders.submit(stop(pod)));
             while given.next().is_some_and(|given| given.is_ok()) {}

@@ -444,6 +444,29 @@ fn a_half_bound_gang_is_completed_if_it_fits_and_else_given_up() {
 }
 
 #[test]
+fn a_gang_of_which_the_server_never_binds_one_is_given_up_in_time() {
+    let mut cluster = Cluster::of(2);
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 2)));
+    let mut last = None;
+    // It is tried again after 1, 2, 4, 8 and 16 s, and then after 32 s.
+    for pause_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 28_999] {
+        let mut binds = cluster.decide();
+        let bind = binds.pop().expect("a bind");
+        assert!(last.is_none_or(|last| last == bind.pod) && binds.len() < 2);
+        last = Some(bind.pod.clone());
+        binds.into_iter().for_each(|bind| cluster.carry_out(bind));
+        let cause = Cause::Refused { code: 422, message: "a policy".to_owned() };
+        let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+        cluster.scheduler.outcome(report, cluster.now_ms);
+        cluster.pass(pause_ms);
+        assert!(cluster.scheduler.unwinding().is_empty());
+    }
+    cluster.pass(1);
+    let given_up = cluster.scheduler.unwinding();
+    assert!(matches!(given_up.as_slice(), [gang] if gang.pods.len() == 1), "{given_up:?}");
+}
+
+#[test]
 fn the_owner_says_what_becomes_of_a_gang_that_stays_short() {
     let mut kept = half_bound(Some("keep"));
     kept.run();

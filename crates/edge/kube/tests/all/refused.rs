@@ -208,8 +208,8 @@ fn assert_names_one_node(pod: &Value) {
     }
 }
 
-/// Pods with label `keep` cannot be deleted; `v0` has it, and would be the cheaper one to stop.
-async fn create_kept(control_plane: &ControlPlane, client: &Client) {
+/// Pods with label `keep` cannot be deleted.
+fn create_policy(control_plane: &ControlPlane) {
     let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"],
         "resources": ["pods"]});
     let kept = json!({"expression": "!has(oldObject.metadata.labels) || !('keep' in oldObject.metadata.labels)",
@@ -223,18 +223,41 @@ async fn create_kept(control_plane: &ControlPlane, client: &Client) {
     let binding = json!({"policyName": "keep", "validationActions": ["Deny"]});
     create(control_plane, &of_kind("ValidatingAdmissionPolicy", policy));
     create(control_plane, &of_kind("ValidatingAdmissionPolicyBinding", binding));
-    create_classes(client).await;
-    create_nodes(&Api::<Node>::all(client.clone()), 2).await;
-    let pods = Api::<Pod>::default_namespaced(client.clone());
-    for (name, node, class) in [("v0", "n0", None), ("v1", "n1", Some("low"))] {
-        let mut pod = crate::schedule::pod(name, 8);
-        pod["spec"]["nodeName"] = json!(node);
-        pod["spec"]["priorityClassName"] = json!(class);
-        pod["metadata"]["labels"] =
-            if class.is_none() { json!({"keep": "yes"}) } else { json!({}) };
-        let pod = serde_json::from_value(pod).expect("a pod");
-        pods.create(&PostParams::default(), &pod).await.expect("a new pod");
+}
+
+/// A pod on a node, and of a gang of two. It cannot be deleted if it is kept.
+async fn create_pod(pods: &Api<Pod>, name: &str, node: &str, gang: Option<&str>, is_kept: bool) {
+    let mut pod = crate::schedule::pod(name, 8);
+    pod["spec"]["nodeName"] = json!(node);
+    let mut labels = json!({});
+    match gang {
+        Some(gang) => {
+            labels["dovetail.dev/gang"] = json!(gang);
+            pod["metadata"]["annotations"] =
+                json!({"dovetail.dev/decision": "0-1", "dovetail.dev/min-members": "2"});
+        }
+        None if !is_kept => pod["spec"]["priorityClassName"] = json!("low"),
+        None => {}
     }
+    if is_kept {
+        labels["keep"] = json!("yes");
+    }
+    pod["metadata"]["labels"] = labels;
+    let pod = serde_json::from_value(pod).expect("a pod");
+    pods.create(&PostParams::default(), &pod).await.expect("a new pod");
+}
+
+/// `v0` cannot be deleted, and would be the cheaper one to stop; so would be the gang of `g0` and `g1`, of which the
+/// second cannot.
+async fn create_kept(control_plane: &ControlPlane, client: &Client) {
+    create_policy(control_plane);
+    create_classes(client).await;
+    create_nodes(&Api::<Node>::all(client.clone()), 4).await;
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    create_pod(&pods, "v0", "n0", None, true).await;
+    create_pod(&pods, "v1", "n1", None, false).await;
+    create_pod(&pods, "g0", "n2", Some("gang"), false).await;
+    create_pod(&pods, "g1", "n3", Some("gang"), true).await;
     // A server takes a moment to learn of a policy.
     let trial = DeleteParams { dry_run: true, ..DeleteParams::default() };
     let is_kept = async { while pods.delete("v0", &trial).await.is_ok() {} };
@@ -264,28 +287,31 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
             if stopped["metadata"]["deletionTimestamp"].is_string()
                 && target == Some(json!("False"))
             {
-                return kept;
+                return;
             }
         }
     };
-    let kept = tokio::time::timeout(PATIENCE, settled).await.expect("another victim in time");
-    assert_eq!(kept["metadata"]["deletionTimestamp"], json!(null));
+    tokio::time::timeout(PATIENCE, settled).await.expect("another victim in time");
+    for name in ["v0", "g0", "g1"] {
+        assert_eq!(get(name).await["metadata"]["deletionTimestamp"], json!(null), "{name}");
+    }
+    // The gang was asked about as a whole, and nothing was done to the one that the server would let go.
+    let reason = |pod: &Value| condition(pod, "DisruptionTarget").map(|one| one["reason"].clone());
+    assert_eq!(reason(&get("g0").await), None);
+    assert_eq!(reason(&get("g1").await), Some(json!("NotStopped")));
     let high = get("high").await;
     assert_eq!(high["status"]["nominatedNodeName"], "n1");
     assert_names_one_node(&high);
     let events = Api::<Event>::default_namespaced(client);
     let refused = ListParams::default().fields("reason=FailedPreemption");
-    let told = async {
-        loop {
-            let told = events.list(&refused).await.expect("events").items;
-            if let Some(event) = told.into_iter().next() {
-                return event.message.unwrap_or_default();
-            }
-        }
-    };
-    let told = tokio::time::timeout(PATIENCE, told).await.expect("an event in time");
     let begin = "pod default/v0 is not stopped for it, and others are looked for: the server refuses it (422): ";
-    assert!(told.starts_with(begin) && told.contains("pods with label keep stay"), "{told}");
+    let is_told = |event: &Event| {
+        let told = event.message.as_deref().unwrap_or_default();
+        told.starts_with(begin) && told.contains("pods with label keep stay")
+    };
+    let told =
+        async { while !events.list(&refused).await.expect("events").items.iter().any(is_told) {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("an event in time");
     scheduler.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
+use dovetail_kube::bind::{Cause, Outcome, Report};
 use dovetail_kube::object::Kind;
 use dovetail_model::PendingReason;
 use dovetail_plan::PreemptionConfig;
@@ -126,6 +127,52 @@ fn a_higher_priority_that_stops_others_takes_the_room_and_not_the_gang() {
     cluster.delete(Kind::Pod, "blue", "urgent");
     cluster.delete(Kind::Pod, "blue", "mild");
     assert_eq!(cluster.run(), names(&["p9"]));
+}
+
+#[test]
+fn who_is_refused_by_the_server_keeps_it_no_longer_than_anybody() {
+    let mut cluster = running(2, &[8, 8]);
+    cluster.create("later", pod(8));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "p1");
+    cluster.pass(10_000);
+    cluster.create("p9", member(8, 2, 2));
+    // It is tried again after 1, 2, 4 and 8 s, and then not before the room is anybody's.
+    for pause_ms in [1_000, 2_000, 4_000, 8_000, 4_999] {
+        let bind = cluster.decide().pop().expect("a bind");
+        let cause = Cause::Refused { code: 422, message: "a policy".to_owned() };
+        let report = Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };
+        cluster.scheduler.outcome(report, cluster.now_ms);
+        assert_eq!(cluster.run(), names(&[]));
+        cluster.pass(pause_ms);
+    }
+    assert_eq!(cluster.run(), names(&[]));
+    cluster.pass(1);
+    assert_eq!(cluster.run(), names(&["later"]));
+}
+
+/// A worker too many in the room of the only master would leave the gang without one for good.
+#[test]
+fn one_of_a_role_that_is_not_missing_does_not_get_it() {
+    let mut cluster = Cluster::of(3);
+    let spec = json!({"minMember": 3, "minTaskMember": {"master": 1, "worker": 2}});
+    cluster.server.apply(Kind::VolcanoGroup, "blue", "train", json!({"spec": spec}));
+    let of_task = |task: &str| {
+        let mut pod = pod(8);
+        pod["metadata"]["labels"] = json!({"volcano.sh/task-spec": task});
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+        pod
+    };
+    cluster.create("m", of_task("master"));
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), of_task("worker")));
+    assert_eq!(cluster.run(), names(&["m", "w0", "w1"]));
+    cluster.create("w2", of_task("worker"));
+    assert_eq!(cluster.run(), names(&[]));
+    lose(&mut cluster, "m");
+    cluster.create("m2", of_task("master"));
+    assert_eq!(cluster.run(), names(&["m2"]));
+    cluster.delete(Kind::Pod, "blue", "w0");
+    assert_eq!(cluster.run(), names(&["w2"]), "of a role that is missing it is the replacement");
 }
 
 /// What it does not find in its room it gets from others, as any pod of its priority.

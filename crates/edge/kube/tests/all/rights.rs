@@ -192,7 +192,7 @@ async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
-    let (why, decision) = (Stop::Preempted, StopDecision::new(1));
+    let (why, decision) = (Stop::Preempted, StopDecision::alone());
     orders.submit(Order::Stop { pod: key, why, decision }).expect("room in the queue");
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {

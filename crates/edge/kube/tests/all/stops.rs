@@ -133,15 +133,29 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
 }
 
 #[test]
-fn who_gets_no_answer_is_decided_about_anew() {
-    let mut cluster = full(1);
+fn of_whom_the_server_says_nothing_others_are_tried_and_then_it_again() {
+    let mut cluster = full(2);
     cluster.create("high", high(8));
-    let order = stops(&mut cluster).remove(0);
-    ended(&mut cluster, &order, OrderEnd::Unanswered { problem: "silence".to_owned() });
+    let silence = || OrderEnd::Unanswered { problem: "silence".to_owned() };
+    let victim = |orders: &[Order]| match orders {
+        [Order::Stop { pod, .. }] => pod.name.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let mut tried = Vec::new();
+    for _ in 0..2 {
+        let orders = stops(&mut cluster);
+        tried.push(victim(&orders));
+        ended(&mut cluster, &orders[0], silence());
+    }
+    tried.sort();
+    assert_eq!(tried, ["low0", "low1"]);
+    assert_eq!(told(&mut cluster), ["low0 refused", "low1 refused"].map(str::to_owned));
+    assert_eq!(stops(&mut cluster), []);
+    cluster.pass(1_000);
     let again = stops(&mut cluster);
-    assert!(again.len() == 1 && again[0] != order, "{again:?}");
+    let name = victim(&again);
     ended(&mut cluster, &again[0], OrderEnd::Done);
-    cluster.delete(Kind::Pod, "blue", "low0");
+    cluster.delete(Kind::Pod, "blue", &name);
     assert_eq!(cluster.run(), names(&["high"]));
 }
 
@@ -157,31 +171,44 @@ fn bound(name: &str, node: usize, priority: i32, gang: Option<&str>) -> Value {
     pod
 }
 
-/// Two nodes are wanted. The gang of the lowest priority would go, and the server lets its first pod not go.
+/// Deletions of this pod are refused.
+fn keeps(name: &str, code: u16) -> FaultRule {
+    let on = On { name: Some(name.to_owned()), ..On::new(&[Verb::Delete], "pods") };
+    FaultRule::some(on, 1_000_000, Fault::ServerError { code })
+}
+
+/// Five nodes; two are held by a gang of the lowest priority, and two are wanted.
+fn wanted_of_a_gang() -> FakeApi {
+    let api = FakeApi::start().expect("a free port");
+    fake_nodes(&api, 5);
+    for at in 0..2 {
+        let gang = bound(&format!("g{at}"), at, 0, Some("gang"));
+        api.create("pods", "default", &gang).expect("a new pod");
+    }
+    for at in 2..5 {
+        let single = bound(&format!("f{at}"), at, 1, None);
+        api.create("pods", "default", &single).expect("a new pod");
+    }
+    for at in 0..2 {
+        let mut pod = bound(&format!("high{at}"), 0, 5, Some("high"));
+        pod["spec"]["nodeName"] = json!(null);
+        pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
+        api.create("pods", "default", &pod).expect("a new pod");
+    }
+    api
+}
+
+fn is_ending(pod: &Value) -> bool {
+    pod["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The gang of the lowest priority would go, and the server does not let one of its pods go: the first, or the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_of_which_the_server_keeps_one_loses_none() {
-    for code in [403, 422] {
-        let api = FakeApi::start().expect("a free port");
-        fake_nodes(&api, 5);
-        for at in 0..2 {
-            let gang = bound(&format!("g{at}"), at, 0, Some("gang"));
-            api.create("pods", "default", &gang).expect("a new pod");
-        }
-        for at in 2..5 {
-            let single = bound(&format!("f{at}"), at, 1, None);
-            api.create("pods", "default", &single).expect("a new pod");
-        }
-        let policy =
-            FaultRule::first(On::new(&[Verb::Delete], "pods"), 1, Fault::ServerError { code });
-        api.set_faults(1, vec![policy]);
-        for at in 0..2 {
-            let mut pod = bound(&format!("high{at}"), 0, 5, Some("high"));
-            pod["spec"]["nodeName"] = json!(null);
-            pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
-            api.create("pods", "default", &pod).expect("a new pod");
-        }
+    for (code, kept) in [(403, "g0"), (422, "g1"), (403, "g1")] {
+        let api = wanted_of_a_gang();
+        api.set_faults(1, vec![keeps(kept, code)]);
         let scheduler = Running::start(config(&api), preempting(Options::default()));
-        let is_ending = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
         until(&api, || api.all("pods").iter().filter(|pod| is_ending(pod)).count() == 2).await;
         let is_marked = |pod: &Value| {
             condition(pod, "DisruptionTarget").is_some_and(|target| target["status"] == "True")
@@ -191,6 +218,9 @@ async fn a_gang_of_which_the_server_keeps_one_loses_none() {
         for name in ["g0", "g1"] {
             let pod = api.get("pods", "default", name).expect("a pod");
             assert!(!is_ending(&pod), "{pod}");
+            // The one says that it was not let go; the other was never touched.
+            let target = condition(&pod, "DisruptionTarget").map(|target| target["reason"].clone());
+            assert_eq!(target, (name == kept).then(|| json!("NotStopped")), "{pod}");
         }
         until(&api, || {
             let text = scheduler.metrics.open_metrics();
@@ -198,6 +228,32 @@ async fn a_gang_of_which_the_server_keeps_one_loses_none() {
                 && text.contains("scheduler_preemption_victims_count 1")
         })
         .await;
+        scheduler.stop().await;
+    }
+}
+
+/// What is asked first costs who stops one pod nothing: the server hears of one deletion.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_stopped_alone_is_not_asked_about_first() {
+    for (wanted, deletions) in [(1, 1), (2, 4)] {
+        let api = FakeApi::start().expect("a free port");
+        fake_nodes(&api, 2);
+        for at in 0..2 {
+            let pod = bound(&format!("low{at}"), at, 0, None);
+            api.create("pods", "default", &pod).expect("a new pod");
+        }
+        // It only counts them.
+        let deletion = On::new(&[Verb::Delete], "pods");
+        api.set_faults(1, vec![FaultRule::some(deletion, 1_000_000, Fault::Slow { delay_ms: 0 })]);
+        for at in 0..wanted {
+            let mut pod = bound(&format!("high{at}"), 0, 5, (wanted == 2).then_some("high"));
+            pod["spec"]["nodeName"] = json!(null);
+            pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
+            api.create("pods", "default", &pod).expect("a new pod");
+        }
+        let scheduler = Running::start(config(&api), preempting(Options::default()));
+        until(&api, || api.all("pods").iter().filter(|pod| is_ending(pod)).count() == wanted).await;
+        assert_eq!(api.faults().len(), deletions);
         scheduler.stop().await;
     }
 }

@@ -7,6 +7,8 @@ use dovetail_kube::bind::{Order, OrderEnd};
 use dovetail_kube::object::{Kind, SELECTED_NODE};
 use dovetail_kube::schedule::{News, Options};
 use dovetail_kube::world::Report;
+use dovetail_plan::PreemptionConfig;
+use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::{ControlPlane, cluster};
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -15,6 +17,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, native, node, pod};
+use crate::preempt_orders::high;
 use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 use crate::server::Server;
 
@@ -236,6 +239,33 @@ fn what_the_provisioner_cannot_make_gives_the_room_back_and_is_tried_again() {
     cluster.pass(1_000);
     assert_eq!(choices(&mut cluster).len(), 1);
     provision(&mut cluster, "c0", "n0");
+    assert_eq!(cluster.run(), names(&["p0", "p1"]));
+}
+
+/// Nothing of them has begun: the decision is given up, its pods wait, and none is deleted.
+#[test]
+fn who_waits_for_volumes_makes_room_without_being_stopped() {
+    let mut cluster = cluster(2);
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let config = EngineConfig { preemption, ..EngineConfig::default() };
+    cluster = Cluster::with(std::mem::take(&mut cluster.server), config);
+    for at in 0..2 {
+        cluster.server.apply(Kind::Claim, "blue", &format!("c{at}"), claim());
+        cluster.create(&format!("p{at}"), with_claim(member(8, 2, 2), &format!("c{at}")));
+    }
+    let chosen = choices(&mut cluster);
+    assert_eq!(chosen.len(), 2);
+    cluster.create("high", high(8));
+    let mut binds = cluster.run();
+    binds.extend(cluster.run());
+    let orders: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+    let stops = |order: &&Order| matches!(order, Order::Stop { .. } | Order::TakeBack { .. });
+    assert_eq!(orders.iter().filter(stops).count(), 0, "{orders:?}");
+    assert_eq!(binds, names(&["high"]), "the room is there at once");
+    // When it goes, the gang goes on.
+    cluster.delete(Kind::Pod, "blue", "high");
+    cluster.run();
+    (0..2).for_each(|at| provision(&mut cluster, &format!("c{at}"), &chosen[&format!("c{at}")]));
     assert_eq!(cluster.run(), names(&["p0", "p1"]));
 }
 

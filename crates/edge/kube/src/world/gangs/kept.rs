@@ -12,7 +12,7 @@ use dovetail_model::{
 
 use super::roll::{Lack, Roll};
 use crate::object::Phase;
-use crate::translate::gang::GangName;
+use crate::translate::gang::{GangName, Terms};
 use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::standing::{Told, full_name};
@@ -46,6 +46,14 @@ impl Kept {
             Owner::Pod(_) | Owner::Reservation => "",
         }
     }
+}
+
+/// Who may start in what is kept for a gang.
+#[derive(Debug, Default)]
+pub(super) struct Heirs {
+    pub(super) pods: Vec<Slot>,
+    /// Whether they are as many as it lacks, of every role.
+    pub(super) are_all: bool,
 }
 
 /// What a member asks for.
@@ -87,24 +95,37 @@ impl World {
         let phase = HoldingPhase::Kept { priority: entry.pod.priority };
         let holding = self.holding(slot, owner, node, phase);
         let wants = self.wants(slot, &gang);
-        let until_ms = self.now_ms + self.settings.patience.keep_for_ms;
-        let kept = &mut self.gangs.get_mut(&gang).kept;
+        let is_heir = matches!(self.pods.get(slot).told, Told::Assumed { .. });
+        let keep_for_ms = self.settings.patience.keep_for_ms;
+        let gang = self.gangs.get_mut(&gang);
+        // Who did not start in room that was kept for it keeps that no longer than it was kept.
+        let until_ms = gang.heirs.remove(&slot).filter(|_| is_heir);
+        let until_ms = until_ms.unwrap_or(self.now_ms + keep_for_ms);
+        let kept = &mut gang.kept;
         // One that has its name takes its place.
         kept.retain(|kept| kept.holding.owner != holding.owner);
         kept.push(Kept::new(holding, wants, until_ms));
     }
 
-    /// Tells what is kept for a gang with what it lacks: whether that `is_loss`, or it never had it. When it is to be
-    /// looked at again.
+    /// Tells what is kept for a gang with what it lacks, and who may start in it: nobody if it never had that. When it
+    /// is to be looked at again.
     pub(super) fn settle_kept(
         &mut self,
         name: &GangName,
         roll: &Roll,
         lack: &Lack,
-        is_loss: bool,
+        heirs: &Heirs,
         events: &mut Events,
     ) -> Option<u64> {
+        let is_decided = |slot: &Slot| {
+            roll.placed.contains(slot) && matches!(self.pods.get(*slot).told, Told::Assumed { .. })
+        };
+        let mut decided = std::mem::take(&mut self.gangs.get_mut(name).heirs);
+        decided.retain(|slot, _| is_decided(slot));
         let mut kept = std::mem::take(&mut self.gangs.get_mut(name).kept);
+        let started = kept.iter().filter_map(|kept| Some((kept.heir?, kept.until_ms)));
+        decided.extend(started.filter(|(heir, _)| is_decided(heir)));
+        self.gangs.get_mut(name).heirs = decided;
         if kept.is_empty() {
             return None;
         }
@@ -115,8 +136,7 @@ impl World {
             kept.until_ms <= self.now_ms || is_gone || kept.heir.is_some_and(has_started)
         };
         let mut given_up: Vec<Kept> = kept.extract_if(.., |kept| is_over(kept)).collect();
-        // What never had its size is placed together, and has all of it.
-        self.name_heirs(name, &mut kept, if is_loss { &roll.wishing } else { &[] }, missing);
+        self.name_heirs(name, &mut kept, heirs);
         // The last that were lost are replaced last.
         kept.sort_by_key(|kept| kept.heir.is_some());
         given_up.extend(kept.drain(..kept.len().saturating_sub(missing)));
@@ -135,17 +155,26 @@ impl World {
         due_ms
     }
 
-    /// Says who of those that wish for a node replaces whom. While some of those that are `missing` have not come, room
-    /// is only for who asks for as much as the lost one: what another needs may come yet.
-    fn name_heirs(&mut self, gang: &GangName, kept: &mut [Kept], wishing: &[Slot], missing: usize) {
+    /// Those of a gang that wish for a node and are of what it lacks. Who would be one too many replaces nobody.
+    pub(super) fn heirs(&self, name: &GangName, terms: &Terms, roll: &Roll, lack: &Lack) -> Heirs {
+        let role = |slot: &Slot| self.role_in(name, terms, *slot);
+        let wishing = roll.wishing.iter();
+        let pods = wishing.filter(|slot| lack.is_less_by(role(slot))).copied().collect();
+        let are_all = lack.met_by(roll.wishing.iter().map(role)) >= lack.pods;
+        Heirs { pods, are_all }
+    }
+
+    /// Says who of those that may replaces whom. While some have not come, room is only for who asks for as much as the
+    /// lost one: what another needs may come yet.
+    fn name_heirs(&mut self, gang: &GangName, kept: &mut [Kept], may: &Heirs) {
+        let wishing = &may.pods;
         for kept in kept.iter_mut() {
             kept.heir = kept.heir.filter(|heir| wishing.contains(heir));
         }
         let mut heirs: Vec<(Slot, Wants)> =
             wishing.iter().map(|slot| (*slot, self.wants(*slot, gang))).collect();
-        let is_last = wishing.len() >= missing;
         // The best match first; where there is no other, the smallest room that suffices, else the largest.
-        for likeness in 0..if is_last { 4 } else { 2 } {
+        for likeness in 0..if may.are_all { 4 } else { 2 } {
             heirs.retain(|(slot, _)| !kept.iter().any(|kept| kept.heir == Some(*slot)));
             for (slot, wants) in &heirs {
                 let is_alike = |kept: &&mut Kept| {

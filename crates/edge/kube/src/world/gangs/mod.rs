@@ -67,6 +67,8 @@ struct Gang {
     job: Option<(JobId, bool)>,
     shortness: Shortness,
     kept: Vec<Kept>,
+    /// Until when room was kept that those have who are to start there and are not seen on their nodes yet.
+    heirs: BTreeMap<Slot, u64>,
     /// When it is to be looked at again.
     due_ms: Option<u64>,
     /// Whether it was told that it has its size.

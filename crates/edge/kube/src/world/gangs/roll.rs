@@ -44,6 +44,30 @@ pub(super) struct Lack {
 }
 
 impl Lack {
+    /// Whether one of this role, if any of those that are named, is one of what it lacks.
+    pub(super) fn is_less_by(&self, role: Option<usize>) -> bool {
+        self.of_any_role() > 0 || role.is_some_and(|role| self.of_roles[role] > 0)
+    }
+
+    /// How many of the pods that it lacks may have any role.
+    pub(super) fn of_any_role(&self) -> u32 {
+        self.of_roles.iter().fold(self.pods, |pods, lack| pods.saturating_sub(*lack))
+    }
+
+    /// How many of the pods that it lacks these would be, by their roles.
+    pub(super) fn met_by(&self, roles: impl Iterator<Item = Option<usize>>) -> u32 {
+        let (mut of_roles, mut of_any) = (self.of_roles.clone(), self.of_any_role());
+        let lacks = |lack: &mut u32| {
+            let is_lacking = *lack > 0;
+            *lack = lack.saturating_sub(1);
+            is_lacking
+        };
+        let met = roles.filter(|role| {
+            role.is_some_and(|role| lacks(&mut of_roles[role])) || lacks(&mut of_any)
+        });
+        met.count() as u32
+    }
+
     /// Whether it lacks nothing.
     pub(super) fn is_none(&self) -> bool {
         self.pods == 0

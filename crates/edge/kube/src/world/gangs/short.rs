@@ -58,12 +58,12 @@ impl World {
     ) -> Option<u64> {
         let now_ms = self.now_ms;
         let seen = roll.seen.iter().chain(&roll.succeeded).copied();
-        let is_seen_whole = terms.min > 0 && self.lack(name, terms, seen).is_none();
+        let is_seen_whole = self.lack(name, terms, seen).is_none();
         let others_bound =
             self.gangs.get(name).is_some_and(|gang| !self.say_how_many_they_were(gang));
         let had_its_size = match self.gangs.get_mut(name).shortness.had_its_size {
             _ if roll.placed.is_empty() => None,
-            _ if is_seen_whole => Some(true),
+            _ if terms.min > 0 && is_seen_whole => Some(true),
             // Objects alone say it: what was seen before would be forgotten by the next who leads.
             _ if others_bound && !lack.is_none() => Some(self.is_carried_out(name)),
             // A decision of this leadership is not seen whole yet.
@@ -73,8 +73,12 @@ impl World {
         };
         let shortness = &mut self.gangs.get_mut(name).shortness;
         shortness.had_its_size = had_its_size;
-        if lack.is_none() || roll.placed.is_empty() {
+        if is_seen_whole || roll.placed.is_empty() {
             shortness.is_over();
+            return None;
+        }
+        // What is decided may fail again, as before: only what is seen ends it.
+        if lack.is_none() {
             return None;
         }
         let given_up = match terms.on_lost_member {

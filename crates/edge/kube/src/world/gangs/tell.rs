@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId, PodId};
 
 use super::describe::Seats;
+use super::kept::Heirs;
 use super::kind_of;
 use super::roll::{Lack, Roll};
 use crate::object::{Kind, Strange};
@@ -87,7 +88,7 @@ impl World {
     /// A gang of which nothing is to be told.
     fn leave_be(&mut self, name: &Arc<GangName>, events: &mut Events) {
         self.withdraw(name, events);
-        self.settle_kept(name, &Roll::default(), &Lack::default(), false, events);
+        self.settle_kept(name, &Roll::default(), &Lack::default(), &Heirs::default(), events);
         self.gangs.get_mut(name).shortness.is_over();
         self.gangs.remind(name, None);
     }
@@ -111,13 +112,18 @@ impl World {
         let lack = self.lack(name, terms, roll.settled());
         let short_due_ms = self.note_shortness(name, terms, &roll, &lack);
         let is_loss = self.is_loss(name, terms, &lack);
-        let kept_due_ms = self.settle_kept(name, &roll, &lack, is_loss, events);
+        let heirs = match is_loss {
+            true => self.heirs(name, terms, &roll, &lack),
+            // What never had its size is placed together, and has all of it.
+            false => Heirs::default(),
+        };
+        let kept_due_ms = self.settle_kept(name, &roll, &lack, &heirs, events);
         let mut gather_due_ms = None;
         if lack.is_none() || is_loss {
             self.gangs.get_mut(name).told_to_wait = None;
             self.withdraw(name, events);
-            let place = Place::ahead(!lack.is_none());
             for slot in &roll.wishing {
+                let place = Place::ahead(heirs.pods.contains(slot));
                 self.place_alone(*slot, name, terms, &roll, place, events);
             }
         } else if self.is_gathered(name, terms, &roll) {

@@ -1,0 +1,144 @@
+//! What is asked before pods are stopped together: whether the server lets each of them go.
+//!
+//! Admission (a policy, a webhook) says only when a pod is to be deleted that it keeps it. Those of its decision that
+//! were deleted before it would have been stopped in vain, and a gang would go on without them. So before the first
+//! of several is touched, each mark and each delete is sent as a dry run: the server admits or refuses it as the write
+//! itself, and does nothing. Of one pod alone nothing is asked: its own delete comes first and last.
+
+use std::collections::BTreeSet;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::mpsc;
+
+use super::orders::{Order, OrderEnd, Wires, carry_out};
+use super::step::Step;
+use super::stop::{Stop, StopDecision};
+use crate::client::lacked_right;
+use crate::repeats::Repeats;
+use crate::world::PodKey;
+
+/// Questions on their way at once.
+const AT_ONCE: usize = 16;
+
+/// The decision that was asked about last. The stops of one come one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    decision: Option<StopDecision>,
+    answered: BTreeSet<PodKey>,
+}
+
+impl Asked {
+    /// Asks about all pods of the decision that an order is part of, if it is the first of several. Which stops would
+    /// not be carried out, and how each would end; `None` if nothing more may be written.
+    pub(super) async fn ask(
+        &mut self,
+        wires: &Wires,
+        order: &Order,
+        orders: &mpsc::Receiver<Order>,
+        told: &mut Repeats<&'static str>,
+    ) -> Option<Vec<(Order, OrderEnd)>> {
+        let Order::Stop { why, decision, .. } = order else { return Some(Vec::new()) };
+        if decision.pods().len() < 2 || self.decision.as_ref() == Some(decision) {
+            return Some(Vec::new());
+        }
+        self.answered.clear();
+        self.decision = Some(decision.clone());
+        let questions: Vec<BoxFuture<'_, _>> = questions(decision.pods(), *why)
+            .map(|(pod, step)| put(wires, decision, pod, step, orders).boxed())
+            .collect();
+        let mut answers = stream::iter(questions).buffered(AT_ONCE);
+        let mut kept = Vec::new();
+        while let Some(answer) = answers.next().await {
+            let (pod, step, end) = answer?;
+            if !would_fail(&end) || !self.answered.insert(pod.clone()) {
+                continue;
+            }
+            step.tell(&end, told, wires.leadership.clock().now_ms());
+            let is_enough = may_be_of_all(&end);
+            let (pod, why, decision) = (pod.clone(), *why, decision.clone());
+            kept.push((Order::Stop { pod, why, decision }, end));
+            if is_enough {
+                break;
+            }
+        }
+        Some(kept)
+    }
+
+    /// Whether the end of an order is known from what was asked.
+    pub(super) fn has_answered(&self, order: &Order) -> bool {
+        let Order::Stop { pod, decision, .. } = order else { return false };
+        self.decision.as_ref() == Some(decision) && self.answered.contains(pod)
+    }
+}
+
+/// Puts one question, with its answer; `None` if nothing more may be written.
+async fn put<'a>(
+    wires: &Wires,
+    decision: &StopDecision,
+    pod: &'a PodKey,
+    step: Step<'a>,
+    orders: &mpsc::Receiver<Order>,
+) -> Option<(&'a PodKey, Step<'a>, OrderEnd)> {
+    // Whoever decides may need them no more.
+    let end = match decision.is_called_off() {
+        true => OrderEnd::CalledOff,
+        false => carry_out(wires, &step, orders).await?,
+    };
+    Some((pod, step, end))
+}
+
+/// Each step of each stop, as a question.
+fn questions(pods: &[PodKey], why: Stop) -> impl Iterator<Item = (&PodKey, Step<'_>)> {
+    let of_pod = move |pod| [(pod, Step::WouldMark(pod, why)), (pod, Step::WouldDelete(pod))];
+    pods.iter().flat_map(of_pod)
+}
+
+/// Whether a stop would end in vain that ends like this. A webhook that takes no dry runs says nothing about the pod.
+fn would_fail(end: &OrderEnd) -> bool {
+    match end {
+        OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => false,
+        OrderEnd::Unanswered { .. } => true,
+        OrderEnd::Refused { code, message } => {
+            *code != 400 || !message.ends_with("does not support dry run")
+        }
+    }
+}
+
+/// Whether the other pods may well get the same answer, so that it is not waited for.
+fn may_be_of_all(end: &OrderEnd) -> bool {
+    match end {
+        OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => false,
+        OrderEnd::Unanswered { .. } | OrderEnd::Refused { code: 429 | 500, .. } => true,
+        OrderEnd::Refused { code, message } => lacked_right(*code, message).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> OrderEnd {
+        OrderEnd::Refused { code, message: message.to_owned() }
+    }
+
+    #[test]
+    fn a_webhook_that_takes_no_dry_runs_keeps_nobody() {
+        let webhook = "admission webhook \"a.example.com\" does not support dry run";
+        assert!(!would_fail(&refused(400, webhook)));
+        let denied = "admission webhook \"a.example.com\" denied the request: kept";
+        assert!(would_fail(&refused(400, denied)));
+    }
+
+    #[test]
+    fn only_what_a_policy_says_is_asked_of_every_pod() {
+        let right =
+            "pods \"a\" is forbidden: User \"u\" cannot delete resource \"pods\" in API group \"\"";
+        let unanswered = OrderEnd::Unanswered { problem: "silence".to_owned() };
+        let of_all = [refused(403, right), refused(429, "busy"), refused(500, "down"), unanswered];
+        assert!(of_all.iter().all(|end| would_fail(end) && may_be_of_all(end)));
+        let of_one = [refused(403, "kept"), refused(422, "kept")];
+        assert!(of_one.iter().all(|end| would_fail(end) && !may_be_of_all(end)));
+    }
+}
