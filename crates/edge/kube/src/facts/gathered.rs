@@ -8,7 +8,7 @@ use dovetail_audit::{
 };
 use dovetail_model::Condition;
 
-use super::claims::{Doubts, UntoldPod};
+use super::claims::Doubts;
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
@@ -121,8 +121,7 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
-        let (demand, mut unjudged) = worlds(self, &facts.nodes, &untold);
-        unjudged.extend(untold.iter().map(UntoldPod::told));
+        let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,
