@@ -22,8 +22,9 @@ impl SameNames {
         if by.contains(&Dimension::Cluster) {
             return Self::default();
         }
-        let is_object =
-            |dimension: &Dimension| matches!(dimension, Dimension::Node | Dimension::Pod);
+        let is_object = |dimension: &Dimension| {
+            matches!(dimension, Dimension::Node | Dimension::Pod | Dimension::Job)
+        };
         let places = by.iter().enumerate().filter(|(_, dimension)| is_object(dimension));
         let several = |place: usize| {
             names_of_several(rows.clone().map(|(row, key)| (&*row.cluster, &*key[place])))
