@@ -435,6 +435,14 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
         focus(&folder, "--prices mine.csv"),
         ("Committed".to_owned(), 24_800_000, 55_040_000)
     );
+    let slip = "committed_nodes = [\"karpenter.sh/nodepool=h100\", \"pool=reserverd\"]\n";
+    folder.write("dovetail.toml", &format!("[prices]\n{slip}"));
+    let notes = document(&folder, "--by node")["notes"].to_string();
+    assert!(
+        notes.contains("prices.committed_nodes: `pool=reserverd` finds no node here"),
+        "{notes}"
+    );
+    assert!(!notes.contains("nodepool=h100` finds"), "{notes}");
 }
 
 /// The rate out of the settings; and a bill that knows better than labels.
