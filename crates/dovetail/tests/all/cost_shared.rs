@@ -71,6 +71,29 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
 }
 
+/// The pod was made on 2026-11-20 at 11:00.
+#[test]
+fn samples_of_a_pod_that_had_the_name_before_say_nothing_of_it() {
+    let folder = folder();
+    let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let told =
+        "usage.csv: left out samples of 1 pod, vision/a-0 first, that end before it was made";
+    for (end_s, is_its_own) in [(1_795_172_400 - 86_400, false), (1_795_172_400, true)] {
+        let rows: String =
+            (0..600).rev().map(|step| format!("{},a-0,0,0\n", end_s - 60 * step)).collect();
+        folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
+        let found = document(&folder, "--by pod,cause --usage usage.csv");
+        let idle = hours(&found, "vision/a-0", "idle");
+        assert_eq!(idle > 0.0, is_its_own, "{found:#}");
+        assert_eq!(found["notes"].to_string().contains(told), !is_its_own, "{found:#}");
+        let audit = folder.json(
+            "audit --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv --fail-on never",
+        );
+        assert_eq!(audit["notes"].to_string().contains(told), !is_its_own, "{audit:#}");
+    }
+}
+
 #[test]
 fn samples_that_lie_days_apart_are_no_measurement() {
     let folder = folder();
@@ -114,6 +137,10 @@ fn over_a_period_too_what_several_pods_computed_on_one_gpu_is_unknown() {
         let of = parts.filter(|part| work.contains(&part["phase"].as_str().expect("a phase")));
         of.map(|part| part["gpu_hours"].as_f64().expect("hours")).sum()
     };
+    let teams = folder.json(&format!("cost questions teams {ask}"));
+    let total = &teams["answers"][0]["rows"][0];
+    assert_eq!(total["utilisation"], Value::Null, "{teams:#}");
+    assert!(total["utilisation_at_most"].as_f64() > Some(0.3), "{teams:#}");
     assert_eq!(of_job(&["compute", "busy_not_separable"]), 0.0, "{job:#}");
     // A sample holds for a step.
     assert!((of_job(&["unknown"]) - of_bill("unknown")).abs() < 0.1, "{job:#}");

@@ -218,11 +218,12 @@ impl AccountFlags {
             Some(uses) => Some(uses),
             None => self.measured.read(&gathered, self.objects.example)?,
         };
+        let mut told = Vec::new();
         if let Some(uses) = &uses {
-            apply(app, &mut gathered, uses);
+            told = apply(&mut gathered, uses);
             sources.push(uses.source.clone());
         }
-        let told = doubts(&gathered).into_iter().map(|doubt| doubt.text).collect();
+        told.extend(doubts(&gathered).into_iter().map(|doubt| doubt.text));
         Ok(AtMoment { gathered, uses, sources, told })
     }
 
