@@ -81,7 +81,7 @@ fn what_is_sure_of_demand_counts_beside_what_nobody_can_tell() {
     let (sure, unclear) = (request(DRIVER, "ExactCount", 3), request("others", "ExactCount", 1));
     let three = expected(&[("free_no_demand", 1000), ("free_of_unknown_cause", 3000)]);
     for requests in [[&sure, &unclear], [&unclear, &sure]] {
-        let (states, reasons) = with(Some(of(&requests)), &[others.clone()]);
+        let (states, reasons) = with(Some(of(&requests)), std::slice::from_ref(&others));
         assert_eq!(states, three);
         assert_eq!(reasons.len(), 1, "{reasons:?}");
     }
