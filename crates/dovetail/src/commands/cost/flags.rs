@@ -28,6 +28,8 @@ use crate::input::objects::{ObjectFlags, Read};
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
+use crate::output::plain::plain;
+use crate::output::table::counted;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -224,6 +226,12 @@ impl AccountFlags {
             sources.push(uses.source.clone());
         }
         told.extend(doubts(&gathered).into_iter().map(|doubt| doubt.text));
+        if let Some(first) = gathered.skipped.first() {
+            let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
+            told.push(plain(&format!(
+                "what could not be read is in no figure: {objects}, {first} first"
+            )));
+        }
         Ok(AtMoment { gathered, uses, sources, told })
     }
 
