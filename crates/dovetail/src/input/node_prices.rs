@@ -87,6 +87,8 @@ pub(crate) struct PricesUsed {
     guessed: BTreeMap<GuessedPlace, i64>,
     /// Where machines stand that are somebody's own, of which there are some.
     owned: BTreeSet<String>,
+    /// Texts of `prices.committed_nodes` that find a node.
+    committing: BTreeSet<String>,
 }
 
 impl PricesUsed {
@@ -102,6 +104,7 @@ impl PricesUsed {
             *most = gpus.max(*most);
         }
         self.owned.extend(other.owned);
+        self.committing.extend(other.committing);
     }
 }
 
@@ -171,6 +174,8 @@ impl NodePriceFlags {
         for node in nodes {
             let mut place = node_place(node.labels, node.provider_id);
             // What the provider may take back is not bought for a term, whatever pool it is in.
+            let committing = settings.prices.committed_by(node.labels).map(str::to_owned);
+            used.committing.extend(committing);
             if place.purchase == Purchase::OnDemand && settings.prices.is_committed(node.labels) {
                 place.purchase = Purchase::Committed;
             }
@@ -210,7 +215,7 @@ impl NodePriceFlags {
             places.push(place);
         }
         let told: Vec<PriceLine> = told.into_values().collect();
-        let notes = self.notes(&book, &told, &used);
+        let notes = self.notes(&book, settings, &told, &used);
         Ok(Prices { of_nodes, places, lists, told, used, notes })
     }
 
@@ -225,15 +230,22 @@ impl NodePriceFlags {
         told: &[PriceLine],
         used: &PricesUsed,
     ) -> Result<Vec<String>> {
-        Ok(self.notes(&self.book(settings)?, told, used))
+        Ok(self.notes(&self.book(settings)?, settings, told, used))
     }
 
-    fn notes(&self, book: &PriceBook, told: &[PriceLine], used: &PricesUsed) -> Vec<String> {
+    fn notes(
+        &self,
+        book: &PriceBook,
+        settings: &Settings,
+        told: &[PriceLine],
+        used: &PricesUsed,
+    ) -> Vec<String> {
         let mut notes = without_committed_rate(told);
         notes.extend(used.stand_ins.iter().map(stand_in_in_words));
         notes.extend(used.guessed.iter().map(guessed_in_words));
         notes.extend(of_days_to_come(told));
         notes.extend(machines_of_nothing(book, &used.owned));
+        notes.extend(committed_of_nothing(settings, &used.committing));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
         notes.extend(self.prices_of_nothing(book, told));
         notes
@@ -353,6 +365,18 @@ fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String
         plain_sentence(&format!(
             "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
              `nodes` name, and without them for nodes of no cloud that dovetail knows"
+        ))
+    };
+    unused.map(note).collect()
+}
+
+/// Labels of committed nodes that no node has: a slip would leave the nodes that are meant at their price on demand.
+fn committed_of_nothing(settings: &Settings, committing: &BTreeSet<String>) -> Vec<String> {
+    let texts = settings.prices.committed_nodes.iter().flatten();
+    let unused = texts.filter(|text| !committing.contains(*text));
+    let note = |text: &String| {
+        plain_sentence(&format!(
+            "prices.committed_nodes: `{text}` finds no node here; in an anonymised collection labels have other values"
         ))
     };
     unused.map(note).collect()

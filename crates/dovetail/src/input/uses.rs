@@ -7,14 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_audit::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};
+use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::{Activity, ActivityRule, Verdict, activity_over};
 use dovetail_ledger::{IdleRule, idle_runs};
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
 
-use crate::app::App;
 use crate::exit::BadInput;
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::ServerChoice;
@@ -47,6 +46,8 @@ pub(crate) struct Uses {
     pub(crate) series: Vec<UsageSeries>,
     /// Where they come from, for people.
     pub(crate) source: String,
+    /// What was left out of them, in words.
+    pub(crate) left_out: Vec<String>,
 }
 
 impl UsageFileFlags {
@@ -76,21 +77,22 @@ impl UsageFileFlags {
     }
 }
 
-/// Notes uses on the pods that hold GPUs, and tells what is left over.
-pub(crate) fn apply(app: &App, gathered: &mut Gathered, uses: &Uses) -> Matched {
+/// Notes uses on the pods that hold GPUs; answers with what is to be known of them.
+pub(crate) fn apply(gathered: &mut Gathered, uses: &Uses) -> Vec<String> {
     let Gathered { facts, moment, .. } = gathered;
     let matched = measure(facts, moment, uses.period, &uses.of_pods);
     let source = plain(&uses.source);
+    let mut notes = uses.left_out.clone();
     if matched.others > 0 {
         let pods = counted(matched.others, "measured pod");
-        app.note(&format!("{source}: left out {pods} without a GPU now"));
+        notes.push(format!("{source}: left out {pods} without a GPU now"));
     }
     let apart_ms = facts.now_ms.abs_diff(uses.period.span.to_ms);
     if apart_ms > APART_MS {
         let apart = duration((apart_ms / 60_000 * 60) as f64);
-        app.note(&format!("{source}: its last sample and the objects are {apart} apart"));
+        notes.push(format!("{source}: its last sample and the objects are {apart} apart"));
     }
-    matched
+    notes
 }
 
 fn of_file(
@@ -125,6 +127,7 @@ fn of_file(
     let places = places(gathered);
     let mut of_pods = UsesOfPods::new();
     let mut ends_ms: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    let mut gone = BTreeSet::new();
     for series in &mut samples.series {
         let namespace = match (&series.namespace, namespaces.get(&*series.pod)) {
             (Some(namespace), _) => namespace.clone(),
@@ -133,11 +136,20 @@ fn of_file(
             (None, _) => String::new(),
         };
         let key = (namespace.clone(), series.pod.clone());
+        let end_ms = series.activity.last().map_or(0, |sample| sample.at_ms);
+        // Another one had its name then.
+        if gathered
+            .made_ms
+            .get(&key)
+            .is_some_and(|made_ms| end_ms.saturating_add(step_ms) <= *made_ms)
+        {
+            gone.insert(key);
+            continue;
+        }
         let used = gpu_use(series, period, rule);
         let is_elsewhere = series.node.as_ref().is_some_and(|node| {
             places.get(&key).is_some_and(|(own, _)| !own.contains(node.as_str()))
         });
-        let end_ms = series.activity.last().map_or(0, |sample| sample.at_ms);
         ends_ms.entry(key.clone()).or_default().push(end_ms);
         let used = if is_elsewhere { used.misplaced() } else { used };
         of_pods.entry(key).or_default().push(used);
@@ -154,7 +166,17 @@ fn of_file(
             *uses = std::mem::take(uses).into_iter().map(GpuUse::misplaced).collect();
         }
     }
-    Ok(Uses { period, of_pods, series: samples.series, source })
+    let left_out = gone_in_words(&gone, &source).into_iter().collect();
+    Ok(Uses { period, of_pods, series: samples.series, source, left_out })
+}
+
+/// Pods of which all samples are of a time before they were made.
+fn gone_in_words(gone: &BTreeSet<(String, String)>, source: &str) -> Option<String> {
+    let (namespace, name) = gone.first()?;
+    Some(plain(&format!(
+        "{source}: left out samples of {}, {namespace}/{name} first, that end before it was made: another pod had its name",
+        counted(gone.len(), "pod")
+    )))
 }
 
 /// Nodes of pods that hold GPUs, by namespace and name, and how many units they hold.

@@ -47,7 +47,7 @@ pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Res
         };
         of_pods.entry(key).or_default().push(used.misplaced());
     }
-    Ok(Uses { period, of_pods, series: Vec::new(), source })
+    Ok(Uses { period, of_pods, series: Vec::new(), source, left_out: Vec::new() })
 }
 
 /// What each pod's devices did until the end of the period.

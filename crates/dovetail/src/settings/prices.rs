@@ -85,9 +85,18 @@ impl PriceSection {
 
     /// Whether the labels of a node say that it is bought at a committed rate.
     pub(crate) fn is_committed(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.committed_by(labels).next().is_some()
+    }
+
+    /// The texts by which they say so.
+    pub(crate) fn committed_by(
+        &self,
+        labels: &BTreeMap<String, String>,
+    ) -> impl Iterator<Item = &str> {
         // What the file says was looked at when it was read.
         let selectors = self.selectors().unwrap_or_default();
-        selectors.iter().any(|pairs| pairs.hold(labels))
+        let texts = self.committed_nodes.iter().flatten().zip(selectors);
+        texts.filter(|(_, pairs)| pairs.hold(labels)).map(|(text, _)| text.as_str())
     }
 
     /// Labels that are looked at, for readers that must ask for them by name.

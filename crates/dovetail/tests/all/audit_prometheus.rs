@@ -69,7 +69,7 @@ fn series_that_contradict_the_placement_are_a_finding_and_unknown() {
             let of = |(gpu, node): &(&str, &str)| format!("{at_s},train-0,{gpu},0,vision,{node}\n");
             rows.iter().map(of).collect::<String>()
         };
-        let rows: String = (0..200).map(|minute| row(1_795_000_000 + minute * 60)).collect();
+        let rows: String = (0..200).map(|minute| row(1_795_172_400 + minute * 60)).collect();
         format!("timestamp_s,pod,gpu,activity_percent,namespace,node\n{rows}")
     };
     folder.write("elsewhere.csv", &usage(&[("0", "n1")]));

@@ -20,7 +20,11 @@ fn folder() -> (Folder, World) {
 
 /// Puts the small world into the ledger `ledger.db` of a folder.
 pub(crate) fn fill(folder: &Folder) -> World {
-    let world = World::new("west", 5);
+    fill_cluster(folder, "west")
+}
+
+fn fill_cluster(folder: &Folder, cluster: &str) -> World {
+    let world = World::new(cluster, 5);
     let address = Address::File(folder.path("ledger.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -52,6 +56,13 @@ fn a_digest_has_the_hours_of_the_ledger() {
     ] {
         assert!((found(key) - expected).abs() < 1e-9, "{key}: {} {expected}", found(key));
     }
+    let of_day = ASK.replace("T05:00:00Z", "");
+    assert_eq!(folder.json(&of_day), weeks);
+    for (until, why) in [("2024-10", "write a day such as"), ("2200-01-01", "has not ended")] {
+        let done = folder.call(&format!("cost digest --store ledger.db --until {until}"));
+        assert_eq!(done.code, Some(2), "{}", done.err);
+        assert!(done.err.contains(why), "{}", done.err);
+    }
     // Nothing was read of the week before, and 138 of these 168 hours neither.
     assert_eq!((&week["week_before"], &week["hours_never_read"]), (&Value::Null, &138.0.into()));
     let later = folder.json("cost digest --store ledger.db --until 2024-10-18T05:00:00Z");
@@ -68,6 +79,29 @@ fn a_digest_has_the_hours_of_the_ledger() {
         folder.call(&format!("{ASK} --output markdown")).out
     );
     insta::assert_snapshot!("digest_html", folder.call(&format!("{ASK} --output html")).out);
+}
+
+#[test]
+fn idle_jobs_of_one_name_in_two_clusters_are_two() {
+    let (folder, _) = folder();
+    fill_cluster(&folder, "east");
+    let jobs = |weeks: &Value| -> Vec<(String, f64)> {
+        let jobs = weeks["weeks"][0]["idle_jobs"].as_array().expect("jobs").iter();
+        let job = |job: &Value| {
+            let name = job["job"].as_str().expect("a name").to_owned();
+            (name, job["idle_gpu_hours"].as_f64().expect("hours"))
+        };
+        jobs.map(job).collect()
+    };
+    let one = jobs(&folder.json(&format!("{ASK} --cluster west")));
+    let both = jobs(&folder.json(ASK));
+    let expected = one.iter().flat_map(|(name, hours)| {
+        ["east", "west"].map(|cluster| (format!("{cluster}/{name}"), *hours))
+    });
+    assert_eq!(both, expected.take(both.len()).collect::<Vec<_>>());
+    let told = folder.call(&format!("{ASK} --output markdown")).out;
+    let together = "276.0 of the 336 hours of the week, of 2 clusters together, were never read";
+    assert!(told.contains(together), "{told}");
 }
 
 /// A team that is asked for, and had GPUs in the week before alone.

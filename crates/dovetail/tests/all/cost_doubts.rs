@@ -12,6 +12,19 @@ fn write(folder: &crate::program::Folder, objects: &[Value]) {
 
 /// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are told.
 #[test]
+fn what_could_not_be_read_is_told_with_the_figures() {
+    let folder = folder();
+    let mut odd = pod("vision", "odd-0", 1, "g1");
+    odd["spec"]["containers"] = json!(7);
+    let objects = [node("g1", 8, "h100"), odd];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let notes = document(&folder, "--by node")["notes"].to_string();
+    let told =
+        "what could not be read is in no figure: 1 object, dump.json: Pod vision/odd-0: field";
+    assert!(notes.contains(told), "{notes}");
+}
+
+#[test]
 fn what_objects_say_that_cannot_be_is_told() {
     let folder = folder();
     let mut huge = node("g2", 1, "h100");

@@ -28,4 +28,13 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     folder.write("bill.csv", &format!("{header}{}", g1.replace("2026-10-02", "2026-12-01")));
     let found = document(&folder, "--by node --bill bill.csv");
     assert!(!found["notes"].to_string().contains("another time"), "{}", found["notes"]);
+    folder.write("bill.csv", &format!("{header}{}", g1.replace("2026-10", "2027-10")));
+    let notes = document(&folder, "--by node --bill bill.csv")["notes"].to_string();
+    assert!(notes.contains("1 node billed for a later time than this moment"), "{notes}");
+    // What is given back of a machine without time is nobody's cost.
+    let credit = "i-g1,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,-5,Credit,USD\n";
+    folder.write("bill.csv", &format!("{header}{credit}"));
+    let notes = document(&folder, "--by node --bill bill.csv")["notes"].to_string();
+    let told = "bill.csv: credits or discounts of 1 node, -$5.00 in all, are in no amount";
+    assert!(notes.contains(told), "{notes}");
 }

@@ -78,8 +78,35 @@ fn what_was_read_is_kept_and_read_once() {
     assert_eq!(cost(&top[1]), all[1..].iter().map(cost).sum::<i64>());
 }
 
+/// Both clusters have the same series, so each job is there twice.
+#[test]
+fn jobs_of_one_name_in_two_clusters_are_two_also_among_the_dearest() {
+    let server = FakePrometheus::start(series);
+    let folder = Folder::new();
+    let ask = "cost --store ledger.db --period 3h --by job";
+    for cluster in ["west", "east"] {
+        let fill = format!("{ask} --prometheus {} --gpu-price H100=6", server.url);
+        folder.json(&format!("{fill} --cluster {cluster}"));
+    }
+    let jobs = |flags: &str| -> Vec<String> {
+        let found = folder.json(&format!("{ask} {flags}"));
+        let rows = found["rows"].as_array().expect("rows").iter();
+        let job = |row: &Value| row["key"]["job"].as_str().expect("a job").to_owned();
+        rows.map(job).filter(|job| !job.starts_with('(')).collect()
+    };
+    let of_west = jobs("--cluster west");
+    let [job] = of_west.as_slice() else { panic!("{of_west:?}") };
+    let mut both = jobs("");
+    both.sort();
+    assert_eq!(both, [format!("east/{job}"), format!("west/{job}")]);
+    // The dearest row is what nobody had.
+    let top = jobs("--top 2");
+    assert!(top.iter().any(|top| both.contains(top)), "{top:?} {both:?}");
+    assert!(!top.contains(job), "{top:?}");
+}
+
 /// Each part of a period begins a little before the last one ended, and what pods kept of CPU and memory is read anew from
-/// the begin of that hour: so are those that ended since.
+/// the begin of that hour: so are those that ended since, and those that Prometheus still saw then, for up to five minutes.
 #[test]
 fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
     let begins = Arc::new(Mutex::new(Vec::new()));
@@ -101,7 +128,28 @@ fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
     let begins = begins.lock().expect("nobody panics");
     assert!(begins.len() >= 2, "{begins:?}");
     // The last ms of the period is the moment that is asked for.
-    assert!(begins.iter().all(|begin| (begin + 1.0) % 3.6e6 <= 1.0), "{begins:?}");
+    let is_of_hour = |begin: &f64| (begin + 300_001.0) % 3.6e6 <= 1.0;
+    assert!(begins.iter().all(is_of_hour), "{begins:?}");
+}
+
+/// Hours are kept for 90 days, days for ever.
+#[test]
+fn a_period_that_is_longer_than_hours_are_kept_begins_with_a_whole_day() {
+    let server = FakePrometheus::start(series);
+    let folder = Folder::new();
+    let ask = "cost --store ledger.db --by team";
+    let fill = format!("{ask} --prometheus {} --gpu-price H100=6 --cluster west", server.url);
+    folder.json(&format!("{fill} --period 3h"));
+    for flags in ["--period 120d", "--period 120d --cluster west"] {
+        let found = folder.json(&format!("{ask} {flags}"));
+        let notes = found["notes"].to_string();
+        // From midnight on it begins with a day by itself.
+        let is_told = notes.contains("are kept as whole days (UTC) only");
+        assert_eq!(time_ms(&found, "from") % 86.4e6, 0.0, "{found:#}");
+        assert!(is_told || found["days"].as_f64() > Some(119.99), "{notes}");
+    }
+    let of_pods = folder.call("cost --store ledger.db --by pod --period 120d");
+    assert!(of_pods.err.contains("neither by pod nor by node"), "{}", of_pods.err);
 }
 
 /// A model that no list has is in no amount, and is named: by the run that reads it, and out of the ledger alone.

@@ -112,10 +112,24 @@ impl Store {
     /// # Errors
     /// See [`StoreError`].
     pub async fn writable_from_ms(&mut self, cluster: &str) -> Result<u64, StoreError> {
+        let known = self.known(cluster).await?;
+        Ok(known.map_or(0, |known| known.devices_from_hour * HOUR_MS))
+    }
+
+    /// First moment of a cluster whose hours are kept one by one, in ms since 1970: before it there are whole days alone.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub async fn hours_from_ms(&mut self, cluster: &str) -> Result<u64, StoreError> {
+        let known = self.known(cluster).await?;
+        Ok(known.map_or(0, |known| known.nodes_from_hour * HOUR_MS))
+    }
+
+    async fn known(&mut self, cluster: &str) -> Result<Option<Cluster>, StoreError> {
         self.connect().await?;
         let connection = self.connection.as_mut().expect("connected before");
         match known_cluster(connection, cluster).await {
-            Ok(known) => Ok(known.map_or(0, |known| known.devices_from_hour * HOUR_MS)),
+            Ok(known) => Ok(known),
             Err(failure) => Err(self.failed(failure)),
         }
     }

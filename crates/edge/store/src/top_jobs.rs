@@ -19,7 +19,7 @@ use crate::sums::{
 /// The jobs that cost most, and all others in one.
 #[derive(Clone, Debug, Default)]
 pub struct TopJobs {
-    /// Their rows, those of a job without a name, and those of nobody.
+    /// Their rows, those of jobs with the same name in other clusters and of jobs without a name, and those of nobody.
     pub rows: Vec<SumRow>,
     /// What all other jobs had, by who pays and for what; no row has a workload.
     pub others: Vec<SumRow>,
@@ -42,8 +42,9 @@ struct Asked<'a> {
 
 impl Store {
     /// The jobs that cost most under a method, the one of [`default_method`](crate::default_method) if none is given; of
-    /// jobs that cost the same, those with more GPU-time, then by name. A job of several workloads, parties or clusters is
-    /// one by its name. There are so many jobs in it and perhaps one more. Rows are told apart by workload, whatever
+    /// jobs that cost the same, those with more GPU-time, then by name. A job of several workloads or parties is one by its
+    /// name; jobs of several clusters are several. There are so many jobs in it, those that have a name of theirs in other
+    /// clusters, and those without a name. Rows are told apart by workload, whatever
     /// the detail of the question; with the others they sum to what [`Store::sums`] gives, to the ms and the micro-dollar.
     ///
     /// # Errors
@@ -90,8 +91,9 @@ async fn answer(
     let (mut jobs, mut workloads) = (BTreeSet::new(), BTreeMap::<i64, Vec<i64>>::new());
     if !cells.is_empty() {
         for row in read(&mut view, &sql, cells).await? {
-            workloads.entry(number(&row, 0)?).or_default().push(number(&row, 1)?);
-            jobs.insert(text(&row, 2)?);
+            let cluster = number(&row, 0)?;
+            workloads.entry(cluster).or_default().push(number(&row, 1)?);
+            jobs.insert((cluster, text(&row, 2)?));
             found.other_jobs = unsigned(&row, 3)?;
         }
     }
@@ -125,8 +127,8 @@ fn left(mut all: BTreeMap<Key, Sum>, some: &BTreeMap<Key, Sum>) -> BTreeMap<Key,
     all
 }
 
-/// The statement that ranks jobs: of the dearest each workload with its cluster, the job as it stands in the name of the
-/// workload, and how many jobs there are.
+/// The statement that ranks jobs, each of one cluster: of the dearest and of those that have their names in other clusters
+/// each workload with its cluster, the job as it stands in the name of the workload, and how many jobs there are.
 ///
 /// The name of a workload is JSON that begins with its job (`{"job":"Job a/b","queue":...`). A quotation mark within a
 /// text has a backslash before it there, so the first `","queue":` is the end of the job.
@@ -152,8 +154,8 @@ fn ranking(
     if selects.is_empty() {
         return (String::new(), cells);
     }
-    // One more: a job without a name is always told.
-    cells.push(Cell::Number(i64::from(most) + 1));
+    // Jobs without a name are always told, of which a cluster may have one.
+    cells.push(Cell::Number(i64::from(most) + asked.len() as i64));
     let sql = format!(
         "WITH amounts AS (SELECT cluster, workload, CAST(SUM(cost) AS BIGINT) AS cost, \
          CAST(SUM(gpu_milli_ms) AS BIGINT) AS gpu_milli_ms FROM ({}) AS parts GROUP BY cluster, workload \
@@ -161,7 +163,8 @@ fn ranking(
          named AS (SELECT names.cluster, workload, cost, gpu_milli_ms, \
          SUBSTR(body, 1, {position}(body, '\",\"queue\":')) AS job FROM amounts \
          JOIN names ON names.cluster = amounts.cluster AND names.id = amounts.workload), \
-         jobs AS (SELECT job, SUM(cost) AS cost, SUM(gpu_milli_ms) AS gpu_milli_ms FROM named GROUP BY job), \
+         jobs AS (SELECT cluster, job, SUM(cost) AS cost, SUM(gpu_milli_ms) AS gpu_milli_ms FROM named \
+         GROUP BY cluster, job), \
          dearest AS (SELECT job FROM jobs \
          ORDER BY (job = '{{\"job\":\"\"') DESC, cost DESC, gpu_milli_ms DESC, job LIMIT ${}) \
          SELECT cluster, workload, job, (SELECT COUNT(*) FROM jobs) FROM named \

@@ -30,6 +30,9 @@ pub(super) struct Reading {
     values: [Option<f64>; CHANNELS],
 }
 
+/// Channels of the host begin here; before it are those of the device.
+const HOST: usize = Channel::Cpu as usize;
+
 /// A sample that is missing takes the values of the one before it, for so many steps; beyond, nobody knows.
 const HELD_STEPS: u8 = 2;
 
@@ -41,6 +44,10 @@ impl Reading {
         let hold = |sample: &Sample| {
             let mut now = Self::of(sample);
             for (channel, age) in ages.iter_mut().enumerate() {
+                if sample.is_of_several && channel < HOST {
+                    // What it was before it was not then.
+                    *age = HELD_STEPS;
+                }
                 if now.values[channel].is_some() {
                     *age = 0;
                 } else if *age < HELD_STEPS {
@@ -61,14 +68,14 @@ impl Reading {
     }
 
     fn has_host(&self) -> bool {
-        self.values[Channel::Cpu as usize..].iter().any(Option::is_some)
+        self.values[HOST..].iter().any(Option::is_some)
     }
 
     /// Without holding anything over.
     fn of(sample: &Sample) -> Self {
         let share = |value: Option<u32>| value.map(|share| f64::from(share) / 1e8);
         let number = |value: Option<u64>| value.map(|number| number as f64);
-        Self {
+        let mut reading = Self {
             values: [
                 share(sample.engine_micro_percent),
                 share(sample.util_micro_percent),
@@ -84,7 +91,11 @@ impl Reading {
                 number(sample.received_bytes_per_s),
                 number(sample.sent_bytes_per_s),
             ],
+        };
+        if sample.is_of_several {
+            reading.values[..HOST].fill(None);
         }
+        reading
     }
 
     /// The number of a channel.
@@ -121,8 +132,7 @@ fn take_likelier_host(readings: &mut [Reading], number: usize) {
     };
     if far(number + 1) < far(number - 1) {
         let after = readings[number + 1];
-        let from = Channel::Cpu as usize;
-        readings[number].values[from..].copy_from_slice(&after.values[from..]);
+        readings[number].values[HOST..].copy_from_slice(&after.values[HOST..]);
     }
 }
 

@@ -64,6 +64,9 @@ pub enum RunEnd {
 /// What is read of a pod as a whole (CPU, disk, network) is divided by the number of its devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
+    /// Whether the device computed for one of several that had it: what was read of it says nothing of this member then, and
+    /// no sample is missing.
+    pub is_of_several: bool,
     /// Time in which the compute engine was active, in millionths of a percent, as all shares here.
     pub engine_micro_percent: Option<u32>,
     /// Time in which any kernel ran.

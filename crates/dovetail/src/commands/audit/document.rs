@@ -526,7 +526,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         };
         let hides =
             "idle GPUs, GPUs that are too large, sharing (REQ-04 to REQ-06, IDL-01, IDL-02)";
-        let command = "--prometheus URL, or --usage FILE: what a GPU exporter measured";
+        let command = "--prometheus URL, or --usage FILE";
         unseen.push(UnseenOut { what, hides: hides.to_owned(), command: command.to_owned() });
     }
     unseen.extend(gathered.unseen.iter().map(|unseen| UnseenOut {
@@ -537,17 +537,17 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     unseen.extend(clamped_in_words(&gathered.clamped).map(|what| UnseenOut {
         what,
         hides: "how many GPUs there are, and who holds them".to_owned(),
-        command: "kubectl get nodes,pods -A -o json: see what the device plugin reports".to_owned(),
+        command: "kubectl get nodes,pods -A -o json".to_owned(),
     }));
     unseen.extend(device_doubts_in_words(&gathered.device_doubts).map(|what| UnseenOut {
         what,
         hides: "how many GPUs there are, and who holds them".to_owned(),
-        command: "kubectl get resourceslices,resourceclaims -A -o json: see what drivers offer and claims hold".to_owned(),
+        command: "kubectl get resourceslices,resourceclaims -A -o json".to_owned(),
     }));
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
         what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs are free that they may want".to_owned(),
-        command: "kubectl describe pod -n NAMESPACE POD: see what it asks for, and what its scheduler says of it".to_owned(),
+        command: "kubectl describe pod -n NAMESPACE POD".to_owned(),
     }));
     unseen
 }

@@ -169,8 +169,9 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let mut gathered = read.inventory.facts(teams);
     gathered.facts.thresholds = app.settings.audit.thresholds();
     spot::mark(&mut gathered);
+    let mut measured = Vec::new();
     if let Some(uses) = flags.uses(app, &mut gathered)? {
-        apply(app, &mut gathered, &uses);
+        measured = apply(&mut gathered, &uses);
         sources.push(uses.source);
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
@@ -185,6 +186,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
     let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
+    document.notes.extend(measured);
     document.notes.extend(ignore_file::without_effect(&policy, &found));
     #[cfg(feature = "scheduler")]
     let document = flags.ledger.held_against(app, &gathered, document)?;

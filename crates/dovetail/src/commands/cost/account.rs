@@ -60,6 +60,14 @@ impl Account {
         self.only = namespaces;
     }
 
+    /// When its prices count: at its moment, else at the present.
+    pub(super) fn priced_at_ms(&self, now_ms: u64) -> u64 {
+        match self.basis {
+            Basis::RunRate => self.span.from_ms,
+            Basis::Ledger | Basis::Sampled { .. } => now_ms,
+        }
+    }
+
     /// Whether a payer is among those that are charged; nobody is not, where some are named.
     pub(super) fn charges(&self, namespace: Option<&str>) -> bool {
         let Some(only) = &self.only else { return true };

@@ -103,7 +103,7 @@ impl Document {
     ) -> Self {
         let by: Vec<String> = statement.by.iter().map(|dimension| dimension.name()).collect();
         let mut notes = account.notes.clone();
-        notes.extend(old_prices(&account.prices, now_ms));
+        notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
         notes.extend(unpriced(account));
         notes.extend(nameless(statement));
         let sources = account.sources.iter().map(|source| plain(source)).collect();

@@ -28,6 +28,8 @@ use crate::input::objects::{ObjectFlags, Read};
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
+use crate::output::plain::plain;
+use crate::output::table::counted;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -218,11 +220,18 @@ impl AccountFlags {
             Some(uses) => Some(uses),
             None => self.measured.read(&gathered, self.objects.example)?,
         };
+        let mut told = Vec::new();
         if let Some(uses) = &uses {
-            apply(app, &mut gathered, uses);
+            told = apply(&mut gathered, uses);
             sources.push(uses.source.clone());
         }
-        let told = doubts(&gathered).into_iter().map(|doubt| doubt.text).collect();
+        told.extend(doubts(&gathered).into_iter().map(|doubt| doubt.text));
+        if let Some(first) = gathered.skipped.first() {
+            let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
+            told.push(plain(&format!(
+                "what could not be read is in no figure: {objects}, {first} first"
+            )));
+        }
         Ok(AtMoment { gathered, uses, sources, told })
     }
 

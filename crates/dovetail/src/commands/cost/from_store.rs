@@ -6,7 +6,7 @@ use std::future::Future;
 use anyhow::Result;
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{Coverage, FreeLook, HOUR_MS};
+use dovetail_ledger::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
 use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
@@ -14,7 +14,7 @@ use dovetail_store::{
 
 use super::account::{Account, Basis, DayOf, cut};
 use super::dimension::{Dimension, UNKNOWN, without_holder};
-use super::document::Document;
+use super::document::{Document, time};
 use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
@@ -105,6 +105,7 @@ pub(super) fn answer(
     if let Some(asker) = asker {
         asked = Some(ledger.fill(app, flags, (teams, list_prices), asker, &mut account)?);
     }
+    ledger.begin_with_a_day(asked.as_deref(), detail(by), &mut account)?;
     let question = Question {
         cluster: asked,
         from_hour: account.span.from_ms / HOUR_MS,
@@ -369,6 +370,34 @@ impl Ledger {
             None => told = Told { is_silent: true, gaps: vec![period], ..told.without_notes() },
         }
         Ok(told)
+    }
+
+    /// Lets a period begin with a whole day, where the hour that it begins with is no longer kept as one.
+    fn begin_with_a_day(
+        &mut self,
+        cluster: Option<&str>,
+        detail: Detail,
+        account: &mut Account,
+    ) -> Result<()> {
+        let clusters = match cluster {
+            Some(name) => vec![name.to_owned()],
+            None => self.run(Store::clusters)?,
+        };
+        let mut floor_ms = 0;
+        for name in clusters {
+            floor_ms = floor_ms.max(self.run(|store| store.hours_from_ms(&name))?);
+        }
+        let Span { from_ms, to_ms } = account.span;
+        let day_ms = from_ms.next_multiple_of(DAY_MS);
+        if from_ms < floor_ms.min(day_ms) && day_ms < to_ms && !detail.pod && !detail.node {
+            account.span.from_ms = day_ms;
+            account.notes.push(format!(
+                "the period begins at {}: hours before {} are kept as whole days (UTC) only",
+                time(day_ms),
+                time(floor_ms)
+            ));
+        }
+        Ok(())
     }
 
     /// Says what of the period nobody read, and what each day of it rests on.

@@ -1,4 +1,5 @@
-//! Nodes and pods of several clusters that have the same name: they are told apart by their cluster, where rows are not.
+//! Nodes, pods and jobs of several clusters that have the same name: they are told apart by their cluster, where rows are
+//! not. What people name themselves, such as namespaces, teams, queues, models and pools, is one in all clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,17 +22,12 @@ impl SameNames {
         if by.contains(&Dimension::Cluster) {
             return Self::default();
         }
-        let is_object =
-            |dimension: &Dimension| matches!(dimension, Dimension::Node | Dimension::Pod);
+        let is_object = |dimension: &Dimension| {
+            matches!(dimension, Dimension::Node | Dimension::Pod | Dimension::Job)
+        };
         let places = by.iter().enumerate().filter(|(_, dimension)| is_object(dimension));
         let several = |place: usize| {
-            let mut first: BTreeMap<&str, &str> = BTreeMap::new();
-            // Words for what has no name are no names.
-            let named = rows.clone().filter(|(_, key)| !key[place].starts_with('('));
-            let again = named.filter(|(row, key)| {
-                *first.entry(&key[place]).or_insert(&row.cluster) != &*row.cluster
-            });
-            again.map(|(_, key)| key[place].clone()).collect()
+            names_of_several(rows.clone().map(|(row, key)| (&*row.cluster, &*key[place])))
         };
         Self { of_places: places.map(|(place, _)| (place, several(place))).collect() }
     }
@@ -44,6 +40,17 @@ impl SameNames {
             }
         }
     }
+}
+
+/// Names that objects of several clusters have, of names with their clusters.
+pub(super) fn names_of_several<'n>(
+    names: impl Iterator<Item = (&'n str, &'n str)>,
+) -> BTreeSet<String> {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    // Words for what has no name are no names.
+    let named = names.filter(|(_, name)| !name.starts_with('('));
+    let again = named.filter(|(cluster, name)| *first.entry(name).or_insert(cluster) != *cluster);
+    again.map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -77,7 +84,7 @@ mod tests {
 
     #[test]
     fn machines_of_one_name_in_two_clusters_are_two_and_teams_are_one() {
-        use Dimension::{Cluster, Node, Team};
+        use Dimension::{Cluster, Job, Node, Team};
         let rows: [(&str, &[&str]); 5] = [
             ("west", &["eyes", "n1"]),
             ("east", &["eyes", "n1"]),
@@ -89,6 +96,8 @@ mod tests {
             told(&[Team, Node], &rows).into_iter().map(|key| key.join(" ")).collect();
         let apart = ["eyes west/n1", "eyes east/n1", "ears east/n1", "eyes n2", "eyes (unknown)"];
         assert_eq!(nodes, apart);
+        let jobs = told(&[Job], &[("west", &["Job a/b"]), ("east", &["Job a/b"])]);
+        assert_eq!(jobs, [["west/Job a/b"], ["east/Job a/b"]]);
         assert_eq!(
             told(&[Cluster, Node], &[("west", &["west", "n1"]), ("east", &["east", "n1"])])[0],
             ["west", "n1"]

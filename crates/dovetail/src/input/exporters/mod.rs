@@ -100,6 +100,7 @@ impl ExporterFlags {
             of_pods: of_pods(&time, span.to_ms),
             series: Vec::new(),
             source: counted(targets.len(), "exporter"),
+            left_out: Vec::new(),
         })
     }
 

@@ -230,6 +230,17 @@ impl Bill {
         (places, Money::micros(until(to_ms) - until(from_ms)))
     }
 
+    /// What credits and discounts of machines come to of which no time was billed, and how many machines these are.
+    pub fn discounts_of_no_time(&self) -> (usize, Money) {
+        let of_none =
+            self.discounts.iter().filter(|(machine, _)| !self.spans.contains_key(machine));
+        let sums = of_none.map(|(_, lines)| {
+            lines.iter().filter_map(|line| line.pico[Cost::Effective as usize]).sum::<i128>()
+        });
+        let sums: Vec<i128> = sums.filter(|sum| *sum != 0).collect();
+        (sums.len(), Money::micros(micros(sums.iter().sum())))
+    }
+
     /// For how much of a span of time a machine was billed.
     pub fn billed_ms(&self, machine: usize, from_ms: u64, to_ms: u64) -> u64 {
         self.spans.get(&machine).map_or(0, |spans| spans.inside_ms(from_ms, to_ms))

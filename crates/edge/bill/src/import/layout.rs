@@ -1,5 +1,7 @@
 //! Which columns of a file hold what.
 
+use std::cell::RefCell;
+
 /// Places of columns.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -32,7 +34,8 @@ pub(super) struct Layout {
     pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
     pub(super) is_invoiced: bool,
-    /// Columns that say, where they are not empty, that the line splits another one.
+    /// Column that says, where it is not empty, that the line splits another one that is in the file, too. Rows that FOCUS
+    /// allocates to resources stand instead of what they were split from, to which they sum.
     pub(super) parent: Option<usize>,
     pub(super) currency: Option<usize>,
 }
@@ -149,12 +152,19 @@ impl Layout {
                 usage_type: None,
                 commitments: focus_commitment(&place).into_iter().collect(),
                 is_invoiced: place("EffectiveCost").is_none(),
-                parent: place("AllocatedResourceId"),
+                parent: None,
                 currency: place("BillingCurrency"),
             });
         }
         // Older reports write `lineItem/ResourceId`, newer ones `line_item_resource_id`.
-        let aws = |name: &str| place(name).or_else(|| place(&snake(name)));
+        let twice = RefCell::new(None);
+        let aws = |name: &str| {
+            let (older, newer) = (place(name), place(&snake(name)));
+            if older.is_some() && newer.is_some() {
+                twice.replace(Some(name.to_owned()));
+            }
+            older.or(newer)
+        };
         if aws("lineItem/ResourceId").is_none() {
             return Err("neither a FOCUS file (ResourceId, ChargePeriodStart, EffectiveCost, …) nor an AWS cost \
                         and usage report (lineItem/ResourceId, …): export one of them as CSV"
@@ -168,7 +178,7 @@ impl Layout {
             known.collect()
         };
         let billed = Some(need("lineItem/UnblendedCost")?);
-        Ok(Self {
+        let layout = Self {
             resource: need("lineItem/ResourceId")?,
             from: need("lineItem/UsageStartDate")?,
             to: need("lineItem/UsageEndDate")?,
@@ -187,7 +197,13 @@ impl Layout {
             is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),
             currency: aws("lineItem/CurrencyCode"),
-        })
+        };
+        match twice.take() {
+            Some(name) => {
+                Err(format!("columns `{name}` and `{}` are the same: keep one", snake(&name)))
+            }
+            None => Ok(layout),
+        }
     }
 }
 

@@ -33,11 +33,12 @@ fn lines_are_matched_by_machine_and_what_is_not_is_listed() {
         bill.cost(0, TEN_MS + HOUR_MS / 2, TEN_MS + HOUR_MS),
         Some(Money::micros(16_512_000))
     );
-    assert_eq!(bill.cost(1, TEN_MS, TEN_MS + 6 * HOUR_MS), Some(Money::micros(6_000_000)));
+    // With what is allocated to a pod of it: that is in no other line.
+    assert_eq!(bill.cost(1, TEN_MS, TEN_MS + 6 * HOUR_MS), Some(Money::micros(7_000_000)));
     assert_eq!(bill.cost(1, TEN_MS + 48 * HOUR_MS, TEN_MS + 49 * HOUR_MS), None);
     assert_eq!(bill.run_rate(0, HOUR_MS), Some(Money::micros(33_024_000)));
-    assert_eq!(bill.run_rate(1, 10 * HOUR_MS), Some(Money::micros(10_000_000)));
-    assert_eq!((bill.lines, bill.split_lines, bill.other_lines), (6, 1, 1));
+    assert_eq!(bill.run_rate(1, 24 * HOUR_MS), Some(Money::micros(25_000_000)));
+    assert_eq!((bill.lines, bill.split_lines, bill.other_lines), (6, 0, 1));
     let unmatched =
         Unmatched { resource: "i-3", lines: 1, billed_ms: HOUR_MS, cost: Money::micros(5_000_000) };
     assert_eq!(bill.unmatched(), [unmatched]);
@@ -451,6 +452,19 @@ i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,,,Credit
     let bill = bill(focus);
     assert_eq!(bill.cost(0, TEN_MS, TEN_MS + HOUR_MS), Some(Money::micros(6_000_000)));
     assert_eq!(bill.other_lines, 1);
+    assert_eq!(bill.discounts_of_no_time(), (0, Money::ZERO));
+}
+
+#[test]
+fn credits_of_a_machine_without_time_are_told() {
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,10,Usage
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-4,Credit
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-3,Credit
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,Credit
+";
+    assert_eq!(bill(focus).discounts_of_no_time(), (1, Money::micros(-5_000_000)));
 }
 
 #[test]
@@ -461,6 +475,10 @@ fn a_column_that_is_read_stands_once() {
     let error = read(&format!("{aws},lineItem/ResourceId\n")).unwrap_err().to_string();
     assert!(error.contains("column `lineItem/ResourceId` stands twice"), "{error}");
     assert!(error.contains("number 6"), "{error}");
+    // Older and newer reports write it in two ways.
+    let error = read(&format!("{aws},line_item_unblended_cost\n")).unwrap_err().to_string();
+    let both = "columns `lineItem/UnblendedCost` and `line_item_unblended_cost` are the same";
+    assert!(error.contains(both), "{error}");
     // Tags that are nobody's concern here may differ in their case alone, and then some tools write them alike.
     assert!(read(&format!("{aws},resourceTags/user:Name,resourceTags/user:Name\n")).is_ok());
 }

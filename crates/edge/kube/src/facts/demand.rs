@@ -21,7 +21,8 @@ const JUDGE: &str = "dovetail";
 /// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
 const FITS_NOWHERE: &str = "Unschedulable";
 
-/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them.
+/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them; those
+/// of whom it is none of what nodes have are held against them.
 pub(super) fn worlds(
     inventory: Inventory,
     nodes: &[FactNode],
@@ -69,7 +70,12 @@ pub(super) fn worlds(
     // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
         resources.into_par_iter().map(world).unzip();
-    (worlds, unjudged.into_iter().flatten().collect())
+    let may_want_any = |pod: &&UntoldPod| {
+        worlds.iter().any(|demand| pod.may_want(&demand.resource) != Untold::default())
+    };
+    let untold = untold.iter().filter(may_want_any).map(UntoldPod::told);
+    let unjudged = unjudged.into_iter().flatten().chain(untold).collect();
+    (worlds, unjudged)
 }
 
 /// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows
@@ -81,7 +87,7 @@ fn untold_of<'p>(
 ) -> Untold {
     let asked = |pod: &Pod| pod.requests.extended.get(resource).copied().unwrap_or(0);
     let refused = refused.map(|pod| Untold::AtMost(asked(pod).max(0)));
-    let untold = untold.iter().filter(|pod| pod.may_want(resource)).map(UntoldPod::units);
+    let untold = untold.iter().map(|pod| pod.may_want(resource));
     refused.chain(untold).fold(Untold::default(), Untold::and)
 }
 

@@ -8,7 +8,7 @@ use dovetail_audit::{
 };
 use dovetail_model::Condition;
 
-use super::claims::{Doubts, UntoldPod};
+use super::claims::Doubts;
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
@@ -32,6 +32,8 @@ pub struct Gathered {
     pub facts: Facts,
     /// GPUs, what holds them and what waits for them.
     pub moment: Moment,
+    /// When pods that hold GPUs were made, by namespace and name, as far as known.
+    pub made_ms: BTreeMap<(String, String), u64>,
     /// `spec.providerID` by node, as far as set.
     pub provider_ids: BTreeMap<String, String>,
     /// Pods on nodes, where they were asked for.
@@ -110,6 +112,7 @@ impl Inventory {
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
         clamped.extend(beyond);
+        let made_ms = self.made_ms(&facts, &held);
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
         let lives = tenant_labels.map(|labels| self.lives(labels));
@@ -121,12 +124,12 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
-        let (demand, mut unjudged) = worlds(self, &facts.nodes, &untold);
-        unjudged.extend(untold.iter().map(UntoldPod::told));
+        let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,
             moment,
+            made_ms,
             provider_ids,
             tenants: tenants.unwrap_or_default(),
             lives: lives.unwrap_or_default(),
@@ -269,6 +272,21 @@ impl Inventory {
             })
         };
         self.cluster.budgets.iter().filter_map(budget).collect()
+    }
+
+    /// When pods that hold GPUs were made.
+    fn made_ms(&self, facts: &Facts, held: &[Held]) -> BTreeMap<(String, String), u64> {
+        let holders: BTreeSet<(&str, &str)> = held
+            .iter()
+            .map(|held| (&*facts.workloads[held.workload].owner.namespace, &*held.pod))
+            .collect();
+        let records = self.pods.list.iter().map(|record| &record.pod.meta);
+        let known = records.filter(|meta| {
+            meta.created_ms > 0 && holders.contains(&(&*meta.namespace, &*meta.name))
+        });
+        known
+            .map(|meta| ((meta.namespace.to_string(), meta.name.to_string()), meta.created_ms))
+            .collect()
     }
 
     /// What pods hold of GPUs, by node; and where that is more than there is.

@@ -56,20 +56,49 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
         (Some(of("big")), vec![class("big", json!({}))], &open, whose),
         (Some(of("big")), vec![big("device.driver.startsWith('gpu.')")], &open, whose),
         (Some(of("big")), vec![big("device.allowMultipleAllocations == false")], &open, whose),
-        // It may want those of other drivers.
-        (Some(of("big")), vec![big("device.driver != 'gpu.nvidia.com'")], &none, whose),
-        (
-            Some(others),
-            vec![],
-            &none,
-            "its claim wants all devices of a node, however many these are",
-        ),
+        // Of those whose devices it may want none is here.
+        (Some(of("big")), vec![big("device.driver != 'gpu.nvidia.com'")], &none, ""),
+        (Some(others), vec![], &none, ""),
         (Some(of("big")), vec![big("device.driver == 'net.example.com'")], &none, ""),
     ] {
         let (states, reasons) = with(claim, &more);
         assert_eq!(states, *expected, "{reason}");
         assert_eq!(reasons.concat(), reason);
     }
+}
+
+/// Three GPUs for sure, and devices of which nobody knows how many or which: it starts with all or not at all.
+#[test]
+fn what_is_sure_of_demand_counts_beside_what_nobody_can_tell() {
+    let request = |class: &str, mode: &str, count: u32| json!({"name": class, "exactly": {"deviceClassName": class, "allocationMode": mode, "count": count}});
+    let of = |requests: &[&Value]| {
+        let mut found = claim("c", (DRIVER, 1), &[], &[]);
+        found["spec"]["devices"]["requests"] = json!(requests);
+        found
+    };
+    let others =
+        class("others", json!({"selectors": selecting("device.driver != 'gpu.nvidia.com'")}));
+    let (sure, unclear) = (request(DRIVER, "ExactCount", 3), request("others", "ExactCount", 1));
+    let three = expected(&[("free_no_demand", 1000), ("free_of_unknown_cause", 3000)]);
+    for requests in [[&sure, &unclear], [&unclear, &sure]] {
+        let (states, reasons) = with(Some(of(&requests)), std::slice::from_ref(&others));
+        assert_eq!(states, three);
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+    }
+    // All of two vendors, of which one is here.
+    let (amd, nvidia) = (request("gpu.amd.com", "All", 1), request(DRIVER, "All", 1));
+    for requests in [[&amd, &nvidia], [&nvidia, &amd]] {
+        let (states, reasons) = with(Some(of(&requests)), &[]);
+        assert_eq!(states, expected(&[("free_of_unknown_cause", 4000)]));
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+    }
+    // By two claims.
+    let mut second = of(&[&amd]);
+    second["metadata"]["name"] = json!("d");
+    let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
+    let pod = pod("w-0", "", &["a=d", "b=c"]);
+    let objects = [node("n1"), slice("n1", 1, &devices), second, of(&[&nvidia]), pod];
+    assert_eq!(states(&mut gathered(&objects)), expected(&[("free_of_unknown_cause", 4000)]));
 }
 
 /// Of four whole GPUs one could be cut for the part that is wanted; and where a plugin counts four, a pod asks for one in
@@ -157,6 +186,30 @@ fn what_a_plugin_offers_is_no_device_of_a_class() {
     assert_eq!(held(&found), []);
     assert_eq!(found.unjudged.len(), 1, "{:?}", found.unjudged);
     assert_eq!(states(&mut found), expected(&[("free_of_unknown_cause", 1000)]));
+}
+
+/// Two classes of the same second serve one resource, the first with GPUs, the other with what is none.
+#[test]
+fn what_decides_between_classes_of_the_same_age_outlives_their_names() {
+    let serving = |first: &str, second: &str| {
+        let of = |name: &str, driver: &str| {
+            let expression = format!("device.driver == '{driver}'");
+            class(
+                name,
+                json!({"extendedResourceName": "example.com/gpu", "selectors": selecting(&expression)}),
+            )
+        };
+        let mut found = gathered(&[
+            node("n1"),
+            slice("n1", 1, &[whole("gpu-0")]),
+            of(first, "gpu.nvidia.com"),
+            of(second, "nic.example.com"),
+            asking("w-0", "example.com/gpu", 1, ""),
+        ]);
+        states(&mut found)
+    };
+    assert_eq!(serving("a", "b"), expected(&[("free_reserved", 1000)]));
+    assert_eq!(serving("b", "a"), serving("a", "b"));
 }
 
 /// Both pods of a suspended job want two GPUs by a claim that is made for each of them.

@@ -24,9 +24,15 @@ pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
 
-/// The query for a table of objects as they were last seen in a window before its moment.
+/// For so long Prometheus takes the last sample of a series for the present (`--query.lookback-delta`), where nobody told it
+/// that the series ended.
+const LOOK_BACK_MS: u64 = 300_000;
+
+/// The query for a table of objects as they were last seen in a window before its moment. What pods keep is seen for
+/// [`LOOK_BACK_MS`] after they are gone: whose pods they were is looked for as much earlier.
 pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
-    format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1))
+    let more_ms = if table.is_of_nodes() { 0 } else { LOOK_BACK_MS };
+    format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1) + more_ms)
 }
 
 /// The query for pods that asked for anything but CPU, memory and storage in a window before its moment: who asked for
@@ -34,9 +40,10 @@ pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
 pub fn asked_for_devices(window_ms: u64) -> String {
     const OTHERS: &str =
         "cpu|memory|storage|ephemeral_storage|pods|hugepages_.+|attachable_volumes_.+";
-    let of = |series: &str| {
-        format!("last_over_time({series}{{resource!~\"{OTHERS}\"}}[{}ms])", window_ms.max(1))
-    };
+    // As many pods as `last_seen` has.
+    let window_ms = window_ms.max(1) + LOOK_BACK_MS;
+    let of =
+        |series: &str| format!("last_over_time({series}{{resource!~\"{OTHERS}\"}}[{window_ms}ms])");
     let all = [
         of("kube_pod_container_resource_requests"),
         of("kube_pod_init_container_resource_requests"),

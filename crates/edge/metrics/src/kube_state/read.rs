@@ -107,6 +107,11 @@ impl KubeTable {
         Self::NodeAllocatable,
     ];
 
+    /// Whether it is about nodes.
+    pub(super) fn is_of_nodes(self) -> bool {
+        matches!(self, Self::NodeInfo | Self::NodeLabels | Self::NodeAllocatable)
+    }
+
     /// The series.
     pub fn series(self) -> &'static str {
         match self {

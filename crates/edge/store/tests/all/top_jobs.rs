@@ -23,12 +23,12 @@ fn amounts<'r>(rows: impl IntoIterator<Item = &'r SumRow>, place: usize) -> Amou
     sum
 }
 
-/// Rows of hours, which know nothing of days, by job; nobody's are left out.
-fn by_job(rows: &[SumRow]) -> BTreeMap<&str, Vec<&SumRow>> {
-    let mut jobs: BTreeMap<&str, Vec<&SumRow>> = BTreeMap::new();
+/// Rows by cluster and job; nobody's are left out.
+fn by_job(rows: &[SumRow]) -> BTreeMap<(&str, &str), Vec<&SumRow>> {
+    let mut jobs: BTreeMap<(&str, &str), Vec<&SumRow>> = BTreeMap::new();
     for row in rows {
         let Some(workload) = &row.workload else { continue };
-        jobs.entry(&workload.job).or_default().push(row);
+        jobs.entry((&*row.cluster, &*workload.job)).or_default().push(row);
     }
     jobs
 }
@@ -50,7 +50,7 @@ async fn is_right(store: &mut Store, question: &Question, most: u32, method: Spl
     let jobs = by_job(&hours);
     let mut expected: Vec<Amounts> = jobs
         .iter()
-        .filter(|(name, _)| !name.is_empty())
+        .filter(|((_, name), _)| !name.is_empty())
         .map(|(_, rows)| amounts(rows.iter().copied(), place))
         .collect();
     expected.sort_by(|one, other| other.cmp(one));
@@ -58,18 +58,23 @@ async fn is_right(store: &mut Store, question: &Question, most: u32, method: Spl
     let found = store.top_jobs(question, most, Some(method)).await.unwrap();
     let top = by_job(&found.rows);
     assert_eq!(top.len() as u64 + found.other_jobs, jobs.len() as u64, "{what}");
-    assert_eq!(top.contains_key(""), jobs.contains_key(""), "{what}");
     let mut shown = Vec::new();
-    for (name, rows) in &top {
+    for (job, rows) in &top {
         let sum = amounts(rows.iter().copied(), place);
-        assert_eq!(sum, amounts(jobs[name].iter().copied(), place), "{what}: {name}");
-        if !name.is_empty() {
+        assert_eq!(sum, amounts(jobs[job].iter().copied(), place), "{what}: {job:?}");
+        if !job.1.is_empty() {
             shown.push(sum);
         }
     }
     shown.sort_by(|one, other| other.cmp(one));
-    assert!(shown.len() >= expected.len().min(most as usize), "{what}");
-    assert_eq!(shown, expected[..shown.len()], "{what}");
+    let most = expected.len().min(most as usize);
+    assert!(shown.len() >= most, "{what}");
+    assert_eq!(shown[..most], expected[..most], "{what}");
+    // Who reads a name knows whether another cluster has it.
+    for (cluster, name) in jobs.keys() {
+        let is_told = top.keys().any(|(_, told)| told == name) || name.is_empty();
+        assert_eq!(top.contains_key(&(*cluster, *name)), is_told, "{what}: {cluster} {name}");
+    }
     // Nothing is lost, under any method, of anybody, for anything.
     let parts = |rows: Vec<&SumRow>| {
         let mut parts: BTreeMap<String, (i128, u64, Vec<Option<i64>>)> = BTreeMap::new();

@@ -24,6 +24,12 @@ pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replac
             counted(discounts.len(), "credit")
         ));
     }
+    if let (nodes @ 1.., off) = bill.discounts_of_no_time() {
+        notes.push(format!(
+            "{name}: credits or discounts of {}, {off} in all, are in no amount: it has no time of these",
+            counted(nodes, "node")
+        ));
+    }
     notes.extend(unsaid_in_words(account, bill, name, unsaid));
     if let Some(first) = free.first() {
         notes.push(format!(
@@ -78,9 +84,10 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
         elsewhen.first().and_then(|node| Some((*node, bill.bounds(*node)?)))
     {
         notes.push(format!(
-            "{name}: {} billed for another time than this moment, {} first, from {} to {}: their mean rate of that \
+            "{name}: {} billed for {} time than this moment, {} first, from {} to {}: their mean rate of that \
              time stands in for what is not billed yet",
             counted(elsewhen.len(), "node"),
+            if from_ms > account.span.from_ms { "a later" } else { "another" },
             named(first),
             time(from_ms),
             time(to_ms)

@@ -38,8 +38,9 @@ pub(crate) struct DigestFlags {
     /// Which team; can be given several times [default: all that had GPUs]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
-    /// The seven days end with the day (UTC) before this time, such as 2026-11-20T12:00:00Z [default: now]
-    #[arg(long, value_name = "TIME")]
+    /// The seven days end with the day (UTC) before this day or time, such as 2026-11-20 or 2026-11-20T12:00:00Z
+    /// [default: now]
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<jiff::Timestamp>,
     /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default: residual where CPU and
     /// memory have list prices, else all-in]
@@ -70,6 +71,15 @@ pub(crate) fn run(app: &App, flags: &DigestFlags) -> Result<()> {
     }
 }
 
+/// A time, or a day (UTC), which is its begin.
+fn day_or_time(text: &str) -> Result<jiff::Timestamp, String> {
+    let of_day = || text.parse::<jiff::civil::Date>()?.to_zoned(jiff::tz::TimeZone::UTC);
+    let time = text.parse::<jiff::Timestamp>();
+    time.or_else(|_| of_day().map(|day| day.timestamp())).map_err(|_| {
+        "write a day such as 2026-11-20, or a time such as 2026-11-20T12:00:00Z".to_owned()
+    })
+}
+
 fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     let address: Address = flags.store.parse().map_err(|error| bad_address("--store", error))?;
     if let Address::File(path) = &address
@@ -81,6 +91,13 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     let mut ledger = Ledger::open("--store", &address)?;
     let until_ms = flags.until.map_or_else(now_ms, |t| t.as_millisecond().max(0).cast_unsigned());
     let to_ms = until_ms / DAY_MS * DAY_MS;
+    if to_ms > now_ms() {
+        let text = format!(
+            "--until {}: the last of these seven days has not ended: leave it out, or give a time that has been",
+            super::document::time(until_ms)
+        );
+        return Err(UsageError(text).into());
+    }
     let span = Span { from_ms: to_ms.saturating_sub(7 * DAY_MS), to_ms };
     let teams = Teams::new(&app.settings.cost, &flags.team_label);
     let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());

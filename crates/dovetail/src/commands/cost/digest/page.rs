@@ -192,15 +192,21 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
     ];
     let missing = |hours: f64, which: &str| {
         let all = week.hours;
+        let together = match week.clusters {
+            ..=1 => String::new(),
+            several => format!(", of {several} clusters together,"),
+        };
         format!(
-            "{hours:.1} of the {all:.0} hours of the {which} were never read and are in no amount."
+            "{hours:.1} of the {all:.0} hours of the {which}{together} were never read and are in no amount."
         )
     };
     let weeks = [("this week", Some(&week.week)), ("the week before", week.week_before.as_ref())];
     for (name, of) in weeks {
         if let Some(of) = of.filter(|of| of.is_partly_unpriced) {
+            // Where nothing has a price no amount has a star.
+            let star = if of.cost_usd_micros.is_some() { "* " } else { "" };
             told.push(format!(
-                "* Without a price {name}: {:.1} of {:.1} GPU-hours; what they cost is unknown and in no amount here.",
+                "{star}Without a price {name}: {:.1} of {:.1} GPU-hours; what they cost is unknown and in no amount here.",
                 of.unpriced_gpu_hours, of.gpu_hours
             ));
         }

@@ -1,6 +1,7 @@
 //! What each team had in a week, and in the week before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anyhow::Result;
 use dovetail_ledger::cost::{CostSum, Paid};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{hours, share, time};
 use crate::commands::cost::from_store::Ledger;
+use crate::commands::cost::same_names::names_of_several;
 use crate::commands::cost::teams::Teams;
 use crate::output::plain::plain;
 
@@ -52,6 +54,9 @@ pub(super) struct TeamWeek {
     /// All hours of a week, of all clusters together.
     #[serde(skip)]
     pub(super) hours: f64,
+    /// How many clusters these are of.
+    #[serde(skip)]
+    pub(super) clusters: usize,
 }
 
 /// Amounts of seven days.
@@ -83,11 +88,14 @@ pub(super) struct JobOut {
     pub(super) is_partly_unpriced: bool,
 }
 
+/// A job's cluster and name.
+type JobKey = (Arc<str>, String);
+
 /// Sums of a team, and of its jobs.
 #[derive(Default)]
 struct OfTeam {
     all: CostSum,
-    jobs: BTreeMap<String, CostSum>,
+    jobs: BTreeMap<JobKey, CostSum>,
 }
 
 /// The weeks of all teams that had GPUs in it, by name; of `also` those, too, that had some in the week before.
@@ -111,7 +119,8 @@ pub(super) fn weeks(
         None => ledger.run(|store| store.clusters())?,
     };
     let (mut missing_ms, mut missing_before_ms, mut read_before) = (0, 0, false);
-    let hours = clusters.len() as f64 * length_ms as f64 / 3.6e6;
+    let clusters_asked = clusters.len();
+    let hours = clusters_asked as f64 * length_ms as f64 / 3.6e6;
     for name in clusters {
         let missing = |ledger: &mut Ledger, span| -> Result<u64> {
             let spans = ledger.run(|store| store.missing(&name, None, span))?;
@@ -140,6 +149,7 @@ pub(super) fn weeks(
         hours_never_read,
         hours_never_read_before: missing_before_ms as f64 / 3.6e6,
         hours,
+        clusters: clusters_asked,
     };
     let of_teams = names.into_iter().map(week).collect();
     Ok(Weeks { from: from.clone(), last_day: last_day.clone(), hours_never_read, hours, of_teams })
@@ -170,7 +180,8 @@ fn by_team(rows: &[SumRow], teams: &Teams, method: SplitMethod) -> BTreeMap<Stri
         let of_team = found.entry(team.unwrap_or_else(|| UNKNOWN.to_owned())).or_default();
         of_team.all.add_rolled_up(row.paid, row.gpu_milli_ms, row.costs[place], row.charges);
         if let (Some(workload), Paid::Gpus(_)) = (&row.workload, row.paid) {
-            let of_job = of_team.jobs.entry(workload.job.clone()).or_default();
+            let of_job =
+                of_team.jobs.entry((row.cluster.clone(), workload.job.clone())).or_default();
             of_job.add_rolled_up(row.paid, row.gpu_milli_ms, row.costs[place], row.charges);
         }
     }
@@ -178,12 +189,17 @@ fn by_team(rows: &[SumRow], teams: &Teams, method: SplitMethod) -> BTreeMap<Stri
     found
 }
 
-fn idle_jobs(jobs: &BTreeMap<String, CostSum>) -> Vec<JobOut> {
-    let mut idle: Vec<(&String, &CostSum)> =
+fn idle_jobs(jobs: &BTreeMap<JobKey, CostSum>) -> Vec<JobOut> {
+    let several = names_of_several(jobs.keys().map(|(cluster, job)| (&**cluster, &**job)));
+    let name = |(cluster, job): &JobKey| match several.contains(job) {
+        true => plain(&format!("{cluster}/{job}")),
+        false => plain(job),
+    };
+    let mut idle: Vec<(&JobKey, &CostSum)> =
         jobs.iter().filter(|(_, sum)| sum.idle_gpu_milli_ms > 0).collect();
     idle.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.idle.usd_micros, sum.idle_gpu_milli_ms)));
-    let job = |(job, sum): (&String, &CostSum)| JobOut {
-        job: plain(job),
+    let job = |(key, sum): (&JobKey, &CostSum)| JobOut {
+        job: name(key),
         gpu_hours: hours(sum.allocated_gpu_milli_ms),
         idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
         idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),

@@ -108,7 +108,7 @@ impl Document {
         let signals = signals(&rows);
         let mut notes = account.notes.clone();
         let prices = prices(job);
-        notes.extend(old_prices(&prices, now_ms));
+        notes.extend(old_prices(&prices, account.priced_at_ms(now_ms)));
         notes.extend(never_worked(job));
         notes.extend(for_any_holder(job));
         notes.extend(blind_notes(&signals, account.basis, &job.samples));

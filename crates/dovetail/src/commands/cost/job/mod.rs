@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `name` | which job is meant |
 //! | `of_moment`, `of_series`, `of_example` | what the job held and did, by where figures come from |
+//! | `of_several` | GPUs that other pods have, too, over a period |
 //! | `held` | its parts with their money |
 //! | `document`, `terminal` | the same in JSON, and for people |
 
@@ -14,6 +15,8 @@ mod of_example;
 mod of_moment;
 #[cfg(feature = "scheduler")]
 mod of_series;
+#[cfg(feature = "scheduler")]
+mod of_several;
 mod terminal;
 
 use anyhow::Result;

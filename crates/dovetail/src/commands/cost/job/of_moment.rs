@@ -176,7 +176,7 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
 }
 
 /// Activity on a grid; of two samples in one step the later counts. For whom a device of several pods computed nobody
-/// knows: it has a reading where it did not.
+/// knows.
 fn samples(series: &UsageSeries, of_several: bool, period: Span, step_ms: u64) -> Vec<Sample> {
     let rule = ActivityRule::default();
     let mut samples: Vec<Sample> = Vec::new();
@@ -186,8 +186,12 @@ fn samples(series: &UsageSeries, of_several: bool, period: Span, step_ms: u64) -
             samples.resize(place + 1, Sample::default());
         }
         let micro_percent = read.activity_micro_percent;
-        let is_known = !of_several || micro_percent <= rule.threshold_micro_percent;
-        samples[place].util_micro_percent = is_known.then_some(micro_percent);
+        let is_active = micro_percent > rule.threshold_micro_percent;
+        samples[place] = Sample {
+            util_micro_percent: Some(micro_percent),
+            is_of_several: of_several && is_active,
+            ..Sample::default()
+        };
     }
     samples
 }

@@ -13,6 +13,7 @@ use dovetail_metrics::job::{
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::{Job, Wanted};
+use super::of_several::{for_any_holder, mark};
 use crate::app::App;
 use crate::commands::cost::account::{Account, CostPod};
 use crate::commands::cost::flags::OverTime;
@@ -49,13 +50,22 @@ pub(super) fn time(
         account.nodes.iter().enumerate().map(|(place, node)| (&*node.name, place)).collect();
     let mut members = Vec::with_capacity(holdings.len());
     let mut ranks = 0;
-    for group in groups {
+    for mut group in groups {
+        let shared: Vec<Vec<Span>> = group
+            .holdings
+            .iter()
+            .map(|place| for_any_holder(&held[*place].1, &look.seen.time.holders))
+            .collect();
+        for (member, spans) in group.record.members.iter_mut().zip(&shared) {
+            mark(&mut member.samples, grid, spans);
+        }
         let split =
             job_phases(&group.record, &PhaseRule::default()).with_context(|| plain(&job.name))?;
         if together {
             ranks = ranks.max(group.record.ranks);
         }
-        for (place, phases) in group.holdings.into_iter().zip(split.members) {
+        let members_of = group.holdings.into_iter().zip(split.members).zip(shared);
+        for ((place, phases), shared) in members_of {
             let (pod, Holding { device, gpu_milli, held, .. }) = held[place];
             let Some(node) = nodes.get(device.node.as_str()) else { continue };
             members.push(HeldMember {
@@ -63,7 +73,7 @@ pub(super) fn time(
                 node: *node,
                 gpu_milli_ms: i128::from(gpu_milli) * i128::from(held.to_ms - held.from_ms),
                 phases,
-                is_for_any_holder: false,
+                is_for_any_holder: !shared.is_empty(),
             });
         }
     }

@@ -37,7 +37,10 @@ fn first_line(document: &Document) -> String {
         _ => String::new(),
     };
     let range = match (&document.lowest, &document.highest) {
-        (Some(lowest), Some(highest)) => {
+        // What differs by a rounded part of a cent is no range.
+        (Some(lowest), Some(highest))
+            if usd(Some(lowest.cost_usd_micros)) != usd(Some(highest.cost_usd_micros)) =>
+        {
             let amount = |of: &MethodOut| by_method(of.cost_usd_micros, &of.method);
             format!(" ({} to {})", amount(lowest), amount(highest))
         }

@@ -1,6 +1,8 @@
 //! What answers are made from.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "scheduler")]
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dovetail_ledger::cost::Paid;
@@ -8,6 +10,8 @@ use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
 use dovetail_ledger::signal::ActivityRule;
+#[cfg(feature = "scheduler")]
+use dovetail_ledger::signal::UnknownReason;
 use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_ledger::utilisation::Level;
 
@@ -63,6 +67,9 @@ pub(super) struct HeldLevels {
     pub(super) gpu_milli: i64,
     /// Ascending; they do not overlap.
     pub(super) levels: Vec<Level>,
+    /// Whether the device computed for one of several pods: of this one is only known when it did not, so what is known
+    /// of it says nothing of the rest.
+    pub(super) is_known_idle_alone: bool,
 }
 
 /// Samples.
@@ -244,7 +251,9 @@ fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> 
                 level.micro_percent = level.micro_percent.filter(|level| *level <= most);
             }
         }
-        held.push(HeldLevels { pod: *pod, gpu_milli: part.gpu_milli, levels });
+        let is_known_idle_alone =
+            part.used.is_some_and(|used| used.is_of_several && used.for_any_holder_ms > 0);
+        held.push(HeldLevels { pod: *pod, gpu_milli: part.gpu_milli, levels, is_known_idle_alone });
     }
     held
 }
@@ -273,6 +282,7 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
     let mut held = Vec::new();
     for device in &look.seen.time.devices {
         let mut of_holding: BTreeMap<(u32, i64), Vec<Level>> = BTreeMap::new();
+        let mut of_several: BTreeSet<u32> = BTreeSet::new();
         for interval in device_intervals(&device.history, period)? {
             let Some(number) = interval.holder else { continue };
             let Some(holder) = look.seen.time.holders.get(number as usize) else { continue };
@@ -291,6 +301,9 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
                     let span = Span { from_ms: at_ms, to_ms: from_ms };
                     levels.push(Level { span, micro_percent: None });
                 }
+                if segment.verdict.reason == Some(UnknownReason::SharedDevice) {
+                    of_several.insert(*pod);
+                }
                 let micro_percent = segment.verdict.intensity_micro_percent;
                 levels.push(Level { span: Span { from_ms, to_ms }, micro_percent });
                 at_ms = to_ms;
@@ -305,6 +318,7 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
             pod,
             gpu_milli,
             levels,
+            is_known_idle_alone: of_several.contains(&pod),
         }));
     }
     Ok(held)

@@ -26,37 +26,47 @@ fn ratio(micro_percent: u32) -> f64 {
 pub(super) fn teams(asked: &Asked) -> Answer {
     let team_of = |pod: u32| asked.account.pods[pod as usize].team.as_deref().unwrap_or(UNKNOWN);
     let mut busy: BTreeMap<&str, Utilisation> = BTreeMap::new();
-    for HeldLevels { pod, gpu_milli, levels } in &asked.held {
+    // Those of which a mean says something of all their time.
+    let mut fair: BTreeMap<&str, Utilisation> = BTreeMap::new();
+    for HeldLevels { pod, gpu_milli, levels, is_known_idle_alone } in &asked.held {
         busy.entry(team_of(*pod)).or_default().add(*gpu_milli, levels);
+        if !is_known_idle_alone {
+            fair.entry(team_of(*pod)).or_default().add(*gpu_milli, levels);
+        }
     }
     let held =
         asked.charges.iter().filter_map(|(_, charge)| Some((team_of(charge.holder?), *charge)));
     let sums = add_up(held);
     let (mut all, mut all_busy) = (CostSum::default(), Utilisation::default());
     sums.values().for_each(|sum| all += sum);
+    let mut all_fair = Utilisation::default();
     busy.values().for_each(|busy| all_busy += *busy);
-    let row = |team: &str, sum: &CostSum, busy: Option<&Utilisation>| {
-        let mean = busy.and_then(Utilisation::mean_micro_percent).map(ratio);
-        let bounds = busy.and_then(Utilisation::bounds_micro_percent);
-        Row(vec![
-            ("team", Cell::Text(plain(team))),
-            ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
-            ("active_gpu_hours", gpu_hours(sum.active_gpu_milli_ms)),
-            (
-                "active_share",
-                Cell::Share(share_of_any(sum.active_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
-            ),
-            ("utilisation", Cell::Share(mean)),
-            ("utilisation_at_least", Cell::Share(bounds.map(|bounds| ratio(bounds.0)))),
-            ("utilisation_at_most", Cell::Share(bounds.map(|bounds| ratio(bounds.1)))),
-        ])
-    };
+    fair.values().for_each(|fair| all_fair += *fair);
+    let row =
+        |team: &str, sum: &CostSum, busy: Option<&Utilisation>, fair: Option<&Utilisation>| {
+            let mean = fair.and_then(Utilisation::mean_micro_percent).map(ratio);
+            let bounds = busy.and_then(Utilisation::bounds_micro_percent);
+            Row(vec![
+                ("team", Cell::Text(plain(team))),
+                ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
+                ("active_gpu_hours", gpu_hours(sum.active_gpu_milli_ms)),
+                (
+                    "active_share",
+                    Cell::Share(share_of_any(sum.active_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
+                ),
+                ("utilisation", Cell::Share(mean)),
+                ("utilisation_at_least", Cell::Share(bounds.map(|bounds| ratio(bounds.0)))),
+                ("utilisation_at_most", Cell::Share(bounds.map(|bounds| ratio(bounds.1)))),
+            ])
+        };
     let mut order: Vec<(&&str, &CostSum)> =
         sums.iter().filter(|(_, sum)| sum.allocated_gpu_milli_ms > 0).collect();
     order.sort_by_key(|(team, sum)| (std::cmp::Reverse(sum.allocated_gpu_milli_ms), **team));
-    let mut rows: Vec<Row> =
-        order.into_iter().map(|(team, sum)| row(team, sum, busy.get(team))).collect();
-    rows.push(row("total", &all, Some(&all_busy)));
+    let mut rows: Vec<Row> = order
+        .into_iter()
+        .map(|(team, sum)| row(team, sum, busy.get(*team), fair.get(*team)))
+        .collect();
+    rows.push(row("total", &all, Some(&all_busy), Some(&all_fair)));
     let is_held = all.allocated_gpu_milli_ms > 0;
     let known = share(all_busy.known_gpu_milli_ms, all_busy.held_gpu_milli_ms);
     Answer {
@@ -66,11 +76,16 @@ pub(super) fn teams(asked: &Asked) -> Answer {
               weighted by what is held of each GPU and how long"
             .to_owned(),
         uncertainty: format!(
-            "{:.0} % of the time that was held was measured; the bounds take the rest as nothing and as all",
+            "{:.0} % of the time that was held was measured; the bounds take the rest as nothing and as all, \
+             active_share as nothing",
             100.0 * known
         ),
-        unknown_because: (is_held && all_busy.mean_micro_percent().is_none())
-            .then(|| blind_reason(asked)),
+        unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {
+            match all_busy.mean_micro_percent() {
+                None => blind_reason(asked),
+                Some(_) => "GPUs computed for one of several pods that have them, and nobody knows for which".to_owned(),
+            }
+        }),
         none_because: (!is_held).then(|| nobody_held(asked)),
         rows,
     }

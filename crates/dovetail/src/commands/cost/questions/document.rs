@@ -57,7 +57,7 @@ impl Document {
     pub(super) fn of(asked: &Asked, terms: &Terms, wanted: &[Name], now_ms: u64) -> Result<Self> {
         let account = &asked.account;
         let mut notes = account.notes.clone();
-        notes.extend(old_prices(&account.prices, now_ms));
+        notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
         notes.extend(unpriced(account));
         let answer = |name: &Name| match name {
             Name::Top => by_charge::top(asked),

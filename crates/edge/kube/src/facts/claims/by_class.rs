@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dovetail_audit::is_gpu_resource;
 
-use super::claim::{NotTold, Request, wanted};
+use super::claim::{NotTold, Request, Wanted, wanted};
 use super::whose::Whose;
 use super::{DeviceObjects, UntoldPod};
 use crate::facts::inventory::Inventory;
@@ -71,11 +71,12 @@ impl DeviceObjects {
         let asked = pod.requests.extended.iter().filter(|(_, count)| **count > 0);
         let served = asked.filter_map(|(asked, count)| {
             let class = self.classes.serving(asked)?;
-            let named = match wanted(&[Request::one_of(class)], &self.classes) {
-                Ok(gpus) => Ok(gpus.into_keys().next().filter(|name| name != asked)?),
+            let Wanted { gpus, not_told } = wanted(&[Request::one_of(class)], &self.classes);
+            let named = match not_told {
+                None => Ok(gpus.into_keys().next().filter(|name| name != asked)?),
                 // What is called a GPU is one, whatever the class says.
-                Err(_) if is_gpu_resource(asked) => return None,
-                Err(not_told) => Err(not_told),
+                Some(_) if is_gpu_resource(asked) => return None,
+                Some(not_told) => Err(not_told),
             };
             Some(Served { asked: asked.clone(), count: *count, named })
         });

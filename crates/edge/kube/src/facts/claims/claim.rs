@@ -56,13 +56,19 @@ impl Request {
     }
 }
 
-/// GPUs by resource name, or why nobody can tell.
-pub(super) type Wanted = Result<BTreeMap<String, i64>, NotTold>;
+/// What is wanted of GPUs.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// What is sure of it, by resource name.
+    pub(super) gpus: BTreeMap<String, i64>,
+    /// Why nobody can tell all of it, where that is so.
+    pub(super) not_told: Option<NotTold>,
+}
 
 /// Why nobody can tell what is wanted.
 #[derive(Clone, Debug)]
 pub(super) struct NotTold {
-    /// In words, of the pod.
+    /// In words, of the pod: the first reason of several.
     pub(super) reason: String,
     /// Whose devices it may be about.
     pub(super) whose: Whose,
@@ -74,42 +80,70 @@ impl NotTold {
     }
 }
 
+impl From<NotTold> for Wanted {
+    fn from(not_told: NotTold) -> Self {
+        Self { gpus: BTreeMap::new(), not_told: Some(not_told) }
+    }
+}
+
+impl Wanted {
+    /// With what is wanted beside it.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        for (resource, count) in other.gpus {
+            let sum = self.gpus.entry(resource).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        self.not_told = match (self.not_told, other.not_told) {
+            (Some(NotTold { reason, whose }), Some(more)) => {
+                Some(NotTold { reason, whose: whose.or(more.whose) })
+            }
+            (one, more) => one.or(more),
+        };
+        self
+    }
+}
+
 /// What requests come to in GPUs. `classes` say which devices those of the cluster's owner are.
 pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
-    let mut wanted = BTreeMap::new();
-    for request in requests.iter().filter(|request| !request.looks_on) {
-        let class = classes.named(&request.class);
-        let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
-        let selected = request.selected.clone().and(of_class);
-        let whose = selected.whose;
-        let Some(driver) = GpuDriver::of_class(&request.class).or(whose.only()) else {
-            match class {
-                _ if !whose.may_be_gpus() => continue,
-                Some(_) => return Err(no_driver(&request.class, whose)),
-                None => return Err(no_class(&request.class, whose)),
-            }
-        };
-        let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
-        let resource = match &selected.profile {
-            Some(profile) => driver.part(profile),
-            None if is_part => {
-                let reason = "its claim does not say which slice of a GPU it wants";
-                return Err(NotTold::of(reason, Whose::of(driver)));
-            }
-            None => driver.resource.to_owned(),
-        };
-        let Some(count) = request.count else {
-            let reason = "its claim wants all devices of a node, however many these are";
-            return Err(NotTold::of(reason, Whose::of(driver)));
-        };
-        // Who asks for none waits for no GPU.
-        if count <= 0 {
-            continue;
+    let asked = requests.iter().filter(|request| !request.looks_on);
+    let of_each = asked.filter_map(|request| match wanted_by(request, classes) {
+        Ok(wanted) => {
+            let gpus = BTreeMap::from([wanted?]);
+            Some(Wanted { gpus, not_told: None })
         }
-        let sum: &mut i64 = wanted.entry(resource).or_default();
-        *sum = sum.saturating_add(count.min(MOST_DEVICES));
-    }
-    Ok(wanted)
+        Err(not_told) => Some(not_told.into()),
+    });
+    of_each.fold(Wanted::default(), Wanted::and)
+}
+
+/// The resource, and how much of it; `None` where it is about no GPU.
+fn wanted_by(request: &Request, classes: &Classes) -> Result<Option<(String, i64)>, NotTold> {
+    let class = classes.named(&request.class);
+    let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
+    let selected = request.selected.clone().and(of_class);
+    let whose = selected.whose;
+    let Some(driver) = GpuDriver::of_class(&request.class).or(whose.only()) else {
+        return match class {
+            _ if !whose.may_be_gpus() => Ok(None),
+            Some(_) => Err(no_driver(&request.class, whose)),
+            None => Err(no_class(&request.class, whose)),
+        };
+    };
+    let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
+    let resource = match &selected.profile {
+        Some(profile) => driver.part(profile),
+        None if is_part => {
+            let reason = "its claim does not say which slice of a GPU it wants";
+            return Err(NotTold::of(reason, Whose::of(driver)));
+        }
+        None => driver.resource.to_owned(),
+    };
+    let Some(count) = request.count else {
+        let reason = "its claim wants all devices of a node, however many these are";
+        return Err(NotTold::of(reason, Whose::of(driver)));
+    };
+    // Who asks for none waits for no GPU.
+    Ok((count > 0).then(|| (resource, count.min(MOST_DEVICES))))
 }
 
 fn no_driver(class: &str, whose: Whose) -> NotTold {

@@ -1,5 +1,6 @@
 //! Classes of devices: which devices they select, and the extended resources by which pods may ask for one of them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -20,6 +21,8 @@ pub(super) struct Class {
     /// `spec.extendedResourceName`; empty if it has none.
     resource: Box<str>,
     created_ms: u64,
+    /// Its place in the order in which classes came.
+    place: usize,
 }
 
 /// All classes by name.
@@ -32,10 +35,12 @@ impl Classes {
     /// Takes a class.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         let ClassJson { metadata, spec } = lenient(raw)?;
+        let place = self.by_name.len();
         let class = Class {
             selected: selected(&spec.selectors),
             resource: spec.extended_resource_name,
             created_ms: metadata.creation_timestamp.0.unwrap_or(0),
+            place,
         };
         self.by_name.insert(raw.name.into(), class);
         Ok(())
@@ -46,14 +51,16 @@ impl Classes {
     }
 
     /// The class whose devices serve an extended resource, read or not: the one that it names, else the one that names
-    /// it. Of several the last that was made, else the first by name (`DeviceClassSpec.extendedResourceName`).
+    /// it. Of several the last that was made, else the first by name (`DeviceClassSpec.extendedResourceName`). Servers list by
+    /// name, so that is the one that came first, also where names were made unreadable.
     pub(super) fn serving<'n>(&'n self, resource: &'n str) -> Option<&'n str> {
         if let Some(name) = resource.strip_prefix(BY_NAME) {
             return Some(name);
         }
         let of_it = self.by_name.iter().filter(|(_, class)| &*class.resource == resource);
-        // The first by name comes last, so that it is the one of those made at the same time.
-        of_it.rev().max_by_key(|(_, class)| class.created_ms).map(|(name, _)| &**name)
+        of_it
+            .max_by_key(|(_, class)| (class.created_ms, Reverse(class.place)))
+            .map(|(name, _)| &**name)
     }
 }
 

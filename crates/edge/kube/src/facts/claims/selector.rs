@@ -64,23 +64,68 @@ impl Selected {
         }
         match text.strip_prefix('!') {
             Some(rest) => Self::of(rest, !is_true, depth),
-            None => Self::by_comparison(&pieces(text), is_true),
+            None => Self::by_comparison(text, is_true),
         }
     }
 
     /// Of a text without signs that join others.
-    fn by_comparison(pieces: &[Piece<'_>], is_true: bool) -> Self {
-        let mut selected = Self { whose: whose(pieces, is_true), ..Self::default() };
-        for Piece { before, quoted, after } in pieces {
-            if !is_true || before.ends_with("!=") || after.starts_with("!=") {
-                continue;
+    fn by_comparison(text: &str, is_true: bool) -> Self {
+        let pieces = pieces(text);
+        let whose = whose(&pieces, is_true);
+        let is_compared =
+            |piece: &&Piece<'_>| !piece.before.ends_with("!=") && !piece.after.starts_with("!=");
+        let mut named = pieces.iter().filter(|_| is_true).filter(is_compared);
+        let is_part = named.any(|piece| DRIVERS.iter().any(|driver| driver.is_part(piece.quoted)));
+        // What has no profile makes nothing true, its opposite neither.
+        let profile = profile(&pieces).filter(|_| is_true);
+        let is_part = is_part || (profile.is_none() && names_profile(&unquoted(text, &pieces)));
+        Self { whose, profile: profile.map(Into::into), is_part }
+    }
+}
+
+/// The profile that a comparison is true for, where it is true for one alone.
+fn profile<'t>(pieces: &[Piece<'t>]) -> Option<&'t str> {
+    let is_one = |Piece { before, quoted, after }: &&Piece<'_>| {
+        let named = match before.strip_suffix("==") {
+            Some(named) if after.is_empty() => named,
+            // What is compared with follows, and may have a text of its own in it.
+            None if before.is_empty() && after.starts_with("==") => {
+                pieces.last().map_or("", |last| &last.after).trim_start_matches("==")
             }
-            selected.is_part |= DRIVERS.iter().any(|driver| driver.is_part(quoted));
-            if selected.profile.is_none() && is_profile(quoted) {
-                selected.profile = Some((*quoted).into());
-            }
+            _ => return false,
+        };
+        is_profile(quoted) && ends_with_its_name(named)
+    };
+    pieces.iter().find(is_one).map(|piece| piece.quoted)
+}
+
+/// Attributes that say which part of a GPU it is.
+fn profile_names() -> impl Iterator<Item = &'static str> {
+    DRIVERS.iter().map(|driver| driver.profile).filter(|name| !name.is_empty())
+}
+
+fn ends_with_its_name(text: &str) -> bool {
+    profile_names().any(|name| text.strip_suffix(name).is_some_and(is_apart))
+}
+
+/// Whether such an attribute stands in a text.
+fn names_profile(text: &str) -> bool {
+    profile_names().flat_map(|name| text.match_indices(name)).any(|(at, _)| is_apart(&text[..at]))
+}
+
+/// Whether a name begins behind a text.
+fn is_apart(before: &str) -> bool {
+    !before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+}
+
+/// What stands in no quotation marks.
+fn unquoted(text: &str, pieces: &[Piece<'_>]) -> String {
+    match pieces.last() {
+        None => text.to_owned(),
+        Some(last) => {
+            let before = pieces.iter().map(|piece| &*piece.before);
+            before.chain([&*last.after]).collect::<Vec<_>>().join(" ")
         }
-        selected
     }
 }
 
@@ -278,7 +323,24 @@ mod tests {
         assert_eq!(part("type == 'mig'"), (None, true));
         assert_eq!(part("type != 'mig'"), (None, false));
         assert_eq!(part("profile == '1g.10gb' && secret == 'canary'"), profile("1g.10gb"));
-        assert_eq!(part("profile != '1g.10gb'"), (None, false));
+        for open in [
+            "profile != '1g.10gb'",
+            "profile in ['1g.10gb', '3g.40gb']",
+            "profile.startsWith('1g.')",
+            "profile == (true ? '1g.10gb' : '3g.40gb')",
+            "profile == '1g.10gb' == false",
+            "profile == 'odd'",
+        ] {
+            assert_eq!(part(open), (None, true), "{open}");
+            let text = format!("device.attributes['gpu.nvidia.com'].{open}");
+            assert_eq!(Selected::by(&reduced(&text)), Selected::by(&text), "{open}");
+        }
+        let of_nvidia = "device.attributes['gpu.nvidia.com'].profile";
+        assert_eq!(part_by(&format!("!({of_nvidia} == '1g.10gb')")), (None, true));
+        assert_eq!(part_by(&format!("'1g.10gb' == {of_nvidia}")), profile("1g.10gb"));
+        let in_list = format!("['1g.10gb', '3g.40gb'].exists(p, {of_nvidia} == p)");
+        assert_eq!(part_by(&in_list), (None, true));
+        assert_eq!(part("productName == 'profile'"), (None, false));
         assert_eq!(part("profile == '1g.10gb' || profile == '3g.40gb'"), (None, true));
         let one = "device.attributes['gpu.nvidia.com'].profile == '1g.10gb' && secret == 'canary'";
         for text in [one, "x == 'a.gb'", "'1g.10gb", "type == 'mig' && canary"] {

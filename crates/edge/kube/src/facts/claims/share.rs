@@ -38,6 +38,7 @@ pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
             claim.pods.iter().zip(0..).map(|(pod, place)| (*pod, at(place + 1) - at(place))),
         );
     }
+    give_each_a_thousandth(&mut of_pods);
     let hold = match of_pods.len() {
         0 if users.iter().any(|user| user.is_kept) => Hold::Unseen,
         0 => return None,
@@ -47,19 +48,38 @@ pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
     Some(Shares { hold, of_pods })
 }
 
+/// Whoever has less than a thousandth has one; where the device is full, those who have most give it.
+fn give_each_a_thousandth(of_pods: &mut [(usize, i64)]) {
+    // More pods than there are thousandths have none to give.
+    if of_pods.len() > 1000 {
+        return;
+    }
+    of_pods.iter_mut().for_each(|(_, milli)| *milli = (*milli).max(1));
+    let sum: i64 = of_pods.iter().map(|(_, milli)| *milli).sum();
+    for _ in 1000..sum {
+        let most = of_pods.iter_mut().map(|(_, milli)| milli).rev().max();
+        if let Some(most) = most {
+            *most -= 1;
+        }
+    }
+}
+
 /// What each claim has of a device, in thousandths of it.
 fn claim_shares(device: &Device, users: &[Users<'_>]) -> Vec<i64> {
     let stated: Vec<Option<i64>> =
         users.iter().map(|user| stated_milli(device, user.given)).collect();
     let sum: i64 = stated.iter().flatten().sum();
     let unstated = stated.iter().filter(|share| share.is_none()).count() as i64;
-    // Shares of different counters may add up to more than the device.
-    let scaled = |milli: i64| if sum > 1000 { milli * 1000 / sum } else { milli };
     let left = (1000 - sum).max(0);
     let at = |place: i64| left * place / unstated.max(1);
-    let mut place = 0;
+    // Shares of different counters may add up to more than the device, which they then fill.
+    let scaled = |milli: i64| if sum > 1000 { milli * 1000 / sum } else { milli };
+    let (mut place, mut before) = (0, 0);
     let mut share = |stated: Option<i64>| match stated {
-        Some(milli) => scaled(milli),
+        Some(milli) => {
+            before += milli;
+            scaled(before) - scaled(before - milli)
+        }
         None => {
             place += 1;
             at(place) - at(place - 1)
@@ -152,5 +172,22 @@ mod tests {
         let found = of(&several, &[(&most, &[1]), (&most, &[2])]);
         assert_eq!(found, Some((Hold::Shared(2), vec![(1, 500), (2, 500)])));
         assert_eq!(of(&several, &[(&[], &[4])]), Some((Hold::Shared(1), vec![(4, 1000)])));
+    }
+
+    #[test]
+    fn whoever_has_a_device_has_a_thousandth_of_it_and_a_full_device_is_given_away_whole() {
+        let several = device(80, true);
+        let shares = |claims: &[Claimed<'_>]| -> Vec<i64> {
+            let (_, of_pods) = of(&several, claims).unwrap();
+            of_pods.into_iter().map(|(_, milli)| milli).collect()
+        };
+        let (all, most, least) =
+            ([("memory", 80 << 30)], [("memory", 60 << 30)], [("memory", 1 << 20)]);
+        assert_eq!(shares(&[(&all, &[1]), (&least, &[2])]), [999, 1]);
+        assert_eq!(shares(&[(&all, &[1]), (&[], &[2])]), [999, 1]);
+        assert_eq!(shares(&[(&least, &[1, 2, 3]), (&all, &[4])]), [1, 1, 1, 997]);
+        assert_eq!(shares(&[(&most, &[1]), (&most, &[2]), (&least, &[3])]), [499, 500, 1]);
+        // Half of it is left.
+        assert_eq!(shares(&[(&least, &[1, 2]), (&[("memory", 40 << 30)], &[3])]), [1, 1, 500]);
     }
 }

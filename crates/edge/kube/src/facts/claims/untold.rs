@@ -1,8 +1,11 @@
 //! Waiting pods that want devices nobody can hold against nodes: which GPUs these may be, and how many at most.
 
+use std::collections::BTreeMap;
+
 use dovetail_audit::Untold;
 
 use super::claim::NotTold;
+use super::waiting::Cuttable;
 use super::whose::Whose;
 use crate::facts::gathered::Unjudged;
 
@@ -12,16 +15,14 @@ pub(in crate::facts) struct UntoldPod {
     pod: String,
     /// Why, in words.
     reason: String,
-    /// Which GPUs it may want.
-    wants: Wants,
-    /// How many.
-    untold: Untold,
+    /// Which GPUs it may want, and how many of them at most.
+    wants: Vec<(Wants, Untold)>,
 }
 
 /// Which GPUs a pod may want.
 enum Wants {
     /// Those of one name.
-    Resource(&'static str),
+    Resource(String),
     /// All of some drivers, and parts of them.
     Of(Whose),
 }
@@ -29,27 +30,35 @@ enum Wants {
 impl UntoldPod {
     /// A pod of whose claims nobody can tell what they want.
     pub(super) fn of(pod: String, NotTold { reason, whose }: NotTold) -> Self {
-        Self { pod, reason, wants: Wants::Of(whose), untold: Untold::Any }
+        Self { pod, reason, wants: vec![(Wants::Of(whose), Untold::Any)] }
+    }
+
+    /// With what is sure of its claims: it gets that only with all the rest.
+    pub(super) fn beside(mut self, gpus: &BTreeMap<String, i64>, cuttable: &Cuttable) -> Self {
+        for (resource, units) in gpus {
+            let whole = cuttable.get(resource).map(|whole| (*whole).to_owned());
+            let names = whole.into_iter().chain([resource.clone()]);
+            self.wants.extend(names.map(|name| (Wants::Resource(name), Untold::AtMost(*units))));
+        }
+        self
     }
 
     /// A pod that wants so many parts of GPUs, for which so many whole ones at most would be cut.
     pub(super) fn of_parts(pod: String, part: &str, whole: &'static str, units: i64) -> Self {
         let reason =
             format!("it wants {part}, into which a GPU that is free as a whole can be cut");
-        Self { pod, reason, wants: Wants::Resource(whole), untold: Untold::AtMost(units) }
+        let wants = vec![(Wants::Resource(whole.to_owned()), Untold::AtMost(units))];
+        Self { pod, reason, wants }
     }
 
-    /// Whether it may want GPUs of that name.
-    pub(in crate::facts) fn may_want(&self, resource: &str) -> bool {
-        match self.wants {
+    /// How many GPUs of that name it may want.
+    pub(in crate::facts) fn may_want(&self, resource: &str) -> Untold {
+        let is_of = |wants: &Wants| match wants {
             Wants::Resource(wanted) => wanted == resource,
             Wants::Of(whose) => whose.may_be(resource),
-        }
-    }
-
-    /// How many of those that it may want.
-    pub(in crate::facts) fn units(&self) -> Untold {
-        self.untold
+        };
+        let of_name = self.wants.iter().filter(|(wants, _)| is_of(wants));
+        of_name.map(|(_, units)| *units).fold(Untold::default(), Untold::and)
     }
 
     /// As it is told.

@@ -32,19 +32,23 @@ impl Inventory {
             // What it shares with others is wanted by them.
             let mut of_its_own = BTreeSet::new();
             let asked = if goes { &mut of_its_own } else { &mut asked };
-            let wanted = match objects.wanted(namespace, &record.claims, asked) {
-                Ok(wanted) => wanted,
-                Err(_) if goes => continue,
-                Err(not_told) => {
-                    untold.push(UntoldPod::of(full_name(&record.pod), not_told));
+            let Wanted { gpus, not_told } = objects.wanted(namespace, &record.claims, asked);
+            let template = &mut groups[record.group].common.template;
+            for (resource, count) in &gpus {
+                note_claimed(lives, lives_by_claims, &record.pod, (resource, *count));
+                template.claimed_gpus.entry(resource.clone()).or_insert(*count);
+            }
+            match not_told {
+                _ if goes => {}
+                Some(not_told) => {
+                    let pod = UntoldPod::of(full_name(&record.pod), not_told);
+                    untold.push(pod.beside(&gpus, cuttable));
                     continue;
                 }
-            };
-            let template = &mut groups[record.group].common.template;
-            for (resource, count) in wanted {
+                None => {}
+            }
+            for (resource, count) in gpus {
                 want(Arc::make_mut(&mut record.pod), &resource, count);
-                note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
-                template.claimed_gpus.entry(resource).or_insert(count);
             }
             if !goes {
                 untold.extend(that_could_be_cut(&record.pod, cuttable));
@@ -52,13 +56,15 @@ impl Inventory {
         }
         for suspended in &mut self.owners.suspended {
             let namespace = &suspended.pod.meta.namespace;
-            match objects.wanted(namespace, &suspended.claims, &mut asked) {
-                Ok(wanted) => {
-                    wanted.iter().for_each(|(name, count)| want(&mut suspended.pod, name, *count));
-                    untold.extend(that_could_be_cut(&suspended.pod, cuttable));
-                }
-                Err(not_told) => untold.push(UntoldPod::of(full_name(&suspended.pod), not_told)),
+            let Wanted { gpus, not_told } =
+                objects.wanted(namespace, &suspended.claims, &mut asked);
+            if let Some(not_told) = not_told {
+                let pod = UntoldPod::of(full_name(&suspended.pod), not_told);
+                untold.push(pod.beside(&gpus, cuttable));
+                continue;
             }
+            gpus.iter().for_each(|(name, count)| want(&mut suspended.pod, name, *count));
+            untold.extend(that_could_be_cut(&suspended.pod, cuttable));
         }
     }
 }
@@ -84,24 +90,14 @@ fn that_could_be_cut<'c>(
 impl DeviceObjects {
     /// What the claims of a pod still want, but for those that another pod `asked` for already.
     fn wanted(&self, namespace: &str, claims: &[ClaimOf], asked: &mut BTreeSet<Key>) -> Wanted {
-        let mut all: BTreeMap<String, i64> = BTreeMap::new();
-        let mut not_told = None;
+        let mut all = Wanted::default();
         for of in claims {
             let key = (namespace.into(), of.claim.clone());
-            if !of.claim.is_empty() && !asked.insert(key) {
-                continue;
-            }
-            match self.wanted_by(namespace, of) {
-                Ok(wanted) => {
-                    for (resource, count) in wanted {
-                        let sum: &mut i64 = all.entry(resource).or_default();
-                        *sum = sum.saturating_add(count);
-                    }
-                }
-                Err(why) => not_told = not_told.or(Some(why)),
+            if of.claim.is_empty() || asked.insert(key) {
+                all = all.and(self.wanted_by(namespace, of));
             }
         }
-        not_told.map_or(Ok(all), Err)
+        all
     }
 
     /// What a claim of a pod still wants: nothing once it was given something.
@@ -109,15 +105,14 @@ impl DeviceObjects {
         let claim = self.claims.get(&(namespace.into(), of.claim.clone()));
         if let Some(claim) = claim {
             return match &claim.given {
-                Some(_) => Ok(BTreeMap::new()),
+                Some(_) => Wanted::default(),
                 None => wanted(&claim.requests, &self.classes),
             };
         }
         match self.templates.get(&(namespace.into(), of.template.clone())) {
             Some(requests) => wanted(requests, &self.classes),
-            None => {
-                Err(NotTold::of("it refers to a resource claim that was not read", Whose::ANYBODY))
-            }
+            None => NotTold::of("it refers to a resource claim that was not read", Whose::ANYBODY)
+                .into(),
         }
     }
 }
