@@ -418,6 +418,12 @@ fn a_deleted_parent_is_listed_and_what_is_not_placed_is_not_held() {
         (&why("fits")["state"], &why("fits")["message"]),
         (&json!("waits"), &json!(doubtful))
     );
+    let all = folder.json("queue --kubeconfig kubeconfig");
+    let not_in_line = &all["not_in_line"][0];
+    assert_eq!(
+        (&not_in_line["name"], &not_in_line["reason"], &not_in_line["message"]),
+        (&json!("team/fits"), &json!("WaitingForQuota"), &json!(message))
+    );
 }
 
 /// A scheduler was not allowed to stop `large`: a moment ago, or long ago.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use dovetail_kube::object::Pod;
 use dovetail_kube::status::{
-    COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting, harmless,
+    COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES,
+    Waiting, harmless,
 };
 use dovetail_kube::world::{Gathering, World, waits_for_members};
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub(super) struct NotInLine {
     pub(super) queue: String,
     /// Its pods that wait.
     pub(super) pods: usize,
-    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes` or `WaitingForReservation`.
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`, `WaitingForReservation` or `WaitingForQuota`.
     pub(super) reason: &'static str,
     /// Why, for people.
     pub(super) message: String,
@@ -75,8 +76,10 @@ pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
 /// Pods that fit and that a scheduler has not started, as they say themselves: those of one gang together.
 fn not_started(world: &World) -> Vec<NotInLine> {
     let mut all: BTreeMap<(String, &'static str), NotInLine> = BTreeMap::new();
+    let has_deleted_queues = !world.missing_queues().is_empty();
     for pod in world.pods_to_start() {
-        let Some((reason, message)) = why_not_started(pod) else { continue };
+        let below_deleted = || waits_for_quota(pod).filter(|_| has_deleted_queues);
+        let Some((reason, message)) = why_not_started(pod).or_else(below_deleted) else { continue };
         let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
         let gang = world.gang_of(namespace, name).map(ToString::to_string);
         let shown = gang.unwrap_or_else(|| format!("{namespace}/{name}"));
@@ -99,6 +102,12 @@ pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
     let word = words.into_iter().find(|word| *said.reason == **word);
     let word = word.or_else(|| waits_for_kept_room(pod).map(|_| WAITING_FOR_RESERVATION))?;
     Some((word, &said.message))
+}
+
+/// What a pod says of the bound of a queue: what deleted ones were given, a scheduler may know.
+pub(super) fn waits_for_quota(pod: &Pod) -> Option<(&'static str, &str)> {
+    let said = pod.unscheduled.as_ref()?;
+    (*said.reason == *WAITING_FOR_QUOTA).then_some((WAITING_FOR_QUOTA, &said.message))
 }
 
 /// What a pod says of room that a scheduler keeps for others: which that is, is in no object.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::gang::GangLine;
 use super::line::{InLine, line};
-use super::not_in_line::{waits_for_kept_room, why_not_started};
+use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 use super::{LookFlags, Seen};
 use crate::app::App;
 use crate::exit::UsageError;
@@ -205,15 +205,14 @@ fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
         ));
     }
     let missing: Vec<String> = world.missing_queues().into_iter().map(|queue| queue.name).collect();
-    let said = pods.iter().find_map(|pod| world.pod_of(*pod)?.unscheduled.as_ref());
-    let said = said.filter(|said| !missing.is_empty() && *said.reason == *"WaitingForQuota")?;
+    let said = pods.iter().find_map(|pod| waits_for_quota(world.pod_of(*pod)?));
+    let (_, said) = said.filter(|_| !missing.is_empty())?;
     let (queues, were) = match missing.as_slice() {
         [one] => (format!("deleted queue {one}"), "was"),
         _ => (format!("deleted queues {}", missing.join(", ")), "were"),
     };
     Some(format!(
-        "{}, as a scheduler says; what {queues} {were} given is not known here, and without that it would start now",
-        said.message
+        "{said}, as a scheduler says; what {queues} {were} given is not known here, and without that it would start now"
     ))
 }
 

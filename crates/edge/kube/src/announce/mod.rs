@@ -173,6 +173,15 @@ impl Note {
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
+    /// The pod is stopped because its gang, as it is shown, is given up; `reason` is that of its condition.
+    pub fn gang_given_up(pod: PodIdentity, gang: &str, reason: &'static str, at_ms: u64) -> Self {
+        let text = format!(
+            "{gang} stayed below its smallest size for too long: its pods are deleted, for it to be started anew"
+        );
+        let (action, tag) = ("Deleting", gang.to_owned());
+        Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
     /// The server does not let another pod go that was to be stopped for this one, or gives no answer (without code).
     pub fn not_stopped(
         about: PodIdentity,

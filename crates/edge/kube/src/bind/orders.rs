@@ -303,7 +303,7 @@ pub(super) async fn carry_out(
             Ok(Err(none)) => Next::Again(None, none.error),
             Err(_) => Next::Again(None, format!("no answer within {} ms", limit.as_millis())),
         };
-        let (namespace, name, what) = (step.namespace(), step.name(), step.what());
+        let ((namespace, name), what) = (step.about(), step.what());
         match next {
             Next::End(end) => {
                 if end == OrderEnd::Done && !step.is_question() {

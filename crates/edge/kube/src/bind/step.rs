@@ -36,27 +36,16 @@ pub(super) enum Next {
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn namespace(&self) -> &str {
+    /// Namespace and name of what it is about.
+    pub(super) fn about(&self) -> (&str, &str) {
         match self {
             Self::WouldMark(pod, _)
             | Self::WouldDelete(pod)
             | Self::Mark(pod, _)
             | Self::Delete(pod)
             | Self::Unmark(pod, _)
-            | Self::Nominate(pod, ..) => &pod.namespace,
-            Self::SelectNode(claim, ..) => &claim.namespace,
-        }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::WouldMark(pod, _)
-            | Self::WouldDelete(pod)
-            | Self::Mark(pod, _)
-            | Self::Delete(pod)
-            | Self::Unmark(pod, _)
-            | Self::Nominate(pod, ..) => &pod.name,
-            Self::SelectNode(claim, ..) => &claim.name,
+            | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
+            Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
         }
     }
 
@@ -86,7 +75,7 @@ impl<'a> Step<'a> {
 
     /// Says that it is not carried out, unless the same was said a short while ago.
     pub(super) fn tell(&self, end: &OrderEnd, told: &mut Repeats<&'static str>, now_ms: u64) {
-        let (namespace, name, what) = (self.namespace(), self.name(), self.what());
+        let ((namespace, name), what) = (self.about(), self.what());
         let (code, problem) = match end {
             OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
             OrderEnd::Refused { code, message } => {

@@ -14,6 +14,7 @@ use crate::announce::{
     Announcements, Announcer, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses,
     Write, Written,
 };
+use crate::bind::Stop;
 use crate::object::Kind;
 use crate::queues;
 use crate::status::{self, Waiting};
@@ -79,6 +80,12 @@ impl Announcing {
                 }
             }
             News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
+            News::GangGivenUp { pod, gang } => {
+                let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+                let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
+                let reason = Stop::GangGivenUp.reason();
+                self.book.note(Note::gang_given_up(pod, gang, reason, now_ms));
+            }
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }

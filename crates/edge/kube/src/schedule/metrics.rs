@@ -168,7 +168,8 @@ impl Metrics {
         self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
         let help = "Pods stopped beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
-        let help = "Pods that were to be stopped and that the server does not let go";
+        let help =
+            "Pods that were to be stopped and that the server does not let go, or says nothing of";
         self.add("dovetail_stops_refused", help, self.stops_refused.clone());
         let help = "One decision over all that changed";
         self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
@@ -238,6 +239,8 @@ impl Metrics {
             }
             // Counted when it is known what became of all of them.
             News::Preempts(_) | News::Stopped(_) => {}
+            // Counted as a gang.
+            News::GangGivenUp { .. } => {}
             News::StopRefused(_) => {
                 self.stops_refused.inc();
             }

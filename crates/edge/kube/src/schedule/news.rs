@@ -42,6 +42,13 @@ pub enum News {
     Preempts(Box<Preempts>),
     /// The server has taken the delete of a pod that is stopped for another.
     Stopped(Box<Stopped>),
+    /// The server has taken the delete of a pod whose gang, as it is shown, is given up.
+    GangGivenUp {
+        /// The pod.
+        pod: PodKey,
+        /// Its gang.
+        gang: String,
+    },
     /// So many pods are stopped for one pod or gang: of all that were to be, what became of it is known.
     Preempted {
         /// Pods whose delete the server has taken, at least one.

@@ -599,7 +599,11 @@ impl Scheduler {
                     self.somebody_leaves = true;
                     self.preempt(job, &victims, &places, cost);
                 }
-                Action::GivenBack { job } => self.unnominate(job),
+                Action::GivenBack { job } => {
+                    // What was kept for it others may count on.
+                    self.somebody_leaves = true;
+                    self.unnominate(job);
+                }
                 Action::RoomGivenUp { name, .. } => given_up.push(name),
                 // The world has noticed, and has told what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}

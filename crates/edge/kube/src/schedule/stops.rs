@@ -125,6 +125,11 @@ impl Scheduler {
             self.news.extend(self.stops.ended(decision.number(), victim, is_stopped));
             self.rightless.ended(&victim.namespace, is_stopped, self.now_ms);
         }
+        if why == Stop::GangGivenUp && end == OrderEnd::Done {
+            let gang = self.world.gang_of(&victim.namespace, &victim.name).map(ToString::to_string);
+            let given_up = gang.map(|gang| News::GangGivenUp { pod: victim.clone(), gang });
+            self.news.extend(given_up);
+        }
         match end {
             OrderEnd::Done => self.order_held_stops(),
             OrderEnd::Refused { code, message } => self.stop_refused(victim, why, code, &message),

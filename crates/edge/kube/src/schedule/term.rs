@@ -467,7 +467,10 @@ fn log(news: &News, is_known: bool) {
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
         // Who carries out orders has said so.
-        News::StopRefused(_) | News::Stopped(_) | News::Preempted { .. } => {}
+        News::StopRefused(_)
+        | News::Stopped(_)
+        | News::GangGivenUp { .. }
+        | News::Preempted { .. } => {}
         News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }

@@ -20,6 +20,6 @@ pub use harmless::harmless;
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{
-    COULD_NOT_START, ROOM_IS_KEPT, Reason, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting,
-    is_own_word, waiting,
+    COULD_NOT_START, ROOM_IS_KEPT, Reason, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION,
+    WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting,
 };

@@ -97,7 +97,7 @@ impl Waiting {
     pub fn word(&self) -> &'static str {
         match self.reason {
             Reason::Pending(PendingReason::Unschedulable) => "Unschedulable",
-            Reason::Pending(PendingReason::WaitingForQuota) => "WaitingForQuota",
+            Reason::Pending(PendingReason::WaitingForQuota) => WAITING_FOR_QUOTA,
             Reason::Pending(PendingReason::WaitingForTurn) => "WaitingForTurn",
             Reason::Pending(PendingReason::WaitingForReservation) => WAITING_FOR_RESERVATION,
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
@@ -127,6 +127,9 @@ pub const COULD_NOT_START: &str = "SchedulerError";
 
 /// The word of pods whose claims get their volumes before they start.
 pub const WAITING_FOR_VOLUMES: &str = "WaitingForVolumes";
+
+/// The word of pods whose queue, or one above it, would hold more than it may.
+pub const WAITING_FOR_QUOTA: &str = "WaitingForQuota";
 
 /// The word of pods for which room is kept until others have gone, or which wait for room that is kept for others.
 pub const WAITING_FOR_RESERVATION: &str = "WaitingForReservation";

@@ -113,6 +113,14 @@ async fn a_gang_that_cannot_be_completed_is_deleted_pod_by_pod() {
     };
     until(&api, || marked() == 2).await;
     assert_eq!(api.bound().len(), 0);
+    // Each says why it was stopped.
+    let told = || {
+        let events = api.all("events");
+        let is_it = |event: &&Value| event["reason"] == "GangIncomplete";
+        let texts = events.iter().filter(is_it).map(|event| event["note"].to_string());
+        texts.filter(|text| text.contains("below its smallest size")).count()
+    };
+    until(&api, || told() >= 2).await;
     scheduler.stop().await;
 }
 
