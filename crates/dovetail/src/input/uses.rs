@@ -105,20 +105,7 @@ fn of_file(
     let source = path.display().to_string();
     let options = UsageFileOptions { skip_bad_rows: false, latest_ms };
     let mut samples = read_usage_file(input, &source, &options)?;
-    let step_ms = step_ms(&samples).ok_or_else(|| {
-        let file = plain(&source);
-        BadInput(format!(
-            "{file}: no GPU of a pod has two samples, so nobody knows how long one lasts"
-        ))
-    })?;
-    if step_ms > MOST_STEP_MS {
-        let (file, apart) = (plain(&source), duration((step_ms / 1_000) as f64));
-        let problem =
-            "of the time between nobody knows anything: check `timestamp_s`, or give more samples";
-        return Err(
-            BadInput(format!("{file}: samples of a GPU lie {apart} apart: {problem}")).into()
-        );
-    }
+    let step_ms = known_step_ms(&samples, &source)?;
     let times = samples.series.iter().flat_map(|series| &series.activity).map(|s| s.at_ms);
     let from_ms = times.clone().min().unwrap_or(0);
     let to_ms = times.max().unwrap_or(0).saturating_add(step_ms);
@@ -155,20 +142,53 @@ fn of_file(
         of_pods.entry(key).or_default().push(used);
         series.namespace = Some(namespace);
     }
-    for (key, uses) in &mut of_pods {
+    let gap_ms = step_ms * u64::from(rule.max_gap_intervals);
+    misplace_too_many(&mut of_pods, &places, &ends_ms, gap_ms);
+    let left_out = gone_in_words(&gone, &source).into_iter().collect();
+    Ok(Uses { period, of_pods, series: samples.series, source, left_out })
+}
+
+/// How far samples lie apart, if so near that what was between them is known.
+fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
+    let step_ms = step_ms(samples).ok_or_else(|| {
+        let file = plain(source);
+        BadInput(format!(
+            "{file}: no GPU of a pod has two samples, so nobody knows how long one lasts"
+        ))
+    })?;
+    if step_ms > MOST_STEP_MS {
+        let (file, apart) = (plain(source), duration((step_ms / 1_000) as f64));
+        let problem =
+            "of the time between nobody knows anything: check `timestamp_s`, or give more samples";
+        return Err(
+            BadInput(format!("{file}: samples of a GPU lie {apart} apart: {problem}")).into()
+        );
+    }
+    Ok(step_ms)
+}
+
+/// Of pods that have more GPUs by their samples than by their objects it is not known which were theirs.
+fn misplace_too_many(
+    of_pods: &mut UsesOfPods,
+    places: &Places<'_>,
+    ends_ms: &BTreeMap<(String, String), Vec<u64>>,
+    gap_ms: u64,
+) {
+    for (key, uses) in of_pods {
         let Some((_, units)) = places.get(key) else { continue };
         // A pod that began anew may have had other GPUs before: those that were measured last count.
         let ends_ms = ends_ms.get(key).map(Vec::as_slice).unwrap_or_default();
         let last_ms = ends_ms.iter().copied().max().unwrap_or(0);
-        let since_ms = last_ms.saturating_sub(step_ms * u64::from(rule.max_gap_intervals));
+        let since_ms = last_ms.saturating_sub(gap_ms);
         let at_once = ends_ms.iter().filter(|end_ms| **end_ms >= since_ms).count();
         if i64::try_from(at_once).is_ok_and(|at_once| at_once > *units) {
             *uses = std::mem::take(uses).into_iter().map(GpuUse::misplaced).collect();
         }
     }
-    let left_out = gone_in_words(&gone, &source).into_iter().collect();
-    Ok(Uses { period, of_pods, series: samples.series, source, left_out })
 }
+
+/// The nodes of each pod, by namespace and name, and how many GPUs it has.
+type Places<'n> = BTreeMap<(String, String), (BTreeSet<&'n str>, i64)>;
 
 /// Pods of which all samples are of a time before they were made.
 fn gone_in_words(gone: &BTreeSet<(String, String)>, source: &str) -> Option<String> {
@@ -180,8 +200,8 @@ fn gone_in_words(gone: &BTreeSet<(String, String)>, source: &str) -> Option<Stri
 }
 
 /// Nodes of pods that hold GPUs, by namespace and name, and how many units they hold.
-fn places(gathered: &Gathered) -> BTreeMap<(String, String), (BTreeSet<&str>, i64)> {
-    let mut found: BTreeMap<(String, String), (BTreeSet<&str>, i64)> = BTreeMap::new();
+fn places(gathered: &Gathered) -> Places<'_> {
+    let mut found = Places::new();
     for held in &gathered.moment.held {
         let namespace = gathered.facts.workloads[held.workload].owner.namespace.clone();
         let (nodes, units) = found.entry((namespace, held.pod.clone())).or_default();

@@ -160,10 +160,10 @@ fn fits(
     let ids = seen.scheduler.engine().map(|engine| engine.pods_of(job)).unwrap_or_default();
     let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
     let node = its_own.map(|node| node.to_string());
-    if let Some(failed) = could_not_start(seen, &ids, &is_it) {
+    if let Some(failed) = could_not_start(seen, &ids, is_it) {
         return Why { node, gang, ..told("not_started", failed) };
     }
-    if let Some(waits) = waits_for_volumes(seen, &ids, &is_it) {
+    if let Some(waits) = waits_for_volumes(seen, &ids, is_it) {
         return Why { node, gang, ..told("waits_for_volumes", waits) };
     }
     if let Some(doubtful) = may_not_be_so(seen, &ids) {

@@ -129,33 +129,41 @@ impl Layout {
     /// # Errors
     /// What is missing for either form.
     pub(super) fn of(place: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
-        if place("ChargePeriodStart").is_some() {
-            let need = |name: &str| place(name).ok_or_else(|| missing("FOCUS", name));
-            let cost = place("EffectiveCost").or_else(|| place("BilledCost"));
-            return Ok(Self {
-                resource: need("ResourceId")?,
-                from: need("ChargePeriodStart")?,
-                to: need("ChargePeriodEnd")?,
-                costs: vec![CostColumn {
-                    column: cost.ok_or_else(|| missing("FOCUS", "EffectiveCost"))?,
-                    kind: None,
-                }],
-                billed: place("BilledCost"),
-                list: place("ListCost"),
-                contracted: place("ContractedCost"),
-                kind: place("ChargeCategory"),
-                usage: &["Usage"],
-                discounts: &[("Credit", Discount::AsWritten)],
-                nets: Vec::new(),
-                covered: &[],
-                bought: place("PricingCategory"),
-                usage_type: None,
-                commitments: focus_commitment(&place).into_iter().collect(),
-                is_invoiced: place("EffectiveCost").is_none(),
-                parent: None,
-                currency: place("BillingCurrency"),
-            });
+        match place("ChargePeriodStart") {
+            Some(_) => Self::of_focus(place),
+            None => Self::of_aws(place),
         }
+    }
+
+    fn of_focus(place: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
+        let need = |name: &str| place(name).ok_or_else(|| missing("FOCUS", name));
+        let cost = place("EffectiveCost").or_else(|| place("BilledCost"));
+        Ok(Self {
+            resource: need("ResourceId")?,
+            from: need("ChargePeriodStart")?,
+            to: need("ChargePeriodEnd")?,
+            costs: vec![CostColumn {
+                column: cost.ok_or_else(|| missing("FOCUS", "EffectiveCost"))?,
+                kind: None,
+            }],
+            billed: place("BilledCost"),
+            list: place("ListCost"),
+            contracted: place("ContractedCost"),
+            kind: place("ChargeCategory"),
+            usage: &["Usage"],
+            discounts: &[("Credit", Discount::AsWritten)],
+            nets: Vec::new(),
+            covered: &[],
+            bought: place("PricingCategory"),
+            usage_type: None,
+            commitments: focus_commitment(&place).into_iter().collect(),
+            is_invoiced: place("EffectiveCost").is_none(),
+            parent: None,
+            currency: place("BillingCurrency"),
+        })
+    }
+
+    fn of_aws(place: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
         // Older reports write `lineItem/ResourceId`, newer ones `line_item_resource_id`.
         let twice = RefCell::new(None);
         let aws = |name: &str| {
