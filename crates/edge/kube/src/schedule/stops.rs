@@ -136,7 +136,10 @@ impl Scheduler {
             OrderEnd::Unanswered { problem } if why == Stop::Preempted => {
                 self.stop_unanswered(victim, &problem);
             }
-            OrderEnd::CalledOff => self.orders.extend(self.take_back(victim)),
+            OrderEnd::CalledOff => {
+                self.orders.extend(self.take_back(victim));
+                self.runs_on(victim);
+            }
             OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
         }
     }
@@ -156,6 +159,17 @@ impl Scheduler {
         let is_wanted = !self.jobs_waiting_for(victim).is_empty();
         let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
         stays.then(|| Order::TakeBack { pod: victim.clone() })
+    }
+
+    /// Nobody counts on a pod to leave any more that is not stopped after all, such as when the job that it was to be
+    /// stopped for has started elsewhere.
+    fn runs_on(&mut self, victim: &PodKey) {
+        if self.jobs_waiting_for(victim).is_empty()
+            && let Some(id) = self.world.id_of(victim)
+        {
+            let events = self.world.not_stopped(&[id]);
+            self.tell(events);
+        }
     }
 
     /// The jobs for which a pod is to be stopped.

@@ -9,6 +9,7 @@ use dovetail_testkit::fake_api::FaultRule;
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::{Api, Client};
 use proptest::prelude::*;
@@ -114,13 +115,12 @@ async fn a_gang_that_cannot_be_completed_is_deleted_pod_by_pod() {
     until(&api, || marked() == 2).await;
     assert_eq!(api.bound().len(), 0);
     // Each says why it was stopped.
-    let told = || {
-        let events = api.all("events");
-        let is_it = |event: &&Value| event["reason"] == "GangIncomplete";
-        let texts = events.iter().filter(is_it).map(|event| event["note"].to_string());
-        texts.filter(|text| text.contains("below its smallest size")).count()
-    };
-    until(&api, || told() >= 2).await;
+    let client = Client::try_from(config(&api)).expect("a client");
+    let events: Api<Event> = Api::namespaced(client, "default");
+    let is_it = |event: &Event| event.reason.as_deref() == Some("GangIncomplete");
+    let all = async || events.list(&ListParams::default()).await.expect("events").items;
+    let told = async { while all().await.iter().filter(|event| is_it(event)).count() < 2 {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("an event of each");
     scheduler.stop().await;
 }
 
