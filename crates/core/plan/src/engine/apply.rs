@@ -60,9 +60,7 @@ impl Engine {
             }
             Event::ForeignHeld(holding) => self.hold_foreign(*holding),
             Event::ForeignReleased { name } => {
-                self.unplaced_foreign.remove(&name);
-                self.kept_rooms.remove(&name);
-                if let Some(id) = self.foreign.remove(&name) {
+                if let Some(id) = self.forget_foreign(&name) {
                     self.state.remove_holding(id);
                 }
             }
@@ -280,6 +278,13 @@ impl Engine {
         let id = held.ok_or(EngineError::NothingHeld { owner })?;
         self.state.set_counts(id, counts_into);
         Ok(())
+    }
+
+    /// A name is nobody's; what was held under it.
+    pub(crate) fn forget_foreign(&mut self, name: &str) -> Option<HoldingId> {
+        self.unplaced_foreign.remove(name);
+        self.kept_rooms.remove(name);
+        self.foreign.remove(name)
     }
 
     fn hold_foreign(&mut self, holding: Holding) {

@@ -81,7 +81,7 @@ pub struct Engine {
     drains: BTreeMap<NodeName, apply::Drain>,
     pub(crate) foreign: BTreeMap<String, HoldingId>,
     /// Held by others on nodes that are not there yet.
-    pub(crate) unplaced_foreign: BTreeMap<String, Holding>,
+    unplaced_foreign: BTreeMap<String, Holding>,
     /// Names under which room is kept for jobs that are to come, with their priority; some may hold nothing any more.
     pub(crate) kept_rooms: BTreeMap<String, i32>,
     /// Jobs that run and may be stopped, by priority.

@@ -101,8 +101,7 @@ impl Engine {
 
     /// Room that was kept for others is free for a job of higher priority.
     pub(super) fn give_up_room(&mut self, job: JobId, name: String, plan: &mut Plan) {
-        self.kept_rooms.remove(&name);
-        if let Some(id) = self.foreign.remove(&name) {
+        if let Some(id) = self.forget_foreign(&name) {
             let node = self.state.remove_holding(id).node;
             self.survey.forget(node);
         }
@@ -127,12 +126,6 @@ impl Engine {
     /// The names that a job states are nobody's; what was held under them.
     fn forget_room_held_for(&mut self, job: JobId) -> Vec<HoldingId> {
         let names = self.jobs.get(&job).map(|record| record.job.kept_room.clone());
-        let names = names.into_iter().flatten();
-        let ended = names.filter_map(|name| {
-            self.unplaced_foreign.remove(&name);
-            self.kept_rooms.remove(&name);
-            self.foreign.remove(&name)
-        });
-        ended.collect()
+        names.into_iter().flatten().filter_map(|name| self.forget_foreign(&name)).collect()
     }
 }
