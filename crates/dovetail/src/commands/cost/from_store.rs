@@ -480,14 +480,16 @@ pub(crate) fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
 }
 
 /// The hours of a period: with what is read of it all that it touches, out of the ledger alone as many as were asked for,
-/// the last of which is the one that runs.
+/// the last of which is the one that runs: also where it has just begun, since the ledger may be filled in finer steps
+/// than those in which the period ends.
 pub(super) fn whole_hours(period: Span, is_read: bool) -> Span {
-    let to_ms = period.to_ms.next_multiple_of(HOUR_MS);
-    let from_ms = match is_read {
-        true => period.from_ms / HOUR_MS * HOUR_MS,
-        false => period.from_ms.next_multiple_of(HOUR_MS).min(to_ms.saturating_sub(HOUR_MS)),
-    };
-    Span { from_ms, to_ms }
+    if is_read {
+        let from_ms = period.from_ms / HOUR_MS * HOUR_MS;
+        return Span { from_ms, to_ms: period.to_ms.next_multiple_of(HOUR_MS) };
+    }
+    let to_ms = period.to_ms / HOUR_MS * HOUR_MS + HOUR_MS;
+    let hours = (period.to_ms - period.from_ms).div_ceil(HOUR_MS);
+    Span { from_ms: to_ms.saturating_sub(hours * HOUR_MS), to_ms }
 }
 
 fn detail(by: &[Dimension]) -> Detail {
@@ -586,7 +588,11 @@ mod tests {
             (hours.from_ms / HOUR_MS, hours.to_ms / HOUR_MS)
         };
         assert_eq!(asked(20 * 60 + 10, 44 * 60 + 10, false), (21, 45));
-        assert_eq!(asked(20 * 60, 44 * 60, false), (20, 44));
+        assert_eq!(
+            asked(20 * 60, 44 * 60, false),
+            (21, 45),
+            "an hour that has just begun is the one that runs"
+        );
         assert_eq!(
             asked(20 * 60 + 10, 20 * 60 + 40, false),
             (20, 21),
