@@ -438,6 +438,10 @@ fn nobody_is_said_to_stop_who_was_not_let_go() {
         folder.json("why first --kubeconfig kubeconfig")["in_line"]["reason"].clone()
     };
     assert_eq!(state("2999-01-01T00:00:00Z"), "Unschedulable");
+    let told = folder.json("why first --kubeconfig kubeconfig")["message"].to_string();
+    let spared =
+        "It would start if pods of lower priority went that the server does not let go: team/large";
+    assert!(told.contains(spared), "{told}");
     assert_eq!(state("2020-01-01T00:00:00Z"), "WaitingForReservation");
 }
 
@@ -480,7 +484,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     // The nodes that a scheduler holds for them are not those that one would choose now.
     let rows = [["team/one", "waits", "-"], ["team/two", "waits", "-"]];
     for row in rows {
-        let shown = |line: &str| line.split_whitespace().eq(row);
+        let shown = |line: &str| line.trim_matches(['|', ' ']).split_whitespace().eq(row);
         assert!(told.lines().any(shown), "{row:?} is not in\n{told}");
     }
 }

@@ -118,6 +118,33 @@ fn who_says_no_more_that_it_was_not_let_go_is_tried_again_at_once() {
     assert_eq!(tried(&mut cluster, &policy()), [""; 0]);
 }
 
+/// It was marked, what became of its delete is not known, and another one is stopped in its place.
+#[test]
+fn who_was_marked_and_is_stopped_by_nobody_is_marked_no_more() {
+    let mut cluster = full(2);
+    cluster.create("high", high(8));
+    let silence = OrderEnd::Unanswered { problem: "silence".to_owned() };
+    let first = tried(&mut cluster, &silence).remove(0);
+    let target =
+        json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]);
+    let key = (Kind::Pod, "blue".to_owned(), first.clone());
+    cluster.server.change(&key, |pod| pod["status"]["conditions"] = target);
+    let second = tried(&mut cluster, &OrderEnd::Done);
+    assert!(second.len() == 1 && second[0] != first, "{second:?}");
+    let taken_back = |cluster: &mut Cluster| -> Vec<String> {
+        let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
+        let taken = orders.filter_map(|order| match order {
+            Order::TakeBack { pod } => Some(pod.name.to_string()),
+            _ => None,
+        });
+        taken.collect()
+    };
+    cluster.pass(999);
+    assert_eq!(taken_back(&mut cluster), [""; 0]);
+    cluster.pass(1);
+    assert_eq!(taken_back(&mut cluster), [first]);
+}
+
 /// The cheaper victim is where the scheduler may stop nobody.
 #[test]
 fn a_right_that_lacks_in_one_namespace_spares_the_pods_of_that_one_alone() {
