@@ -26,18 +26,18 @@ pub(crate) fn connected(api: &FakeApi) -> Folder {
     folder
 }
 
-fn pod(name: &str, gpus: u32) -> Value {
+pub(crate) fn pod(name: &str, gpus: u32) -> Value {
     json!({"metadata": {"name": name}, "spec": {"schedulerName": "dovetail", "containers": [
         {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}}}]}})
 }
 
-fn with(mut pod: Value, field: &str, value: Value) -> Value {
+pub(crate) fn with(mut pod: Value, field: &str, value: Value) -> Value {
     pod["spec"][field] = value;
     pod
 }
 
 /// Nodes `n0` and `n1` with eight GPUs each, and these pods.
-fn cluster(pods: &[Value]) -> FakeApi {
+pub(crate) fn cluster(pods: &[Value]) -> FakeApi {
     let api = FakeApi::start().expect("a free port");
     let shape = "8xH100".parse::<Shape>().expect("a shape");
     for name in ["n0", "n1"] {
@@ -75,11 +75,11 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     let why = |name: &str| folder.json(&format!("why {name} --kubeconfig kubeconfig"));
     let state = |name: &str| why(name)["state"].as_str().map(str::to_owned).unwrap_or_default();
     let states = ["large", "first", "picky", "gated", "claims", "others"].map(state);
-    let expected = ["placed", "waits", "waits", "gated", "left_untouched", "not_ours"];
+    let expected = ["placed", "waits", "waits", "gated", "not_started", "not_ours"];
     assert_eq!(states, expected.map(str::to_owned));
     let first = why("pod/first");
     // A scheduler of these settings stops what is less important.
-    let kept = "room is kept for it on n0 until 1 pod that is stopping has gone";
+    let kept = "room is kept for it on n0 until 1 pod has gone that is to be stopped for it";
     assert_eq!(first["message"], kept);
     assert_eq!((&first["in_line"]["place"], &first["line_length"]), (&json!(1), &json!(2)));
     assert_eq!(first["in_line"]["priority"], 5);
@@ -438,6 +438,10 @@ fn nobody_is_said_to_stop_who_was_not_let_go() {
         folder.json("why first --kubeconfig kubeconfig")["in_line"]["reason"].clone()
     };
     assert_eq!(state("2999-01-01T00:00:00Z"), "Unschedulable");
+    let told = folder.json("why first --kubeconfig kubeconfig")["message"].to_string();
+    let spared =
+        "It would start if pods of lower priority went that the server does not let go: team/large";
+    assert!(told.contains(spared), "{told}");
     assert_eq!(state("2020-01-01T00:00:00Z"), "WaitingForReservation");
 }
 
@@ -477,6 +481,12 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     assert_eq!((&why["state"], &why["message"]), (&json!("waits_for_volumes"), &json!(room)));
     let told = folder.call("why train --kubeconfig kubeconfig").out;
     assert!(told.contains("at least 2 pods together"), "{told}");
+    // The nodes that a scheduler holds for them are not those that one would choose now.
+    let rows = [["team/one", "waits", "-"], ["team/two", "waits", "-"]];
+    for row in rows {
+        let shown = |line: &str| line.trim_matches(['|', ' ']).split_whitespace().eq(row);
+        assert!(told.lines().any(shown), "{row:?} is not in\n{told}");
+    }
 }
 
 /// Which room a scheduler keeps for lost members of gangs is in no object: what pods say of it is told.

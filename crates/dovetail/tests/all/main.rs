@@ -52,6 +52,8 @@ mod help;
 mod ledger_world;
 #[cfg(feature = "scheduler")]
 mod live;
+#[cfg(feature = "scheduler")]
+mod live_gangs;
 mod patches;
 mod program;
 mod real_traces;

@@ -37,9 +37,29 @@ impl<K: Ord> Repeats<K> {
     }
 }
 
+/// A text about an object as it would be about another one: without these names where they stand as words.
+pub(crate) fn without_names(text: &str, names: [&str; 2]) -> String {
+    // Names have letters, digits, dashes and dots.
+    let is_of_name = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '.');
+    let words = text.split_inclusive(|one| !is_of_name(one));
+    let unnamed = words.map(|word| {
+        let name = word.trim_end_matches(|one| !is_of_name(one));
+        if names.contains(&name) && !name.is_empty() { &word[name.len()..] } else { word }
+    });
+    unnamed.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_about_one_object_is_that_about_another() {
+        let text = |pod: &str| format!("pods \"{pod}\" is forbidden: pods of b stay as b-1 does");
+        let one = without_names(&text("a"), ["b", "a"]);
+        assert_eq!(one, "pods \"\" is forbidden: pods of  stay as b-1 does");
+        assert_eq!(without_names(&text("other"), ["b", "other"]), one);
+    }
 
     #[test]
     fn the_same_is_told_once_a_minute_and_something_else_at_once() {

@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use dovetail_model::{HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId};
+use dovetail_model::{Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId};
 
 use super::{Engine, EngineError};
 use crate::gang::{Gang, PlacedPod};
@@ -48,6 +49,37 @@ impl Engine {
         let held = names.into_iter().filter_map(|name| self.foreign.get(&name).copied());
         let free: BTreeSet<HoldingId> = held.chain(self.room_held_for(job.id)).collect();
         Ok(self.as_if_free(free, |engine| engine.would_fit(&gang, &View::AfterReleasing)))
+    }
+
+    /// Which of these waiting jobs would start, one after the other in this order and quota aside, once everything has
+    /// gone that is releasing and not late with it: what one takes the next has not. Nothing changes.
+    pub fn would_start_in_turn(&mut self, jobs: &[JobId]) -> BTreeSet<JobId> {
+        let helped = self.state.helped;
+        let draws = (self.finder.finder().draws(), self.policy.draws());
+        let mark = self.state.open_view(&View::AfterReleasing, self.now_ms);
+        // What those leave for whom room is kept is not for others.
+        self.fill_all();
+        let mut starts = BTreeSet::new();
+        for job in jobs {
+            let waiting = self.jobs.get(job).filter(|record| record.place.is_some());
+            let Some(gang) = waiting.map(|record| Arc::clone(&record.gang)) else { continue };
+            let before = self.state.begin();
+            for own in self.room_held_for(*job) {
+                self.state.release(own);
+            }
+            match self.place(*job, &gang, Bounds::default()) {
+                Some(_) => {
+                    starts.insert(*job);
+                    self.state.commit(before);
+                }
+                None => self.state.rollback(before),
+            }
+        }
+        self.state.rollback(mark);
+        self.state.helped = helped;
+        self.finder.finder().set_draws(draws.0);
+        self.policy.set_draws(draws.1);
+        starts
     }
 
     /// Where pods of a job would go now: as many of each set as there is room for and as its queue may hold, whatever

@@ -128,9 +128,10 @@ impl Search<'_> {
         Some(node)
     }
 
-    /// The node on which room for one more pod costs least, and how.
+    /// The node on which room for one more pod costs least, and how. Nodes come by rank: of equals the first stays, but
+    /// of one job that can do without some of its pods the last goes.
     fn cheapest(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<(NodeId, NodePlan)> {
-        let mut best: Option<(PreemptionCost, NodeId)> = None;
+        let mut best: Option<Best> = None;
         for at in 0..pass.nodes.len() {
             let node = pass.nodes[at];
             let known = pass.outlooks(self.survey, node).get(&node);
@@ -141,30 +142,60 @@ impl Search<'_> {
             if let Some(glanced) = glanced {
                 pass.outlooks(self.survey, node).insert(node, glanced);
             }
-            // Nodes come by rank: of equals the first stays.
-            let is_better = |cost: &PreemptionCost| best.is_none_or(|(least, _)| *cost < least);
-            let mut cost = match pass.outlooks(self.survey, node).get(&node) {
-                Some(Outlook::Way(plan)) => Some(plan.cost),
-                Some(Outlook::AtLeast(cost)) if is_better(cost) => None,
-                _ => continue,
+            let may_be_it = |cost: PreemptionCost| {
+                best.as_ref().is_none_or(|best| {
+                    cost < best.cost || (cost == best.cost && best.rivals.contains(&node))
+                })
             };
-            if cost.is_none() {
-                let plan = self.node_plan(shape, node, &pass.tally);
-                cost = plan.as_ref().map(|plan| plan.cost);
-                let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
-                pass.outlooks(self.survey, node).insert(node, outlook);
+            match pass.outlooks(self.survey, node).get(&node) {
+                Some(Outlook::Way(plan)) if may_be_it(plan.cost) => {}
+                Some(Outlook::AtLeast(cost)) if may_be_it(*cost) => {
+                    let plan = self.node_plan(shape, node, &pass.tally);
+                    let outlook = plan.map_or(Outlook::Hopeless, Outlook::Way);
+                    pass.outlooks(self.survey, node).insert(node, outlook);
+                }
+                _ => continue,
             }
             if self.operations_left == 0 {
                 return None;
             }
-            if let Some(cost) = cost.filter(is_better) {
-                best = Some((cost, node));
+            let Some(Outlook::Way(plan)) = pass.outlooks(self.survey, node).get(&node) else {
+                continue;
+            };
+            let (cost, spare) = (plan.cost, spare_pod(plan));
+            let is_it = |best: &Best| {
+                let is_later =
+                    spare.map(|pod| pod.job) == best.spare.map(|pod| pod.job) && spare > best.spare;
+                cost < best.cost || (cost == best.cost && is_later)
+            };
+            if best.as_ref().is_none_or(is_it) {
+                let rivals = spare.map(|pod| self.prey.nodes_of(self.state, pod.job));
+                let rivals = rivals.unwrap_or_default().into_iter().collect();
+                best = Some(Best { cost, node, spare, rivals });
             }
         }
-        let (_, node) = best?;
+        let node = best?.node;
         match pass.outlooks(self.survey, node).get(&node) {
             Some(Outlook::Way(plan)) => Some((node, plan.clone())),
             _ => None,
         }
+    }
+}
+
+/// The cheapest node so far.
+struct Best {
+    cost: PreemptionCost,
+    node: NodeId,
+    /// The only pod that goes, if its job can do without.
+    spare: Option<PodId>,
+    /// Where other pods of that job are.
+    rivals: BTreeSet<NodeId>,
+}
+
+/// The only pod that goes, if its job can do without.
+fn spare_pod(plan: &NodePlan) -> Option<PodId> {
+    match plan.units.as_slice() {
+        [unit] if !unit.is_rest => unit.pods.first().copied(),
+        _ => None,
     }
 }

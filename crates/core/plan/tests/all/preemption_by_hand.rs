@@ -104,6 +104,17 @@ fn a_gang_goes_as_a_whole_and_an_elastic_one_down_to_its_smallest_size() {
     assert_eq!(victims(&world.ask(1, 1, 2, |_| {})), [(1, 0), (1, 1)]);
 }
 
+/// Each of its pods has a node of its own, and the first is where all the others cost as much.
+#[test]
+fn of_an_elastic_job_the_last_pod_goes_first() {
+    let mut world = nodes(&[1, 1, 1, 1]);
+    assert_eq!(placed(&world.ask(0, 1, 1, |job| job.pod_sets[0].max = 4)).len(), 4);
+    for pod in [3, 2, 1] {
+        assert_eq!(victims(&world.ask(1, 1, 1, |_| {})), [(1, pod)]);
+    }
+    assert_eq!(victims(&world.ask(1, 1, 1, |_| {})), [(1, 0)]);
+}
+
 #[test]
 fn nobody_is_stopped_in_vain_or_by_whom_it_must_not_be() {
     let mut world = nodes(&[4]);

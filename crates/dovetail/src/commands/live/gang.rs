@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::status::harmless;
+use dovetail_kube::status::{Reason, Waiting, harmless};
+use dovetail_kube::translate::NotYet;
 use dovetail_kube::world::{GangLook, Gathering, MemberLook, World, how_many, waits_for_members};
 use dovetail_model::JobId;
 use serde::Serialize;
@@ -44,12 +45,12 @@ pub(super) struct GangLine {
 pub(super) struct MemberLine {
     /// Namespace and name.
     pub(super) pod: String,
-    /// `placed`, `fits`, `waits` or `left_untouched`.
+    /// `placed`, `fits`, `waits`, `not_started` (it could not start, and is tried again) or `left_untouched`.
     pub(super) state: &'static str,
     /// The node it is on, or would get now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) node: Option<String>,
-    /// Why it is left untouched.
+    /// Why it is left untouched, could not start, or waits by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
 }
@@ -75,6 +76,14 @@ impl GangLine {
         }
     }
 
+    /// Without the nodes of this decision, where a scheduler has taken another: it holds nodes that it alone knows.
+    pub(super) fn without_nodes(mut self) -> Self {
+        for member in self.members.iter_mut().filter(|member| member.state == "fits") {
+            (member.state, member.node) = ("waits", None);
+        }
+        self
+    }
+
     /// How many of its pods are in a state.
     pub(super) fn count(&self, state: &str) -> usize {
         self.members.iter().filter(|member| member.state == state).count()
@@ -86,11 +95,24 @@ impl GangLine {
         if placed == all {
             return ("placed", format!("all {all} pods of {} have a node", self.name));
         }
-        if let Some(message) = self.members.iter().find_map(|member| member.message.clone()) {
-            return ("left_untouched", message);
+        // What needs somebody to change it says more than what is tried again, and that more than whose turn it is.
+        for state in ["left_untouched", "not_started", "waits"] {
+            let told = self.members.iter().filter(|member| member.state == state);
+            if let Some(message) = told.filter_map(|member| member.message.clone()).next() {
+                return (state, message);
+            }
         }
         let (present, min) = (self.present, self.min.unwrap_or_default());
         let &Self { gated, refused, retried, .. } = self;
+        if gated > 0 && placed + gated as usize == all && placed >= min as usize {
+            let hold = match gated {
+                1 => "scheduling gates hold the other one".to_owned(),
+                _ => format!("scheduling gates hold the other {gated}"),
+            };
+            let text =
+                format!("{placed} of the {all} pods of {} have a node, and {hold}", self.name);
+            return ("placed", text);
+        }
         let gathering = Gathering { present, min, gated, refused, retried };
         ("waits", waits_for_members(&self.name, gathering))
     }
@@ -135,10 +157,19 @@ impl GangLine {
     }
 }
 
+/// The state of a pod that the engine does not place for this reason.
+pub(super) fn state_of(why: &NotYet) -> &'static str {
+    match Waiting::left_untouched(why).reason {
+        Reason::Failed => "not_started",
+        Reason::LeftUntouched => "left_untouched",
+        Reason::Pending(_) | Reason::Volumes => "waits",
+    }
+}
+
 impl MemberLine {
     fn of(member: &MemberLook<'_>) -> Self {
         let state = match (member.refused, member.node) {
-            (Some(_), _) => "left_untouched",
+            (Some(why), _) => state_of(why),
             (None, None) => "waits",
             (None, Some(_)) if member.pod.node.is_empty() => "fits",
             (None, Some(_)) => "placed",

@@ -8,7 +8,7 @@ use dovetail_model::{JobId, PodId};
 use dovetail_plan::explain::Relaxation;
 use serde::Serialize;
 
-use super::gang::GangLine;
+use super::gang::{GangLine, state_of};
 use super::line::{InLine, line};
 use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 use super::{LookFlags, Seen};
@@ -163,11 +163,13 @@ fn fits(
     if let Some(failed) = could_not_start(seen, &ids, is_it) {
         return Why { node, gang, ..told("not_started", failed) };
     }
+    // A scheduler holds other nodes than those of the decision that was taken here, or none.
+    let undecided = |gang: Option<GangLine>| gang.map(GangLine::without_nodes);
     if let Some(waits) = waits_for_volumes(seen, &ids, is_it) {
-        return Why { node, gang, ..told("waits_for_volumes", waits) };
+        return Why { gang: undecided(gang), ..told("waits_for_volumes", waits) };
     }
     if let Some(doubtful) = may_not_be_so(seen, &ids) {
-        return Why { node, gang, ..told("waits", doubtful) };
+        return Why { gang: undecided(gang), ..told("waits", doubtful) };
     }
     let message = match (&node, &gang) {
         (Some(node), None) => format!("it fits: at this moment it would be given node {node}"),
@@ -256,7 +258,7 @@ fn without_job(seen: &Seen, pod: &Pod) -> Option<(&'static str, String)> {
     }
     let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
     let refused = seen.scheduler.world().left_untouched(namespace, name)?;
-    Some(("left_untouched", refused.to_string()))
+    Some((state_of(refused), refused.to_string()))
 }
 
 fn explained(seen: &mut Seen, job: JobId) -> (Vec<Vec<Obstacle>>, Option<Vec<Vec<Relaxation>>>) {

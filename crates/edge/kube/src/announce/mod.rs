@@ -206,12 +206,12 @@ impl Note {
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 
-    /// The scheduler's account may not stop another pod for this one, nor any.
-    pub fn may_stop_nobody(about: PodIdentity, victim: &PodKey, message: &str, at_ms: u64) -> Self {
+    /// The scheduler's account may not stop another pod for this one, nor any of its namespace.
+    pub fn may_not_stop(about: PodIdentity, victim: &PodKey, message: &str, at_ms: u64) -> Self {
         let PodKey { namespace, name, uid } = victim;
         let text = format!(
-            "pod {namespace}/{name} is not stopped for it yet: the scheduler's account has not the right \
-             (deploy/rbac.yaml has it), and tries again: {message}"
+            "pod {namespace}/{name} is not stopped for it, nor is any other of namespace {namespace}: the scheduler's \
+             account has not the right (deploy/rbac.yaml has it), and asks again: {message}"
         );
         let (reason, action) = ("FailedPreemption", "Preempting");
         let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));

@@ -3,74 +3,58 @@
 //! Admission (a policy, a webhook) says only when a pod is to be deleted that it keeps it. Those of its decision that
 //! were deleted before it would have been stopped in vain, and a gang would go on without them. So before the first
 //! of several is touched, each mark and each delete is sent as a dry run: the server admits or refuses it as the write
-//! itself, and does nothing. Of one pod alone nothing is asked: its own delete comes first and last.
+//! itself, and does nothing. Of one pod alone nothing is asked: its own delete comes first and last. Only where stops
+//! were in vain of late is it asked about, too, so that one pod after the other is not marked and unmarked.
 
 use std::collections::BTreeSet;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
-use tokio::sync::mpsc;
 
 use super::orders::{Order, OrderEnd, Wires, carry_out};
 use super::step::Step;
 use super::stop::{Stop, StopDecision};
 use crate::client::lacked_right;
-use crate::repeats::Repeats;
 use crate::world::PodKey;
 
-/// Questions on their way at once.
+/// Questions of one decision on their way at once.
 const AT_ONCE: usize = 16;
 
-/// The decision that was asked about last. The stops of one come one after the other.
-#[derive(Debug, Default)]
-pub(super) struct Asked {
-    decision: Option<StopDecision>,
-    answered: BTreeSet<PodKey>,
+/// Asks about all pods of the decision that an order is part of, if it is the first of several, or if stops were in
+/// vain of late. Which stops would not be carried out, and how each would end; `None` if nothing more may be written.
+pub(super) async fn ask(wires: &Wires, order: &Order) -> Option<Vec<(Order, OrderEnd)>> {
+    let Order::Stop { why, decision, .. } = order else { return Some(Vec::new()) };
+    let is_in_doubt = decision.pods().len() > 1 || wires.doubts();
+    if !is_in_doubt || decision.kept().is_some() {
+        return Some(Vec::new());
+    }
+    let questions: Vec<BoxFuture<'_, _>> = questions(decision.pods(), *why)
+        .map(|(pod, step)| put(wires, decision, pod, step).boxed())
+        .collect();
+    let mut answers = stream::iter(questions).buffered(AT_ONCE);
+    let (mut kept, mut ends) = (BTreeSet::new(), Vec::new());
+    while let Some(answer) = answers.next().await {
+        let (pod, step, end) = answer?;
+        if !would_fail(&end) || !kept.insert(pod.clone()) {
+            continue;
+        }
+        wires.tell(&step, &end);
+        let is_enough = may_be_of_all(&end);
+        let (pod, why, decision) = (pod.clone(), *why, decision.clone());
+        ends.push((Order::Stop { pod, why, decision }, end));
+        if is_enough {
+            break;
+        }
+    }
+    decision.keep(kept);
+    Some(ends)
 }
 
-impl Asked {
-    /// Asks about all pods of the decision that an order is part of, if it is the first of several. Which stops would
-    /// not be carried out, and how each would end; `None` if nothing more may be written.
-    pub(super) async fn ask(
-        &mut self,
-        wires: &Wires,
-        order: &Order,
-        orders: &mpsc::Receiver<Order>,
-        told: &mut Repeats<&'static str>,
-    ) -> Option<Vec<(Order, OrderEnd)>> {
-        let Order::Stop { why, decision, .. } = order else { return Some(Vec::new()) };
-        if decision.pods().len() < 2 || self.decision.as_ref() == Some(decision) {
-            return Some(Vec::new());
-        }
-        self.answered.clear();
-        self.decision = Some(decision.clone());
-        let questions: Vec<BoxFuture<'_, _>> = questions(decision.pods(), *why)
-            .map(|(pod, step)| put(wires, decision, pod, step, orders).boxed())
-            .collect();
-        let mut answers = stream::iter(questions).buffered(AT_ONCE);
-        let mut kept = Vec::new();
-        while let Some(answer) = answers.next().await {
-            let (pod, step, end) = answer?;
-            if !would_fail(&end) || !self.answered.insert(pod.clone()) {
-                continue;
-            }
-            step.tell(&end, told, wires.leadership.clock().now_ms());
-            let is_enough = may_be_of_all(&end);
-            let (pod, why, decision) = (pod.clone(), *why, decision.clone());
-            kept.push((Order::Stop { pod, why, decision }, end));
-            if is_enough {
-                break;
-            }
-        }
-        Some(kept)
-    }
-
-    /// Whether the end of an order is known from what was asked.
-    pub(super) fn has_answered(&self, order: &Order) -> bool {
-        let Order::Stop { pod, decision, .. } = order else { return false };
-        self.decision.as_ref() == Some(decision) && self.answered.contains(pod)
-    }
+/// Whether the end of an order is known from what was asked.
+pub(super) fn has_answered(order: &Order) -> bool {
+    let Order::Stop { pod, decision, .. } = order else { return false };
+    decision.kept().is_some_and(|kept| kept.contains(pod))
 }
 
 /// Puts one question, with its answer; `None` if nothing more may be written.
@@ -79,12 +63,11 @@ async fn put<'a>(
     decision: &StopDecision,
     pod: &'a PodKey,
     step: Step<'a>,
-    orders: &mpsc::Receiver<Order>,
 ) -> Option<(&'a PodKey, Step<'a>, OrderEnd)> {
     // Whoever decides may need them no more.
     let end = match decision.is_called_off() {
         true => OrderEnd::CalledOff,
-        false => carry_out(wires, &step, orders).await?,
+        false => carry_out(wires, &step).await?,
     };
     Some((pod, step, end))
 }

@@ -14,6 +14,7 @@ mod orders;
 mod request;
 mod step;
 mod stop;
+mod turns;
 
 pub use answer::{Cause, Outcome};
 pub use binder::{Binder, BinderSettings, Report};

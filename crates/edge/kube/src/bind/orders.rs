@@ -7,31 +7,40 @@
 //! together, the server is asked whether it lets all of them go. If the server refuses to delete it, the
 //! condition is taken back, and the pods that were to be stopped with it are not. An order that is not carried out in
 //! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
+//!
+//! Orders that do not belong together are carried out side by side.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tracing::info;
 
-use super::ask::Asked;
+use super::ask::{ask, has_answered};
 use super::step::{Next, Step, judge};
 use super::stop::{Kept, Stop, StopDecision};
+use super::turns::{Ended, Turn, Turns};
 use crate::announce::Condition;
 use crate::lead::Leadership;
 use crate::repeats::Repeats;
 use crate::world::{ClaimKey, PodKey};
 
-/// Orders that wait for their turn.
+/// Orders that wait to be taken, and as many that wait for their turn.
 const QUEUE: usize = 4_096;
+/// Orders that are carried out at once.
+const AT_ONCE: usize = 32;
 /// A write is tried so often.
 const TRIES: u32 = 6;
 /// First and longest pause between two tries.
 const PAUSES_MS: (u64, u64) = (100, 5_000);
 /// The same refusal is told again after so long.
 const TOLD_AGAIN_MS: u64 = 300_000;
+/// After a stop was in vain, no pod is touched for so long before the server has said that it lets it go.
+const DOUBT_MS: u64 = 600_000;
 
 /// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +53,11 @@ pub enum Order {
         why: Stop,
         /// With which others.
         decision: StopDecision,
+    },
+    /// Ask whether it could be stopped; nothing is done to it.
+    MayStop {
+        /// The pod.
+        pod: PodKey,
     },
     /// Take back that it is about to be stopped.
     TakeBack {
@@ -80,7 +94,10 @@ impl Order {
     pub(crate) fn nominated(&self) -> Option<&PodKey> {
         match self {
             Self::Nominate { pod, .. } => Some(pod),
-            Self::Stop { .. } | Self::TakeBack { .. } | Self::SelectNode { .. } => None,
+            Self::Stop { .. }
+            | Self::MayStop { .. }
+            | Self::TakeBack { .. }
+            | Self::SelectNode { .. } => None,
         }
     }
 
@@ -88,7 +105,10 @@ impl Order {
     fn stopped(&self) -> Option<&PodKey> {
         match self {
             Self::Stop { pod, .. } => Some(pod),
-            Self::TakeBack { .. } | Self::Nominate { .. } | Self::SelectNode { .. } => None,
+            Self::MayStop { .. }
+            | Self::TakeBack { .. }
+            | Self::Nominate { .. }
+            | Self::SelectNode { .. } => None,
         }
     }
 }
@@ -132,6 +152,8 @@ pub struct Orders {
     queue: mpsc::Sender<Order>,
     reports: mpsc::UnboundedReceiver<OrderReport>,
     task: JoinHandle<()>,
+    /// As long as this is there, writes may begin.
+    wanted: Arc<()>,
 }
 
 /// What every order needs.
@@ -141,11 +163,34 @@ pub(super) struct Wires {
     epoch: u64,
     /// Name of the scheduler, as pods name it.
     pub(super) scheduler: String,
+    wanted: Weak<()>,
+    told: Mutex<Repeats<&'static str>>,
+    /// Until when it is doubted that the server lets pods go.
+    doubt_until_ms: AtomicU64,
+}
+
+impl Wires {
+    /// Says that a step is not carried out, unless the same was said a short while ago.
+    pub(super) fn tell(&self, step: &Step<'_>, end: &OrderEnd) {
+        // Who panicked left no half of a text.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        step.tell(end, &mut told, self.leadership.clock().now_ms());
+    }
+
+    /// Whether a stop was in vain of late.
+    pub(super) fn doubts(&self) -> bool {
+        self.leadership.clock().now_ms() < self.doubt_until_ms.load(Ordering::Relaxed)
+    }
+
+    fn begin_to_doubt(&self) {
+        let until_ms = self.leadership.clock().now_ms().saturating_add(DOUBT_MS);
+        self.doubt_until_ms.store(until_ms, Ordering::Relaxed);
+    }
 }
 
 impl Orders {
-    /// Starts a task that carries out one order after the other, as long as this process leads in `epoch`.
-    /// `scheduler` is the name by which pods ask for it.
+    /// Starts a task that carries out orders as long as this process leads in `epoch`. `scheduler` is the name by which
+    /// pods ask for it.
     pub fn start(
         client: Client,
         leadership: Arc<dyn Leadership>,
@@ -155,8 +200,17 @@ impl Orders {
         let (queue, orders) = mpsc::channel(QUEUE);
         // No more reports wait than orders were accepted.
         let (told, reports) = mpsc::unbounded_channel();
-        let wires = Wires { client, leadership, epoch, scheduler: scheduler.to_owned() };
-        Self { queue, reports, task: tokio::spawn(drive(wires, orders, told)) }
+        let wanted = Arc::new(());
+        let wires = Wires {
+            client,
+            leadership,
+            epoch,
+            scheduler: scheduler.to_owned(),
+            wanted: Arc::downgrade(&wanted),
+            told: Mutex::new(Repeats::every(TOLD_AGAIN_MS)),
+            doubt_until_ms: AtomicU64::new(0),
+        };
+        Self { queue, reports, task: tokio::spawn(drive(wires, orders, told)), wanted }
     }
 
     /// Waits for what became of the next order; `None` when nothing more is carried out.
@@ -179,6 +233,7 @@ impl Orders {
 
     /// Begins nothing more, and waits for what is on its way; what became of what was not asked about yet.
     pub async fn stop(mut self) -> Vec<OrderReport> {
+        drop(self.wanted);
         drop(self.queue);
         // A panic in a task of ours is reported by the runtime.
         _ = self.task.await;
@@ -191,20 +246,59 @@ async fn drive(
     mut orders: mpsc::Receiver<Order>,
     reports: mpsc::UnboundedSender<OrderReport>,
 ) {
-    let mut told = Repeats::every(TOLD_AGAIN_MS);
-    let mut asked = Asked::default();
-    while let Some(order) = orders.recv().await {
-        let Some(kept) = asked.ask(&wires, &order, &orders, &mut told).await else { return };
-        for (order, end) in &kept {
-            finish(&wires, order, Settled::not_begun(order, end), &orders, &reports, &mut told)
-                .await;
+    let (mut turns, begun) = (Turns::default(), Semaphore::new(AT_ONCE));
+    let mut given = FuturesUnordered::new();
+    let mut is_over = false;
+    loop {
+        let may_take = !is_over && given.len() < QUEUE;
+        tokio::select! {
+            order = orders.recv(), if may_take => match order {
+                None => is_over = true,
+                Some(order) => {
+                    let turn = turns.give(&order);
+                    given.push(in_turn(&wires, order, turn, &begun, &reports));
+                }
+            },
+            // What is on its way comes to its end also when nothing more is begun.
+            Some((ended, goes_on)) = given.next() => {
+                turns.take_back(ended);
+                is_over |= !goes_on;
+            },
+            else => return,
         }
-        if asked.has_answered(&order) {
-            continue;
-        }
-        let Some(settled) = settle(&wires, &order, &orders, &mut told).await else { return };
-        finish(&wires, &order, settled, &orders, &reports, &mut told).await;
     }
+}
+
+/// Carries out an order when its turn has come, and whether more may be written.
+async fn in_turn(
+    wires: &Wires,
+    order: Order,
+    turn: Turn,
+    begun: &Semaphore,
+    reports: &mpsc::UnboundedSender<OrderReport>,
+) -> (Ended, bool) {
+    let ended = turn.comes().await;
+    // It is never closed.
+    let _permit = begun.acquire().await;
+    let goes_on = fulfil(wires, &order, reports).await.is_some();
+    (ended, goes_on)
+}
+
+/// Carries out an order, with what is to be known before; `None` if nothing more may be written.
+async fn fulfil(
+    wires: &Wires,
+    order: &Order,
+    reports: &mpsc::UnboundedSender<OrderReport>,
+) -> Option<()> {
+    for (order, end) in &ask(wires, order).await? {
+        finish(wires, order, Settled::not_begun(order, end), reports).await;
+    }
+    if has_answered(order) {
+        return Some(());
+    }
+    let settled = settle(wires, order).await?;
+    finish(wires, order, settled, reports).await;
+    Some(())
 }
 
 /// How an order was settled.
@@ -215,9 +309,11 @@ struct Settled<'a> {
 }
 
 impl<'a> Settled<'a> {
-    /// A stop that would not have been carried out. The pod says so, as one does that was marked.
+    /// A stop that would not have been carried out. The pod says so, as one does that was marked; one that may be
+    /// stopped soon was never told anything.
     fn not_begun(order: &'a Order, end: &OrderEnd) -> Self {
-        let marked_in_vain = order.stopped().and_then(|pod| unmark(pod, end));
+        let unmark = order.stopped().and_then(|pod| unmark(pod, end));
+        let marked_in_vain = unmark.filter(|step| matches!(step, Step::Unmark(_, Kept::Refused)));
         Self { end: end.clone(), marked_in_vain }
     }
 }
@@ -237,31 +333,25 @@ async fn finish(
     wires: &Wires,
     order: &Order,
     Settled { end, marked_in_vain }: Settled<'_>,
-    orders: &mpsc::Receiver<Order>,
     reports: &mpsc::UnboundedSender<OrderReport>,
-    told: &mut Repeats<&'static str>,
 ) {
     let is_in_vain = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
     if let (Order::Stop { decision, .. }, true) = (order, is_in_vain) {
         decision.call_off();
+        wires.begin_to_doubt();
     }
     // Nobody listens any more when the receiver is gone.
     _ = reports.send(OrderReport { order: order.clone(), end });
     if let Some(unmark) = marked_in_vain
-        && let Some(end) = carry_out(wires, &unmark, orders).await
+        && let Some(end) = carry_out(wires, &unmark).await
     {
         // Where that fails, the mark stays.
-        unmark.tell(&end, told, wires.leadership.clock().now_ms());
+        wires.tell(&unmark, &end);
     }
 }
 
 /// Takes the steps of an order one after the other; `None` if nothing more may be written.
-async fn settle<'a>(
-    wires: &Wires,
-    order: &'a Order,
-    orders: &mpsc::Receiver<Order>,
-    told: &mut Repeats<&'static str>,
-) -> Option<Settled<'a>> {
+async fn settle<'a>(wires: &Wires, order: &'a Order) -> Option<Settled<'a>> {
     let decision = match order {
         Order::Stop { decision, .. } => Some(decision),
         _ => None,
@@ -270,13 +360,13 @@ async fn settle<'a>(
     for step in order.steps() {
         let end = match decision.is_some_and(StopDecision::is_called_off) {
             true => OrderEnd::CalledOff,
-            false => carry_out(wires, &step, orders).await?,
+            false => carry_out(wires, &step).await?,
         };
         if end == OrderEnd::Done {
             marked = step.marks().or(marked);
             continue;
         }
-        step.tell(&end, told, wires.leadership.clock().now_ms());
+        wires.tell(&step, &end);
         let marked_in_vain = marked.and_then(|pod| unmark(pod, &end));
         return Some(Settled { end, marked_in_vain });
     }
@@ -284,15 +374,11 @@ async fn settle<'a>(
 }
 
 /// Tries one write until it is settled; `None` if nothing more may be written.
-pub(super) async fn carry_out(
-    wires: &Wires,
-    step: &Step<'_>,
-    orders: &mpsc::Receiver<Order>,
-) -> Option<OrderEnd> {
+pub(super) async fn carry_out(wires: &Wires, step: &Step<'_>) -> Option<OrderEnd> {
     let mut pause_ms = PAUSES_MS.0;
     for last in (0..TRIES).map(|tried| tried + 1 == TRIES) {
         // Whoever stops takes what is not done with it.
-        if orders.is_closed() {
+        if wires.wanted.strong_count() == 0 {
             return None;
         }
         let permit = wires.leadership.permit().filter(|permit| permit.epoch == wires.epoch)?;
@@ -334,6 +420,9 @@ impl Order {
     fn steps(&self) -> Vec<Step<'_>> {
         match self {
             Self::Stop { pod, why, .. } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
+            Self::MayStop { pod } => {
+                vec![Step::WouldMark(pod, Stop::Preempted), Step::WouldDelete(pod)]
+            }
             Self::TakeBack { pod } => vec![Step::Unmark(pod, Kept::ForNow)],
             Self::Nominate { pod, node, says } => {
                 vec![Step::Nominate(pod, node, says.as_deref())]

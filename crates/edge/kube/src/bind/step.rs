@@ -10,7 +10,7 @@ use super::request::{delete, mark, select_node, unmark, would_delete, would_mark
 use super::stop::{Kept, Stop};
 use crate::announce::Condition;
 use crate::client::{Answered, is_about_identity, lacked_right, message};
-use crate::repeats::Repeats;
+use crate::repeats::{Repeats, without_names};
 use crate::world::{ClaimKey, PodKey};
 
 /// One write about a pod or a claim.
@@ -94,7 +94,8 @@ impl<'a> Step<'a> {
             }
             OrderEnd::Unanswered { problem } => (None, problem),
         };
-        if told.is_due(what, problem, now_ms) {
+        // A policy that keeps many pods is told once, and not with the name of each.
+        if told.is_due(what, &without_names(problem, [namespace, name]), now_ms) {
             match code {
                 Some(code) => {
                     warn!(%namespace, name, code, "cannot {what}: the server refuses it: {problem}");

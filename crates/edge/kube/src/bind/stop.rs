@@ -1,7 +1,8 @@
 //! Why a pod is stopped, and what it has in common with the others that are to be stopped with it.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::client::lacked_right;
 use crate::object::NOT_STOPPED;
@@ -78,18 +79,27 @@ impl Kept {
 pub struct StopDecision {
     number: u64,
     pods: Arc<[PodKey]>,
+    named_first: Arc<[PodKey]>,
     is_called_off: Arc<AtomicBool>,
+    kept: Arc<OnceLock<BTreeSet<PodKey>>>,
 }
 
 impl StopDecision {
-    /// One that holds, to stop these pods. The number names it towards whoever decides.
-    pub fn new(number: u64, pods: Vec<PodKey>) -> Self {
-        Self { number, pods: pods.into(), is_called_off: Arc::default() }
+    /// One that holds, to stop these pods after those in `named_first` were told for which nodes. The number names it
+    /// towards whoever decides; 0 is none's.
+    pub fn new(number: u64, pods: Vec<PodKey>, named_first: Vec<PodKey>) -> Self {
+        Self {
+            number,
+            pods: pods.into(),
+            named_first: named_first.into(),
+            is_called_off: Arc::default(),
+            kept: Arc::default(),
+        }
     }
 
     /// A stop that helps by itself, whatever becomes of others.
     pub fn alone() -> Self {
-        Self::new(0, Vec::new())
+        Self::new(0, Vec::new(), Vec::new())
     }
 
     /// Its number.
@@ -100,6 +110,22 @@ impl StopDecision {
     /// The pods that are stopped by it; none for one that helps by itself.
     pub(super) fn pods(&self) -> &[PodKey] {
         &self.pods
+    }
+
+    /// Those for which they are stopped: whoever takes over finds the node that each is told.
+    pub(super) fn named_first(&self) -> &[PodKey] {
+        &self.named_first
+    }
+
+    /// Those of its pods that the server would not let go; `None` as long as that was not asked.
+    pub(super) fn kept(&self) -> Option<&BTreeSet<PodKey>> {
+        self.kept.get()
+    }
+
+    /// The server was asked, and would not let these go.
+    pub(super) fn keep(&self, kept: BTreeSet<PodKey>) {
+        // The stops of one decision come one after the other: the first asks.
+        _ = self.kept.set(kept);
     }
 
     /// What has not begun of it is not to begin.

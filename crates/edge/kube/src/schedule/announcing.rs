@@ -17,6 +17,7 @@ use crate::announce::{
 use crate::bind::Stop;
 use crate::object::Kind;
 use crate::queues;
+use crate::repeats::{Repeats, without_names};
 use crate::status::{self, Waiting};
 use crate::world;
 
@@ -28,6 +29,8 @@ const OVERDUE_MS: u64 = 5_000;
 const BATCH: usize = 256;
 /// What queues are to say is added up so often.
 const QUEUES_MS: u64 = 2_000;
+/// A pod hears again after so long that others are not stopped for it, for the same cause.
+const NOT_STOPPED_AGAIN_MS: u64 = 300_000;
 /// Writes on their way while binds go out for longer than that.
 const BESIDE_BINDS: usize = 2;
 
@@ -44,6 +47,8 @@ pub(super) struct Announcing {
     busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
     warned: BTreeSet<(&'static str, u16)>,
+    /// What waiting pods were told of late of those that are not stopped for them.
+    not_stopped: Repeats<String>,
 }
 
 impl Announcing {
@@ -57,6 +62,7 @@ impl Announcing {
             in_flight: in_flight.max(1),
             busy_since_ms: None,
             warned: BTreeSet::new(),
+            not_stopped: Repeats::every(NOT_STOPPED_AGAIN_MS),
         }
     }
 
@@ -156,17 +162,17 @@ impl Announcing {
 
     /// Tells a pod that another one is not stopped for it.
     fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
-        if refused.is_tried_again {
-            for job in &refused.jobs {
-                self.looks.at(now_ms + SETTLE_MS, *job, PendingReason::WaitingForReservation);
-            }
-        }
         let Some((PodName { namespace, name }, uid)) = &refused.preemptor else { return };
         let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
         let about = PodIdentity { namespace, name, uid };
         let (victim, message) = (&refused.victim, &refused.message);
-        let note = match refused.is_tried_again {
-            true => Note::may_stop_nobody(about, victim, message, now_ms),
+        // Who waits hears once of a policy that keeps many.
+        let names = [&*victim.namespace, &*victim.name];
+        if !self.not_stopped.is_due(about.uid.clone(), &without_names(message, names), now_ms) {
+            return;
+        }
+        let note = match refused.is_for_all {
+            true => Note::may_not_stop(about, victim, message, now_ms),
             false => Note::not_stopped(about, victim, refused.code, message, now_ms),
         };
         self.book.note(note);

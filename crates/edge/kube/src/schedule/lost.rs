@@ -5,7 +5,7 @@ use super::scheduler::Scheduler;
 impl Scheduler {
     /// Nobody is to be kept room for: this is a question about the cluster at one moment, and no leader begins.
     pub fn only_ask(&mut self) {
-        self.has_begun = true;
+        (self.has_begun, self.only_asks) = (true, true);
     }
 
     /// Keeps room for what running gangs lost before this leader began; once in a leadership. What is lost from then on

@@ -94,10 +94,8 @@ pub struct StopRefused {
     pub code: Option<u16>,
     /// What the server says, or what went wrong.
     pub message: String,
-    /// The server refuses every stop alike, for lack of a right: no others are looked for, and it is tried again.
-    pub is_tried_again: bool,
-    /// The jobs that room was to be made for.
-    pub jobs: Vec<JobId>,
+    /// The server refuses every stop in the namespace alike, for lack of a right.
+    pub is_for_all: bool,
 }
 
 /// Who is stopped.

@@ -78,6 +78,11 @@ impl Pauses {
         true
     }
 
+    /// Pods that are left alone, and until when.
+    pub(super) fn paused(&self) -> impl Iterator<Item = (u64, &PodKey)> {
+        self.due.iter().map(|(until_ms, pod)| (*until_ms, pod))
+    }
+
     /// A pod whose pause is over.
     pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<PodKey> {
         self.due.first().filter(|(until_ms, _)| *until_ms <= now_ms)?;

@@ -17,9 +17,9 @@ use crate::world::PodKey;
 #[derive(Debug)]
 pub(super) struct Room {
     /// Its pods, each of which names a node.
-    nominated: Vec<PodKey>,
+    pub(super) nominated: Vec<PodKey>,
     pub(super) victims: Vec<PodId>,
-    /// The decision to stop them; `None` while that is not allowed.
+    /// The decision to stop them; `None` if there is nobody to be stopped any more.
     pub(super) stops: Option<StopDecision>,
     pub(super) budget_violations: u64,
 }

@@ -126,6 +126,7 @@ impl Scheduler {
             (Order::Stop { pod, why, decision }, end) => {
                 self.stop_ended(pod, *why, decision, end);
             }
+            (Order::MayStop { pod }, end) => self.may_be_stopped(pod, &end),
             (Order::Nominate { .. } | Order::TakeBack { .. }, _) => {}
         }
     }

@@ -5,7 +5,7 @@
 //! bind had no effect, or a volume did not come, and the pod waits again after a pause. What the answer to a bind says about a
 //! pod beyond that is not used: the watch says it, too, and in the right order.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use dovetail_model::{
     Action, Event, JobId, NodeName, Owner, PendingReason, Phase, Plan, PodId, Snapshot,
@@ -16,6 +16,7 @@ use dovetail_plan::{Engine, QueueUse, View};
 use serde_json::Value;
 
 use super::news::{News, PodName};
+use super::no_room::Promises;
 use super::outbox::{Decision, Outbox};
 use super::pauses::{Pause, Pauses};
 use super::preempt::Room;
@@ -23,9 +24,10 @@ use super::provisioning::Provisioning;
 use super::record::Recording;
 use super::rightless::Rightless;
 use super::stops::Stops;
+use super::tries::Tries;
 use super::waits::Waits;
 use crate::bind::{Bind, Cause, Order, Outcome, Report};
-use crate::object::Queue;
+use crate::object::{Pod, Queue};
 use crate::queues::{self, Problem, engine_name};
 use crate::status;
 use crate::translate::NotYet;
@@ -45,7 +47,7 @@ const ROUNDS: u32 = 16;
 pub struct Scheduler {
     pub(super) world: World,
     /// None until all lists are complete, and after an error until the next decision.
-    engine: Option<Engine>,
+    pub(super) engine: Option<Engine>,
     config: EngineConfig,
     epoch: u64,
     pub(super) now_ms: u64,
@@ -62,6 +64,8 @@ pub struct Scheduler {
     pub(super) stops: Stops,
     /// Where nobody may be stopped.
     pub(super) rightless: Rightless,
+    /// For whom stops were in vain.
+    pub(super) tries: Tries,
     /// What is under way for jobs that room is made for, until they run.
     pub(super) rooms: BTreeMap<JobId, Room>,
     /// Nothing is written: who would be stopped counts as gone.
@@ -76,6 +80,10 @@ pub struct Scheduler {
     names_in_use: usize,
     /// Whether there was an engine in this leadership.
     pub(super) has_begun: bool,
+    /// Who starts when those have gone that have begun to.
+    pub(super) promises: Promises,
+    /// Whether this is a question, and nothing is written or carried out.
+    pub(super) only_asks: bool,
 }
 
 /// How many pods are where.
@@ -110,6 +118,7 @@ impl Scheduler {
             orders: VecDeque::new(),
             stops: Stops::default(),
             rightless: Rightless::default(),
+            tries: Tries::default(),
             rooms: BTreeMap::new(),
             is_dry_run: false,
             is_told: false,
@@ -117,6 +126,8 @@ impl Scheduler {
             held_before: BTreeMap::new(),
             names_in_use: 0,
             has_begun: false,
+            promises: Promises::default(),
+            only_asks: false,
         }
     }
 
@@ -139,6 +150,7 @@ impl Scheduler {
         self.pass(now_ms);
         let events = self.world.apply(change);
         self.tell(events);
+        self.spare_no_longer_who_was_let_go();
         self.provisioning.look_again();
         if self.world.take_recounted() {
             self.end();
@@ -179,7 +191,7 @@ impl Scheduler {
         let world = &self.world;
         self.pauses.sweep(|pod| world.has(pod));
         self.spare_no_longer();
-        self.order_held_stops();
+        self.ask_for_rights();
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted.
@@ -275,10 +287,19 @@ impl Scheduler {
         let paused_ms =
             self.pauses.next_due_ms().into_iter().chain(self.spared.next_due_ms()).min();
         let volumes_ms = self.provisioning.due_ms();
-        let held_ms = self.held_stops_due_ms();
-        let due_ms =
-            [server_ms, told_ms, engine_ms, paused_ms, volumes_ms, held_ms, self.world.due_ms()];
-        due_ms.into_iter().flatten().min()
+        let (rights_ms, tries_ms) = (self.rights_due_ms(), self.tries.due_ms());
+        let own = [server_ms, told_ms, engine_ms, paused_ms, volumes_ms, rights_ms, tries_ms];
+        own.into_iter().chain([self.world.due_ms()]).flatten().min()
+    }
+
+    /// Whether anybody waits for the engine.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.waits.pods() > 0
+    }
+
+    /// Whether pods are stopped for others.
+    pub(super) fn stops_others(&self) -> bool {
+        self.config.preemption.enabled
     }
 
     /// Whether all lists are complete.
@@ -325,41 +346,17 @@ impl Scheduler {
 
     /// What a job says that waits for this reason; `None` if it does not wait.
     pub fn waiting(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
-        let nodes = match reason {
-            PendingReason::Unschedulable => self.world.node_names(),
-            _ => Vec::new(),
+        if reason == PendingReason::Unschedulable {
+            return self.no_room(job);
+        }
+        // Who only asks stops nobody, and may find nobody who does.
+        let (world, only_asks) = (&self.world, self.only_asks);
+        let stops = |pod: &Pod| pod.meta.is_deleting() || pod.preemption.is_target;
+        let is_stopping = |owner: &Owner| match owner {
+            Owner::Pod(pod) => !only_asks || world.pod_of(*pod).is_some_and(stops),
+            Owner::Foreign(_) | Owner::Reservation => true,
         };
-        let engine = self.engine.as_mut()?;
-        let mut waiting = status::waiting(engine, job, reason, &nodes, self.world.rules())?;
-        if waiting.is_unschedulable()
-            && let Some(gang) = self.for_whom_room_is_kept(job)
-        {
-            waiting = status::Waiting::for_kept_room(&gang);
-        }
-        if reason == PendingReason::WaitingForReservation
-            && let Some(message) = self.says_that_nobody_may_be_stopped(job)
-        {
-            waiting.message = message;
-        }
-        Some(waiting)
-    }
-
-    /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
-    fn for_whom_room_is_kept(&mut self, job: JobId) -> Option<String> {
-        let rooms: Vec<(String, String)> = self.world.kept_rooms().collect();
-        let engine = self.engine.as_mut()?;
-        let job = engine.job(job)?.clone();
-        let mut fits_without = |gang: Option<&str>| {
-            let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));
-            let names: Vec<String> = of_gang.map(|(name, _)| name.clone()).collect();
-            !names.is_empty() && engine.would_fit_without(&job, names).unwrap_or(false)
-        };
-        if !fits_without(None) {
-            return None;
-        }
-        let gangs: BTreeSet<&str> = rooms.iter().map(|(_, gang)| &**gang).collect();
-        let enough = gangs.into_iter().find(|gang| fits_without(Some(gang)));
-        Some(enough.unwrap_or("several gangs").to_owned())
+        status::waiting(self.engine.as_mut()?, job, reason, &[], world.rules(), is_stopping)
     }
 
     /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
@@ -526,6 +523,10 @@ impl Scheduler {
                 matches!(holding.phase, Phase::Releasing { .. })
             }
             Event::Ending { .. } => true,
+            // Who was told of the room of one that was ending has it, or has not; and others may have been told so.
+            Event::PodEnded { .. } | Event::Ended { .. } | Event::ForeignReleased { .. } => {
+                !self.promises.is_empty()
+            }
             _ => false,
         };
         match event {
@@ -555,20 +556,25 @@ impl Scheduler {
         // A pod that pauses is still there.
         if self.world.pods_of(job).next().is_none() {
             self.waits.forget(job);
+            self.forget_tries(job);
             // What is kept for it is given back in a moment, and that is told.
             let is_kept = |engine: &Engine| engine.claim_of(job).is_some();
             if !self.engine.as_ref().is_some_and(is_kept) {
-                self.call_off_stops(job);
-                self.rooms.remove(&job);
+                self.needs_no_room(job);
             }
         }
     }
 
     fn note_runs(&mut self, pod: PodId) {
         self.waits.forget(pod.job);
-        self.call_off_stops(pod.job);
-        self.rooms.remove(&pod.job);
+        self.forget_tries(pod.job);
+        self.needs_no_room(pod.job);
         self.forget_pauses(pod);
+    }
+
+    fn forget_tries(&mut self, job: JobId) {
+        self.tries.forget(job);
+        self.world.forget_patience(job);
     }
 
     fn forget_pauses(&mut self, pod: PodId) {

@@ -1,6 +1,8 @@
 //! Pods that were to be stopped for others, and that the server does not let go: others are looked for, and these are
 //! left in peace for a while.
 
+use dovetail_model::JobId;
+
 use super::news::{News, PodName, StopRefused};
 use super::pauses::Pause;
 use super::scheduler::Scheduler;
@@ -20,8 +22,11 @@ impl Scheduler {
             return;
         }
         // Who is too busy, or whose webhook fails, may be willing soon.
-        let pause = if matches!(code, 429 | 500) { Pause::Long } else { Pause::Victim };
-        self.try_others(victim, pause);
+        let is_soon = matches!(code, 429 | 500);
+        self.try_others(victim, if is_soon { Pause::Long } else { Pause::Victim });
+        if is_soon {
+            self.orders.extend(self.take_back(victim));
+        }
     }
 
     /// Nobody knows what became of a stop: others are tried, so that one pod of which the server says nothing does not
@@ -39,22 +44,30 @@ impl Scheduler {
             preemptor: preemptor.map(|pod| (PodName::of(pod), pod.meta.uid.to_string())),
             code,
             message: message.to_owned(),
-            is_tried_again: false,
-            jobs,
+            is_for_all: false,
         })));
     }
 
     /// What was decided with the stop of a pod is decided anew, without this pod for a while.
     fn try_others(&mut self, victim: &PodKey, pause: Pause) {
         for job in self.jobs_waiting_for(victim) {
-            self.call_off_stops(job);
-            let events = self.world.submit_again(job);
-            self.tell(events);
-            self.unnominate(job);
+            self.decide_anew(job);
         }
         self.spared.pause_pod(self.now_ms, victim, pause);
         let events = self.world.spare(victim, true);
         self.tell(events);
+    }
+
+    /// A stop for a job was in vain: it is decided about as if it were new, and stops nobody for a while if that was so
+    /// too often.
+    pub(super) fn decide_anew(&mut self, job: JobId) {
+        self.call_off_stops(job);
+        let events = match self.tries.in_vain(job, self.now_ms) {
+            true => self.world.wait_patiently(job, true),
+            false => self.world.submit_again(job),
+        };
+        self.tell(events);
+        self.unnominate(job);
     }
 
     /// Who was not let go a short while ago, as it says itself, is left in peace by whoever comes new, too: by another
@@ -68,13 +81,28 @@ impl Scheduler {
         }
     }
 
-    /// Lets pods be stopped again that were left in peace for long enough.
+    /// Who says no more that it was not let go may be stopped again: somebody has taken that back.
+    pub(super) fn spare_no_longer_who_was_let_go(&mut self) {
+        for pod in self.world.take_let_go() {
+            self.spared.forget(&pod);
+            let events = self.world.spare(&pod, false);
+            self.tell(events);
+        }
+    }
+
+    /// Lets pods be stopped again that were left in peace for long enough, and jobs stop others.
     pub(super) fn spare_no_longer(&mut self) {
         while let Some(pod) = self.spared.pop_due(self.now_ms) {
             let events = self.world.spare(&pod, false);
             self.tell(events);
+            // What became of its stop was not known; it is there, and nobody stops it.
+            self.orders.extend(self.take_back(&pod));
         }
         let world = &self.world;
         self.spared.sweep(|pod| world.has(pod));
+        for job in self.tries.take_due(self.now_ms) {
+            let events = self.world.wait_patiently(job, false);
+            self.tell(events);
+        }
     }
 }

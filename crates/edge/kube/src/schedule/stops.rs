@@ -34,11 +34,11 @@ struct Stopping {
 }
 
 impl Stops {
-    fn begin(&mut self, stopping: Stopping) -> StopDecision {
+    fn begin(&mut self, stopping: Stopping, named_first: Vec<PodKey>) -> StopDecision {
         self.made += 1;
         let pods = stopping.open.keys().cloned().collect();
         self.open.insert(self.made, stopping);
-        StopDecision::new(self.made, pods)
+        StopDecision::new(self.made, pods, named_first)
     }
 
     /// What is to be told when a stop of a decision has ended.
@@ -63,12 +63,12 @@ impl Stops {
 }
 
 impl Scheduler {
-    /// Orders the stops that a job needs for its room, unless the scheduler may not stop pods of some namespace.
+    /// Orders the stops that a job needs for its room.
     pub(super) fn order_stops(&mut self, job: JobId) {
         let Some(room) = self.rooms.get(&job).filter(|room| room.stops.is_none()) else { return };
-        let budget_violations = room.budget_violations;
+        let (budget_violations, named) = (room.budget_violations, room.nominated.clone());
         let victims: Vec<PodKey> = self.victims_to_stop(&room.victims);
-        if victims.is_empty() || !self.rightless.may_try(&victims, self.now_ms) {
+        if victims.is_empty() {
             return;
         }
         let preemptor = self.world.pods_of(job).next();
@@ -79,8 +79,7 @@ impl Scheduler {
             stopped: 0,
             budget_violations,
         };
-        let decision = self.stops.begin(stopping);
-        self.rightless.tries(&victims);
+        let decision = self.stops.begin(stopping, named);
         let why = Stop::Preempted;
         let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
         self.orders.extend(victims.into_iter().map(stop));
@@ -93,6 +92,13 @@ impl Scheduler {
     pub(super) fn call_off_stops(&mut self, job: JobId) {
         let Some(room) = self.rooms.get_mut(&job) else { return };
         if let Some(decision) = room.stops.take() {
+            self.call_off(&decision);
+        }
+    }
+
+    /// A job is gone, or has started: nobody is stopped for it.
+    pub(super) fn needs_no_room(&mut self, job: JobId) {
+        if let Some(decision) = self.rooms.remove(&job).and_then(|room| room.stops) {
             self.call_off(&decision);
         }
     }
@@ -123,7 +129,10 @@ impl Scheduler {
         if why == Stop::Preempted {
             let is_stopped = end == OrderEnd::Done;
             self.news.extend(self.stops.ended(decision.number(), victim, is_stopped));
-            self.rightless.ended(&victim.namespace, is_stopped, self.now_ms);
+            if is_stopped {
+                self.may_stop_again(&victim.namespace);
+                self.jobs_waiting_for(victim).into_iter().for_each(|job| self.tries.forget(job));
+            }
         }
         if why == Stop::GangGivenUp && end == OrderEnd::Done {
             let gang = self.world.gang_of(&victim.namespace, &victim.name).map(ToString::to_string);
@@ -131,7 +140,6 @@ impl Scheduler {
             self.news.extend(given_up);
         }
         match end {
-            OrderEnd::Done => self.order_held_stops(),
             OrderEnd::Refused { code, message } => self.stop_refused(victim, why, code, &message),
             OrderEnd::Unanswered { problem } if why == Stop::Preempted => {
                 self.stop_unanswered(victim, &problem);
@@ -140,20 +148,12 @@ impl Scheduler {
                 self.orders.extend(self.take_back(victim));
                 self.runs_on(victim);
             }
-            OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
-        }
-    }
-
-    /// Orders the stops of all rooms for which that was not possible before.
-    pub(super) fn order_held_stops(&mut self) {
-        let held = self.rooms.iter().filter(|(_, room)| room.stops.is_none());
-        for job in held.map(|(job, _)| *job).collect::<Vec<_>>() {
-            self.order_stops(job);
+            OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
         }
     }
 
     /// A pod that an earlier leader marked and that is not to be stopped after all is marked no more.
-    fn take_back(&self, victim: &PodKey) -> Option<Order> {
+    pub(super) fn take_back(&self, victim: &PodKey) -> Option<Order> {
         let pod = self.world.pod(&victim.namespace, &victim.name)?;
         let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
         let is_wanted = !self.jobs_waiting_for(victim).is_empty();

@@ -2,14 +2,14 @@
 //!
 //! Autoscalers buy nodes for pods whose condition is false for the reason `Unschedulable`. So that reason is
 //! given only where new nodes would help: the job is within its quota and next in line, and no node that is
-//! there can take it, not even when all that is ending has gone. Everybody else waits for something that no
-//! node brings, and says for what.
+//! there can take it, not even when all that is ending has gone, as whoever asks has seen to. Everybody else waits for
+//! something that no node brings, and says for what.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, PendingReason, PodSet};
+use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
 
@@ -64,6 +64,12 @@ impl Waiting {
     /// What a group says whose claims get their volumes before its pods start.
     pub fn of_group_for_volumes(claims: &[String]) -> Self {
         Self { reason: Reason::Volumes, message: group_waits_for_volumes(claims) }
+    }
+
+    /// What a pod says that has its place once others have gone that have begun to.
+    pub fn for_those_that_end() -> Self {
+        let message = "it starts when pods that are ending have gone".to_owned();
+        Self::pending(PendingReason::WaitingForTurn, message)
     }
 
     /// What a pod says that would start in room that is kept for what a gang, as it is shown, has lost.
@@ -144,13 +150,14 @@ pub fn is_own_word(word: &str) -> bool {
 }
 
 /// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the
-/// engine. `None` if the job does not wait.
+/// engine, and `is_stopping` says of who is to make room for it whether it has begun to. `None` if the job does not wait.
 pub fn waiting(
     engine: &mut Engine,
     job: JobId,
     reason: PendingReason,
     nodes: &[NodeName],
     rules: &Rules,
+    is_stopping: impl Fn(&Owner) -> bool,
 ) -> Option<Waiting> {
     let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
     let because = |reason, message: String| Some(Waiting::pending(reason, message));
@@ -164,16 +171,11 @@ pub fn waiting(
             return because(reason, format!("others that ask for the same go first{holds}"));
         }
         PendingReason::WaitingForReservation => {
-            return because(reason, kept_for(engine, job.id));
+            return because(reason, kept_for(engine, job.id, is_stopping));
         }
         PendingReason::WaitingForMembers => {
             return because(reason, "not all of its pods exist yet".to_owned());
         }
-    }
-    let later = engine.what_if_job(&job, &View::AfterReleasing).ok().flatten();
-    if later.is_some() {
-        let message = "it starts when pods that are ending have gone".to_owned();
-        return because(PendingReason::WaitingForTurn, message);
     }
     because(reason, no_room(engine, &job, nodes, rules))
 }
@@ -219,7 +221,7 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
 }
 
 /// For whom a job waits, and where.
-fn kept_for(engine: &Engine, job: JobId) -> String {
+fn kept_for(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -> String {
     let Some(claim) = engine.claim_of(job) else {
         return "capacity is kept for it from a later time on".to_owned();
     };
@@ -229,9 +231,20 @@ fn kept_for(engine: &Engine, job: JobId) -> String {
     let others = nodes.len().saturating_sub(3);
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     let shown = nodes.iter().take(3).copied().collect::<Vec<_>>().join(", ");
-    let until = match claim.awaited.len() {
-        1 => "1 pod that is stopping has gone".to_owned(),
-        pods => format!("{pods} pods that are stopping have gone"),
+    let (all, stopping) =
+        (claim.awaited.len(), claim.awaited.iter().filter(|owner| is_stopping(owner)).count());
+    let until = match (all, all - stopping) {
+        (1, 0) => "1 pod that is stopping has gone".to_owned(),
+        (pods, 0) => format!("{pods} pods that are stopping have gone"),
+        (1, _) => "1 pod has gone that is to be stopped for it".to_owned(),
+        (pods, _) if stopping == 0 => {
+            format!("{pods} pods have gone that are to be stopped for it")
+        }
+        (pods, _) => {
+            format!(
+                "{pods} pods have gone, of which {stopping} are stopping and the others are to be stopped for it"
+            )
+        }
     };
     format!("room is kept for it on {shown}{more} until {until}")
 }

@@ -250,7 +250,8 @@ impl World {
         let node = pod.node.clone();
         let slot = match known {
             Some(slot) => {
-                self.pods.replace(slot, pod, strange);
+                let before = self.pods.replace(slot, pod, strange);
+                self.note_let_go(&before, slot);
                 slot
             }
             None => self.pods.insert(PodEntry::new(pod, strange)),

@@ -141,6 +141,12 @@ pub struct World {
     farewell: Vec<Event>,
     dirty: Dirty,
     reports: Vec<Report>,
+    /// Where nobody may be stopped.
+    spared_namespaces: BTreeSet<Box<str>>,
+    /// Jobs that stop nobody for the time being.
+    patient: BTreeSet<JobId>,
+    /// Pods that say no more that they were not let go.
+    let_go: Vec<PodKey>,
 }
 
 /// What may stand differently than the engine was told.

@@ -2,7 +2,7 @@
 //!
 //! The engine learns who is protected when a job begins to run, so it is told of such a job anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Event, JobId, PodId};
 
@@ -11,6 +11,7 @@ use super::key::PodKey;
 use super::pods::Slot;
 use super::standing::{Standing, Told};
 use super::tell::{Events, LAST_AHEAD, Place};
+use crate::object::Pod;
 
 impl World {
     /// The name of a pod in the engine, if it has one.
@@ -22,16 +23,63 @@ impl World {
     pub fn spare(&mut self, pod: &PodKey, is_spared: bool) -> Vec<Event> {
         let Some(slot) = self.find(pod) else { return Vec::new() };
         self.pods.get_mut(slot).is_spared = is_spared;
-        let Some(id) = self.pods.get(slot).id else { return Vec::new() };
-        let slots: Vec<Slot> = self.slots_of(id.job).collect();
-        let runs = |slot: &Slot| matches!(self.pods.get(*slot).told, Told::Running { .. });
-        // Where a part of it is on its way, the whole is told when the engine begins anew.
-        if !slots.iter().all(runs) {
+        let job = self.pods.get(slot).id.map(|id| id.job);
+        self.tell_protection(job.into_iter().collect())
+    }
+
+    /// No pod of a namespace is stopped for anybody, or each may be again.
+    pub fn spare_namespace(&mut self, namespace: &str, is_spared: bool) -> Vec<Event> {
+        let is_new = match is_spared {
+            true => self.spared_namespaces.insert(namespace.into()),
+            false => self.spared_namespaces.remove(namespace),
+        };
+        if !is_new {
             return Vec::new();
         }
-        let mut events = self.tell_anew(id.job, &slots);
-        events.extend(self.settle());
+        let slots: Vec<Slot> = self.pods.of_namespace(namespace).collect();
+        let jobs = slots.into_iter().filter_map(|slot| Some(self.pods.get(slot).id?.job));
+        self.tell_protection(jobs.collect())
+    }
+
+    /// Whether a pod counts as one that may not be stopped, apart from what it says itself.
+    pub(super) fn is_spared(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        entry.is_spared || self.spared_namespaces.contains(&entry.pod.meta.namespace)
+    }
+
+    /// Tells anew of those of these jobs that run: who of them is protected is another than before.
+    fn tell_protection(&mut self, jobs: BTreeSet<JobId>) -> Vec<Event> {
+        let mut events = Vec::new();
+        for job in jobs {
+            let slots: Vec<Slot> = self.slots_of(job).collect();
+            let runs = |slot: &Slot| matches!(self.pods.get(*slot).told, Told::Running { .. });
+            // Where a part of it is on its way, the whole is told when the engine begins anew; and who leaves needs no
+            // protection.
+            let leaves = slots.iter().all(|slot| self.pods.get(*slot).pod.meta.is_deleting());
+            if slots.iter().all(runs) && !leaves {
+                events.extend(self.tell_anew(job, &slots));
+            }
+        }
+        if !events.is_empty() {
+            events.extend(self.settle());
+        }
         events
+    }
+
+    /// A pod of a namespace that runs and could be stopped, as far as that lies with it.
+    pub fn stoppable_in(&self, namespace: &str) -> Option<PodKey> {
+        self.running_in(namespace).map(|(_, pod)| PodKey::of(pod)).next()
+    }
+
+    /// Pods of a namespace that run and could be stopped, as far as that lies with them, with their jobs.
+    pub fn running_in(&self, namespace: &str) -> impl Iterator<Item = (JobId, &Pod)> {
+        let entries = self.pods.of_namespace(namespace).map(|slot| self.pods.get(slot));
+        entries.filter_map(|entry| {
+            let pod = &*entry.pod;
+            let is_there = !pod.node.is_empty() && !pod.is_over() && !pod.meta.is_deleting();
+            let runs = is_there && !pod.preemption.is_protected;
+            Some((entry.id.filter(|_| runs)?.job, pod))
+        })
     }
 
     /// Pods that run and that the server did not let go when they were to be stopped, and when that was, as they say
@@ -45,6 +93,44 @@ impl World {
             stands.then(|| (PodKey::of(pod), kept_ms))
         });
         kept.collect()
+    }
+
+    /// Pods that were not let go, that say so no more, and that are not about to be stopped: whoever took that back
+    /// says that they may be stopped again. Since the last call.
+    pub fn take_let_go(&mut self) -> Vec<PodKey> {
+        std::mem::take(&mut self.let_go)
+    }
+
+    /// Notes what a pod said before that is new or different.
+    pub(super) fn note_let_go(&mut self, before: &Pod, slot: Slot) {
+        let pod = &self.pods.get(slot).pod;
+        let is_kept = pod.preemption.kept_ms.is_some() || pod.preemption.is_target;
+        if before.preemption.kept_ms.is_some() && !is_kept {
+            self.let_go.push(PodKey::of(pod));
+        }
+    }
+
+    /// A waiting job stops nobody, or may again. What is kept for it is given back.
+    pub fn wait_patiently(&mut self, job: JobId, is_patient: bool) -> Vec<Event> {
+        match is_patient {
+            true => self.patient.insert(job),
+            false => self.patient.remove(&job),
+        };
+        let gang = self.slots_of(job).next().and_then(|slot| self.pods.get(slot).gang.clone());
+        self.dirty.gangs.extend(gang);
+        let mut events = self.settle();
+        events.extend(self.submit_again(job));
+        events
+    }
+
+    /// Whether a job stops nobody for the time being, whatever its pods say.
+    pub fn is_patient(&self, job: JobId) -> bool {
+        self.patient.contains(&job)
+    }
+
+    /// A job waits no more.
+    pub fn forget_patience(&mut self, job: JobId) {
+        self.patient.remove(&job);
     }
 
     /// A waiting job as if it were new: what is kept for it is given back.
@@ -97,6 +183,6 @@ impl World {
 
     /// Whether any of these pods cannot be stopped.
     pub(super) fn any_is_spared(&self, mut slots: impl Iterator<Item = Slot>) -> bool {
-        slots.any(|slot| self.pods.get(slot).is_spared)
+        slots.any(|slot| self.is_spared(slot))
     }
 }

@@ -241,8 +241,8 @@ impl World {
         let pod = &self.pods.get(slot).pod;
         let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
         let mut preemption = preemption_rules([&**pod]);
-        let is_spared = self.pods.get(slot).is_spared;
-        preemption.is_protected |= is_spared || self.replaces_another(slot, id);
+        preemption.is_protected |= self.is_spared(slot) || self.replaces_another(slot, id);
+        preemption.never_preempts |= self.patient.contains(&id);
         let (queue, kept_room) = (self.queue_of(slot), self.room_for(slot));
         Job { priority: pod.priority, queue, preemption, kept_room, ..job }
     }

@@ -227,24 +227,16 @@ impl World {
         requirement: Arc<Requirement>,
         events: &mut Events,
     ) {
-        let entry = self.pods.get(slot);
-        let priority = entry.pod.priority;
-        let id = entry.id.expect("what waits has a name").job;
-        let (queue, kept_room) = (self.queue_of(slot), self.room_for(slot));
-        let told =
-            Told::Waiting { requirement: Arc::clone(&requirement), priority, queue, kept_room };
-        match &entry.told {
-            Told::Waiting { .. } => {
-                if entry.told == told {
-                    return;
-                }
-                let job = self.job(slot, id, requirement);
-                events.waiting.push(Event::JobChanged(Box::new(job)));
-            }
+        let id = self.pods.get(slot).id.expect("what waits has a name").job;
+        let job = Box::new(self.job(slot, id, Arc::clone(&requirement)));
+        let (priority, queue, kept_room) = (job.priority, job.queue.clone(), job.kept_room.clone());
+        let told = Told::Waiting { requirement, priority, queue, kept_room };
+        match &self.pods.get(slot).told {
+            known if *known == told => return,
+            Told::Waiting { .. } => events.waiting.push(Event::JobChanged(job)),
             _ => {
                 self.tell_end(slot, events);
-                let job = self.job(slot, id, requirement);
-                events.waiting.push(Event::Submitted(Box::new(job)));
+                events.waiting.push(Event::Submitted(job));
             }
         }
         self.retell(slot, told);

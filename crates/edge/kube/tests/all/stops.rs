@@ -7,14 +7,11 @@ use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use serde_json::{Value, json};
 
-use crate::gangs::{Cluster, member, names, pod};
+use crate::gangs::{Cluster, member, names, node, pod};
+use crate::kept_victims::NO_RIGHT;
 use crate::preempt::{condition, preempting};
 use crate::preempt_orders::{high, preempting_cluster};
 use crate::schedule::{Running, config, fake_nodes, until};
-
-/// What API servers say of an account without the right.
-const NO_RIGHT: &str = "pods \"low0\" is forbidden: User \"system:serviceaccount:dovetail:dovetail-scheduler\" cannot \
-                        delete resource \"pods\" in API group \"\" in the namespace \"blue\"";
 
 fn refused(code: u16, message: &str) -> OrderEnd {
     OrderEnd::Refused { code, message: message.to_owned() }
@@ -39,7 +36,7 @@ fn told(cluster: &mut Cluster) -> Vec<String> {
             Some(format!("{} on {} for {by}", stopped.victim.name, stopped.node))
         }
         News::Preempted { stopped, .. } => Some(format!("{stopped} stopped")),
-        News::StopRefused(refused) if refused.is_tried_again => Some("no right".to_owned()),
+        News::StopRefused(refused) if refused.is_for_all => Some("no right".to_owned()),
         News::StopRefused(refused) => Some(format!("{} refused", refused.victim.name)),
         News::Inconsistent(error) => panic!("{error}"),
         _ => None,
@@ -76,7 +73,7 @@ fn who_is_stopped_is_told_when_the_server_has_taken_it_and_not_before() {
 }
 
 #[test]
-fn without_the_right_one_is_tried_now_and_then_and_with_it_all_go_on() {
+fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
     let mut cluster = full(3);
     cluster.create("high0", high(8));
     let first = stops(&mut cluster).remove(0);
@@ -84,28 +81,35 @@ fn without_the_right_one_is_tried_now_and_then_and_with_it_all_go_on() {
     cluster.create("high1", high(8));
     assert_eq!(stops(&mut cluster), [], "no other one is tried");
     assert_eq!(told(&mut cluster), ["no right"]);
-    let job = cluster.scheduler.world().job_of("blue", "high1").expect("a job");
-    let reason = dovetail_model::PendingReason::WaitingForReservation;
-    let says = cluster.scheduler.waiting(job, reason).expect("it waits");
-    assert_eq!(says.word(), "WaitingForReservation");
-    assert!(says.message.contains("cannot delete resource \"pods\""), "{}", says.message);
+    let says = cluster.says("high1");
+    let expected = format!(
+        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It would start if pods of lower priority went that the \
+         scheduler may not stop: blue/low0, blue/low1, blue/low2; {NO_RIGHT}; give it that right (deploy/rbac.yaml has \
+         it): it asks again."
+    );
+    assert_eq!(says, expected);
+    let asked = |cluster: &mut Cluster| -> Vec<Order> {
+        cluster.run();
+        let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
+        orders.filter(|order| !matches!(order, Order::Nominate { .. })).collect()
+    };
     for pause_ms in [1_000, 2_000, 4_000] {
         cluster.pass(pause_ms - 1);
-        assert_eq!(stops(&mut cluster), []);
+        assert_eq!(asked(&mut cluster), []);
         assert_eq!(cluster.scheduler.due_ms(), Some(cluster.now_ms + 1));
         cluster.pass(1);
-        let mut again = stops(&mut cluster);
-        assert_eq!(again.len(), 1);
-        ended(&mut cluster, &again.remove(0), refused(403, NO_RIGHT));
-        assert_eq!((stops(&mut cluster), told(&mut cluster)), (vec![], vec![]));
+        let again = asked(&mut cluster);
+        assert!(matches!(again[..], [Order::MayStop { .. }]), "{again:?}");
+        ended(&mut cluster, &again[0], refused(403, NO_RIGHT));
+        assert_eq!((asked(&mut cluster), told(&mut cluster)), (vec![], vec![]));
     }
     // The right is given.
     cluster.pass(8_000);
-    let again = stops(&mut cluster).remove(0);
+    let again = asked(&mut cluster).remove(0);
     ended(&mut cluster, &again, OrderEnd::Done);
-    let other = stops(&mut cluster);
-    assert_eq!(other.len(), 1);
-    ended(&mut cluster, &other[0], OrderEnd::Done);
+    let both = stops(&mut cluster);
+    assert_eq!(both.len(), 2);
+    both.iter().for_each(|stop| ended(&mut cluster, stop, OrderEnd::Done));
     assert_eq!(told(&mut cluster).len(), 4, "two are stopped, for one pod each");
     assert_eq!((stops(&mut cluster), cluster.scheduler.due_ms().is_some()), (vec![], true));
 }
@@ -130,6 +134,25 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     let Some(Order::TakeBack { pod }) = last else { panic!("{last:?}") };
     assert_eq!(&*pod.name, "low0");
     assert_eq!(told(&mut cluster), [""; 0]);
+}
+
+/// The one that it was for starts elsewhere: before its stop was begun, or while it was.
+#[test]
+fn who_is_not_stopped_after_all_is_not_waited_for() {
+    for is_begun in [false, true] {
+        let mut cluster = full(1);
+        cluster.create("high", high(8));
+        assert_eq!(cluster.run(), names(&[]));
+        let begun = if is_begun { stops(&mut cluster) } else { Vec::new() };
+        node(&mut cluster.server, 1);
+        assert_eq!(cluster.run(), names(&["high"]));
+        begun.iter().for_each(|order| ended(&mut cluster, order, OrderEnd::CalledOff));
+        assert_eq!(stops(&mut cluster), []);
+        cluster.create("next", pod(8));
+        cluster.run();
+        let says = cluster.says("next");
+        assert!(says.starts_with("0/2 nodes are available"), "begun: {is_begun}: {says}");
+    }
 }
 
 #[test]

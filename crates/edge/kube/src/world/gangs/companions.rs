@@ -29,8 +29,7 @@ impl World {
         let mut roll = self.roll(gang);
         roll.placed.retain(|slot| !stopped.contains(slot));
         let may_go = |slot: &Slot| {
-            let entry = self.pods.get(*slot);
-            !entry.pod.preemption.is_protected && !entry.is_spared
+            !self.pods.get(*slot).pod.preemption.is_protected && !self.is_spared(*slot)
         };
         let is_whole = self.gangs.groups.get(name).is_some_and(|group| group.is_stopped_whole);
         match !is_whole && self.lack(name, &terms, roll.settled()).is_none() {

@@ -74,7 +74,8 @@ impl World {
             .collect();
         let pods = roll.wishing.iter().map(|slot| &self.pods.get(*slot).pod);
         let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
-        let preemption = preemption_rules(pods.clone().map(|pod| &**pod));
+        let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
+        preemption.never_preempts |= self.patient.contains(&id);
         let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
         // What is missing follows those that are placed by conditions of its own.
         let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());

@@ -75,6 +75,35 @@ impl Wants {
     }
 }
 
+/// How much the one that replaces another is to be like it.
+#[derive(Clone, Copy, Debug)]
+enum Likeness {
+    /// It asks for the same.
+    Same,
+    /// As much of everything, in the same part.
+    AsMuch,
+    /// It is of the same part.
+    SamePart,
+    /// It is of the same gang.
+    Any,
+}
+
+impl Likeness {
+    /// The closest first.
+    const ALL: &[Self] = &[Self::Same, Self::AsMuch, Self::SamePart, Self::Any];
+    /// Those that leave no doubt while others may come yet.
+    const ENOUGH_ALONE: &[Self] = &[Self::Same, Self::AsMuch];
+
+    fn is_between(self, lost: &Wants, heir: &Wants) -> bool {
+        match self {
+            Self::Same => lost == heir,
+            Self::AsMuch => lost.is_as_much(heir),
+            Self::SamePart => lost.part == heir.part,
+            Self::Any => true,
+        }
+    }
+}
+
 impl World {
     /// Notes what a member holds that is about to be told as gone.
     pub(in crate::world) fn keep_room(&mut self, slot: Slot) {
@@ -174,17 +203,12 @@ impl World {
         let mut heirs: Vec<(Slot, Wants)> =
             wishing.iter().map(|slot| (*slot, self.wants(*slot, gang))).collect();
         // The best match first; where there is no other, the smallest room that suffices, else the largest.
-        for likeness in 0..if may.are_all { 4 } else { 2 } {
+        let likenesses = if may.are_all { Likeness::ALL } else { Likeness::ENOUGH_ALONE };
+        for likeness in likenesses {
             heirs.retain(|(slot, _)| !kept.iter().any(|kept| kept.heir == Some(*slot)));
             for (slot, wants) in &heirs {
                 let is_alike = |kept: &&mut Kept| {
-                    kept.heir.is_none()
-                        && match likeness {
-                            0 => kept.wants == *wants,
-                            1 => kept.wants.is_as_much(wants),
-                            2 => kept.wants.part == wants.part,
-                            _ => true,
-                        }
+                    kept.heir.is_none() && likeness.is_between(&kept.wants, wants)
                 };
                 let asked_milli = wants.requirement.gpu_milli();
                 let rank = |kept: &&mut Kept| {

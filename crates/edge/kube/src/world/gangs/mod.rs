@@ -11,6 +11,7 @@ mod describe;
 mod kept;
 mod look;
 mod lost;
+mod numbered;
 mod recognise;
 mod roll;
 mod short;
@@ -33,6 +34,7 @@ use crate::world::tell::Place;
 use kept::Kept;
 pub use look::{GangLook, MemberLook};
 pub use lost::LostMembers;
+use numbered::Numbered;
 use short::Shortness;
 pub use short::Unwinding;
 
@@ -57,8 +59,8 @@ impl Default for Patience {
 /// A gang with what is known about it.
 #[derive(Debug, Default)]
 struct Gang {
-    /// Its pods, oldest first, then by name.
-    members: BTreeMap<(u64, Box<str>), Slot>,
+    /// Its pods, oldest first, then by name: who has the highest number is the last.
+    members: BTreeMap<(u64, Numbered), Slot>,
     /// When one last appeared.
     appeared_ms: u64,
     /// The job that the engine was told of, while it waits.
@@ -238,7 +240,7 @@ impl World {
         let meta = &self.pods.get(slot).pod.meta;
         let is_new = !self.gangs.by_name.contains_key(&name);
         let gang = self.gangs.by_name.entry(Arc::clone(&name)).or_default();
-        gang.members.insert((meta.created_ms, meta.name.clone()), slot);
+        gang.members.insert((meta.created_ms, Numbered(meta.name.clone())), slot);
         // What the first list shows has been there.
         let appeared_ms = match self.is_ready {
             true => self.now_ms,

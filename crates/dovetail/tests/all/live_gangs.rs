@@ -1,0 +1,54 @@
+//! What `dovetail why` tells of gangs of which some pods run, against a server in miniature.
+
+use serde_json::{Value, json};
+
+use crate::live::{cluster, connected, pod, with};
+
+/// Pods of a gang of at least two; those with a node run.
+fn gang(name: &str, nodes: &[Option<&str>], annotations: Value) -> Vec<Value> {
+    let member = |(at, node): (usize, &Option<&str>)| {
+        let mut pod = pod(&format!("{name}-{at}"), 1);
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": name});
+        pod["metadata"]["annotations"] = annotations.clone();
+        match node {
+            Some(node) => with(pod, "nodeName", json!(node)),
+            None => pod,
+        }
+    };
+    nodes.iter().enumerate().map(member).collect()
+}
+
+#[test]
+fn the_table_of_a_gang_says_of_each_pod_what_the_answer_says() {
+    let two = json!({"dovetail.dev/min-members": "2"});
+    let at_most_two = json!({"dovetail.dev/min-members": "2", "dovetail.dev/max-members": "2"});
+    let nodes = [Some("n0"), Some("n1"), None];
+    let mut held = gang("held", &nodes, two.clone());
+    held[2] = with(held[2].clone(), "schedulingGates", json!([{"name": "example.com/g"}]));
+    let full = gang("full", &nodes, at_most_two);
+    let mut claims = gang("claims", &nodes, two);
+    let missing = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]);
+    claims[2] = with(claims[2].clone(), "volumes", missing);
+    let api = cluster(&[held, full, claims].concat());
+    let folder = connected(&api);
+    let told = |name: &str| {
+        let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+        let last = &why["gang"]["members"][2];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&why["state"]), text(&why["message"]), text(&last["state"]))
+    };
+    let text = str::to_owned;
+    let has_enough =
+        "2 of the 3 pods of gang team/held have a node, and scheduling gates hold the other one";
+    assert_eq!(told("held"), (text("placed"), text(has_enough), text("waits")));
+    for name in ["full", "full-2"] {
+        let (state, message, of_pod) = told(name);
+        assert!(message.contains("gang team/full"), "{message}");
+        assert_eq!((&*state, &*of_pod), ("waits", "waits"), "{message}");
+    }
+    for name in ["claims", "claims-2"] {
+        let (state, message, of_pod) = told(name);
+        assert!(message.contains("missing"), "{message}");
+        assert_eq!((&*state, &*of_pod), ("not_started", "not_started"), "{message}");
+    }
+}

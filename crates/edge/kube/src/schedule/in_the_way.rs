@@ -1,0 +1,113 @@
+//! What a waiting job says of pods of lower priority that would make room for it and that are not stopped.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Job, JobId};
+use dovetail_plan::{Engine, View};
+use jiff::Timestamp;
+
+use super::scheduler::Scheduler;
+use crate::object::Pod;
+use crate::world::PodKey;
+
+/// Pods named; of more, the first.
+const NAMED: usize = 3;
+
+/// Pods that are not stopped, and what is said of them.
+struct Spared {
+    jobs: BTreeSet<JobId>,
+    says: String,
+}
+
+impl Scheduler {
+    /// Which pods of lower priority a job would start without that are left in peace, why, and until when; nothing if it
+    /// would not, or may stop nobody itself.
+    pub(super) fn says_who_is_not_stopped(&mut self, job: JobId) -> Option<String> {
+        let waiting = self.engine()?.job(job)?.clone();
+        let is_patient = self.world.is_patient(job);
+        if !self.stops_others() || (waiting.preemption.never_preempts && !is_patient) {
+            return None;
+        }
+        let all: Vec<Spared> =
+            [self.not_let_go(&waiting), self.not_allowed(&waiting)].into_iter().flatten().collect();
+        let engine = self.engine_mut()?;
+        let mut would_start = |spared: &[&Spared]| {
+            let jobs: BTreeSet<JobId> = spared.iter().flat_map(|one| &one.jobs).copied().collect();
+            !jobs.is_empty() && starts_without(engine, &waiting, &jobs)
+        };
+        let both: Vec<&Spared> = all.iter().collect();
+        let one = both.iter().find(|one| would_start(&[one])).map(|one| vec![*one]);
+        let told = one.or_else(|| would_start(&both).then_some(both));
+        let mut says: Vec<String> =
+            told.into_iter().flatten().map(|one| one.says.clone()).collect();
+        says.extend(self.tries.until_ms(job).map(|until_ms| {
+            format!(
+                "Several pods in a row were to be stopped for it and were not let go: others are tried from {} on.",
+                time(until_ms)
+            )
+        }));
+        (!says.is_empty()).then(|| says.join(" "))
+    }
+
+    /// Those that the server did not let go.
+    fn not_let_go(&self, waiting: &Job) -> Option<Spared> {
+        let all = self.spared.paused().filter_map(|(until_ms, key)| {
+            let pod = self.world.pod(&key.namespace, &key.name)?;
+            let runs = *pod.meta.uid == *key.uid && !pod.node.is_empty() && !pod.is_over();
+            let is_lower = pod.priority < waiting.priority && !pod.meta.is_deleting();
+            (runs && is_lower).then_some((until_ms, key, pod))
+        });
+        let all: Vec<(u64, &PodKey, &Pod)> = all.collect();
+        let until_ms = all.iter().map(|(until_ms, ..)| *until_ms).min()?;
+        let jobs = all.iter().filter_map(|(_, key, _)| Some(self.world.id_of(key)?.job)).collect();
+        let says = format!(
+            "It would start if pods of lower priority went that the server does not let go: {}; they are left alone until \
+             {}.",
+            named(all.iter().map(|(.., pod)| *pod)),
+            time(until_ms)
+        );
+        Some(Spared { jobs, says })
+    }
+
+    /// Those that the scheduler may not stop.
+    fn not_allowed(&self, waiting: &Job) -> Option<Spared> {
+        let (mut jobs, mut pods, mut first) = (BTreeSet::new(), Vec::new(), None);
+        for (namespace, message) in self.rightless.namespaces() {
+            let running = self.world.running_in(namespace);
+            for (job, pod) in running.filter(|(_, pod)| pod.priority < waiting.priority) {
+                first.get_or_insert(message);
+                jobs.insert(job);
+                pods.push(pod);
+            }
+        }
+        let says = format!(
+            "It would start if pods of lower priority went that the scheduler may not stop: {}; {}; give it that right \
+             (deploy/rbac.yaml has it): it asks again.",
+            named(pods.into_iter()),
+            first?
+        );
+        Some(Spared { jobs, says })
+    }
+}
+
+fn starts_without(engine: &mut Engine, waiting: &Job, jobs: &BTreeSet<JobId>) -> bool {
+    let held = jobs.iter().flat_map(|job| engine.holdings_of(*job));
+    let view = View::Without(held.map(|(_, holding)| holding).collect());
+    engine.what_if_job(waiting, &view).is_ok_and(|places| places.is_some())
+}
+
+/// The first by name, and how many more.
+fn named<'p>(pods: impl Iterator<Item = &'p Pod>) -> String {
+    let names = pods.map(|pod| format!("{}/{}", pod.meta.namespace, pod.meta.name));
+    let names: BTreeSet<String> = names.collect();
+    let more = names.len().saturating_sub(NAMED);
+    let shown: Vec<String> = names.into_iter().take(NAMED).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+/// A time for people; what cannot be one is none of ours.
+fn time(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok());
+    at.map_or_else(|| "a later time".to_owned(), |at| format!("{at:.0}"))
+}

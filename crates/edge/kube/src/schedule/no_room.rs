@@ -1,0 +1,87 @@
+//! What a job says that no node takes now: that it starts when others have gone that have begun to, that room is kept
+//! for others, or that new nodes would help.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use dovetail_model::{Job, JobId, PendingReason};
+use dovetail_plan::{Engine, View};
+
+use super::scheduler::Scheduler;
+use crate::status::{self, Waiting};
+
+/// Jobs before one that are looked at for what they will take. Beyond that one may be promised what another gets.
+const MOST_BEFORE: usize = 256;
+
+/// Jobs that were told that they start when those have gone that have begun to.
+#[derive(Debug, Default)]
+pub(super) struct Promises(BTreeSet<JobId>);
+
+impl Promises {
+    /// Whether nobody was told so.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a job has its place when those have gone: one that those before it, who were told so, do not take.
+    fn are_kept(&mut self, engine: &mut Engine, job: &Job) -> bool {
+        let waits = |job: JobId| engine.job(job).filter(|job| job.start_ms.is_none());
+        self.0.retain(|other| *other != job.id && waits(*other).is_some());
+        let alone = engine.what_if_job(job, &View::AfterReleasing);
+        if !alone.is_ok_and(|places| places.is_some()) {
+            return false;
+        }
+        // As those that wait are tried, their queues aside.
+        let place = |job: &Job| (Reverse(job.priority), job.id);
+        let told = self.0.iter().filter_map(|other| engine.job(*other)).map(place);
+        let mut before: Vec<_> = told.filter(|other| *other < place(job)).collect();
+        before.sort_unstable();
+        let mut turns: Vec<JobId> =
+            before.into_iter().map(|(_, job)| job).take(MOST_BEFORE).collect();
+        turns.push(job.id);
+        let is_kept = engine.would_start_in_turn(&turns).contains(&job.id);
+        if is_kept {
+            self.0.insert(job.id);
+        }
+        is_kept
+    }
+}
+
+impl Scheduler {
+    /// What a job says that no node takes now; `None` if it does not wait.
+    pub(super) fn no_room(&mut self, job: JobId) -> Option<Waiting> {
+        let nodes = self.world.node_names();
+        let engine = self.engine.as_mut()?;
+        let waiting = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+        if self.promises.are_kept(engine, &waiting) {
+            return Some(Waiting::for_those_that_end());
+        }
+        if let Some(gang) = self.for_whom_room_is_kept(&waiting) {
+            return Some(Waiting::for_kept_room(&gang));
+        }
+        let (engine, rules) = (self.engine.as_mut()?, self.world.rules());
+        let reason = PendingReason::Unschedulable;
+        let mut says = status::waiting(engine, job, reason, &nodes, rules, |_| true)?;
+        if let Some(spared) = self.says_who_is_not_stopped(job) {
+            says.message = format!("{} {spared}", says.message);
+        }
+        Some(says)
+    }
+
+    /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
+    fn for_whom_room_is_kept(&mut self, job: &Job) -> Option<String> {
+        let rooms: Vec<(String, String)> = self.world.kept_rooms().collect();
+        let engine = self.engine.as_mut()?;
+        let mut fits_without = |gang: Option<&str>| {
+            let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));
+            let names: Vec<String> = of_gang.map(|(name, _)| name.clone()).collect();
+            !names.is_empty() && engine.would_fit_without(job, names).unwrap_or(false)
+        };
+        if !fits_without(None) {
+            return None;
+        }
+        let gangs: BTreeSet<&str> = rooms.iter().map(|(_, gang)| &**gang).collect();
+        let enough = gangs.into_iter().find(|gang| fits_without(Some(gang)));
+        Some(enough.unwrap_or("several gangs").to_owned())
+    }
+}
