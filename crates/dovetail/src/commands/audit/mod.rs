@@ -18,6 +18,7 @@ mod terminal;
 pub(crate) mod text;
 mod unconfirmed;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -122,6 +123,14 @@ impl FailOn {
 }
 
 impl AuditFlags {
+    /// Labels of namespaces that name a team.
+    fn teams(&self) -> BTreeSet<String> {
+        match self.team_label.is_empty() {
+            true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
+            false => self.team_label.iter().cloned().collect(),
+        }
+    }
+
     /// What GPUs did, from wherever the flags say.
     #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
@@ -162,11 +171,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     flags.patches.as_deref().map(patch_files::check).transpose()?;
     let read = flags.source.read(app, "audit")?.with_all_nodes_and_pods()?;
     let mut sources = read.sources;
-    let teams = match flags.team_label.is_empty() {
-        true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
-        false => flags.team_label.iter().cloned().collect(),
-    };
-    let mut gathered = read.inventory.facts(teams);
+    let mut gathered = read.inventory.facts(flags.teams());
     gathered.facts.thresholds = app.settings.audit.thresholds();
     spot::mark(&mut gathered);
     let mut measured = Vec::new();
