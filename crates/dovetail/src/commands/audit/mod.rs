@@ -126,7 +126,8 @@ impl AuditFlags {
     #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
         if self.exporters.are_given() {
-            return self.exporters.read(app, self.source.server()).map(Some);
+            let looked = self.exporters.read(app, self.source.server())?;
+            return Ok(Some(looked.uses(gathered)));
         }
         let choice = self.measured.or_else(&self.prometheus);
         let Chosen { asker, told } = self.server.chosen(choice, self.source.server())?;
