@@ -547,7 +547,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
         what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs are free that they may want".to_owned(),
-        command: "kubectl describe pod -n NAMESPACE POD".to_owned(),
+        command: pods.command.to_owned(),
     }));
     unseen
 }

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
-use dovetail_kube::facts::{Gathered, Unjudged};
+use dovetail_kube::facts::{DESCRIBE_POD, Gathered, Unjudged};
 
 use crate::app::App;
 use crate::exit::Found;
@@ -177,12 +177,11 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
-    gathered.unjudged.extend(
-        states
-            .contested
-            .iter()
-            .map(|pod| Unjudged { pod: pod.clone(), reason: format!("it {CONTESTED}") }),
-    );
+    gathered.unjudged.extend(states.contested.iter().map(|pod| Unjudged {
+        pod: pod.clone(),
+        reason: format!("it {CONTESTED}"),
+        command: DESCRIBE_POD,
+    }));
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
