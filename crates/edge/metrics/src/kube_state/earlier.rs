@@ -27,15 +27,25 @@ pub struct AskedEarlier {
     pub query: String,
 }
 
+/// Questions in groups of few names; those of one group ask for the same objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EarlierQueries {
+    /// For nodes.
+    pub nodes: Vec<Vec<AskedEarlier>>,
+    /// For what stands above pods, and for labels of namespaces.
+    pub namespaces: Vec<Vec<AskedEarlier>>,
+    /// For pods.
+    pub pods: Vec<Vec<AskedEarlier>>,
+}
+
 impl Unknown {
     /// Whether nothing is unknown.
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.nodes.is_empty()
     }
 
-    /// The questions for what was last said of them in a window, in groups, those that there are few of first: those
-    /// of one group ask for the same objects.
-    pub fn queries(&self, window_ms: u64) -> Vec<Vec<AskedEarlier>> {
+    /// The questions for what was last said of them in a window.
+    pub fn queries(&self, window_ms: u64) -> EarlierQueries {
         let of = |names: &[&str], label: &str, tables: &[KubeTable]| -> Vec<Vec<AskedEarlier>> {
             let of_chunk = |names: Vec<String>| {
                 let names = names.join("|");
@@ -59,10 +69,11 @@ impl Unknown {
         let of_node = [KubeTable::NodeInfo, KubeTable::NodeLabels, KubeTable::NodeAllocatable];
         let of_space =
             [KubeTable::ReplicaSetOwner, KubeTable::JobOwner, KubeTable::NamespaceLabels];
-        let mut all = of(&nodes, "node", &of_node);
-        all.extend(of(&spaces, "namespace", &of_space));
-        all.extend(of(&pods, "pod", &[KubeTable::PodInfo, KubeTable::PodLabels]));
-        all
+        EarlierQueries {
+            nodes: of(&nodes, "node", &of_node),
+            namespaces: of(&spaces, "namespace", &of_space),
+            pods: of(&pods, "pod", &[KubeTable::PodInfo, KubeTable::PodLabels]),
+        }
     }
 }
 

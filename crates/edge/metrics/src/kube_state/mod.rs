@@ -22,7 +22,7 @@ mod times;
 pub use devices::{
     Amount, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes, devices_of_pods,
 };
-pub use earlier::{AskedEarlier, EARLIER_MS, Unknown};
+pub use earlier::{AskedEarlier, EARLIER_MS, EarlierQueries, Unknown};
 pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};

@@ -9,8 +9,8 @@ use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::ListPrices;
 use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
-    EARLIER_MS, KubeState, KubeTable, MachineSeries, NodeSeries, asked_for_devices, last_seen,
-    node_history,
+    AskedEarlier, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries, NodeSeries,
+    asked_for_devices, last_seen, node_history,
 };
 
 use super::left_open::LeftOpen;
@@ -210,9 +210,9 @@ fn kube_state(asker: &mut Asker, from_ms: u64, notes: &mut Vec<String>) -> KubeS
     state
 }
 
-/// Most groups of questions for one time.
+/// Most groups of questions of one kind.
 const MOST_GROUPS: usize = 100;
-/// Who knows nothing of the first groups knows nothing.
+/// Who knows nothing of the first groups of a kind knows nothing of the others.
 const FIRST_GROUPS: usize = 4;
 
 /// Looks further back for pods and nodes that exporters name and kube-state-metrics, which may have been away, does not: a
@@ -227,19 +227,38 @@ fn known_earlier(asker: &mut Asker, from_ms: u64, time: &ObservedTime, kube: &mu
             return;
         }
         let window_ms = asker.period.to_ms.saturating_sub(from_ms).saturating_add(earlier_ms);
+        let EarlierQueries { nodes, namespaces, pods } = unknown.queries(window_ms);
         let mut earlier = KubeState::default();
-        let groups = unknown.queries(window_ms).into_iter().take(MOST_GROUPS).enumerate();
-        for (number, group) in groups {
-            if number >= FIRST_GROUPS && earlier.is_empty() {
-                break;
-            }
-            for asked in group {
-                let Ok(series) = asker.instant(&asked.query, at_ms) else { return };
-                earlier.take(asked.table, series);
+        let is_answered = ask_earlier(asker, at_ms, nodes, &mut earlier, |known| known.nodes.len())
+            && ask_earlier(asker, at_ms, namespaces, &mut earlier, |known| known.namespaces.len())
+            && ask_earlier(asker, at_ms, pods, &mut earlier, |known| known.pods.len());
+        kube.take_earlier(&unknown, earlier);
+        if !is_answered {
+            return;
+        }
+    }
+}
+
+/// Asks group by group, for as long as that brings anything to light; `false` where the server does not answer.
+fn ask_earlier(
+    asker: &mut Asker,
+    at_ms: u64,
+    groups: Vec<Vec<AskedEarlier>>,
+    earlier: &mut KubeState,
+    count_known: fn(&KubeState) -> usize,
+) -> bool {
+    for (number, group) in groups.into_iter().take(MOST_GROUPS).enumerate() {
+        if number == FIRST_GROUPS && count_known(earlier) == 0 {
+            return true;
+        }
+        for AskedEarlier { table, query } in group {
+            match asker.instant(&query, at_ms) {
+                Ok(series) => earlier.take(table, series),
+                Err(_) => return false,
             }
         }
-        kube.take_earlier(&unknown, earlier);
     }
+    true
 }
 
 /// Nodes whose name another machine had before.
