@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_kube::facts::Gathered;
+#[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::Span;
 #[cfg(feature = "scheduler")]
 use dovetail_metrics::exporter::{Holder, ObservedTime};

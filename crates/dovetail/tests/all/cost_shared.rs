@@ -94,7 +94,7 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
         (-600..0, month(0.0, 0.0, 720.0), vec![before]),
     ] {
         let row = |minute: i64| {
-            let percent = if minute < 0 || minute > 65 { 90 } else { 0 };
+            let percent = if (0..=65).contains(&minute) { 0 } else { 90 };
             format!("{},a-0,0,{percent}\n", MADE_S.saturating_add_signed(60 * minute))
         };
         let rows: String = minutes.clone().map(row).collect();

@@ -245,14 +245,14 @@ impl Metrics {
     pub fn show_moment(&self, cells: &[Cell]) {
         let _whole = lock(&self.whole);
         let hour = 3_600_000.0;
-        let families = (&self.gpus, &self.gpus_usd_per_hour, &self.gpus_unpriced);
+        let families = [&self.gpus, &self.gpus_usd_per_hour, &self.gpus_unpriced];
         fill(families, cells, |time| time as f64 / 1000.0 / hour);
     }
 
     /// The last 24 whole hours.
     pub fn show_day(&self, cells: &[Cell]) {
         let _whole = lock(&self.whole);
-        let families = (&self.day_gpu_seconds, &self.day_usd, &self.day_unpriced_gpu_seconds);
+        let families = [&self.day_gpu_seconds, &self.day_usd, &self.day_unpriced_gpu_seconds];
         fill(families, cells, gpu_seconds);
     }
 
@@ -315,11 +315,7 @@ impl Metrics {
 
 /// Replaces all values. What has no time is not shown as one.
 fn fill(
-    (times, costs, unpriced): (
-        &Family<OfPlace, Real>,
-        &Family<OfPlace, Real>,
-        &Family<OfPlace, Real>,
-    ),
+    [times, costs, unpriced]: [&Family<OfPlace, Real>; 3],
     cells: &[Cell],
     unit: impl Fn(i128) -> f64,
 ) {
