@@ -35,20 +35,23 @@ pub(crate) struct UnjudgedPods {
     pub(crate) reason: String,
     /// Their names, one behind the other.
     pub(crate) named: String,
+    /// What shows more of it.
+    pub(crate) command: &'static str,
 }
 
 /// Waiting pods that nobody can hold against nodes, by the reason.
 pub(crate) fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = UnjudgedPods> {
-    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for Unjudged { pod, reason } in unjudged {
-        reasons.entry(reason).or_default().push(pod.clone());
+    let mut reasons: BTreeMap<(&str, &'static str), Vec<String>> = BTreeMap::new();
+    for Unjudged { pod, reason, command } in unjudged {
+        reasons.entry((reason, command)).or_default().push(pod.clone());
     }
-    reasons.into_iter().filter_map(|(reason, pods)| {
+    reasons.into_iter().filter_map(|((reason, command), pods)| {
         let counted = counted(pods.len(), "waiting pod");
         Some(UnjudgedPods {
             counted,
             reason: plain_sentence(reason),
             named: all(pods.into_iter())?,
+            command,
         })
     })
 }
@@ -72,7 +75,7 @@ pub(crate) fn doubts(gathered: &Gathered) -> Vec<Doubt> {
     let devices = device_doubts_in_words(&gathered.device_doubts);
     let devices = devices.map(|text| of_kind("devices", text));
     let unjudged = unjudged_by_reason(&gathered.unjudged).map(|pods| {
-        let UnjudgedPods { counted, reason, named } = pods;
+        let UnjudgedPods { counted, reason, named, .. } = pods;
         let text =
             format!("why GPUs are free that {counted} may want is unknown ({reason}): {named}");
         of_kind(&format!("unjudged: {reason}"), text)

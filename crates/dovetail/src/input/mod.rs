@@ -23,6 +23,7 @@ pub(crate) mod objects;
 pub(crate) mod old_prices;
 #[cfg(feature = "scheduler")]
 pub(crate) mod own_namespaces;
+mod own_time;
 #[cfg(feature = "scheduler")]
 pub(crate) mod placement;
 pub(crate) mod policy;

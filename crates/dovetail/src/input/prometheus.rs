@@ -48,7 +48,7 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back from now is read, such as 24h or 14d [default: 24h]
+    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were read [default: 24h]
     #[arg(long, value_name = "DURATION")]
     period: Option<DurationFlag>,
     /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default: 1m, and 5m for a
@@ -240,6 +240,13 @@ impl WayFlags {
 }
 
 impl Asker {
+    /// Moves the period back, as long as it is, so that it ends at a moment at the latest, in whole steps.
+    pub(crate) fn end_by(&mut self, at_ms: u64) {
+        let length_ms = self.period.to_ms - self.period.from_ms;
+        let to_ms = self.period.to_ms.min((at_ms / self.step_ms).max(1) * self.step_ms);
+        self.period = Span { from_ms: to_ms.saturating_sub(length_ms), to_ms };
+    }
+
     /// Reads every series that a device may have, and says what they make of each device.
     ///
     /// # Errors

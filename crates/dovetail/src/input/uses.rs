@@ -15,14 +15,15 @@ use dovetail_ledger::{IdleRule, idle_runs};
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
 
 use crate::exit::BadInput;
+use crate::input::own_time::OwnTime;
 #[cfg(feature = "scheduler")]
 use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};
 use crate::output::plain::plain;
 use crate::output::table::{counted, duration};
 
-/// Clocks differ, and so do time zones of those who write files.
-const CLOCK_SKEW_MS: u64 = 86_400_000;
+/// A later sample cannot have been taken yet, in whatever time zone its file was written.
+const ZONES_MS: u64 = 86_400_000;
 
 /// A sample says something of no longer time.
 const MOST_STEP_MS: u64 = 86_400_000;
@@ -65,7 +66,7 @@ impl UsageFileFlags {
         let rule = ActivityRule::default();
         if let Some(path) = &self.usage {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let latest_ms = (now.as_millis() as u64).saturating_add(CLOCK_SKEW_MS);
+            let latest_ms = (now.as_millis() as u64).saturating_add(ZONES_MS);
             return of_file(path, file::open(path)?, latest_ms, gathered, &rule).map(Some);
         }
         if is_example {
@@ -106,33 +107,15 @@ fn of_file(
     let options = UsageFileOptions { skip_bad_rows: false, latest_ms };
     let mut samples = read_usage_file(input, &source, &options)?;
     let step_ms = known_step_ms(&samples, &source)?;
-    let times = samples.series.iter().flat_map(|series| &series.activity).map(|s| s.at_ms);
-    let from_ms = times.clone().min().unwrap_or(0);
-    let to_ms = times.max().unwrap_or(0).saturating_add(step_ms);
-    let period = UsagePeriod { span: Span { from_ms, to_ms }, step_ms };
-    let namespaces = namespaces(gathered);
+    name_namespaces(&mut samples, gathered);
+    let left_out = OwnTime::of(gathered, 0).keep_samples(&mut samples.series, &source);
+    let period = UsagePeriod { span: span(&samples, step_ms, gathered.facts.now_ms), step_ms };
     let places = places(gathered);
     let mut of_pods = UsesOfPods::new();
     let mut ends_ms: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
-    let mut gone = BTreeSet::new();
-    for series in &mut samples.series {
-        let namespace = match (&series.namespace, namespaces.get(&*series.pod)) {
-            (Some(namespace), _) => namespace.clone(),
-            // A name in several namespaces is nobody's.
-            (None, Some(known)) if known.len() == 1 => known.iter().copied().collect(),
-            (None, _) => String::new(),
-        };
-        let key = (namespace.clone(), series.pod.clone());
+    for series in &samples.series {
+        let key = (series.namespace.clone().unwrap_or_default(), series.pod.clone());
         let end_ms = series.activity.last().map_or(0, |sample| sample.at_ms);
-        // Another one had its name then.
-        if gathered
-            .made_ms
-            .get(&key)
-            .is_some_and(|made_ms| end_ms.saturating_add(step_ms) <= *made_ms)
-        {
-            gone.insert(key);
-            continue;
-        }
         let used = gpu_use(series, period, rule);
         let is_elsewhere = series.node.as_ref().is_some_and(|node| {
             places.get(&key).is_some_and(|(own, _)| !own.contains(node.as_str()))
@@ -140,12 +123,32 @@ fn of_file(
         ends_ms.entry(key.clone()).or_default().push(end_ms);
         let used = if is_elsewhere { used.misplaced() } else { used };
         of_pods.entry(key).or_default().push(used);
-        series.namespace = Some(namespace);
     }
     let gap_ms = step_ms * u64::from(rule.max_gap_intervals);
     misplace_too_many(&mut of_pods, &places, &ends_ms, gap_ms);
-    let left_out = gone_in_words(&gone, &source).into_iter().collect();
     Ok(Uses { period, of_pods, series: samples.series, source, left_out })
+}
+
+/// Gives series the namespace of the pod that they name, where the file has none.
+fn name_namespaces(samples: &mut UsageSamples, gathered: &Gathered) {
+    let namespaces = namespaces(gathered);
+    for series in samples.series.iter_mut().filter(|series| series.namespace.is_none()) {
+        series.namespace = Some(match namespaces.get(&*series.pod) {
+            // A name in several namespaces is nobody's.
+            Some(known) if known.len() == 1 => known.iter().copied().collect(),
+            _ => String::new(),
+        });
+    }
+}
+
+/// From the first sample to the end of the last; where there is none, no time until now.
+fn span(samples: &UsageSamples, step_ms: u64, now_ms: u64) -> Span {
+    let times = samples.series.iter().flat_map(|series| &series.activity).map(|s| s.at_ms);
+    let Some(from_ms) = times.clone().min() else {
+        return Span { from_ms: now_ms, to_ms: now_ms };
+    };
+    let to_ms = times.max().unwrap_or(from_ms).saturating_add(step_ms);
+    Span { from_ms, to_ms }
 }
 
 /// How far samples lie apart, if so near that what was between them is known.
@@ -189,15 +192,6 @@ fn misplace_too_many(
 
 /// The nodes of each pod, by namespace and name, and how many GPUs it has.
 type Places<'n> = BTreeMap<(String, String), (BTreeSet<&'n str>, i64)>;
-
-/// Pods of which all samples are of a time before they were made.
-fn gone_in_words(gone: &BTreeSet<(String, String)>, source: &str) -> Option<String> {
-    let (namespace, name) = gone.first()?;
-    Some(plain(&format!(
-        "{source}: left out samples of {}, {namespace}/{name} first, that end before it was made: another pod had its name",
-        counted(gone.len(), "pod")
-    )))
-}
 
 /// Nodes of pods that hold GPUs, by namespace and name, and how many units they hold.
 fn places(gathered: &Gathered) -> Places<'_> {

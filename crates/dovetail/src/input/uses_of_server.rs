@@ -10,19 +10,23 @@ use dovetail_ledger::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;
+use crate::input::own_time::OwnTime;
 use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
 use crate::input::{hangs, serving};
 use crate::output::plain::plain;
 
-/// Asks a server about the asker's period, and notes on the workloads what it knows of them beside: requests, and
+/// Asks a server about the asker's period, which ends when the objects were read, and notes on the workloads what it knows of them beside: requests, and
 /// time in which they hung.
 ///
 /// # Errors
 /// A server that does not answer, or answers with something else.
 pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
+    asker.end_by(gathered.facts.now_ms);
     let mut seen = asker.observe()?;
+    let source = asker.client.server().to_owned();
+    let left_out = OwnTime::of(gathered, 0).keep_time(&mut seen.time, &source);
     let placements = Placements::of(Some(gathered), None);
     let misplaced = seen.time.distrust(|node, holder, held| placements.doubt(node, holder, held));
     misplaced_in_words(&misplaced).iter().for_each(|text| app.note(text));
@@ -33,7 +37,6 @@ pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Res
     asker.tell_warnings(app);
     let time = seen.time;
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
-    let source = asker.client.server().to_owned();
     if time.devices.is_empty() {
         app.note(&format!("{source} has no series of a GPU exporter in this period"));
     }
@@ -47,7 +50,7 @@ pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Res
         };
         of_pods.entry(key).or_default().push(used.misplaced());
     }
-    Ok(Uses { period, of_pods, series: Vec::new(), source, left_out: Vec::new() })
+    Ok(Uses { period, of_pods, series: Vec::new(), source, left_out })
 }
 
 /// What each pod's devices did until the end of the period.

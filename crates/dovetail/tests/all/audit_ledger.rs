@@ -40,7 +40,9 @@ fn reading(begin: &str, days: u64, gpus: &[&[Part]]) -> Reading {
                 DeviceInterval { span, gpu_milli: 1000, state, holder, signal: None }
             })
         });
-        ReadDevice { node: 0, name: format!("GPU-{number}"), intervals: intervals.collect() }
+        // The third one is of another node, and has no price.
+        let node = usize::from(number == 2);
+        ReadDevice { node, name: format!("GPU-{number}"), intervals: intervals.collect() }
     };
     let pod = |name: &str, job: &str| ReadPod {
         namespace: "prod".to_owned(),
@@ -48,18 +50,19 @@ fn reading(begin: &str, days: u64, gpus: &[&[Part]]) -> Reading {
         job: job.to_owned(),
         ..ReadPod::default()
     };
+    let node = |name: &str, model: &str, usd_micros_per_gpu_hour| ReadNode {
+        name: name.to_owned(),
+        gpu_type: model.to_owned(),
+        pool: "EKSNodegroup h100".to_owned(),
+        terms: NodeTerms { usd_micros_per_gpu_hour, ..NodeTerms::default() },
+        ..ReadNode::default()
+    };
     Reading {
         cluster: "west".to_owned(),
         source: "http://prometheus.example".to_owned(),
         span: Span { from_ms, to_ms: from_ms + days * DAY_MS },
         step_ms: Some(60_000),
-        nodes: vec![ReadNode {
-            name: "g1".to_owned(),
-            gpu_type: "H100".to_owned(),
-            pool: "EKSNodegroup h100".to_owned(),
-            terms: NodeTerms { usd_micros_per_gpu_hour: Some(2_000_000), ..NodeTerms::default() },
-            ..ReadNode::default()
-        }],
+        nodes: vec![node("g1", "H100", Some(2_000_000)), node("x1", "Mystery-X9", None)],
         pods: vec![
             pod("serve-1-a", "Deployment prod/serve"),
             pod("notebook-0", "StatefulSet prod/notebook"),
@@ -186,6 +189,43 @@ fn what_only_moved_is_not_confirmed() {
     assert!(serve["why"].as_str().expect("why").contains("moved"), "{serve}");
     assert_eq!((usd(&serve["before"]), usd(&serve["after"])), (720.0, 0.0));
     assert_eq!(usd(&document["ledger"]["confirmed"]), 0.0);
+}
+
+/// The server idles on a GPU with a price, twelve hours a day, and on one without, for six: of a month $720 and 180 GPU-hours. Of
+/// both a third is left, or it is as before.
+#[test]
+fn waste_of_which_a_part_has_a_price_is_told_in_both_and_what_did_not_fall_is_no_fall() {
+    let gpus = |hours: u64, more: u64| -> [Vec<Part>; 3] {
+        let of = |hours: u64| vec![(hours, IDLE, SERVE), (24 - hours, ACTIVE, SERVE)];
+        [of(hours), vec![(24, ACTIVE, NOTEBOOK)], of(more)]
+    };
+    let both = |before: [Vec<Part>; 3], after: [Vec<Part>; 3]| {
+        let [before, after] = [&before, &after].map(|gpus| gpus.each_ref().map(Vec::as_slice));
+        folder(&before, 7, &after)
+    };
+    let told = |folder: &Folder| {
+        let done = folder.call(&call());
+        let words: Vec<&str> = done.out.split_whitespace().collect();
+        words.join(" ")
+    };
+    let fell = both(gpus(12, 6), gpus(4, 2));
+    let text = told(&fell);
+    let waste = "all waste came to $720.00 and 180.0 GPU-hours of unknown price a month from";
+    assert!(text.contains(waste), "{text}");
+    for part in [
+        "and to $240.00 and 60.0 GPU-hours of unknown price from",
+        "Fixed findings account for $480.00 and 120.0 GPU-hours of unknown price of the fall.",
+        "confirmed: $480.00 and 120.0 GPU-hours of unknown price a month of 360.0 GPU-hours",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let rate = fell.json(&call())["ledger"]["before"]["waste"].clone();
+    let wanted = json!({"gpu_hours_per_month": 540.0, "usd_micros_per_month": null,
+        "priced_usd_micros_per_month": 720_000_000, "unpriced_gpu_hours_per_month": 180.0});
+    assert_eq!(rate, wanted);
+    let text = told(&both(gpus(4, 2), gpus(12, 6)));
+    assert!(text.contains("It did not fall, so that there is nothing to account for."), "{text}");
+    assert!(!text.contains("of the fall"), "{text}");
 }
 
 #[test]

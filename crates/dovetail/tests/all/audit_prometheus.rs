@@ -1,6 +1,7 @@
 //! `dovetail audit` with what GPUs did from a server: what it makes of samples, and of counters that lie.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use dovetail_ledger::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
 use dovetail_signals::Kind;
@@ -108,6 +109,42 @@ fn what_a_server_saw_turns_blind_time_into_idle_time_with_its_price() {
     let coarse = finding(&found, "VIS-03").expect("nothing finer was seen");
     assert_eq!(coarse["evidence"][0]["value"], "gr_engine_active");
     assert!(finding(&found, "VIS-02").is_none());
+}
+
+/// The pod of today was made six hours ago; in the eighteen hours before, another one of its name computed. And of a dump that
+/// was read two days ago the day before it counts.
+#[test]
+fn a_server_is_asked_about_the_pods_of_the_objects_and_until_these_were_read() {
+    let now = jiff::Timestamp::now();
+    let hours_ago = |hours: i64| now.checked_sub(jiff::SignedDuration::from_hours(hours));
+    let hours_ago = |hours: i64| hours_ago(hours).expect("a time").to_string();
+    let last_s = Arc::new(Mutex::new(0.0));
+    let asked = Arc::clone(&last_s);
+    let server = FakePrometheus::start(move |query| {
+        let Some((labels, _)) = series(query, 0.0).pop() else { return Vec::new() };
+        *asked.lock().expect("nobody panics") = query.moments.last().copied().unwrap_or(0.0);
+        let busy = |place: usize| Some(if place < 18 * 60 { 0.9 } else { 0.0 });
+        vec![(labels, Box::new(busy))]
+    });
+    let folder = folder();
+    let audit = |made: String, more: &str| {
+        let mut notebook = pod("vision", "train-0", 1, "n1");
+        notebook["metadata"]["creationTimestamp"] = json!(made);
+        let objects = [node("n1", 2, "h100"), notebook];
+        folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+        let flags = "--period 24h --gpu-price H100=6 --fail-on never";
+        folder.json(&format!("audit --from dump.json --prometheus {} {flags} {more}", server.url))
+    };
+    let told = "left out what was measured of pod vision/train-0, from before the pod of that name";
+    for (made_hours_ago, idle, is_told) in [(100, 0.25, false), (6, 1.0, true)] {
+        let found = audit(hours_ago(made_hours_ago), "");
+        assert!((gpus(&found, "idle") - idle).abs() < 0.01, "{:#}", found["states"]);
+        assert_eq!(found["notes"].to_string().contains(told), is_told, "{:#}", found["notes"]);
+    }
+    let found = audit(hours_ago(100), &format!("--at {}", hours_ago(48)));
+    assert!((gpus(&found, "idle") - 0.25).abs() < 0.01, "{:#}", found["states"]);
+    let apart_s = now.as_second() as f64 - *last_s.lock().expect("nobody panics");
+    assert!((48.0 * 3600.0..48.0 * 3600.0 + 121.0).contains(&apart_s), "{apart_s}");
 }
 
 /// Kernels ran all day, and the engine's counter was zero for 23 hours of it: nobody knows what the GPU did.

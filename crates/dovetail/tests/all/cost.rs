@@ -47,6 +47,12 @@ pub(crate) fn pod(namespace: &str, name: &str, gpus: u32, node: &str) -> Value {
     })
 }
 
+/// A pod that was there before anybody measured it.
+pub(crate) fn made_long_ago(mut pod: Value) -> Value {
+    pod["metadata"]["creationTimestamp"] = json!("2026-11-01T00:00:00Z");
+    pod
+}
+
 fn namespace(name: &str, labels: Value) -> Value {
     let uid = if name == "kube-system" { "c1-u5-t3r" } else { name };
     json!({"apiVersion": "v1", "kind": "Namespace",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cost::{node, pod};
+use crate::cost::{made_long_ago, node, pod};
 use crate::program::Folder;
 
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z";
@@ -16,9 +16,9 @@ fn folder() -> Folder {
     let folder = Folder::new();
     let objects = [
         node("g1", 8, "h100"),
-        pod("vision", "train-0", 4, "g1"),
-        pod("nlp", "train-0", 2, "g1"),
-        pod("nlp", "tune-0", 1, "g1"),
+        made_long_ago(pod("vision", "train-0", 4, "g1")),
+        made_long_ago(pod("nlp", "train-0", 2, "g1")),
+        made_long_ago(pod("nlp", "tune-0", 1, "g1")),
     ];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let mut usage = "timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node\n".to_owned();
@@ -101,7 +101,7 @@ fn a_month_is_split_as_its_samples_were() {
 #[test]
 fn a_job_without_a_signal_is_told_by_what_became_of_its_pods() {
     let folder = Folder::new();
-    let mut slow = pod("vision", "slow-0", 1, "g1");
+    let mut slow = made_long_ago(pod("vision", "slow-0", 1, "g1"));
     slow["status"] = json!({"phase": "Pending"});
     let objects = json!({"kind": "List", "items": [node("g1", 8, "h100"), slow]});
     folder.write("dump.json", &objects.to_string());

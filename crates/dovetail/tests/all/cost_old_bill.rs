@@ -38,3 +38,20 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     let told = "bill.csv: credits or discounts of 1 node, -$5.00 in all, are in no amount";
     assert!(notes.contains(told), "{notes}");
 }
+
+/// A dataset of FOCUS is CSV, whoever asks for something else is told; a file of settings asks for nothing in particular.
+#[test]
+fn a_dataset_of_focus_has_one_form() {
+    let folder = folder();
+    let call = |more: &str| folder.call(&format!("cost --example --focus 1.3 {more}"));
+    let csv = call("--output csv");
+    assert!(csv.code == Some(0) && csv.out == call("").out, "{}", csv.err);
+    for form in ["json", "table"] {
+        let done = call(&format!("--output {form}"));
+        let told =
+            format!("--focus prints a dataset of FOCUS, which is CSV: leave out --output {form}");
+        assert!(done.code == Some(2) && done.err.contains(&told), "{}", done.err);
+    }
+    folder.write("dovetail.toml", "output = \"json\"\n");
+    assert_eq!(call("").out, csv.out);
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cost::{node, pod};
+use crate::cost::{made_long_ago, node, pod};
 use crate::program::Folder;
 
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
@@ -19,8 +19,8 @@ fn folder() -> Folder {
     let objects = [
         node("g1", 8, "h100"),
         team,
-        pod("vision", "train-0", 4, "g1"),
-        pod("nlp", "tune-0", 1, "g1"),
+        made_long_ago(pod("vision", "train-0", 4, "g1")),
+        made_long_ago(pod("nlp", "tune-0", 1, "g1")),
         pod("nlp", "blind-0", 2, "g1"),
         pod("nlp", "web-0", 0, "g1"),
     ];
@@ -192,8 +192,11 @@ fn a_share_of_nothing_is_null() {
 #[test]
 fn of_one_thing_it_is_said_in_the_singular() {
     let folder = Folder::new();
-    let objects =
-        [node("g1", 8, "h100"), pod("vision", "train-0", 1, "g1"), pod("nlp", "web-0", 0, "g1")];
+    let objects = [
+        node("g1", 8, "h100"),
+        made_long_ago(pod("vision", "train-0", 1, "g1")),
+        pod("nlp", "web-0", 0, "g1"),
+    ];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let mut usage = "timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node\n".to_owned();
     for step in 0..144 {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::cost::{HOURS, folder};
+use crate::cost::{HOURS, folder, node, pod};
 
 const PRICES: &str = "--vcpu-price 0.04 --gib-price 0.005";
 
@@ -44,4 +44,31 @@ fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
     assert!(shown("cost questions spot").contains(told), "{}", shown("cost questions spot"));
     let told = "to $19,814.40 by all-in/1)";
     assert!(shown("cost job train").contains(told), "{}", shown("cost job train"));
+}
+
+/// The job has half of everything of its node: under each method it pays half of the price, to a rounded micro-dollar.
+#[test]
+fn what_methods_round_is_no_range_in_any_form() {
+    let folder = folder();
+    let mut half = pod("vision", "train-0", 4, "g1");
+    let requests = &mut half["spec"]["containers"][0]["resources"]["requests"];
+    (requests["cpu"], requests["memory"]) = (json!("96"), json!("1024Gi"));
+    let objects = [node("g1", 8, "h100"), half];
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    let rows: String =
+        (0..60).map(|step| format!("{},train-0,0,0\n", 1_795_172_400 + 60 * step)).collect();
+    folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
+    let from = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
+    for prices in ["", PRICES] {
+        let half = 27_520_000 * HOURS;
+        let job = folder.json(&format!("cost job train {from} {prices}"));
+        assert_eq!(job["cost_usd_micros"], half, "{prices}");
+        assert_eq!((&job["lowest"], &job["highest"]), (&json!(null), &json!(null)), "{prices}");
+        let bill = folder.json(&format!("cost {from} {prices} --by job"));
+        for row in bill["rows"].as_array().expect("rows") {
+            for end in ["cost_usd_micros", "lowest_usd_micros", "highest_usd_micros"] {
+                assert_eq!(row[end], half, "{row:#}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::cost::{document, folder, node, pod};
+use crate::cost::{document, folder, made_long_ago, node, pod};
 #[cfg(feature = "scheduler")]
 use crate::fake_prometheus::{FakePrometheus, two_gpus};
 #[cfg(feature = "scheduler")]
@@ -28,7 +28,7 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     labels["nvidia.com/gpu.count"] = json!("2");
     let pods = [("a-0", "GPU-0"), ("b-0", "GPU-0"), ("c-0", "GPU-1")];
     let mut objects = vec![replicas];
-    objects.extend(pods.map(|(name, _)| pod("vision", name, 1, "g1")));
+    objects.extend(pods.map(|(name, _)| made_long_ago(pod("vision", name, 1, "g1"))));
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let write = |pods: &[(&str, &str)]| {
         let mut csv = "timestamp_s,pod,gpu,activity_percent,namespace,node\n".to_owned();
@@ -73,33 +73,62 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
 }
 
-/// The pod was made on 2026-11-20 at 11:00.
+/// The pod was made on 2026-11-20 at 11:00, and the objects were read at 12:00. Until then the GPU computed, for ten hours; from
+/// then on it stands still. What is of the pod alone is an hour and five minutes.
 #[test]
-fn samples_of_a_pod_that_had_the_name_before_say_nothing_of_it() {
+fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
+    const MADE_S: u64 = 1_795_172_400;
     let folder = folder();
     let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
-    let told =
-        "usage.csv: left out samples of 1 pod, vision/a-0 first, that end before it was made";
-    for (end_s, is_its_own) in [(1_795_172_400 - 86_400, false), (1_795_172_400, true)] {
-        let rows: String =
-            (0..600).rev().map(|step| format!("{},a-0,0,0\n", end_s - 60 * step)).collect();
+    let before =
+        "left out 600 samples of pod vision/a-0, from before the pod of that name was made";
+    let later = "left out 54 samples of pod vision/a-0, from more than 5 minutes after 2026-11-20T12:00:00Z";
+    // Minutes from when the pod was made on; hours of the month that are idle, active and unknown; what is left out.
+    let month = |idle: f64, active: f64, unknown: f64| [idle, active, unknown];
+    for (minutes, wanted, told) in [
+        (-600..60, month(720.0, 0.0, 0.0), vec![before]),
+        (0..120, month(720.0, 0.0, 0.0), vec![later]),
+        (-600..120, month(720.0, 0.0, 0.0), vec![before, later]),
+        (0..65, month(720.0, 0.0, 0.0), vec![]),
+        (-600..0, month(0.0, 0.0, 720.0), vec![before]),
+    ] {
+        let row = |minute: i64| {
+            let percent = if (0..=65).contains(&minute) { 0 } else { 90 };
+            format!("{},a-0,0,{percent}\n", MADE_S.saturating_add_signed(60 * minute))
+        };
+        let rows: String = minutes.clone().map(row).collect();
         folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
         let found = document(&folder, "--by pod,cause --usage usage.csv");
-        let idle = hours(&found, "vision/a-0", "idle");
-        assert_eq!(idle > 0.0, is_its_own, "{found:#}");
-        assert_eq!(found["notes"].to_string().contains(told), !is_its_own, "{found:#}");
+        let of = ["idle", "active_not_separable", "unknown"];
+        assert_eq!(of.map(|cause| hours(&found, "vision/a-0", cause)), wanted, "{minutes:?}");
         let audit = folder.json(
             "audit --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv --fail-on never",
         );
-        assert_eq!(audit["notes"].to_string().contains(told), !is_its_own, "{audit:#}");
+        for document in [&found, &audit] {
+            let notes = document["notes"].to_string();
+            for text in [before, later] {
+                assert_eq!(notes.contains(text), told.contains(&text), "{minutes:?} {notes}");
+            }
+        }
+        // Too little is known of it to sell it.
+        let findings = audit["findings"].as_array().expect("findings");
+        assert!(findings.iter().all(|finding| finding["id"] != "REQ-05"), "{audit:#}");
+        if minutes.start == -600 && minutes.end == 60 {
+            let job = folder
+                .json("cost job a --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
+            let parts = job["parts"].as_array().expect("parts");
+            let pause = parts.iter().find(|part| part["phase"] == "long_pause");
+            let pause = pause.map(|part| &part["gpu_hours"]);
+            assert_eq!(pause, Some(&json!(720.0)), "{job:#}");
+        }
     }
 }
 
 #[test]
 fn samples_that_lie_days_apart_are_no_measurement() {
     let folder = folder();
-    let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
+    let objects = [node("g1", 4, "h100"), made_long_ago(pod("vision", "a-0", 1, "g1"))];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let call = |first_s: u64| {
         let rows = format!("{first_s},a-0,0,5\n1795104000,a-0,0,5\n");

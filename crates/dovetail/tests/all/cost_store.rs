@@ -105,6 +105,57 @@ fn jobs_of_one_name_in_two_clusters_are_two_also_among_the_dearest() {
     assert!(!top.contains(job), "{top:?}");
 }
 
+/// kube-state-metrics is away from half an hour after the period began on: parts of six hours that begin later have usage of a
+/// pod and a node of which it says nothing.
+#[test]
+fn a_part_knows_a_pod_as_the_part_before_it_did() {
+    const HOUR_S: f64 = 3600.0;
+    let now_s = jiff::Timestamp::now().as_second() as f64;
+    let last_heard_s = ((now_s / HOUR_S).floor() - 9.0) * HOUR_S + HOUR_S / 2.0;
+    let server = FakePrometheus::start(move |query| {
+        let text = query.text.as_str();
+        let known = [
+            (
+                "kube_pod_info",
+                json!({"namespace": "vision", "pod": "train-0", "node": "n1",
+                "created_by_kind": "ReplicaSet", "created_by_name": "train-7d9"}),
+            ),
+            (
+                "kube_pod_labels",
+                json!({"namespace": "vision", "pod": "train-0",
+                "label_kueue_x_k8s_io_queue_name": "batch"}),
+            ),
+            (
+                "kube_replicaset_owner",
+                json!({"namespace": "vision", "replicaset": "train-7d9",
+                "owner_kind": "Deployment", "owner_name": "train"}),
+            ),
+            ("kube_node_info", json!({"node": "n1", "provider_id": "aws:///us-east-1a/i-n1"})),
+            ("kube_node_labels", json!({"node": "n1", "label_karpenter_sh_nodepool": "h100"})),
+        ];
+        let asked = known.into_iter().find(|(series, _)| {
+            let asks = |with: &str| text.starts_with(&format!("last_over_time({series}{with}"));
+            asks("[") || asks("{")
+        });
+        let Some((_, labels)) = asked else { return series(query) };
+        let window_ms = text.split_once("ms]").and_then(|(head, _)| head.rsplit_once('['));
+        let window_ms: f64 = window_ms.expect("a window").1.parse().expect("a number");
+        let is_seen = query.moments[0] - window_ms / 1e3 <= last_heard_s;
+        if is_seen { vec![(labels, Box::new(|_| Some(1.0)))] } else { Vec::new() }
+    });
+    let folder = Folder::new();
+    let fill = format!(
+        "cost --store ledger.db --period 9h --prometheus {} --gpu-price H100=6 --cluster west",
+        server.url
+    );
+    let found = folder.json(&format!("{fill} --by job,queue,node-pool,pod"));
+    let rows = found["rows"].as_array().expect("rows").iter().map(|row| row["key"].clone());
+    let rows: Vec<Value> = rows.filter(|key| key["pod"] == "vision/train-0").collect();
+    let wanted = json!({"job": "Deployment vision/train", "queue": "batch",
+        "node-pool": "NodePool h100", "pod": "vision/train-0"});
+    assert_eq!(rows, [wanted]);
+}
+
 /// Each part of a period begins a little before the last one ended, and what pods kept of CPU and memory is read anew from
 /// the begin of that hour: so are those that ended since, and those that Prometheus still saw then, for up to five minutes.
 #[test]

@@ -61,6 +61,29 @@ fn one_that_is_named_is_asked_and_its_address_stands_for_the_node() {
     );
 }
 
+/// Whose GPUs they are now nobody says; who had them an hour ago says nothing of it.
+#[test]
+fn what_exporters_say_long_after_the_objects_were_read_is_left_out() {
+    let exporter = FakeExporter::start(vec![page("")]);
+    let call = format!("--from dump.json --exporter http://{} {LOOK}", exporter.address);
+    let hour_ago = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_hours(1));
+    let hour_ago = hour_ago.expect("a time").to_string();
+    let folder = dump();
+    let audit = folder.json(&format!("audit {call} --at {hour_ago}"));
+    assert_eq!(
+        (gpus(&audit, "unknown"), gpus(&audit, "idle")),
+        (2.0, 0.0),
+        "{:#}",
+        audit["states"]
+    );
+    let call = call.replace("--fail-on never", "--by cause");
+    let bill = folder.json(&format!("cost {call} --at {hour_ago}"));
+    let told = "1 exporter: left out what was measured of 2 pods, vision/debug-0 first, from more than 5 minutes after";
+    for document in [audit, bill] {
+        assert!(document["notes"].to_string().contains(told), "{:#}", document["notes"]);
+    }
+}
+
 /// A pod with its status, which a server takes apart from the rest.
 fn create(api: &FakeApi, pod: &Value) {
     let text = |name: &str| pod["metadata"][name].as_str().expect("text");

@@ -80,7 +80,7 @@ impl Server {
 
     /// An audit of these objects, an hour after they were made.
     fn audit(&self, dump: &Value, more: &str) -> Value {
-        self.folder.write("dump.json", &dump.to_string());
+        self.folder.write("dump.json", &world::made_a_day_before(dump).to_string());
         let usage = world::usage(dump);
         self.folder.write("usage.csv", &usage);
         let at = world::at(dump);

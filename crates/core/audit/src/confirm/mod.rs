@@ -62,6 +62,22 @@ pub struct Rate {
     pub gpu_milli_ms: i128,
     /// Micro-USD a month; `None` if some of it has no price.
     pub usd_micros: Option<i64>,
+    /// Micro-USD a month of what has a price.
+    pub priced_usd_micros: i64,
+    /// The time that has none, in the same unit as all of it.
+    pub unpriced_gpu_milli_ms: i128,
+}
+
+impl Rate {
+    fn of(gpu_milli_ms: i128, unpriced_gpu_milli_ms: i128, usd_micros: i128) -> Self {
+        let usd_micros = i64::try_from(usd_micros);
+        Self {
+            gpu_milli_ms,
+            usd_micros: usd_micros.ok().filter(|_| unpriced_gpu_milli_ms == 0),
+            priced_usd_micros: usd_micros.unwrap_or(i64::MAX),
+            unpriced_gpu_milli_ms,
+        }
+    }
 }
 
 /// What is said of one finding.
@@ -159,7 +175,9 @@ pub fn confirm(
         waste_after: cluster.after.rate(),
         confirmed: Rate {
             gpu_milli_ms: sum.clone().map(|found| found.confirmed.gpu_milli_ms).sum(),
-            usd_micros: sum.map(|found| found.confirmed.usd_micros).sum(),
+            usd_micros: sum.clone().map(|found| found.confirmed.usd_micros).sum(),
+            priced_usd_micros: sum.clone().map(|found| found.confirmed.priced_usd_micros).sum(),
+            unpriced_gpu_milli_ms: sum.map(|found| found.confirmed.unpriced_gpu_milli_ms).sum(),
         },
         free_of_unknown_cause_rose_gpu_milli_ms: rose.max(0),
         findings,
@@ -212,11 +230,7 @@ impl Amounts {
     }
 
     fn rate(&self) -> Rate {
-        let usd_micros = i64::try_from(self.usd_micros).ok();
-        Rate {
-            gpu_milli_ms: self.wasted_gpu_milli_ms,
-            usd_micros: usd_micros.filter(|_| self.unpriced_gpu_milli_ms == 0),
-        }
+        Rate::of(self.wasted_gpu_milli_ms, self.unpriced_gpu_milli_ms, self.usd_micros)
     }
 }
 
@@ -351,9 +365,14 @@ fn shares(verdicts: &[Verdict], falls: &[Fall], cluster: &Fall) -> Vec<Rate> {
     let fell = cluster.before.usd_micros - cluster.after.usd_micros;
     let usd_micros = cut(&usd_micros, fell.max(0));
     let rate = |((gpu_milli_ms, usd_micros), fall): ((i128, i128), &Fall)| {
-        let is_priced = fall.before.unpriced_gpu_milli_ms == 0;
-        let usd_micros = i64::try_from(usd_micros).ok().filter(|_| is_priced);
-        Rate { gpu_milli_ms, usd_micros }
+        let Amounts { wasted_gpu_milli_ms, unpriced_gpu_milli_ms, .. } = fall.before;
+        let unpriced = match wasted_gpu_milli_ms {
+            0 => 0,
+            wasted => unpriced_gpu_milli_ms * gpu_milli_ms / wasted,
+        };
+        let rate = Rate::of(gpu_milli_ms, unpriced, usd_micros);
+        let is_priced = unpriced_gpu_milli_ms == 0;
+        Rate { usd_micros: rate.usd_micros.filter(|_| is_priced), ..rate }
     };
     times.into_iter().zip(usd_micros).zip(falls).map(rate).collect()
 }

@@ -18,6 +18,15 @@ pub struct SeenDevice<'d> {
     pub intervals: &'d [DeviceInterval],
 }
 
+/// A pod as its owner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdlePod {
+    /// Number of the owner.
+    pub owner: u32,
+    /// When the pod was made, in ms since 1970: what was before is of another one that had its name. 0 where nobody knows.
+    pub made_ms: u64,
+}
+
 /// An owner all of whose GPUs are idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleSpell {
@@ -37,6 +46,7 @@ type Part = (u32, u32);
 #[derive(Clone, Copy, Debug)]
 struct Run {
     since_ms: u64,
+    made_ms: u64,
     gpu_milli: i64,
     price: Option<i64>,
     is_open: bool,
@@ -61,19 +71,19 @@ impl IdleSearch {
         Self { until_ms, runs: BTreeMap::new(), others: BTreeSet::new(), is_first: true }
     }
 
-    /// Takes the stretch of time before all that was taken; `owner` knows the owner of a pod. Answers whether an
-    /// earlier one can change anything.
+    /// Takes the stretch of time before all that was taken; `of_pod` knows whose a pod is. Answers whether an earlier one
+    /// can change anything.
     pub fn look_back(
         &mut self,
         devices: &[SeenDevice<'_>],
-        owner: impl Fn(u32) -> Option<u32>,
+        of_pod: impl Fn(u32) -> Option<IdlePod>,
     ) -> bool {
         let mut reached: BTreeSet<Part> = BTreeSet::new();
         for seen in devices {
             for pod in seen.intervals.iter().filter_map(|i| i.holder).collect::<BTreeSet<_>>() {
                 let part = (seen.device, pod);
                 if self.is_first {
-                    self.begin(seen, pod, owner(pod));
+                    self.begin(seen, pod, of_pod(pod));
                 }
                 if self.extend(seen, pod) {
                     reached.insert(part);
@@ -95,17 +105,18 @@ impl IdleSearch {
     }
 
     /// What a pod has of a device at the last moment.
-    fn begin(&mut self, seen: &SeenDevice<'_>, pod: u32, owner: Option<u32>) {
+    fn begin(&mut self, seen: &SeenDevice<'_>, pod: u32, of_pod: Option<IdlePod>) {
         let now = |i: &&DeviceInterval| i.holder == Some(pod) && i.span.to_ms >= self.until_ms;
         let held: Vec<&DeviceInterval> = seen.intervals.iter().filter(now).collect();
-        let (Some(owner), false) = (owner, held.is_empty()) else { return };
+        let (Some(IdlePod { owner, made_ms }), false) = (of_pod, held.is_empty()) else { return };
         if held.iter().any(|interval| interval.state != DeviceState::Idle) {
             self.others.insert(owner);
             return;
         }
         let gpu_milli = held.iter().map(|interval| interval.gpu_milli).sum();
         let price = seen.usd_micros_per_gpu_hour;
-        let run = Run { since_ms: self.until_ms, gpu_milli, price, is_open: true, is_whole: false };
+        let since_ms = self.until_ms;
+        let run = Run { since_ms, made_ms, gpu_milli, price, is_open: true, is_whole: false };
         self.runs.insert((seen.device, pod), (owner, run));
     }
 
@@ -128,8 +139,10 @@ impl IdleSearch {
             if interval.span.to_ms < run.since_ms {
                 break;
             }
-            run.since_ms = run.since_ms.min(interval.span.from_ms.max(other_ms));
+            let from_ms = interval.span.from_ms.max(other_ms).max(run.made_ms);
+            run.since_ms = run.since_ms.min(from_ms);
         }
+        run.is_whole |= run.made_ms > 0 && run.since_ms == run.made_ms;
         run.since_ms <= begin_ms && run.since_ms < self.until_ms
     }
 
@@ -190,6 +203,16 @@ mod tests {
         until: u64,
         hours: &[Vec<(u32, Vec<DeviceInterval>)>],
     ) -> (BTreeMap<u32, IdleSpell>, usize) {
+        search_of_made(until, hours, 0)
+    }
+
+    /// The same with pods that were all made at a moment.
+    fn search_of_made(
+        until: u64,
+        hours: &[Vec<(u32, Vec<DeviceInterval>)>],
+        made: u64,
+    ) -> (BTreeMap<u32, IdleSpell>, usize) {
+        let made_ms = made * HOUR / 4;
         let mut search = IdleSearch::new(until * HOUR / 4);
         let mut looked = 0;
         for hour in hours {
@@ -203,7 +226,7 @@ mod tests {
                 })
                 .collect();
             // Pods 10 and 11 belong to owner 1, pod 20 to owner 2, and so on.
-            if !search.look_back(&devices, |pod| Some(pod / 10)) {
+            if !search.look_back(&devices, |pod| Some(IdlePod { owner: pod / 10, made_ms })) {
                 break;
             }
         }
@@ -248,6 +271,24 @@ mod tests {
         ];
         assert_eq!(found, BTreeMap::from(expected));
         assert_eq!(looked, 3);
+    }
+
+    /// A pod of a StatefulSet, or one of its own, that is made anew has the name of the one before.
+    #[test]
+    fn what_was_before_a_pod_was_made_is_not_told_of_it() {
+        use DeviceState::Idle;
+        let hour = |from| vec![(1, vec![interval(from, from + 4, Idle, Some(10))])];
+        let hours = [hour(8), hour(4), hour(0)];
+        let of = |made| {
+            let (found, looked) = search_of_made(12, &hours, made);
+            (found[&1].since_ms * 4 / HOUR, found[&1].is_at_least, found[&1].cost, looked)
+        };
+        let usd = |usd: i64| Some(Money::micros(usd * 1_000_000));
+        assert_eq!(of(0), (0, true, usd(12), 3));
+        assert_eq!(of(6), (6, false, usd(6), 2));
+        assert_eq!(of(9), (9, false, usd(3), 1));
+        // Read until a moment before it was made: nothing is known of it yet.
+        assert_eq!(of(13).0, 12);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod receipt;
 mod weekly;
 mod words;
 
-pub use idle::{IdleSearch, IdleSpell, SeenDevice, idle_text};
+pub use idle::{IdlePod, IdleSearch, IdleSpell, SeenDevice, idle_text};
 pub use rate::{Rate, due};
 pub use receipt::{Attempts, JobTotals, Setting, Tally, receipt_text, setting};
 pub use weekly::week_due;

@@ -19,10 +19,18 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// Whether methods differ on the figure.
+    /// Whether methods differ on the figure by more than they round.
     pub fn differs(&self) -> bool {
-        self.lowest.1 != self.highest.1
+        is_range(self.lowest.1, self.highest.1)
     }
+}
+
+/// A cent, in micro-USD. Each charge of each hour is a whole number of micro-USD: sums of them differ by less.
+const ROUNDED_USD_MICROS: i64 = 10_000;
+
+/// Whether two amounts are a range: they are further apart than by rounding.
+pub fn is_range(lowest: Money, highest: Money) -> bool {
+    highest.usd_micros.saturating_sub(lowest.usd_micros) >= ROUNDED_USD_MICROS
 }
 
 /// The figure of one method among the same figure of several; `None` if the method is not among them. Ties

@@ -27,7 +27,7 @@ mod node;
 mod tests;
 
 pub(crate) use budget::{budgets, share_out, split_money};
-pub use headline::{Headline, headline};
+pub use headline::{Headline, headline, is_range};
 pub use method::SplitMethod;
 pub use node::{
     ByResource, ListPrices, NodeCost, NodeParts, NodeSplit, PodCost, PodParts, SplitError, Unused,

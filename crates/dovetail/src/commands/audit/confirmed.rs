@@ -8,15 +8,22 @@ use super::document::usd;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RateOut {
     pub(super) gpu_hours_per_month: f64,
+    /// Null where some of it has no price.
     pub(super) usd_micros_per_month: Option<i64>,
+    /// Of what has a price; null where nothing has.
+    pub(super) priced_usd_micros_per_month: Option<i64>,
+    pub(super) unpriced_gpu_hours_per_month: f64,
 }
 
 impl RateOut {
-    /// In dollars, else in time.
+    /// In dollars, and in time as far as it has no price.
     fn words(&self) -> String {
-        match self.usd_micros_per_month {
-            Some(micros) => usd(Some(micros)),
-            None => format!("{:.1} GPU-hours of unknown price", self.gpu_hours_per_month),
+        let unpriced =
+            format!("{:.1} GPU-hours of unknown price", self.unpriced_gpu_hours_per_month);
+        match (self.usd_micros_per_month, self.priced_usd_micros_per_month) {
+            (Some(micros), _) => usd(Some(micros)),
+            (None, Some(micros)) => format!("{} and {unpriced}", usd(Some(micros))),
+            (None, None) => unpriced,
         }
     }
 }
@@ -51,7 +58,7 @@ impl ConfirmedOut {
         match &self.confirmed {
             Some(confirmed) => {
                 let hours = confirmed.gpu_hours_per_month;
-                let of_time = match confirmed.usd_micros_per_month {
+                let of_time = match confirmed.priced_usd_micros_per_month {
                     Some(_) => format!(" of {hours:.1} GPU-hours"),
                     None => String::new(),
                 };
@@ -95,7 +102,8 @@ impl LedgerOut {
         let source = format!("{}{}", self.source, cluster.unwrap_or_default());
         let waste = |period: &Option<PeriodOut>| {
             let PeriodOut { from, to, waste, .. } = period.as_ref()?;
-            Some((waste.as_ref()?.words(), format!("from {from} until {to}")))
+            let waste = waste.clone()?;
+            Some((waste.words(), format!("from {from} until {to}"), waste.gpu_hours_per_month))
         };
         let (Some(before), Some(after), Some(confirmed)) =
             (waste(&self.before), waste(&self.after), &self.confirmed)
@@ -111,14 +119,16 @@ impl LedgerOut {
             ),
             _ => String::new(),
         };
+        let account = match confirmed.gpu_hours_per_month > 0.0 {
+            true => format!("Fixed findings account for {} of the fall.", confirmed.words()),
+            false if after.2 < before.2 => {
+                "Fixed findings account for nothing of the fall.".to_owned()
+            }
+            false => "It did not fall, so that there is nothing to account for.".to_owned(),
+        };
         format!(
-            "By the ledger ({source}, method {method}) all waste came to {} a month {}, and to {} {}. Fixed \
-             findings account for {} of the fall.{free}",
-            before.0,
-            before.1,
-            after.0,
-            after.1,
-            confirmed.words(),
+            "By the ledger ({source}, method {method}) all waste came to {} a month {}, and to {} {}. {account}{free}",
+            before.0, before.1, after.0, after.1,
         )
     }
 }

@@ -331,11 +331,8 @@ impl Document {
             _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),
         };
         line += &format!("; {blind} is blind. Method {}", head.method);
-        let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
-        // What differs by a rounded part of a cent is no range.
-        if let (Some(low), Some(high)) = (&head.lowest, &head.highest)
-            && amount(low) != amount(high)
-        {
+        if let (Some(low), Some(high)) = (&head.lowest, &head.highest) {
+            let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
             line += &format!(
                 " ({} by {} to {} by {})",
                 amount(low),
@@ -385,14 +382,7 @@ impl HeadlineOut {
             method: method.id(),
             waste_usd_micros_per_month: cost.usd_micros,
         };
-        let Headline { lowest, highest, .. } = match report.headline {
-            Some(headline) => headline,
-            None => {
-                let none = (SplitMethod::AllIn, Money::ZERO);
-                Headline { method: none.0, cost: none.1, lowest: none, highest: none }
-            }
-        };
-        let has_range = report.headline.is_some() && lowest.1 != highest.1;
+        let range = report.headline.filter(Headline::differs);
         let all = report.installed.gpu_milli_ms;
         Self {
             installed_gpus: gpus(all),
@@ -403,8 +393,8 @@ impl HeadlineOut {
             bill_usd_micros_per_month: micros(report.installed),
             blind_usd_micros_per_month: micros(report.blind),
             method: SplitMethod::AllIn.id(),
-            lowest: has_range.then(|| method(lowest)),
-            highest: has_range.then(|| method(highest)),
+            lowest: range.map(|range| method(range.lowest)),
+            highest: range.map(|range| method(range.highest)),
         }
     }
 }
@@ -547,7 +537,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
         what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
         hides: "why GPUs are free that they may want".to_owned(),
-        command: "kubectl describe pod -n NAMESPACE POD".to_owned(),
+        command: pods.command.to_owned(),
     }));
     unseen
 }

@@ -245,7 +245,13 @@ impl LedgerOut {
 }
 
 fn rate(rate: Rate) -> RateOut {
-    RateOut { gpu_hours_per_month: hours(rate.gpu_milli_ms), usd_micros_per_month: rate.usd_micros }
+    let has_price = rate.unpriced_gpu_milli_ms < rate.gpu_milli_ms || rate.gpu_milli_ms == 0;
+    RateOut {
+        gpu_hours_per_month: hours(rate.gpu_milli_ms),
+        usd_micros_per_month: rate.usd_micros,
+        priced_usd_micros_per_month: has_price.then_some(rate.priced_usd_micros),
+        unpriced_gpu_hours_per_month: hours(rate.unpriced_gpu_milli_ms),
+    }
 }
 
 fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
-use dovetail_kube::facts::{Gathered, Unjudged};
+use dovetail_kube::facts::{DESCRIBE_POD, Gathered, Unjudged};
 
 use crate::app::App;
 use crate::exit::Found;
@@ -135,7 +135,8 @@ impl AuditFlags {
     #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
         if self.exporters.are_given() {
-            return self.exporters.read(app, self.source.server()).map(Some);
+            let looked = self.exporters.read(app, self.source.server())?;
+            return Ok(Some(looked.uses(gathered)));
         }
         let choice = self.measured.or_else(&self.prometheus);
         let Chosen { asker, told } = self.server.chosen(choice, self.source.server())?;
@@ -181,12 +182,11 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
         .context("cannot ask the engine why GPUs are free")?;
-    gathered.unjudged.extend(
-        states
-            .contested
-            .iter()
-            .map(|pod| Unjudged { pod: pod.clone(), reason: format!("it {CONTESTED}") }),
-    );
+    gathered.unjudged.extend(states.contested.iter().map(|pod| Unjudged {
+        pod: pod.clone(),
+        reason: format!("it {CONTESTED}"),
+        command: DESCRIBE_POD,
+    }));
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
     let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);

@@ -486,7 +486,10 @@ impl Collector {
             let place = Place { cluster, team, pool, cause };
             let gpu_milli_ms = row.sum.gpu_milli_ms;
             // CPU and memory of nodes without GPUs are nobody's GPUs.
-            (gpu_milli_ms != 0).then(|| Cell { place, gpu_milli_ms, cost: row.sum.cost() })
+            let unpriced_gpu_milli_ms = gpu_milli_ms - row.sum.priced_gpu_milli_ms;
+            let cost = row.sum.cost();
+            let cell = || Cell { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost };
+            (gpu_milli_ms != 0).then(cell)
         };
         self.metrics.show_moment(&fewer(statement.rows.iter().filter_map(cell)));
         Ok(())

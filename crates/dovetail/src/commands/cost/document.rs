@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::split::{Headline, SplitMethod, Unused};
+use dovetail_ledger::split::{Headline, SplitMethod, Unused, is_range};
 use dovetail_model::Money;
 use serde::Serialize;
 
@@ -273,6 +273,9 @@ impl RowOut {
     fn of(by: &[String], key: &[String], sum: &CostSum, range: Option<(Money, Money)>) -> Self {
         let micros = |money: Option<Money>| money.map(|money| money.usd_micros);
         let key = by.iter().cloned().zip(key.iter().map(|part| plain(part)));
+        // Where methods differ by rounding alone both ends are the figure.
+        let as_one = || same_by_all_methods(sum);
+        let range = range.filter(|range| is_range(range.0, range.1)).or_else(as_one);
         Self {
             key: key.collect(),
             gpu_hours: hours(sum.gpu_milli_ms),

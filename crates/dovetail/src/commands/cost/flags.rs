@@ -171,7 +171,8 @@ impl AccountFlags {
         if self.exporters.are_given() {
             let looked = self.exporters.read(app, self.objects.server())?;
             let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
-            let moment = self.gathered_from(app, teams, read, Some(looked))?;
+            let moment =
+                self.gathered_from(app, teams, read, |gathered| Ok(Some(looked.uses(gathered))))?;
             return Ok(Source::Moment(Box::new(moment)));
         }
         #[cfg(feature = "scheduler")]
@@ -189,7 +190,8 @@ impl AccountFlags {
         #[cfg(not(feature = "scheduler"))]
         let told: Vec<String> = Vec::new();
         let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
-        let mut moment = self.gathered_from(app, teams, read, None)?;
+        let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
+        let mut moment = self.gathered_from(app, teams, read, of_file)?;
         moment.told.splice(0..0, told);
         Ok(Source::Moment(Box::new(moment)))
     }
@@ -197,29 +199,27 @@ impl AccountFlags {
     /// Objects, and where they were read: beside a server that knows more.
     #[cfg(feature = "scheduler")]
     pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
-        self.gathered_from(app, teams, self.read_objects(app)?, None)
+        let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
+        self.gathered_from(app, teams, self.read_objects(app)?, of_file)
     }
 
     fn read_objects(&self, app: &App) -> Result<Read> {
         self.objects.read(app, "split the cost of")
     }
 
-    /// Objects, and where they were read, with what somebody saw of their GPUs instead of a file.
+    /// Objects, and where they were read, with what somebody saw of their GPUs.
     fn gathered_from(
         &self,
         app: &App,
         teams: &Teams,
         read: Read,
-        seen: Option<Uses>,
+        seen: impl FnOnce(&Gathered) -> Result<Option<Uses>>,
     ) -> Result<AtMoment> {
         let mut labels = names::wanted(teams);
         labels.extend(names::of_runs(&app.settings.cost));
         let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
         let mut sources = read.sources;
-        let uses = match seen {
-            Some(uses) => Some(uses),
-            None => self.measured.read(&gathered, self.objects.example)?,
-        };
+        let uses = seen(&gathered)?;
         let mut told = Vec::new();
         if let Some(uses) = &uses {
             told = apply(&mut gathered, uses);

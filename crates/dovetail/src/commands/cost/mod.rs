@@ -61,6 +61,7 @@ use crate::app::App;
 use crate::output::Output;
 use crate::output::shortened::shortened;
 use crate::output::table::counted;
+use crate::settings::{Origin, Setting};
 use account::Account;
 use dimension::Dimension;
 use document::Document;
@@ -131,6 +132,7 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
         None => {}
     }
     let output = app.output("cost")?;
+    flags.refuse_other_forms_of_focus(app)?;
     let by = flags.dimensions()?;
     flags.refuse_mine_without_cluster()?;
     #[cfg(feature = "scheduler")]
@@ -183,6 +185,21 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl CostFlags {
+    /// A dataset of FOCUS has one form.
+    fn refuse_other_forms_of_focus(&self, app: &App) -> Result<()> {
+        let Setting { value: output, origin } = &app.settings.output;
+        let is_named = matches!(origin, Origin::Flag(_)) && *output != Output::Csv;
+        if self.focus.is_none() || !is_named {
+            return Ok(());
+        }
+        let text = format!(
+            "--focus prints a dataset of FOCUS, which is CSV: leave out --output {}, or leave out --focus for the bill \
+             in that form",
+            output.name()
+        );
+        Err(crate::exit::UsageError(text).into())
+    }
+
     /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for --kubeconfig.
     #[cfg(feature = "scheduler")]
     fn refuse_mine_without_cluster(&self) -> Result<()> {

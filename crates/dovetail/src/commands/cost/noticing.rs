@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_audit::{ObjectRef, Workload};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::notices::{IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
+use dovetail_ledger::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
 use dovetail_ledger::rollup::HOUR_MS;
 
 use super::from_objects::words;
@@ -55,7 +55,7 @@ pub(super) fn idle_notices(
     until_ms: u64,
 ) -> Result<Vec<OwnerNotice>> {
     let workloads = workloads_by_job(gathered);
-    let spells = idle_spells(ledger, cluster, until_ms)?;
+    let spells = idle_spells(ledger, cluster, gathered, until_ms)?;
     let is_due = |(job, spell): &(String, IdleSpell)| {
         let workload = workloads.get(job);
         let is_ignored = workload.is_some_and(|workload| workload.ignores.contains(IGNORED));
@@ -137,12 +137,13 @@ fn weight(spell: &IdleSpell, until_ms: u64) -> i128 {
 fn idle_spells(
     ledger: &mut Ledger,
     cluster: &str,
+    gathered: &Gathered,
     until_ms: u64,
 ) -> Result<Vec<(String, IdleSpell)>> {
     let last = until_ms.saturating_sub(1) / HOUR_MS;
     let floor = ledger.run(|store| store.writable_from_ms(cluster))? / HOUR_MS;
     let mut search = IdleSearch::new(until_ms);
-    let (mut names, mut owners): (Vec<String>, BTreeMap<u32, u32>) = Default::default();
+    let (mut names, mut owners): (Vec<String>, BTreeMap<u32, IdlePod>) = Default::default();
     let mut prices: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     for back in 0..BACK_HOURS {
         let Some(hour) = last.checked_sub(back).filter(|hour| *hour >= floor) else { break };
@@ -165,7 +166,9 @@ fn idle_spells(
                     names.push(job);
                     names.len() as u32 - 1
                 });
-                owners.insert(pod, place);
+                let key = (of_pod.party.namespace, of_pod.name);
+                let made_ms = gathered.made_ms.get(&key).copied().unwrap_or(0);
+                owners.insert(pod, IdlePod { owner: place, made_ms });
             }
         }
         let devices: Vec<SeenDevice<'_>> = found

@@ -27,7 +27,7 @@ pub(super) fn terminal(document: &Document) -> String {
 fn rows(document: &Document) -> String {
     let all = document.headline.cost_usd_micros.unwrap_or(0);
     let range = |row: &RowOut| match (row.lowest_usd_micros, row.highest_usd_micros) {
-        (Some(lowest), Some(highest)) if dollars(lowest) != dollars(highest) => {
+        (Some(lowest), Some(highest)) if lowest != highest => {
             format!("${} to ${}", whole(dollars(lowest)), whole(dollars(highest)))
         }
         _ => String::new(),

@@ -15,8 +15,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args};
 use dovetail_audit::UsagePeriod;
+use dovetail_kube::facts::Gathered;
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::signal::ActivityRule;
+use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::scrape::{RefusedLines, Scrapes};
 use tokio::time::Instant;
 
@@ -26,6 +28,7 @@ use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;
+use crate::input::own_time::OwnTime;
 use crate::input::uses::Uses;
 use crate::input::uses_of_server::of_pods;
 use crate::output::plain::plain;
@@ -57,6 +60,25 @@ pub(crate) struct ExporterFlags {
     look_every: DurationFlag,
 }
 
+/// What exporters said for a while.
+pub(crate) struct Looked {
+    time: ObservedTime,
+    period: UsagePeriod,
+    exporters: usize,
+}
+
+impl Looked {
+    /// What that says of the pods of objects.
+    pub(crate) fn uses(mut self, gathered: &Gathered) -> Uses {
+        let span = self.period.span;
+        let source = counted(self.exporters, "exporter");
+        let own = OwnTime::of(gathered, span.to_ms - span.from_ms);
+        let left_out = own.keep_time(&mut self.time, &source);
+        let of_pods = of_pods(&self.time, span.to_ms);
+        Uses { period: self.period, of_pods, series: Vec::new(), source, left_out }
+    }
+}
+
 /// What came of the looks.
 #[derive(Default)]
 struct Looks {
@@ -75,7 +97,7 @@ impl ExporterFlags {
     ///
     /// # Errors
     /// Flags that cannot be, a connection that cannot be used, and exporters of which not one answers.
-    pub(crate) fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Uses> {
+    pub(crate) fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Looked> {
         let every_ms = self.look_every.ms;
         if every_ms < 1_000 {
             let text = "--look-every: at least 1s: exporters renew their numbers more seldom";
@@ -95,13 +117,8 @@ impl ExporterFlags {
         if time.holders.is_empty() && !time.devices.is_empty() {
             app.note(NO_POD_IS_NAMED);
         }
-        Ok(Uses {
-            period: UsagePeriod { span, step_ms: every_ms },
-            of_pods: of_pods(&time, span.to_ms),
-            series: Vec::new(),
-            source: counted(targets.len(), "exporter"),
-            left_out: Vec::new(),
-        })
+        let period = UsagePeriod { span, step_ms: every_ms };
+        Ok(Looked { time, period, exporters: targets.len() })
     }
 
     async fn targets(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Vec<Target>> {

@@ -495,6 +495,21 @@ pub(super) fn at(dump: &Value) -> String {
     later(dump, 3_600).to_string()
 }
 
+/// The same with pods that were made a day earlier: samples from before that would be another one's.
+pub(super) fn made_a_day_before(dump: &Value) -> Value {
+    let mut dump = dump.clone();
+    for object in dump["items"].as_array_mut().expect("items") {
+        let is_pod = object["kind"] == "Pod";
+        let made = &mut object["metadata"]["creationTimestamp"];
+        if is_pod && let Some(at) = made.as_str() {
+            let at = at.parse::<jiff::Timestamp>().expect("a time");
+            let earlier = at.checked_sub(jiff::Span::new().hours(24)).expect("a time");
+            *made = json!(earlier.to_string());
+        }
+    }
+    dump
+}
+
 fn later(dump: &Value, seconds: i64) -> jiff::Timestamp {
     let made = dump["items"].as_array().expect("items").iter();
     let made = made.filter_map(|object| object["metadata"]["creationTimestamp"].as_str());

@@ -11,6 +11,7 @@ use super::claims::UntoldPod;
 use super::gathered::Unjudged;
 use super::inventory::Inventory;
 use super::pods::PodRecord;
+use super::shown_by;
 use crate::object::{Kind, Object, Pod};
 use crate::translate::Rules;
 use crate::world::{Change, Patience, Settings, World};
@@ -55,7 +56,8 @@ pub(super) fn worlds(
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
-            Unjudged { pod, reason: reason.to_string() }
+            let command = shown_by::of(reason);
+            Unjudged { pod, reason: reason.to_string(), command }
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);

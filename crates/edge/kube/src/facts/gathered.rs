@@ -67,6 +67,8 @@ pub struct Unjudged {
     pub pod: String,
     /// Why.
     pub reason: String,
+    /// The command that shows more of that.
+    pub command: &'static str,
 }
 
 impl Inventory {

@@ -67,6 +67,26 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
     }
 }
 
+/// Each reason has the command that shows what is missing.
+#[test]
+fn what_is_not_known_of_a_waiting_pod_comes_with_what_shows_it() {
+    let of = |class: &str| claim("c", (class, 1), &[], &[]);
+    let mut all = of(DRIVER);
+    all["spec"]["devices"]["requests"][0]["exactly"]["allocationMode"] = json!("All");
+    for (claim, command) in [
+        (Some(of("big")), "kubectl get deviceclasses -o json"),
+        (None, "kubectl get resourceclaims,resourceclaimtemplates -A -o json"),
+        (Some(all), "kubectl describe pod -n NAMESPACE POD"),
+    ] {
+        let mut objects =
+            vec![node("n1"), slice("n1", 1, &[whole("gpu-0")]), pod("w-0", "", &["gpus=c"])];
+        objects.extend(claim);
+        let found = gathered(&objects).unjudged;
+        let commands: Vec<&str> = found.iter().map(|unjudged| unjudged.command).collect();
+        assert_eq!(commands, [command], "{found:?}");
+    }
+}
+
 /// Three GPUs for sure, and devices of which nobody knows how many or which: it starts with all or not at all.
 #[test]
 fn what_is_sure_of_demand_counts_beside_what_nobody_can_tell() {

@@ -8,6 +8,7 @@
 //! | `measure` | which series are asked for, and what their numbers mean |
 //! | `observation` | all series of a period, device by device |
 //! | `history` | the same as device histories for the ledger |
+//! | `own_time` | time that is not of the holder whose name it has |
 //! | `node_cut` | how the devices of a node are cut into what it offers |
 //! | `unmeasured` | devices that a node has and no exporter speaks of |
 //! | `open_time` | how far active time may be from the truth |
@@ -18,6 +19,7 @@ mod node_cut;
 mod observation;
 mod open_time;
 mod origin;
+mod own_time;
 mod pod_labels;
 mod unmeasured;
 

@@ -8,11 +8,13 @@
 //! | module | what |
 //! |---|---|
 //! | `read` | objects as they were last seen |
+//! | `earlier` | what was said before a time in which it was away |
 //! | `machines` | nodes whose name another machine had before |
 //! | `devices` | how many devices nodes have and pods ask for, over time |
 //! | `times` | when pods were made and got their nodes |
 
 mod devices;
+mod earlier;
 mod machines;
 mod read;
 mod times;
@@ -20,6 +22,7 @@ mod times;
 pub use devices::{
     Amount, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes, devices_of_pods,
 };
+pub use earlier::{AskedEarlier, EARLIER_MS, EarlierQueries, Unknown};
 pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};

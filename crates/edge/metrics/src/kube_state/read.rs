@@ -18,7 +18,11 @@ pub struct KubeState {
     /// Nodes that were several machines: each with when it began, ascending.
     pub machines: BTreeMap<String, Vec<(u64, KubeNode)>>,
     /// Owners of ReplicaSets and Jobs by kind, namespace and name.
-    owners: BTreeMap<(&'static str, String, String), Owner>,
+    pub(super) owners: BTreeMap<(&'static str, String, String), Owner>,
+    /// Pods of which nothing was said in the time, as they were before.
+    pub(super) earlier_pods: BTreeMap<(String, String), KubePod>,
+    /// Nodes, likewise.
+    pub(super) earlier_nodes: BTreeMap<String, KubeNode>,
 }
 
 /// Kind and name.
@@ -149,7 +153,7 @@ impl KubeState {
 
     /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none.
     pub fn top_owner(&self, namespace: &str, pod: &str) -> Option<(String, String)> {
-        let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
+        let known = self.pod(namespace, pod)?;
         let mut owner = known.owner.clone().unwrap_or_else(|| ("Pod".to_owned(), pod.to_owned()));
         // ReplicaSet to Deployment, Job to CronJob; what operators put on top has no series.
         for kind in ["ReplicaSet", "Job"] {
@@ -167,7 +171,7 @@ impl KubeState {
     /// itself; and whether it did.
     pub fn run_owner(&self, namespace: &str, pod: &str) -> Option<(Owner, bool)> {
         let top = self.top_owner(namespace, pod)?;
-        let known = self.pods.get(&(namespace.to_owned(), pod.to_owned()))?;
+        let known = self.pod(namespace, pod)?;
         match (&known.owner, top.0.as_str()) {
             (Some(nearest), "CronJob") if *nearest != top => Some((nearest.clone(), true)),
             _ => Some((top, false)),

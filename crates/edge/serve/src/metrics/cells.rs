@@ -36,7 +36,9 @@ pub struct Cell {
     pub place: Place,
     /// Device-time in milli-GPU × ms.
     pub gpu_milli_ms: i128,
-    /// What it cost; `None` where nothing of it has a price.
+    /// The part of it without a price: it is in no cost.
+    pub unpriced_gpu_milli_ms: i128,
+    /// What the rest of it cost; `None` where nothing of it has a price.
     pub cost: Option<Money>,
 }
 
@@ -61,6 +63,7 @@ pub fn cells<'r>(
             cause: row.paid.name(),
         },
         gpu_milli_ms: row.gpu_milli_ms,
+        unpriced_gpu_milli_ms: if row.costs[method].is_none() { row.gpu_milli_ms } else { 0 },
         cost: row.costs[method],
     };
     fewer(rows.into_iter().map(cell))
@@ -100,14 +103,14 @@ pub fn teams(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
 }
 
 fn joined(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
-    let mut sums: BTreeMap<Place, (i128, Option<Money>)> = BTreeMap::new();
-    for Cell { place, gpu_milli_ms, cost } in cells {
-        let sum = sums.entry(place).or_default();
-        sum.0 += gpu_milli_ms;
-        if let Some(cost) = cost {
-            *sum.1.get_or_insert_default() += cost;
+    let mut sums: BTreeMap<Place, Cell> = BTreeMap::new();
+    for cell in cells {
+        let sum = sums.entry(cell.place).or_default();
+        sum.gpu_milli_ms += cell.gpu_milli_ms;
+        sum.unpriced_gpu_milli_ms += cell.unpriced_gpu_milli_ms;
+        if let Some(cost) = cell.cost {
+            *sum.cost.get_or_insert_default() += cost;
         }
     }
-    let cell = |(place, (gpu_milli_ms, cost))| Cell { place, gpu_milli_ms, cost };
-    sums.into_iter().map(cell).collect()
+    sums.into_iter().map(|(place, sum)| Cell { place, ..sum }).collect()
 }

@@ -34,9 +34,12 @@ pub struct Metrics {
     described: Vec<Described>,
     gpus: Family<OfPlace, Real>,
     gpus_usd_per_hour: Family<OfPlace, Real>,
+    gpus_unpriced: Family<OfPlace, Real>,
     day_gpu_seconds: Family<OfPlace, Real>,
     day_usd: Family<OfPlace, Real>,
+    day_unpriced_gpu_seconds: Family<OfPlace, Real>,
     month_usd: Family<OfTeam, Real>,
+    month_unpriced_gpu_seconds: Family<OfTeam, Real>,
     budget_usd: Family<Budget, Real>,
     collections: Family<Outcome, Counter>,
     collection_s: Family<OfCluster, Real>,
@@ -123,9 +126,12 @@ impl Default for Metrics {
             described: Vec::new(),
             gpus: Family::default(),
             gpus_usd_per_hour: Family::default(),
+            gpus_unpriced: Family::default(),
             day_gpu_seconds: Family::default(),
             day_usd: Family::default(),
+            day_unpriced_gpu_seconds: Family::default(),
             month_usd: Family::default(),
+            month_unpriced_gpu_seconds: Family::default(),
             budget_usd: Family::default(),
             collections: Family::default(),
             collection_s: Family::default(),
@@ -145,15 +151,29 @@ impl Metrics {
         let help = "GPUs when the objects were last read, in full-GPU equivalents, by what they were (`cause`: free by \
                     cause, or held)";
         self.add("dovetail_gpus", PLACE, help, self.gpus.clone());
-        let help = "What these GPUs cost an hour; absent without a price";
+        let help =
+            "What those of these GPUs that have a price cost an hour; absent where none has one";
         self.add("dovetail_gpus_usd_per_hour", PLACE, help, self.gpus_usd_per_hour.clone());
+        let help =
+            "Those of these GPUs without a price: they are in no amount; absent where all have one";
+        self.add("dovetail_gpus_unpriced", PLACE, help, self.gpus_unpriced.clone());
         let help = "GPU-seconds of the last 24 whole hours out of the ledger, in full-GPU equivalents, by what \
                     they were (`cause`)";
         self.add("dovetail_day_gpu_seconds", PLACE, help, self.day_gpu_seconds.clone());
-        let help = "What these 24 hours cost, CPU and memory included; absent without a price";
+        let help = "What these 24 hours cost as far as they have a price, CPU and memory included; absent where nothing has \
+                    one";
         self.add("dovetail_day_usd", PLACE, help, self.day_usd.clone());
-        let help = "What a team cost since the month (UTC) began, out of the ledger; absent without a price";
+        let help = "GPU-seconds of these 24 hours without a price: they, and CPU and memory of their nodes, are in no amount; \
+                    absent where all have one";
+        let unpriced = self.day_unpriced_gpu_seconds.clone();
+        self.add("dovetail_day_unpriced_gpu_seconds", PLACE, help, unpriced);
+        let help = "What a team cost since the month (UTC) began, out of the ledger, as far as that has a price; absent where \
+                    nothing has one";
         self.add("dovetail_month_usd", &["cluster", "team"], help, self.month_usd.clone());
+        let help = "GPU-seconds of a team since the month (UTC) began without a price: they are in no amount; absent where all \
+                    have one";
+        let unpriced = self.month_unpriced_gpu_seconds.clone();
+        self.add("dovetail_month_unpriced_gpu_seconds", &["cluster", "team"], help, unpriced);
         let help = "What a team may cost in a month, by the settings";
         self.add("dovetail_budget_usd", &["team"], help, self.budget_usd.clone());
         self.register_collection();
@@ -225,21 +245,28 @@ impl Metrics {
     pub fn show_moment(&self, cells: &[Cell]) {
         let _whole = lock(&self.whole);
         let hour = 3_600_000.0;
-        fill(&self.gpus, &self.gpus_usd_per_hour, cells, |time| time as f64 / 1000.0 / hour);
+        let families = [&self.gpus, &self.gpus_usd_per_hour, &self.gpus_unpriced];
+        fill(families, cells, |time| time as f64 / 1000.0 / hour);
     }
 
     /// The last 24 whole hours.
     pub fn show_day(&self, cells: &[Cell]) {
         let _whole = lock(&self.whole);
-        fill(&self.day_gpu_seconds, &self.day_usd, cells, |time| time as f64 / 1e6);
+        let families = [&self.day_gpu_seconds, &self.day_usd, &self.day_unpriced_gpu_seconds];
+        fill(families, cells, gpu_seconds);
     }
 
     /// The month until now, by team.
     pub fn show_month(&self, cells: &[Cell]) {
         let _whole = lock(&self.whole);
         self.month_usd.clear();
-        for Cell { place, cost, .. } in cells {
+        self.month_unpriced_gpu_seconds.clear();
+        for Cell { place, cost, unpriced_gpu_milli_ms, .. } in cells {
             let of = OfTeam { cluster: place.cluster.clone(), team: place.team.clone() };
+            if *unpriced_gpu_milli_ms != 0 {
+                let unpriced = self.month_unpriced_gpu_seconds.get_or_create(&of);
+                unpriced.set(gpu_seconds(*unpriced_gpu_milli_ms));
+            }
             if let Some(cost) = cost {
                 self.month_usd.get_or_create(&of).set(usd(*cost));
             }
@@ -288,14 +315,12 @@ impl Metrics {
 
 /// Replaces all values. What has no time is not shown as one.
 fn fill(
-    times: &Family<OfPlace, Real>,
-    costs: &Family<OfPlace, Real>,
+    [times, costs, unpriced]: [&Family<OfPlace, Real>; 3],
     cells: &[Cell],
     unit: impl Fn(i128) -> f64,
 ) {
-    times.clear();
-    costs.clear();
-    for Cell { place, gpu_milli_ms, cost } in cells {
+    [times, costs, unpriced].into_iter().for_each(Family::clear);
+    for Cell { place, gpu_milli_ms, unpriced_gpu_milli_ms, cost } in cells {
         let Place { cluster, team, pool, cause } = place.clone();
         let of = OfPlace { cluster, team, pool, cause };
         if *gpu_milli_ms != 0 {
@@ -304,7 +329,14 @@ fn fill(
         if let Some(cost) = cost {
             costs.get_or_create(&of).set(usd(*cost));
         }
+        if *unpriced_gpu_milli_ms != 0 {
+            unpriced.get_or_create(&of).set(unit(*unpriced_gpu_milli_ms));
+        }
     }
+}
+
+fn gpu_seconds(gpu_milli_ms: i128) -> f64 {
+    gpu_milli_ms as f64 / 1e6
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

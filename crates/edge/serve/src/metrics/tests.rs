@@ -5,6 +5,7 @@ fn cell(team: &str, pool: &str, cause: &str, gpu_seconds: i128, usd: Option<i64>
     Cell {
         place: Place { cluster, team, pool, cause },
         gpu_milli_ms: gpu_seconds * 1_000_000,
+        unpriced_gpu_milli_ms: if usd.is_none() { gpu_seconds * 1_000_000 } else { 0 },
         cost: usd.map(|usd| Money::micros(usd * 1_000_000)),
     }
 }
@@ -12,7 +13,7 @@ fn cell(team: &str, pool: &str, cause: &str, gpu_seconds: i128, usd: Option<i64>
 #[test]
 fn what_is_served_is_in_the_reference_with_its_labels() {
     let metrics = Metrics::default();
-    let cells = [cell("eyes", "a", "idle", 3600, Some(6)), cell("eyes", "a", "unknown", 60, None)];
+    let cells = [cell("eyes", "a", "idle", 3600, Some(6)), cell("eyes", "a", "unknown", 900, None)];
     metrics.show_moment(&cells);
     metrics.show_day(&cells);
     metrics.show_month(&teams(cells.clone()));
@@ -45,6 +46,15 @@ fn what_is_served_is_in_the_reference_with_its_labels() {
     ] {
         assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
     }
+    for line in [
+        "dovetail_gpus_unpriced{cluster=\"west\",team=\"eyes\",pool=\"a\",cause=\"unknown\"} 0.25",
+        "dovetail_day_unpriced_gpu_seconds{cluster=\"west\",team=\"eyes\",pool=\"a\",cause=\"unknown\"} 900.0",
+        "dovetail_month_unpriced_gpu_seconds{cluster=\"west\",team=\"eyes\"} 900.0",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+    }
+    // Where all has a price nothing is without.
+    assert_eq!(text.matches("unpriced_gpu_seconds{").count(), 2, "{text}");
     // What has no price is not 0.
     assert!(
         !text.contains(
@@ -67,7 +77,8 @@ fn any_number_of_teams_makes_a_bounded_number_of_series_with_the_same_sum() {
     let sum = |cells: &[Cell]| {
         let time: i128 = cells.iter().map(|cell| cell.gpu_milli_ms).sum();
         let cost: i64 = cells.iter().filter_map(|cell| cell.cost).map(|cost| cost.usd_micros).sum();
-        (time, cost)
+        let unpriced: i128 = cells.iter().map(|cell| cell.unpriced_gpu_milli_ms).sum();
+        (time, cost, unpriced)
     };
     let found = fewer(all.clone());
     assert_eq!(found.len(), 501);

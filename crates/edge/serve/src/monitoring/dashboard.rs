@@ -92,7 +92,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Cost by team",
-                description: "What the last 24 whole hours cost each team; (nobody) is what nobody held.",
+                description: "What the last 24 whole hours cost each team, without a price: not in it; (nobody) is what nobody \
+                              held.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sort_desc(sum by (team) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL})))",
@@ -189,6 +190,25 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 expression: "sum by (path, code) (rate(dovetail_http_requests_total[$__rate_interval]))",
                 legend: "{{path}} {{code}}",
                 width: 6,
+            },
+            Panel {
+                title: "GPU-time without a price",
+                description: "Part of the GPU-time of the last 24 whole hours that has no price and is in no amount above.",
+                kind: "timeseries",
+                unit: "percentunit",
+                expression: "cluster:dovetail_day_gpu_unpriced:ratio{ALL}",
+                legend: "{{cluster}}",
+                width: 12,
+            },
+            Panel {
+                title: "GPU-time of teams without a price",
+                description: "GPU-seconds since the month began (UTC) that have no price: the costs of these teams are too \
+                              low by them.",
+                kind: "timeseries",
+                unit: "s",
+                expression: "sum by (team) (max by (cluster, team) (dovetail_month_unpriced_gpu_seconds{ALL}))",
+                legend: "{{team}}",
+                width: 12,
             },
         ],
     ),

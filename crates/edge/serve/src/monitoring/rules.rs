@@ -24,7 +24,7 @@ const fn record(name: &'static str, expression: &'static str) -> Recording {
 }
 
 /// Several replicas say the same: each series counts once.
-const RECORDINGS: [Recording; 9] = [
+const RECORDINGS: [Recording; 10] = [
     record(
         "cluster_team:dovetail_day_gpu_seconds:allocated",
         "sum by (cluster, team) (max by (cluster, team, pool, cause) \
@@ -60,6 +60,11 @@ const RECORDINGS: [Recording; 9] = [
          (cluster_team:dovetail_day_gpu_seconds:allocated)",
     ),
     record(
+        "cluster:dovetail_day_gpu_unpriced:ratio",
+        "sum by (cluster) (max by (cluster, team, pool, cause) (dovetail_day_unpriced_gpu_seconds)) / sum by (cluster) \
+         (max by (cluster, team, pool, cause) (dovetail_day_gpu_seconds))",
+    ),
+    record(
         "cluster_cause:dovetail_gpus:free",
         "sum by (cluster, cause) (max by (cluster, team, pool, cause) (dovetail_gpus{cause=~\"free_.+\"}))",
     ),
@@ -70,7 +75,7 @@ const RECORDINGS: [Recording; 9] = [
 ];
 
 /// Thresholds are the targets of FinOps for GPUs: less than 10 % of what is held idles, more than 30 % of it computes.
-const ALERTS: [Alert; 9] = [
+const ALERTS: [Alert; 10] = [
     Alert {
         name: "DovetailGpuIdleAllocated",
         expression: "cluster_team:dovetail_day_gpu_idle:ratio > 0.10 and \
@@ -118,6 +123,16 @@ const ALERTS: [Alert; 9] = [
         summary: "Nobody knows what GPUs do",
         description: "Of {{ $value | humanizePercentage }} of the GPU-time held in cluster {{ $labels.cluster }} over the \
                       last 24 hours no signal says whether it computed. `dovetail audit` names nodes without an exporter.",
+    },
+    Alert {
+        name: "DovetailGpuUnpriced",
+        expression: "cluster:dovetail_day_gpu_unpriced:ratio > 0.05",
+        lasts: "1h",
+        severity: "info",
+        summary: "GPUs of cluster {{ $labels.cluster }} have no price",
+        description: "{{ $value | humanizePercentage }} of the GPU-time of cluster {{ $labels.cluster }} over the last 24 \
+                      hours has no price and is in no amount, so amounts are too low by it. `dovetail cost` names the \
+                      models; `--gpu-price` and `[[prices.rates]]` give them one.",
     },
     Alert {
         name: "DovetailCollectionBehind",

@@ -19,10 +19,14 @@ pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replac
         notes.push(format!("{name} does not say its currency: taken as USD"));
     }
     if !discounts.is_empty() {
-        notes.push(format!(
-            "{name}: {} or discounts of nodes, {taken_off} in all, are in what these cost",
-            counted(discounts.len(), "credit")
-        ));
+        notes.push(match discounts.len() {
+            1 => {
+                format!("{name}: a credit or discount of a node, {taken_off}, is in what that costs")
+            }
+            several => format!(
+                "{name}: {several} credits or discounts of nodes, {taken_off} in all, are in what these cost"
+            ),
+        });
     }
     if let (nodes @ 1.., off) = bill.discounts_of_no_time() {
         notes.push(format!(
@@ -39,17 +43,18 @@ pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replac
         ));
     }
     let priced = account.nodes.iter().enumerate().filter(|(_, node)| node.gpus > 0);
-    let missing = priced.filter(|(place, _)| !bill.of_machines.contains_key(place)).count();
-    if missing > 0 {
-        let missing = counted(missing, "node");
-        notes.push(format!("{missing} with GPUs not in {name}: at list prices"));
+    let missing: BTreeSet<usize> =
+        priced.map(|(place, _)| place).filter(|at| !bill.of_machines.contains_key(at)).collect();
+    if !missing.is_empty() {
+        let at = at_list_prices(account, &missing);
+        notes.push(format!("{} with GPUs not in {name}: {at}", counted(missing.len(), "node")));
     }
     if let Some(first) = refused.first() {
         notes.push(format!(
-            "{name}: credits of {} are more than what was billed, which is no price of it, {} first: there it \
-             counts at list prices",
+            "{name}: credits of {} are more than what was billed, which is no price of it, {} first: {} in its place",
             counted(refused.len(), "node"),
-            plain(&account.nodes[*first].name)
+            plain(&account.nodes[*first].name),
+            at_list_prices(account, refused)
         ));
     }
     notes.extend(times_in_words(account, bill, name, replaced));
@@ -139,9 +144,27 @@ fn unsaid_in_words(
     Some(format!(
         "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not say what of it; \
          export it with amortised costs (reservation/EffectiveCost and savingsPlan/SavingsPlanEffectiveCost, in FOCUS \
-         EffectiveCost). {}, {first} first, at list prices instead",
+         EffectiveCost). {}, {first} first, {} instead",
         counted(usize::try_from(*count).unwrap_or(usize::MAX), "line"),
         places.join(", "),
-        counted(nodes.len(), "node")
+        counted(nodes.len(), "node"),
+        at_list_prices(account, nodes)
     ))
+}
+
+/// What nodes count at that a bill does not price.
+fn at_list_prices<'n>(account: &Account, nodes: impl IntoIterator<Item = &'n usize>) -> String {
+    let bills = || account.stretches.iter().flat_map(|stretch| &stretch.bills);
+    let known: BTreeSet<usize> =
+        bills().filter(|(_, bill)| bill.price.is_some()).map(|(place, _)| *place).collect();
+    let (mut priced, mut without) = (0, 0);
+    for place in nodes {
+        let count = if known.contains(place) { &mut priced } else { &mut without };
+        *count += 1;
+    }
+    match (priced, without) {
+        (_, 0) => "at list prices".to_owned(),
+        (0, _) => "without a price, since there is no list price either".to_owned(),
+        (_, without) => format!("at list prices, but for {without} without any"),
+    }
 }

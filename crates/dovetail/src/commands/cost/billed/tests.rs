@@ -102,6 +102,16 @@ fn without_list_prices_a_part_is_what_was_billed() {
     assert_eq!(prices(&account, 1), [Some(6_000_000), None]);
     assert_eq!(prices(&account, 2), [None, None]);
     assert_eq!((out.nodes_in_part, out.discount_share), (1, None));
+    let told =
+        "1 node with GPUs not in bill.csv: without a price, since there is no list price either";
+    assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
+    // Of two one has a list price.
+    let mut account = self::account(true);
+    account.stretches.iter_mut().for_each(|stretch| stretch.bills[1].1.price = None);
+    let bill: String = BILL.lines().take(2).map(|line| format!("{line}\n")).collect();
+    apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
+    let told = "2 nodes with GPUs not in bill.csv: at list prices, but for 1 without any";
+    assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
 /// By hand: of $720 over the 30 days of November two days have $48; with the $24 of the first day $72 are taken off
@@ -131,6 +141,11 @@ i-none,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-7,Credit
         let expected = if basis == Basis::RunRate { (480 - 72) / 2 } else { 480 - 72 };
         assert_eq!(whole, expected * 1_000_000);
     }
+    let one: String = bill.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let mut account = account(true);
+    apply_lines(&mut account, one.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
+    let told = "bill.csv: a credit or discount of a node, -$48.00, is in what that costs";
+    assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
 /// Sums of money hold nine trillion dollars: what may come to more is refused and named.

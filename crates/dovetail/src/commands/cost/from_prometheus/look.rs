@@ -7,9 +7,10 @@ use dovetail_kube::facts::Gathered;
 use dovetail_ledger::rollup::FreeLook;
 use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::ListPrices;
-use dovetail_metrics::exporter::{Holder, Misplaced};
+use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
-    KubeState, KubeTable, MachineSeries, NodeSeries, asked_for_devices, last_seen, node_history,
+    AskedEarlier, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries, NodeSeries,
+    asked_for_devices, last_seen, node_history,
 };
 
 use super::left_open::LeftOpen;
@@ -72,7 +73,8 @@ impl Look {
     ) -> Result<Self> {
         let seen = asker.observe()?;
         let mut notes = Vec::new();
-        let kube = kube_state(asker, from_ms, &mut notes);
+        let mut kube = kube_state(asker, from_ms, &mut notes);
+        known_earlier(asker, from_ms, &seen.time, &mut kube);
         let (mut seen, misplaced) = trusted(seen, &kube, sources);
         let mut left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
         left.misplaced = misplaced;
@@ -206,6 +208,57 @@ fn kube_state(asker: &mut Asker, from_ms: u64, notes: &mut Vec<String>) -> KubeS
     }
     machines_of_reused(asker, &mut state, notes);
     state
+}
+
+/// Most groups of questions of one kind.
+const MOST_GROUPS: usize = 100;
+/// Who knows nothing of the first groups of a kind knows nothing of the others.
+const FIRST_GROUPS: usize = 4;
+
+/// Looks further back for pods and nodes that exporters name and kube-state-metrics, which may have been away, does not: a
+/// part of a period knows them as the part before it did. What cannot be asked stays unknown.
+fn known_earlier(asker: &mut Asker, from_ms: u64, time: &ObservedTime, kube: &mut KubeState) {
+    let at_ms = asker.period.to_ms.saturating_sub(1);
+    for earlier_ms in EARLIER_MS {
+        let pods = time.holders.iter().map(|holder| (&*holder.namespace, &*holder.pod));
+        let nodes = time.devices.iter().map(|device| &*device.node);
+        let unknown = kube.unknown(pods, nodes);
+        if unknown.is_empty() {
+            return;
+        }
+        let window_ms = asker.period.to_ms.saturating_sub(from_ms).saturating_add(earlier_ms);
+        let EarlierQueries { nodes, namespaces, pods } = unknown.queries(window_ms);
+        let mut earlier = KubeState::default();
+        let is_answered = ask_earlier(asker, at_ms, nodes, &mut earlier, |known| known.nodes.len())
+            && ask_earlier(asker, at_ms, namespaces, &mut earlier, |known| known.namespaces.len())
+            && ask_earlier(asker, at_ms, pods, &mut earlier, |known| known.pods.len());
+        kube.take_earlier(&unknown, earlier);
+        if !is_answered {
+            return;
+        }
+    }
+}
+
+/// Asks group by group, for as long as that brings anything to light; `false` where the server does not answer.
+fn ask_earlier(
+    asker: &mut Asker,
+    at_ms: u64,
+    groups: Vec<Vec<AskedEarlier>>,
+    earlier: &mut KubeState,
+    count_known: fn(&KubeState) -> usize,
+) -> bool {
+    for (number, group) in groups.into_iter().take(MOST_GROUPS).enumerate() {
+        if number == FIRST_GROUPS && count_known(earlier) == 0 {
+            return true;
+        }
+        for AskedEarlier { table, query } in group {
+            match asker.instant(&query, at_ms) {
+                Ok(series) => earlier.take(table, series),
+                Err(_) => return false,
+            }
+        }
+    }
+    true
 }
 
 /// Nodes whose name another machine had before.

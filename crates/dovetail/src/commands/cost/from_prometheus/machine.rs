@@ -93,7 +93,7 @@ pub(super) fn machines(
         let mut of_name: Vec<Machine> = match begins {
             [] => {
                 let span = Span { from_ms: 0, to_ms: u64::MAX };
-                vec![machine(name, span, kube.nodes.get(name), &devices, sources)]
+                vec![machine(name, span, kube.node(name), &devices, sources)]
             }
             begins => {
                 let ends = begins.iter().skip(1).map(|(from_ms, _)| *from_ms).chain([u64::MAX]);

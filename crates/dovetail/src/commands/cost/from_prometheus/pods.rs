@@ -51,7 +51,7 @@ impl<'p> Pods<'p> {
         let teams = self.sources.teams;
         let objects = self.sources.gathered;
         let tenant = self.tenants.get(&(namespace, pod));
-        let seen = self.kube.pods.get(&(namespace.to_owned(), pod.to_owned()));
+        let seen = self.kube.pod(namespace, pod);
         let by_name = |labels: &Labels| -> Labels {
             let known = wanted(teams).into_iter();
             known.filter_map(|key| Some((key.clone(), label(labels, &key)?))).collect()

@@ -37,10 +37,7 @@ fn first_line(document: &Document) -> String {
         _ => String::new(),
     };
     let range = match (&document.lowest, &document.highest) {
-        // What differs by a rounded part of a cent is no range.
-        (Some(lowest), Some(highest))
-            if usd(Some(lowest.cost_usd_micros)) != usd(Some(highest.cost_usd_micros)) =>
-        {
+        (Some(lowest), Some(highest)) => {
             let amount = |of: &MethodOut| by_method(of.cost_usd_micros, &of.method);
             format!(" ({} to {})", amount(lowest), amount(highest))
         }

@@ -174,7 +174,7 @@ impl OfPeriod<'_> {
 
     /// A pod as series name it, else by its name.
     fn named(&self, pod: &CostPod) -> RunPod {
-        let seen = self.kube.pods.get(&(pod.namespace.clone(), pod.name.clone()));
+        let seen = self.kube.pod(&pod.namespace, &pod.name);
         let value = |key: &str| label(&seen?.labels, key);
         let (owner, is_by_timetable) = match self.kube.run_owner(&pod.namespace, &pod.name) {
             Some(((kind, name), is_by_timetable)) => (RunOwner { kind, name }, is_by_timetable),

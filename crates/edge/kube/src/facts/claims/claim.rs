@@ -11,6 +11,7 @@ use super::slice::DeviceKey;
 use super::whose::Whose;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::inventory::lenient;
+use crate::facts::shown_by;
 use crate::object::json::{Amount, nullable};
 
 /// Set on claims that the scheduler makes for pods that ask for an extended resource.
@@ -70,13 +71,20 @@ pub(super) struct Wanted {
 pub(super) struct NotTold {
     /// In words, of the pod: the first reason of several.
     pub(super) reason: String,
+    /// What shows more of that.
+    pub(super) command: &'static str,
     /// Whose devices it may be about.
     pub(super) whose: Whose,
 }
 
 impl NotTold {
     pub(super) fn of(reason: &str, whose: Whose) -> Self {
-        Self { reason: reason.to_owned(), whose }
+        Self { reason: reason.to_owned(), command: shown_by::POD, whose }
+    }
+
+    /// The same, where it is for want of objects that a command shows.
+    pub(super) fn shown_by(self, command: &'static str) -> Self {
+        Self { command, ..self }
     }
 }
 
@@ -94,8 +102,8 @@ impl Wanted {
             *sum = sum.saturating_add(count);
         }
         self.not_told = match (self.not_told, other.not_told) {
-            (Some(NotTold { reason, whose }), Some(more)) => {
-                Some(NotTold { reason, whose: whose.or(more.whose) })
+            (Some(first), Some(more)) => {
+                Some(NotTold { whose: first.whose.or(more.whose), ..first })
             }
             (one, more) => one.or(more),
         };
@@ -152,6 +160,7 @@ fn no_driver(class: &str, whose: Whose) -> NotTold {
 
 fn no_class(class: &str, whose: Whose) -> NotTold {
     NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), whose)
+        .shown_by(shown_by::DEVICE_CLASSES)
 }
 
 /// Reads a claim.

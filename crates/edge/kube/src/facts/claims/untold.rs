@@ -8,6 +8,7 @@ use super::claim::NotTold;
 use super::waiting::Cuttable;
 use super::whose::Whose;
 use crate::facts::gathered::Unjudged;
+use crate::facts::shown_by;
 
 /// A waiting pod of which nobody knows what it wants.
 pub(in crate::facts) struct UntoldPod {
@@ -15,6 +16,8 @@ pub(in crate::facts) struct UntoldPod {
     pod: String,
     /// Why, in words.
     reason: String,
+    /// What shows more of that.
+    command: &'static str,
     /// Which GPUs it may want, and how many of them at most.
     wants: Vec<(Wants, Untold)>,
 }
@@ -29,8 +32,8 @@ enum Wants {
 
 impl UntoldPod {
     /// A pod of whose claims nobody can tell what they want.
-    pub(super) fn of(pod: String, NotTold { reason, whose }: NotTold) -> Self {
-        Self { pod, reason, wants: vec![(Wants::Of(whose), Untold::Any)] }
+    pub(super) fn of(pod: String, NotTold { reason, command, whose }: NotTold) -> Self {
+        Self { pod, reason, command, wants: vec![(Wants::Of(whose), Untold::Any)] }
     }
 
     /// With what is sure of its claims: it gets that only with all the rest.
@@ -48,7 +51,7 @@ impl UntoldPod {
         let reason =
             format!("it wants {part}, into which a GPU that is free as a whole can be cut");
         let wants = vec![(Wants::Resource(whole.to_owned()), Untold::AtMost(units))];
-        Self { pod, reason, wants }
+        Self { pod, reason, command: shown_by::POD, wants }
     }
 
     /// How many GPUs of that name it may want.
@@ -63,6 +66,6 @@ impl UntoldPod {
 
     /// As it is told.
     pub(in crate::facts) fn told(&self) -> Unjudged {
-        Unjudged { pod: self.pod.clone(), reason: self.reason.clone() }
+        Unjudged { pod: self.pod.clone(), reason: self.reason.clone(), command: self.command }
     }
 }

@@ -10,6 +10,7 @@ use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
+use crate::facts::shown_by;
 use crate::object::Pod;
 
 /// Parts of GPUs by resource, with the resource of the whole ones that they can be cut from.
@@ -112,6 +113,7 @@ impl DeviceObjects {
         match self.templates.get(&(namespace.into(), of.template.clone())) {
             Some(requests) => wanted(requests, &self.classes),
             None => NotTold::of("it refers to a resource claim that was not read", Whose::ANYBODY)
+                .shown_by(shown_by::DEVICE_CLAIMS)
                 .into(),
         }
     }
