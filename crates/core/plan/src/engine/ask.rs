@@ -92,7 +92,7 @@ impl Engine {
         Ok(self.would_go(job.id, placed))
     }
 
-    fn would_go(&self, job: JobId, placed: Vec<PlacedPod>) -> Vec<WouldGo> {
+    pub(super) fn would_go(&self, job: JobId, placed: Vec<PlacedPod>) -> Vec<WouldGo> {
         let would_go = placed.into_iter().map(|placed| WouldGo {
             pod: PodId { job, ..placed.pod },
             node: self.state.nodes.cold(placed.node).node.name.clone(),

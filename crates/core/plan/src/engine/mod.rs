@@ -3,6 +3,7 @@
 mod apply;
 mod ask;
 mod cycle;
+mod follow;
 mod forget;
 mod pods;
 mod queues;

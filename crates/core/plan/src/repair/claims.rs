@@ -43,7 +43,7 @@ impl Claims {
     }
 
     /// The lowest number that no claim has.
-    pub(super) fn unused(&self) -> ReservationId {
+    pub(crate) fn unused(&self) -> ReservationId {
         let used: BTreeSet<ReservationId> = self.iter().map(|claim| claim.reservation).collect();
         let free = (FIRST..).map(ReservationId).find(|number| !used.contains(number));
         free.expect("there are fewer claims than numbers")
@@ -77,7 +77,7 @@ impl Engine {
 
     /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one of them frees is
     /// counted on once, however many wait for it.
-    pub(super) fn keep_all(&mut self) {
+    pub(crate) fn keep_all(&mut self) {
         let jobs: Vec<JobId> = self.claims.iter().map(|claim| claim.job).collect();
         let mut leaving = Leaving::new();
         for job in jobs {
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn held_by_owner(&self, owner: &Owner) -> Option<HoldingId> {
+    pub(crate) fn held_by_owner(&self, owner: &Owner) -> Option<HoldingId> {
         match owner {
             Owner::Pod(pod) => {
                 let record = self.jobs.get(&pod.job)?;
@@ -216,7 +216,7 @@ impl Engine {
     }
 
     /// Puts a waiting job into the class that it belongs to now.
-    pub(super) fn change_class(&mut self, job: JobId, plan: &mut Plan) {
+    pub(crate) fn change_class(&mut self, job: JobId, plan: &mut Plan) {
         let Some(record) = self.jobs.get(&job) else { return };
         let Some((place, class)) = record.place else { return };
         let key = self.class_key(&record.job, &record.gang);

@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// Room that was kept for others is free for a job of higher priority.
-    pub(super) fn give_up_room(&mut self, job: JobId, name: String, plan: &mut Plan) {
+    pub(crate) fn give_up_room(&mut self, job: JobId, name: String, plan: &mut Plan) {
         if let Some(id) = self.forget_foreign(&name) {
             let node = self.state.remove_holding(id).node;
             self.survey.forget(node);
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Nothing is held any more under the names that a job states.
-    pub(super) fn end_room_held_for(&mut self, job: JobId) {
+    pub(crate) fn end_room_held_for(&mut self, job: JobId) {
         for id in self.forget_room_held_for(job) {
             let node = self.state.remove_holding(id).node;
             self.survey.forget(node);

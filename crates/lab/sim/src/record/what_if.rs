@@ -1,14 +1,15 @@
 //! What another policy would have chosen at each recorded decision, the cluster being as it was.
 //!
-//! The other policy is asked before each decision; then the recorded one is carried out. So both stand before the
-//! same cluster every time, and a difference is a difference of taste and not of what went before.
+//! The other policy is asked before each decision; then the recorded one is carried out: who starts, for whom others are
+//! stopped, what is kept, and what is given back or up. So both stand before the same cluster every time, and a difference
+//! is a difference of taste and not of what went before. Who is stopped is not asked.
 
 use std::io::BufRead;
 
 use dovetail_model::{
     Action, Event, HeldDevices, Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId,
 };
-use dovetail_plan::{Engine, PolicySpec, View};
+use dovetail_plan::{Engine, PolicySpec};
 use serde::Serialize;
 
 use super::replay::{Line, Lines};
@@ -100,10 +101,17 @@ fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Re
     for event in step.events {
         engine.apply(event, now_ms).map_err(|error| error.to_string())?;
     }
-    for (id, placed) in by_job(step.actions) {
+    for decision in decisions(step.actions) {
+        let (id, placed) = match decision {
+            Decision::Started(job, placed) => (job, placed),
+            Decision::Other(action) => {
+                engine.follow(&action);
+                continue;
+            }
+        };
         let known = engine.job(id).cloned();
         let job = known.ok_or_else(|| format!("job {} is placed and was never submitted", id.0))?;
-        let asked = engine.what_if_job(&job, &View::Now).map_err(|error| error.to_string())?;
+        let asked = engine.would_choose(id);
         let mut recorded: Vec<String> =
             placed.iter().map(|(_, node, _)| node.to_string()).collect();
         let chosen = asked.unwrap_or_default().into_iter().map(|pod| pod.node.to_string());
@@ -125,17 +133,30 @@ fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Re
     Ok(())
 }
 
-/// Binds by job, in the order of the decisions.
-fn by_job(actions: Vec<Action>) -> Vec<(JobId, Vec<Placed>)> {
-    let mut jobs: Vec<(JobId, Vec<Placed>)> = Vec::new();
+/// What was decided about one job.
+enum Decision {
+    /// It starts: all of its binds that follow each other.
+    Started(JobId, Vec<Placed>),
+    /// Anything else.
+    Other(Action),
+}
+
+/// The decisions of an instant, in their order.
+fn decisions(actions: Vec<Action>) -> Vec<Decision> {
+    let mut decisions: Vec<Decision> = Vec::new();
     for action in actions {
-        let Action::Bind { pod, node, devices } = action else { continue };
-        match jobs.last_mut().filter(|(job, _)| *job == pod.job) {
-            Some((_, placed)) => placed.push((pod, node, devices)),
-            None => jobs.push((pod.job, vec![(pod, node, devices)])),
+        let Action::Bind { pod, node, devices } = action else {
+            decisions.push(Decision::Other(action));
+            continue;
+        };
+        match decisions.last_mut() {
+            Some(Decision::Started(job, placed)) if *job == pod.job => {
+                placed.push((pod, node, devices));
+            }
+            _ => decisions.push(Decision::Started(pod.job, vec![(pod, node, devices)])),
         }
     }
-    jobs
+    decisions
 }
 
 /// The job runs where it was recorded to run.
@@ -147,6 +168,7 @@ fn carry_out(
 ) -> Result<(), String> {
     let mut holdings = Vec::new();
     for (pod, node, devices) in placed {
+        engine.follow(&Action::Bind { pod, node: node.clone(), devices: devices.clone() });
         let set = job.pod_sets.get_mut(usize::from(pod.pod_set));
         let set = set.ok_or_else(|| format!("job {} has no pod set {}", job.name, pod.pod_set))?;
         set.present += 1;

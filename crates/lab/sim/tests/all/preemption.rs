@@ -3,7 +3,7 @@
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, PolicySpec, PreemptionConfig};
-use dovetail_sim::record::{Recorder, replay};
+use dovetail_sim::record::{Recorder, replay, what_if};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::synth::{SynthConfig, synth};
 use dovetail_trace::{TraceJob, TraceNode};
@@ -104,5 +104,9 @@ fn a_recording_of_preemptions_replays() {
         let report = replay("log", recording.as_slice()).unwrap();
         assert_eq!(report.divergence, None);
         assert_eq!(report.event_log_hash, simulation.event_log_hash());
+        // Whoever decided would choose the same again, also in room that was kept for somebody.
+        let asked = what_if("log", recording.as_slice(), config.engine.policy).unwrap();
+        assert!(asked.decisions > 100, "{asked:?}");
+        assert_eq!(asked.differences, []);
     }
 }

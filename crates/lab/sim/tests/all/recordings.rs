@@ -1,6 +1,13 @@
 //! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
 
-use dovetail_plan::{EngineConfig, PolicySpec};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Knowledge, Node,
+    Owner, Phase, Requirement, Resources, Snapshot,
+};
+use dovetail_plan::{Engine, EngineConfig, PolicySpec, PreemptionConfig};
 use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay, what_if};
 use dovetail_sim::timed::cluster_events::read_cluster_events;
 use dovetail_sim::timed::{Estimates, FaultModel, Simulation, TimedConfig, TimedWorld};
@@ -160,4 +167,67 @@ fn the_policy_that_decided_would_choose_the_same_again_and_another_would_not() {
     assert_eq!(other.same_nodes + other.other_nodes, other.decisions);
     assert!(!other.differences.is_empty() && other.differences.len() <= 20);
     assert!(other.differences.iter().all(|found| found.recorded != found.chosen));
+}
+
+/// Room of four GPUs on `b`, where somebody outside keeps it.
+fn kept_room(phase: Phase) -> Event {
+    Event::ForeignHeld(Box::new(Holding {
+        id: HoldingId(0),
+        node: "b".into(),
+        owner: Owner::Foreign("kept".to_owned()),
+        phase,
+        reservation: None,
+        resources: Resources::pod(100, 0),
+        devices: (0..4).map(|index| (index, DeviceAmount::share(1000, 0))).collect(),
+        counts_into: BTreeSet::new(),
+        attachments: BTreeSet::new(),
+    }))
+}
+
+/// A job of one pod with four GPUs.
+fn four_gpus(id: u64, change: impl FnOnce(&mut Job)) -> Event {
+    let resources = Resources::pod(100, 0);
+    let device = DeviceRequest::Whole { count: 4, same_island: false };
+    let requirement = Requirement { resources, device, ..Requirement::default() };
+    let mut job = Job::single(JobId(id), "by-hand", id, Arc::new(requirement));
+    change(&mut job);
+    Event::Submitted(Box::new(job))
+}
+
+/// Room that is kept is used by whom it is kept for, or is given up for somebody of higher priority; then it is over.
+#[test]
+fn who_is_asked_stands_before_the_room_that_was_kept_and_given_up() {
+    let nodes =
+        vec![Node::plain("a", 64_000, 100, 4, "h100"), Node::plain("b", 64_000, 100, 4, "h100")];
+    let snapshot = Snapshot { nodes, ..Snapshot::default() };
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let policy = PolicySpec::named("best-fit");
+    let config = EngineConfig { policy: policy.clone(), preemption, ..EngineConfig::default() };
+    let mut engine = Engine::new(config.clone(), &snapshot).unwrap();
+    let mut recorder = Recorder::start("log", Vec::new(), "test", &config, &engine);
+    let events = [
+        four_gpus(1, |job| job.priority = 9),
+        kept_room(Phase::Kept { priority: 0 }),
+        four_gpus(2, |job| job.priority = 5),
+        Event::Ended { job: JobId(2) },
+        four_gpus(3, |_| {}),
+        Event::Ended { job: JobId(3) },
+        kept_room(Phase::Held { expected_end_ms: None }),
+        four_gpus(4, |job| job.kept_room = BTreeSet::from(["kept".to_owned()])),
+        Event::Ended { job: JobId(4) },
+        four_gpus(5, |_| {}),
+    ];
+    let mut actions = Vec::new();
+    for (at_ms, event) in (10..).zip(events) {
+        let plan = engine.step(event.clone(), at_ms).unwrap();
+        recorder.step(at_ms, &[event], &plan);
+        actions.extend(plan.actions);
+    }
+    assert!(
+        actions.iter().any(|action| matches!(action, Action::RoomGivenUp { .. })),
+        "{actions:?}"
+    );
+    let recording = recorder.finish().unwrap();
+    let asked = what_if("log", recording.as_slice(), policy).unwrap();
+    assert_eq!((asked.decisions, asked.same_nodes), (5, 5), "{asked:?}");
 }
