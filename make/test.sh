@@ -67,6 +67,9 @@ if [ -n "$postgresql" ]; then
     export PATH
     [ -z "$libraries" ] || export LD_LIBRARY_PATH
 fi
+say "validator of FOCUS datasets"
+DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
+export DOVETAIL_FOCUS_PYTHON
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
 step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- audit collect cost found_prometheus live scheduler serve usage

@@ -42,6 +42,7 @@ mod example;
 mod exporters;
 #[cfg(feature = "scheduler")]
 mod fake_prometheus;
+mod focus_validator;
 #[cfg(feature = "scheduler")]
 mod found_prometheus;
 mod garbage;

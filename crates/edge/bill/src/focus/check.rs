@@ -231,6 +231,14 @@ fn check_row(version: Version, row: &Row, found: &mut Vec<Violation>) {
         }
     }
     check_commitment(row, &mut wrong);
+    let provider = match version {
+        Version::V1_2 | Version::V1_3 => "ProviderName",
+        Version::V1_4 => "ServiceProviderName",
+    };
+    let is_paid_elsewhere = row.get("InvoiceIssuerName") != row.get(provider);
+    if is_paid_elsewhere && pico(row.get("BilledCost")) != Some(0) {
+        wrong("BilledCost", format!("is not 0 though InvoiceIssuerName is not {provider}"));
+    }
     for (column, cell) in &row.cells {
         if cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && pico(cell).is_none() {
             wrong(column, "begins like a formula".to_owned());

@@ -209,7 +209,8 @@ fn of_origin(origin: &Origin) -> FocusRow {
         ("ChargePeriodStart", time(origin.from_ms)),
         ("ConsumedUnit", "Hours".to_owned()),
         ("HostProviderName", origin.provider.clone()),
-        ("InvoiceIssuerName", "dovetail".to_owned()),
+        // Who is paid: 1.2 has nothing billed for what another than the provider invoices.
+        ("InvoiceIssuerName", origin.provider.clone()),
         ("PricingCategory", pricing.to_owned()),
         ("PricingUnit", "Hours".to_owned()),
         ("ProviderName", origin.provider.clone()),
