@@ -14,6 +14,7 @@ mod causes;
 mod claims;
 mod facts;
 mod gangs;
+mod half_stopped;
 mod hyper_nodes;
 mod image_names;
 mod key;

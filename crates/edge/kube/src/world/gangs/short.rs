@@ -117,7 +117,7 @@ impl World {
 
     /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it say how many were
     /// in their decision. What others have bound says nothing: that may have been any number.
-    fn decided_pods(&self, gang: &Gang) -> u32 {
+    pub(super) fn decided_pods(&self, gang: &Gang) -> u32 {
         let entries = gang.members.values().map(|slot| self.pods.get(*slot));
         let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
         let placed = entries.filter(|entry| !entry.pod.node.is_empty() || entry.assumed.is_some());
