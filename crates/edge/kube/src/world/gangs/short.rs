@@ -106,7 +106,17 @@ impl World {
         let Some(gang) = self.gangs.get(name) else { return false };
         !lack.is_none()
             && gang.shortness.had_its_size == Some(true)
-            && self.decided_pods(gang) >= terms.min
+            && (self.decided_pods(gang) >= terms.min || self.have_come_by_themselves(gang))
+    }
+
+    /// Whether all pods of a gang that have nodes were placed by themselves: that is done only where the gang has its size,
+    /// or had it. Of the decision about that nobody is left.
+    fn have_come_by_themselves(&self, gang: &Gang) -> bool {
+        let pods = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
+        let mut placed = pods.filter(|pod| !pod.node.is_empty() && !pod.is_over()).peekable();
+        let alone = |tag: &str| size_in(tag).is_none();
+        placed.peek().is_some()
+            && placed.all(|pod| pod.meta.annotations.get(DECISION).is_some_and(alone))
     }
 
     /// Whether the pods of a gang that have nodes all say for how many a decision was: then those that are missing are
