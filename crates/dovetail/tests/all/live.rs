@@ -632,6 +632,27 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     assert!(!rest.contains("WARN"), "{rest}");
 }
 
+/// Nothing is written to the pod that waits: its log is where a dry run says so.
+#[test]
+fn a_dry_run_says_who_would_wait_and_why() {
+    let pods: Vec<Value> = (0..3).map(|at| pod(&format!("p{at}"), 8)).collect();
+    let api = cluster(&pods);
+    let folder = connected(&api);
+    let mut command =
+        folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");
+    let mut scheduler = Running::start(&mut command);
+    let mut log = scheduler.log();
+    let mut lines = log.by_ref().lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("would wait")).expect("a line");
+    let why = "would wait: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu";
+    assert!(told.contains(why) && told.contains("who=team/p2 pods=1"), "{told}");
+    assert!(told.contains("reason=\"Unschedulable\""), "{told}");
+    scheduler.stop();
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("text");
+    assert!(!rest.contains("would wait"), "{rest}");
+}
+
 #[test]
 fn a_recorded_scheduler_replays_bit_for_bit() {
     let pods: Vec<Value> = (0..12).map(|at| pod(&format!("p{at}"), 1 << (at % 3))).collect();
