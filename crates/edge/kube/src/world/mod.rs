@@ -48,7 +48,7 @@ use attachments::Attachments;
 use budgets::Budgets;
 pub use claims::{ClaimKey, VolumePatience};
 use gangs::Gangs;
-pub use gangs::{GangLook, LostMembers, MemberLook, Patience, Unwinding};
+pub use gangs::{GangLook, LostMembers, MemberLook, Patience, ShortLook, Unwinding};
 pub use key::PodKey;
 use listing::Listings;
 pub use missing_queues::MissingQueue;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Gang;
+use super::look::ShortLook;
 use super::roll::{Lack, Roll};
 use crate::translate::gang::{GangName, OnLostMember, Terms, size_in};
 use crate::world::DECISION;
@@ -46,6 +47,15 @@ impl Shortness {
     }
 }
 
+/// Whether a gang is given up that stays short.
+fn is_given_up(terms: &Terms, had_its_size: Option<bool>) -> bool {
+    match terms.on_lost_member {
+        OnLostMember::Keep => false,
+        OnLostMember::Restart => true,
+        OnLostMember::Wait => had_its_size == Some(false),
+    }
+}
+
 impl World {
     /// Notes whether a gang is short; gives it up when it has been for too long. When it is to be looked at
     /// again.
@@ -81,11 +91,7 @@ impl World {
         if lack.is_none() {
             return None;
         }
-        let given_up = match terms.on_lost_member {
-            OnLostMember::Keep => false,
-            OnLostMember::Restart => true,
-            OnLostMember::Wait => had_its_size == Some(false),
-        };
+        let given_up = is_given_up(terms, had_its_size);
         let since_ms = *shortness.since_ms.get_or_insert(now_ms);
         let due_ms = since_ms + self.settings.patience.complete_within_ms;
         if !given_up || now_ms < due_ms {
@@ -98,6 +104,20 @@ impl World {
             self.gangs.unwinding.push(Unwinding { gang, pods, min: terms.min });
         }
         Some(now_ms + self.settings.patience.complete_within_ms)
+    }
+
+    /// What a gang lacks of which some pods have nodes.
+    pub(super) fn short_look(&self, name: &GangName, terms: &Terms) -> Option<ShortLook> {
+        let gang = self.gangs.get(name)?;
+        let roll = self.roll(gang);
+        let lack = self.lack(name, terms, roll.settled());
+        let patience = self.settings.patience;
+        let given_up = is_given_up(terms, gang.shortness.had_its_size);
+        (!lack.is_none() && !roll.placed.is_empty()).then_some(ShortLook {
+            pods: lack.pods,
+            keep_for_ms: patience.keep_for_ms,
+            given_up_after_ms: given_up.then_some(patience.complete_within_ms),
+        })
     }
 
     /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was ever decided for it,
