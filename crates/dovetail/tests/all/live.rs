@@ -324,6 +324,18 @@ fn why_tells_of_a_gang_as_a_whole() {
     assert_eq!(large["gang"]["members"].as_array().map(Vec::len), Some(3));
 }
 
+/// 5 of 16 GPUs are 31.25 %: the object and its pods say 31.3.
+#[test]
+fn a_share_is_rounded_as_the_queue_itself_says_it() {
+    let api = with_queues();
+    let mut odd = with(pod("odd", 1), "nodeName", json!("n1"));
+    odd["metadata"]["labels"]["dovetail.dev/queue"] = json!("vision");
+    api.create("pods", "team", &odd).expect("a new pod");
+    let told = connected(&api).call("queue --kubeconfig kubeconfig").out;
+    let vision = told.lines().find(|line| line.contains("| vision")).expect("a row");
+    assert!(vision.contains(" 31.3 %"), "{told}");
+}
+
 #[test]
 fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     let api = with_queues();
