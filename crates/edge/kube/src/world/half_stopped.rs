@@ -25,7 +25,7 @@ impl World {
         let there = victims.iter().filter_map(|pod| self.ids.get(pod));
         let gangs: BTreeSet<&Arc<GangName>> =
             there.filter_map(|slot| self.pods.get(*slot).gang.as_ref()).collect();
-        let left = gangs.into_iter().flat_map(|name| self.left_without(name, &BTreeSet::new()));
+        let left = gangs.into_iter().flat_map(|name| self.left_of(name, &BTreeSet::new()));
         left.filter_map(|slot| self.pods.get(slot).id).collect()
     }
 
@@ -43,22 +43,26 @@ impl World {
         }
         let most = self.first_nominated().map(|pod| pod.priority);
         let left = gangs.into_iter().flat_map(|(name, stopped)| {
-            let left = match self.is_whole_group(name) && stopped.is_empty() {
-                true if !self.has_lost_some(name) => Vec::new(),
-                _ => self.left_without(name, &stopped),
-            };
+            let left = self.left_of(name, &stopped);
             let is_below = |slot: &Slot| Some(self.pods.get(*slot).pod.priority) < most;
             if left.iter().all(is_below) { left } else { Vec::new() }
         });
         left.filter_map(|slot| self.pods.get(slot).id).collect()
     }
 
+    /// Who cannot go on of a gang without some. Of one that is stopped whole nobody can once it has lost any.
+    fn left_of(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
+        let is_untouched = stopped.is_empty() && !self.has_lost_some(name);
+        match self.is_whole_group(name) && is_untouched {
+            true => Vec::new(),
+            false => self.left_without(name, stopped),
+        }
+    }
+
     /// Pods that run on and say that their own scheduler is about to stop them.
     pub fn marked_by_us(&self) -> impl Iterator<Item = PodKey> {
         let marked = self.marked().map(|slot| &*self.pods.get(slot).pod);
-        let stays = marked.filter(|pod| {
-            pod.preemption.is_own_target && !pod.meta.is_deleting() && !pod.node.is_empty()
-        });
+        let stays = marked.filter(|pod| !pod.meta.is_deleting() && !pod.node.is_empty());
         stays.map(PodKey::of)
     }
 
@@ -77,12 +81,12 @@ impl World {
         held.collect()
     }
 
-    /// Pods on nodes that a scheduler is about to stop, or has begun to.
+    /// Pods on nodes that their own scheduler is about to stop, or has begun to: what another one stops is its business.
     fn marked(&self) -> impl Iterator<Item = Slot> {
         self.pods.in_order().filter(|slot| {
             let entry = self.pods.get(*slot);
             let is_there = matches!(entry.told, Told::Running { .. }) && !entry.pod.is_over();
-            is_there && entry.pod.preemption.is_target && self.is_ours_to_stop(*slot)
+            is_there && entry.pod.preemption.is_own_target && self.is_ours(&entry.pod)
         })
     }
 

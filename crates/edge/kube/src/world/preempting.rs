@@ -27,7 +27,7 @@ impl World {
     }
 
     /// Whether a pod is one that a scheduler like this one may have begun to stop.
-    pub(super) fn is_ours_to_stop(&self, slot: Slot) -> bool {
+    fn is_ours_to_stop(&self, slot: Slot) -> bool {
         self.is_ours(&self.pods.get(slot).pod) || self.may_be_stopped(slot)
     }
 
