@@ -45,7 +45,17 @@ impl Judge {
     pub fn plan(&mut self, plan: &Plan) -> Vec<Violation> {
         let mut found = Vec::new();
         let mut started: BTreeSet<JobId> = BTreeSet::new();
+        let mut starts = None;
         for action in &plan.actions {
+            // All pods of a job come one after the other; what is left then may go to others.
+            let next = match action {
+                Action::Bind { pod, .. } => Some(pod.job),
+                _ => None,
+            };
+            if let Some(job) = starts.filter(|_| starts != next) {
+                self.world.judge_rooms_of_started(job, &mut found);
+            }
+            starts = next;
             match action {
                 Action::Bind { pod, node, devices } => {
                     if self.bind(*pod, node, devices, &mut found) {
@@ -68,6 +78,10 @@ impl Judge {
                 Action::Publish { .. } => {}
             }
         }
+        if let Some(job) = starts {
+            self.world.judge_rooms_of_started(job, &mut found);
+        }
+        self.world.given_up.clear();
         for job in std::mem::take(&mut self.world.must_be_lost) {
             found.push(Violation::NotGivenUp { job });
         }

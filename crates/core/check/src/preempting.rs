@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, DeviceAmount, JobId, NodeName, Place, PodId, Resources};
+use dovetail_model::{Action, DeviceAmount, HeldDevices, JobId, NodeName, Place, PodId, Resources};
 
 use crate::node_books::{Held, Holder, NodeBooks, axes};
 use crate::placing::Placing;
 use crate::violation::{VictimProblem, Violation};
-use crate::world::{BookedJob, World};
+use crate::world::{BookedJob, GivenUp, World};
 
 impl World {
     /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its business.
@@ -85,12 +85,7 @@ impl World {
         for (node, holder) in self.holders_that_end() {
             later.release(&node, &holder);
         }
-        let priority = self.jobs[&job].job.priority;
-        for (other, kept) in self.claims.iter().filter(|(other, _)| **other != job) {
-            if self.jobs.get(other).is_some_and(|booked| booked.job.priority >= priority) {
-                kept.iter().for_each(|place| later.keep(place));
-            }
-        }
+        later.keep_for_others(job, self.jobs[&job].job.priority);
         let sets = &self.jobs[&job].job.pod_sets;
         for (index, set) in sets.iter().enumerate() {
             let planned = places.iter().filter(|p| usize::from(p.pod.pod_set) == index).count();
@@ -124,6 +119,50 @@ impl World {
             };
             later.hold(name, Holder::Pod(place.pod), held);
         }
+        later.judge_rooms(job, found);
+    }
+
+    /// Whether a job that has what it needs left room free that was given up for it.
+    pub(crate) fn judge_rooms_of_started(&self, job: JobId, found: &mut Vec<Violation>) {
+        if self.given_up.iter().any(|room| room.job == job) {
+            let mut later = self.clone();
+            let priority = self.jobs.get(&job).map_or(i32::MIN, |booked| booked.job.priority);
+            later.keep_for_others(job, priority);
+            later.judge_rooms(job, found);
+        }
+    }
+
+    /// What was given up for a job must be in its way where it goes.
+    fn judge_rooms(&self, job: JobId, found: &mut Vec<Violation>) {
+        let of_job = self.given_up.iter().filter(|room| room.job == job);
+        let needless = of_job.filter(|room| {
+            let Some(books) = self.nodes.get(&room.node) else { return false };
+            let free = |axis: &str| axes(&books.free).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
+            let mut asked = axes(&room.held.resources).filter(|(_, amount)| *amount > 0);
+            // One after the other, as two of them may be parts of one device.
+            let mut beside = books.devices.clone();
+            let mut devices = room.held.devices.iter();
+            asked.all(|(axis, amount)| amount <= free(axis))
+                && devices.all(|(index, amount)| {
+                    let has_room = beside.has_room(*index, amount, &books.node, &self.mig_tables);
+                    beside.apply(&HeldDevices::from_iter([(*index, amount.clone())]), 1);
+                    has_room
+                })
+                // Such as where a device of the room is broken: no pod with devices goes to that node then.
+                && beside.overcommitted(&books.node, &self.mig_tables).is_none()
+        });
+        let not_needed = |room: &GivenUp| Violation::RoomNotNeeded { job, name: room.name.clone() };
+        found.extend(needless.map(not_needed));
+    }
+
+    /// Holds what is kept for others of this priority or a higher one.
+    fn keep_for_others(&mut self, job: JobId, priority: i32) {
+        let others = self.claims.iter().filter(|(other, _)| {
+            let booked = self.jobs.get(other);
+            **other != job && booked.is_some_and(|booked| booked.job.priority >= priority)
+        });
+        let places: Vec<Place> = others.flat_map(|(_, places)| places).cloned().collect();
+        places.iter().for_each(|place| self.keep(place));
     }
 
     fn holders_that_end(&self) -> Vec<(NodeName, Holder)> {

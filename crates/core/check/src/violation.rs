@@ -42,6 +42,14 @@ pub enum Violation {
         /// Under which name the room was held.
         name: String,
     },
+    /// Room that is kept for others is given up for a job that starts without it as well, at the same places.
+    #[error("job {job:?} is given the room {name} and has no need of it")]
+    RoomNotNeeded {
+        /// The job.
+        job: JobId,
+        /// Under which name the room was held.
+        name: String,
+    },
     /// A pod is stopped that must not be.
     #[error("pod {pod:?} is stopped for job {job:?}: {problem:?}")]
     Victim {

@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) absent_foreign: BTreeMap<String, Holding>,
     /// Those of them that are room kept for jobs of this priority.
     rooms: BTreeMap<String, i32>,
+    /// What the plan that is judged has given up of them for a job: under which name, where, and what.
+    pub(crate) given_up: Vec<GivenUp>,
     reserved: BTreeMap<ReservationId, Vec<(NodeName, Holder)>>,
     /// Selector → node → pods it counts there.
     pub(crate) counts: BTreeMap<String, BTreeMap<NodeName, i64>>,
@@ -36,6 +38,15 @@ pub(crate) struct World {
     pub(crate) ending: BTreeMap<Holder, Option<u64>>,
     /// What was wrong in the snapshot the books were opened from.
     pub(crate) faults: Vec<Violation>,
+}
+
+/// Room that was kept for others and is given up for a job.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenUp {
+    pub(crate) job: JobId,
+    pub(crate) name: String,
+    pub(crate) node: NodeName,
+    pub(crate) held: Held,
 }
 
 /// A job with where its pods are.
@@ -188,7 +199,7 @@ impl World {
             }
             Event::BudgetChanged(_) | Event::BudgetRemoved { .. } | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),
-            Event::ForeignReleased { name } => self.release_foreign(name),
+            Event::ForeignReleased { name } => drop(self.release_foreign(name)),
             Event::CountsChanged { owner, counts_into } => self.change_counts(owner, counts_into),
             Event::ReservationEnded { reservation } => {
                 for (node, holder) in self.reserved.remove(reservation).unwrap_or_default() {
@@ -268,7 +279,7 @@ impl World {
 
     fn hold_foreign(&mut self, holding: &Holding) {
         let Owner::Foreign(name) = &holding.owner else { return };
-        self.release_foreign(name);
+        drop(self.release_foreign(name));
         if let Phase::Kept { priority } = holding.phase {
             self.rooms.insert(name.clone(), priority);
         }
@@ -282,12 +293,11 @@ impl World {
         self.note_phase(holding);
     }
 
-    pub(crate) fn release_foreign(&mut self, name: &str) {
+    pub(crate) fn release_foreign(&mut self, name: &str) -> Option<Held> {
         self.absent_foreign.remove(name);
         self.rooms.remove(name);
-        if let Some(Some(node)) = self.foreign.remove(name) {
-            self.release(&node, &Holder::Foreign(name.to_owned()));
-        }
+        let node = self.foreign.remove(name).flatten()?;
+        self.release(&node, &Holder::Foreign(name.to_owned()))
     }
 
     /// Room that is kept for others is free for a job: only for one of a higher priority that waits and may stop others.
@@ -298,13 +308,17 @@ impl World {
         if !may {
             found.push(Violation::RoomTaken { job, name: name.to_owned() });
         }
-        self.release_foreign(name);
+        let node = self.foreign.get(name).cloned().flatten();
+        if let Some((held, node)) = self.release_foreign(name).zip(node) {
+            let name = name.to_owned();
+            self.given_up.push(GivenUp { job, name, node, held });
+        }
     }
 
     /// What was held for a job alone is free: it starts, or what it needs is kept for it elsewhere.
     pub(crate) fn end_room_held_for(&mut self, job: JobId) {
         let names = self.jobs.get(&job).map(|booked| booked.job.kept_room.clone());
-        names.into_iter().flatten().for_each(|name| self.release_foreign(&name));
+        names.into_iter().flatten().for_each(|name| drop(self.release_foreign(&name)));
     }
 
     fn change_counts(&mut self, owner: &Owner, counts_into: &BTreeSet<String>) {

@@ -324,6 +324,18 @@ fn why_tells_of_a_gang_as_a_whole() {
     assert_eq!(large["gang"]["members"].as_array().map(Vec::len), Some(3));
 }
 
+/// 5 of 16 GPUs are 31.25 %: the object and its pods say 31.3.
+#[test]
+fn a_share_is_rounded_as_the_queue_itself_says_it() {
+    let api = with_queues();
+    let mut odd = with(pod("odd", 1), "nodeName", json!("n1"));
+    odd["metadata"]["labels"]["dovetail.dev/queue"] = json!("vision");
+    api.create("pods", "team", &odd).expect("a new pod");
+    let told = connected(&api).call("queue --kubeconfig kubeconfig").out;
+    let vision = told.lines().find(|line| line.contains("| vision")).expect("a row");
+    assert!(vision.contains(" 31.3 %"), "{told}");
+}
+
 #[test]
 fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     let api = with_queues();
@@ -630,6 +642,27 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     let mut rest = String::new();
     log.read_to_string(&mut rest).expect("text");
     assert!(!rest.contains("WARN"), "{rest}");
+}
+
+/// Nothing is written to the pod that waits: its log is where a dry run says so.
+#[test]
+fn a_dry_run_says_who_would_wait_and_why() {
+    let pods: Vec<Value> = (0..3).map(|at| pod(&format!("p{at}"), 8)).collect();
+    let api = cluster(&pods);
+    let folder = connected(&api);
+    let mut command =
+        folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run");
+    let mut scheduler = Running::start(&mut command);
+    let mut log = scheduler.log();
+    let mut lines = log.by_ref().lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("would wait")).expect("a line");
+    let why = "would wait: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu";
+    assert!(told.contains(why) && told.contains("who=team/p2 pods=1"), "{told}");
+    assert!(told.contains("reason=\"Unschedulable\""), "{told}");
+    scheduler.stop();
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("text");
+    assert!(!rest.contains("would wait"), "{rest}");
 }
 
 #[test]

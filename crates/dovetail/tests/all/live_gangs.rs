@@ -52,3 +52,27 @@ fn the_table_of_a_gang_says_of_each_pod_what_the_answer_says() {
         assert_eq!((&*state, &*of_pod), ("not_started", "not_started"), "{message}");
     }
 }
+
+/// Its owner has not made them anew: how many there are, and what comes of it, by what its owner wants.
+#[test]
+fn a_running_gang_that_is_short_says_by_how_many() {
+    let of_four = |on_lost: &str| {
+        let annotations = json!({"dovetail.dev/min-members": "4", "dovetail.dev/decision": "0-1/4",
+            "dovetail.dev/on-lost-member": on_lost});
+        gang(on_lost, &[Some("n0"), Some("n1")], annotations)
+    };
+    let api = cluster(&[of_four("wait"), of_four("restart")].concat());
+    let folder = connected(&api);
+    for (name, then) in [
+        ("wait", "the gang waits on"),
+        ("restart", "its pods are deleted when it has been short for 60 s"),
+    ] {
+        let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
+        let expected = format!(
+            "all 2 pods of gang team/{name} have a node, 2 fewer than start together: who is missing has not been made \
+             anew. A running scheduler keeps room for what it saw lost, for 30 s each, unless that was stopped for \
+             others; since when, no object says; {then}"
+        );
+        assert_eq!((&why["message"], &why["gang"]["lacks_pods"]), (&json!(expected), &json!(2)));
+    }
+}

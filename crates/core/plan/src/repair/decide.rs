@@ -136,7 +136,7 @@ impl Engine {
         }
         let priority = self.jobs[&job].job.priority;
         let leaving = self.leaving();
-        let mut rooms = self.lower_rooms(priority);
+        let rooms = self.lower_rooms(priority);
         if !rooms.is_empty() && self.starts_when_others_have_left(job) {
             return Repair::Nothing;
         }
@@ -151,10 +151,7 @@ impl Engine {
         let touches = |claim: &&Claim| claim.places.iter().any(|place| used.contains(&place.node));
         let taken: Vec<JobId> =
             self.lower_claims(priority).filter(touches).map(|claim| claim.job).collect();
-        rooms.retain(|(_, id)| {
-            found.places.iter().any(|place| place.node == self.state.holdings.get(*id).node)
-        });
-        if found.units.is_empty() && taken.is_empty() && rooms.is_empty() {
+        if found.units.is_empty() && taken.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return Repair::Nothing;
         }
@@ -163,12 +160,11 @@ impl Engine {
         for lower in taken {
             self.give_back(lower, plan);
         }
-        let has_rooms = !rooms.is_empty();
-        for (name, _) in rooms {
-            self.give_up_room(job, name, plan);
+        for name in &found.rooms {
+            self.give_up_room(job, name.clone(), plan);
         }
         if awaited.is_empty() {
-            return if has_rooms { Repair::RoomFreed } else { Repair::Freed };
+            return if !found.rooms.is_empty() { Repair::RoomFreed } else { Repair::Freed };
         }
         self.claim(job, &found, awaited, plan);
         Repair::Claimed
@@ -216,14 +212,9 @@ impl Engine {
             && self.as_seen_by(job, |engine| engine.would_fit(&gang, &View::AfterReleasing))
     }
 
-    /// The cheapest victims when `leaving` has left and `rooms` are given up, of what is kept for jobs of lower priority nothing is, and
-    /// of what is kept for others everything. Asking changes nothing.
-    fn search(
-        &mut self,
-        job: JobId,
-        leaving: &[HoldingId],
-        rooms: &[(String, HoldingId)],
-    ) -> Option<Found> {
+    /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and of what is
+    /// kept for others everything; and which of `rooms` are needed beside them. Asking changes nothing.
+    fn search(&mut self, job: JobId, leaving: &[HoldingId], rooms: &[HoldingId]) -> Option<Found> {
         let priority = self.jobs[&job].job.priority;
         let kept = self.claims.iter().flat_map(|c| self.state.holdings.kept_by(c.reservation));
         let own = self.room_held_for(job);
@@ -232,9 +223,9 @@ impl Engine {
         if sees_more {
             self.survey.clear();
         }
-        let rooms = rooms.iter().map(|(_, id)| *id);
-        let gone: Vec<HoldingId> =
-            leaving.iter().copied().chain(kept).chain(own).chain(rooms).collect();
+        let gone = leaving.iter().copied().chain(kept).chain(own).chain(rooms.iter().copied());
+        let gone: Vec<HoldingId> = gone.collect();
+        let rooms = rooms.iter().map(|id| self.state.holdings.get(*id).clone()).collect();
         let lower: BTreeSet<JobId> = self.lower_claims(priority).map(|claim| claim.job).collect();
         let all = self.claims.iter().map(|claim| claim.job);
         let beside: Vec<JobId> = all.filter(|job| !lower.contains(job)).collect();
@@ -267,9 +258,10 @@ impl Engine {
         };
         let at_once = search.suffices(&[]);
         let found = match at_once {
-            Some(places) => Some(Found { cost: Default::default(), units: Vec::new(), places }),
+            Some(places) => Some(Found::at(places)),
             None => search.run(&tally),
         };
+        let found = found.and_then(|found| search.keep_rooms(found, rooms));
         let operations_left = search.operations_left;
         self.effort.searches += 1;
         self.effort.operations += self.search_operations_left - operations_left;

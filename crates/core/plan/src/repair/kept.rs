@@ -89,10 +89,10 @@ impl Engine {
 
     /// Room that is kept for jobs of a lower priority than this. What selectors count is none: as if it were gone, more
     /// would be different than that it is free.
-    pub(super) fn lower_rooms(&self, priority: i32) -> Vec<(String, HoldingId)> {
+    pub(super) fn lower_rooms(&self, priority: i32) -> Vec<HoldingId> {
         let lower = self.kept_rooms.iter().filter(|(_, of)| **of < priority);
-        let held = lower.filter_map(|(name, _)| Some((name.clone(), *self.foreign.get(name)?)));
-        held.filter(|(_, id)| {
+        let held = lower.filter_map(|(name, _)| self.foreign.get(name).copied());
+        held.filter(|id| {
             let record = self.state.holdings.get(*id);
             record.counts_into.is_empty() && record.attachments.is_empty()
         })

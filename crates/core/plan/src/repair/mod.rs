@@ -16,6 +16,7 @@
 //! | `search` | the whole gang as it would be placed, and who can be spared |
 //! | `claims` | what is kept for a job until its victims have left |
 //! | `kept` | how a job is placed in what is kept for it, by its claim or from outside |
+//! | `rooms` | which rooms that are kept for jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
 //!
 //! A job that its queue's bounds keep from starting stops others of the queues at their bounds: what those give back
@@ -29,6 +30,7 @@ mod cost;
 mod decide;
 mod kept;
 mod node_plan;
+mod rooms;
 mod search;
 mod shortage;
 mod stepwise;

@@ -20,6 +20,15 @@ pub(super) struct Found {
     pub(super) cost: PreemptionCost,
     pub(super) units: Vec<Unit>,
     pub(super) places: Vec<PlacedPod>,
+    /// Names of what is kept for jobs of a lower priority and must be given up for that.
+    pub(super) rooms: Vec<String>,
+}
+
+impl Found {
+    /// There without anybody having to go.
+    pub(super) fn at(places: Vec<PlacedPod>) -> Self {
+        Self { cost: Default::default(), units: Vec::new(), places, rooms: Vec::new() }
+    }
 }
 
 /// One search. Everything it does to the state is undone.
@@ -231,7 +240,7 @@ impl Search<'_> {
         }
         let cost = cost::of(units.iter(), tally, self.prey.now_ms);
         let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
-        is_allowed.then_some(Found { cost, units, places })
+        is_allowed.then(|| Found { cost, units, places, rooms: Vec::new() })
     }
 }
 

@@ -214,3 +214,45 @@ fn room_is_not_given_up_where_others_leave() {
     assert_eq!((given_up(&urgent), stopped(&urgent)), (vec![], vec![]));
     assert_eq!(nodes_of(&world.end(1)), ["a"]);
 }
+
+/// What is free in truth is used first, and of the rooms as few as suffice, of the least important ones.
+#[test]
+fn no_more_rooms_are_given_up_than_are_needed() {
+    let pair = |job: &mut Job| {
+        job.priority = 9;
+        (job.pod_sets[0].min, job.pod_sets[0].max) = (2, 2);
+    };
+    let mut world = world(vec![node("a", 8), node("b", 8), node("c", 8), node("free", 8)]);
+    world.step(room_of("of 3", "a", 8, Phase::Kept { priority: 3 }));
+    world.step(room_of("of 1", "b", 8, Phase::Kept { priority: 1 }));
+    world.step(room_of("of 2", "c", 8, Phase::Kept { priority: 2 }));
+    let started = world.submit(pair, asks(whole(8)));
+    assert_eq!(
+        (given_up(&started), nodes_of(&started)),
+        (vec!["of 1"], vec!["b".into(), "free".into()])
+    );
+}
+
+#[test]
+fn of_the_rooms_of_a_node_no_more_are_given_up_than_are_needed() {
+    let urgent = |job: &mut Job| job.priority = 9;
+    let two = |first: u16, second: u16| {
+        let mut world = world(vec![node("a", 8)]);
+        world.step(room_of("one", "a", first, Phase::Kept { priority: 0 }));
+        let mut second = room_of("two", "a", second, Phase::Kept { priority: 0 });
+        if let Event::ForeignHeld(room) = &mut second {
+            room.devices.iter_mut().for_each(|(index, _)| *index += first);
+        }
+        world.step(second);
+        world
+    };
+    let mut even = two(4, 4);
+    let started = even.submit(urgent, asks(whole(4)));
+    assert_eq!((given_up(&started).len(), nodes_of(&started)), (1, vec!["a".into()]));
+    let late = even.submit(|_| {}, asks(whole(4)));
+    assert_eq!(nodes_of(&late), [""; 0], "the other is kept still");
+    // One of them is enough: the smaller one if that will do, else the other.
+    assert_eq!(given_up(&two(2, 6).submit(urgent, asks(whole(2)))), ["one"]);
+    assert_eq!(given_up(&two(2, 6).submit(urgent, asks(whole(6)))), ["two"]);
+    assert_eq!(given_up(&two(2, 6).submit(urgent, asks(whole(8)))).len(), 2);
+}

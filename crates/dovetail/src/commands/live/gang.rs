@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use dovetail_kube::status::{Reason, Waiting, harmless};
 use dovetail_kube::translate::NotYet;
-use dovetail_kube::world::{GangLook, Gathering, MemberLook, World, how_many, waits_for_members};
+use dovetail_kube::world::{
+    GangLook, Gathering, MemberLook, ShortLook, World, how_many, waits_for_members,
+};
 use dovetail_model::JobId;
 use serde::Serialize;
 
@@ -32,6 +34,11 @@ pub(super) struct GangLine {
     /// Its pods that could not start and are tried again.
     #[serde(skip)]
     retried: u32,
+    /// Of a gang that runs: how many pods fewer have a node than start together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lacks_pods: Option<u32>,
+    #[serde(skip)]
+    short: Option<ShortLook>,
     /// Its pods that are not over.
     pub(super) members: Vec<MemberLine>,
     /// Of a gang that waits: its pods that would find room now, one after the other.
@@ -70,6 +77,8 @@ impl GangLine {
             gated: look.gated,
             refused: look.refused,
             retried: look.retried,
+            lacks_pods: look.short.map(|short| short.pods),
+            short: look.short,
             members: look.members.iter().map(MemberLine::of).collect(),
             fitting_pods: None,
             job: unbound().find_map(|member| job(&member)),
@@ -93,7 +102,8 @@ impl GangLine {
     pub(super) fn without_job(&self) -> (&'static str, String) {
         let (all, placed) = (self.members.len(), self.count("placed"));
         if placed == all {
-            return ("placed", format!("all {all} pods of {} have a node", self.name));
+            let text = format!("all {all} pods of {} have a node", self.name);
+            return ("placed", text + &self.short.map(of_the_lost).unwrap_or_default());
         }
         // What needs somebody to change it says more than what is tried again, and that more than whose turn it is.
         for state in ["left_untouched", "not_started", "waits"] {
@@ -155,6 +165,23 @@ impl GangLine {
         }
         text
     }
+}
+
+/// What there is to say of pods that a running gang lacks and that its owner has not made anew.
+fn of_the_lost(short: ShortLook) -> String {
+    let pods = short.pods;
+    let seconds = |ms: u64| format!("{} s", ms.div_ceil(1_000));
+    let then = match short.given_up_after_ms {
+        Some(after_ms) => {
+            format!("its pods are deleted when it has been short for {}", seconds(after_ms))
+        }
+        None => "the gang waits on".to_owned(),
+    };
+    format!(
+        ", {pods} fewer than start together: who is missing has not been made anew. A running scheduler keeps room for \
+         what it saw lost, for {} each, unless that was stopped for others; since when, no object says; {then}",
+        seconds(short.keep_for_ms)
+    )
 }
 
 /// The state of a pod that the engine does not place for this reason.

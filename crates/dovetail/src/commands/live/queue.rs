@@ -47,6 +47,9 @@ struct QueueLine {
     used: BTreeMap<String, String>,
     /// The greatest part that this is of anything the cluster has, in percent.
     share_percent: f64,
+    /// The same in parts of a billion.
+    #[serde(skip)]
+    share: u64,
     /// GPUs that they hold, in thousandths.
     gpu_milli: i64,
     /// Jobs that wait in the queue itself.
@@ -98,6 +101,7 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
             limit: Some(amounts::as_written(&object.limit)),
             used: amounts::held(&usage.used, &rules),
             share_percent: usage.share as f64 / 10_000_000.0,
+            share: usage.share,
             gpu_milli: usage.used.gpu_milli,
             waiting_jobs: waiting.iter().filter(|job| job.queue == name).count(),
             problem,
@@ -125,6 +129,7 @@ fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
             limit: None,
             used: amounts::held(&usage.used, &rules),
             share_percent: usage.share as f64 / 10_000_000.0,
+            share: usage.share,
             gpu_milli: usage.used.gpu_milli,
             waiting_jobs: 0,
             problem: Some(queue.to_who_asks()),
@@ -238,7 +243,8 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             guaranteed,
             list(&queue.limit),
             queue.weight.map_or_else(unknown, |weight| weight.to_string()),
-            format!("{:.1} %", queue.share_percent),
+            // As the object and its pods say it.
+            amounts::percent(queue.share).replace('%', " %"),
             queue.waiting_jobs.to_string(),
         ]
     };

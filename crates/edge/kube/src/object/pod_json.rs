@@ -254,6 +254,9 @@ impl PodJson {
                 && &*c.status == "True"
                 && &*c.reason == PREEMPTION_BY_SCHEDULER
         };
+        let is_own = |c: &ConditionJson| {
+            c.message.strip_prefix(&*spec.scheduler_name).is_some_and(|rest| rest.starts_with(':'))
+        };
         let is_kept = |c: &&ConditionJson| {
             &*c.kind == DISRUPTION_TARGET && &*c.status == "False" && &*c.reason == NOT_STOPPED
         };
@@ -265,6 +268,7 @@ impl PodJson {
                 || meta.annotations.get(MIRROR_ANNOTATION).is_some()
                 || PodPreemption::is_critical(spec.priority, &spec.priority_class_name),
             is_target: self.status.conditions.iter().any(is_target),
+            is_own_target: self.status.conditions.iter().any(|c| is_target(c) && is_own(c)),
             kept_ms: kept.and_then(|condition| NonZeroU64::new(condition.since_ms)),
             grace_s: u32::try_from(grace_s.max(0)).unwrap_or(u32::MAX),
         }

@@ -22,6 +22,8 @@ pub struct PodPreemption {
     pub is_protected: bool,
     /// A scheduler is about to stop it, or has begun to.
     pub is_target: bool,
+    /// The same, and it is the scheduler that it names.
+    pub is_own_target: bool,
     /// When a scheduler like this one last tried to stop it and the server did not let it go, in milliseconds since
     /// 1970; `None` if that was not tried.
     pub kept_ms: Option<NonZeroU64>,

@@ -28,6 +28,7 @@ mod stops;
 mod term;
 mod tries;
 mod waits;
+mod would_wait;
 
 pub use comparison::{Compared, Comparison};
 pub use first_lists::ListPatience;

@@ -8,6 +8,7 @@ use dovetail_plan::Engine;
 
 use super::news::{News, PodName, Preempts};
 use super::scheduler::Scheduler;
+use super::stops::preemptor;
 use crate::announce::{Condition, PodIdentity};
 use crate::bind::{Order, StopDecision};
 use crate::object::Pod;
@@ -111,7 +112,8 @@ impl Scheduler {
     }
 
     /// Goes on where an earlier scheduler ended: stops that were begun are finished, and pods that name a node
-    /// which nobody frees for them name none.
+    /// which nobody frees for them name none. Gangs of which some have gone are stopped whole; who is marked and is stopped for
+    /// nobody is marked no more.
     pub(super) fn take_up_stops(&mut self, claims: &[Claim]) {
         if self.is_dry_run {
             return;
@@ -133,6 +135,11 @@ impl Scheduler {
             self.rooms.insert(claim.job, room);
             self.order_stops(claim.job);
         }
+        let awaited = self.rooms.values().flat_map(|room| &room.victims).copied().collect();
+        let left = self.world.left_by_the_last_leader(&awaited);
+        let preemptor = self.world.first_nominated().map(preemptor);
+        self.stop_what_is_left(preemptor, &left);
+        self.take_back_marks();
         let stale = self.world.stale_nominations(claims);
         self.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
     }

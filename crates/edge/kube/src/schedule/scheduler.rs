@@ -568,7 +568,7 @@ impl Scheduler {
     fn note_runs(&mut self, pod: PodId) {
         self.waits.forget(pod.job);
         self.forget_tries(pod.job);
-        self.needs_no_room(pod.job);
+        self.has_its_room(pod.job);
         self.forget_pauses(pod);
     }
 

@@ -21,16 +21,24 @@ pub(super) struct Stops {
     open: BTreeMap<u64, Stopping>,
 }
 
+/// A pod for which others are stopped, with its identity.
+pub(super) type Preemptor = (PodName, String);
+
+pub(super) fn preemptor(pod: &Pod) -> Preemptor {
+    (PodName::of(pod), pod.meta.uid.to_string())
+}
+
 /// One of them.
 #[derive(Debug)]
 struct Stopping {
     /// The first pod of the job that they are for, with its identity.
-    preemptor: Option<(PodName, String)>,
+    preemptor: Option<Preemptor>,
     /// Those whose end is not known, each with its node.
     open: BTreeMap<PodKey, String>,
     stopped: u64,
     /// Those of them beyond what budgets allow, if all are stopped.
     budget_violations: u64,
+    is_called_off: bool,
 }
 
 impl Stops {
@@ -39,6 +47,12 @@ impl Stops {
         let pods = stopping.open.keys().cloned().collect();
         self.open.insert(self.made, stopping);
         StopDecision::new(self.made, pods, named_first)
+    }
+
+    /// Whether a pod is to be stopped by a decision that holds, and it is not known yet what became of that.
+    fn are_open_for(&self, pod: &PodKey) -> bool {
+        let hold = self.open.values().filter(|stopping| !stopping.is_called_off);
+        hold.map(|stopping| &stopping.open).any(|open| open.contains_key(pod))
     }
 
     /// What is to be told when a stop of a decision has ended.
@@ -71,13 +85,13 @@ impl Scheduler {
         if victims.is_empty() {
             return;
         }
-        let preemptor = self.world.pods_of(job).next();
-        let preemptor = preemptor.map(|pod| (PodName::of(pod), pod.meta.uid.to_string()));
+        let preemptor = self.world.pods_of(job).next().map(preemptor);
         let stopping = Stopping {
             preemptor,
             open: victims.iter().map(|pod| (pod.clone(), self.node_of(pod))).collect(),
             stopped: 0,
             budget_violations,
+            is_called_off: false,
         };
         let decision = self.stops.begin(stopping, named);
         let why = Stop::Preempted;
@@ -97,14 +111,52 @@ impl Scheduler {
     }
 
     /// A job is gone, or has started: nobody is stopped for it.
-    pub(super) fn needs_no_room(&mut self, job: JobId) {
-        if let Some(decision) = self.rooms.remove(&job).and_then(|room| room.stops) {
+    pub(super) fn needs_no_room(&mut self, job: JobId) -> Vec<PodId> {
+        let Some(room) = self.rooms.remove(&job) else { return Vec::new() };
+        if let Some(decision) = room.stops {
             self.call_off(&decision);
         }
+        room.victims
+    }
+
+    /// A job has started: nobody is stopped for it. Of gangs that lost pods by that nobody is left who cannot go on.
+    pub(super) fn has_its_room(&mut self, job: JobId) {
+        let victims = self.needs_no_room(job);
+        let left = self.world.left_of_stopped(&victims);
+        let preemptor = self.world.pods_of(job).next().map(preemptor);
+        self.stop_what_is_left(preemptor, &left);
+    }
+
+    /// Stops pods of gangs of which others have been stopped, whatever becomes of those for whom that was done.
+    pub(super) fn stop_what_is_left(&mut self, preemptor: Option<Preemptor>, left: &[PodId]) {
+        let mut victims = self.victims_to_stop(left);
+        victims.retain(|pod| !self.stops.are_open_for(pod));
+        if victims.is_empty() || self.is_dry_run {
+            return;
+        }
+        let open = victims.iter().map(|pod| (pod.clone(), self.node_of(pod))).collect();
+        let (budget_violations, is_called_off) = (0, false);
+        let stopping = Stopping { preemptor, open, stopped: 0, budget_violations, is_called_off };
+        let decision = self.stops.begin(stopping, Vec::new());
+        let why = Stop::Preempted;
+        let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
+        self.orders.extend(victims.into_iter().map(stop));
+        let events = self.world.about_to_go(left);
+        self.tell(events);
+    }
+
+    /// Pods that an earlier leader marked and that nobody stops are marked no more.
+    pub(super) fn take_back_marks(&mut self) {
+        let marked = self.world.marked_by_us();
+        let taken_back: Vec<Order> = marked.filter_map(|pod| self.take_back(&pod)).collect();
+        self.orders.extend(taken_back);
     }
 
     pub(super) fn call_off(&mut self, decision: &StopDecision) {
         decision.call_off();
+        if let Some(stopping) = self.stops.open.get_mut(&decision.number()) {
+            stopping.is_called_off = true;
+        }
         let mut ended = Vec::new();
         self.orders.retain(|order| match order {
             Order::Stop { pod, decision: of, .. } if of == decision => {
@@ -156,7 +208,7 @@ impl Scheduler {
     pub(super) fn take_back(&self, victim: &PodKey) -> Option<Order> {
         let pod = self.world.pod(&victim.namespace, &victim.name)?;
         let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
-        let is_wanted = !self.jobs_waiting_for(victim).is_empty();
+        let is_wanted = self.is_to_stop(victim);
         let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
         stays.then(|| Order::TakeBack { pod: victim.clone() })
     }
@@ -164,12 +216,16 @@ impl Scheduler {
     /// Nobody counts on a pod to leave any more that is not stopped after all, such as when the job that it was to be
     /// stopped for has started elsewhere.
     fn runs_on(&mut self, victim: &PodKey) {
-        if self.jobs_waiting_for(victim).is_empty()
+        if !self.is_to_stop(victim)
             && let Some(id) = self.world.id_of(victim)
         {
             let events = self.world.not_stopped(&[id]);
             self.tell(events);
         }
+    }
+
+    fn is_to_stop(&self, pod: &PodKey) -> bool {
+        !self.jobs_waiting_for(pod).is_empty() || self.stops.are_open_for(pod)
     }
 
     /// The jobs for which a pod is to be stopped.

@@ -16,6 +16,7 @@ use super::news::{News, Preempts};
 use super::record::Recording;
 use super::scheduler::Scheduler;
 use super::status::Standing;
+use super::would_wait::WouldWait;
 use super::{Options, Shared};
 use crate::announce::{Announcer, Source};
 use crate::bind::{
@@ -53,6 +54,8 @@ pub(super) struct Term {
     binder: Option<(Binder, UnboundedReceiver<Report>)>,
     /// None in a dry run.
     announcing: Option<Announcing>,
+    /// Only in a dry run.
+    would_wait: Option<WouldWait>,
     comparison: Option<Arc<Mutex<Comparison>>>,
     recording: Option<Recording>,
     /// None in a dry run.
@@ -118,6 +121,7 @@ impl Term {
             refusals: Repeats::every(REFUSED_AGAIN_MS),
             binder,
             announcing,
+            would_wait: options.dry_run.then(WouldWait::default),
             orders,
             claims,
             shared,
@@ -242,8 +246,11 @@ impl Term {
     /// Announces as much as there is time for.
     fn announce(&mut self) {
         let is_busy = self.is_busy();
-        let Some(announcing) = &mut self.announcing else { return };
         let now_ms = self.shared.now_ms();
+        if let Some(would_wait) = &mut self.would_wait {
+            would_wait.tell(&mut self.scheduler, now_ms);
+        }
+        let Some(announcing) = &mut self.announcing else { return };
         announcing.go_on(&mut self.scheduler, is_busy, now_ms, &self.shared.metrics);
     }
 
@@ -258,7 +265,9 @@ impl Term {
         let now_ms = self.shared.now_ms();
         let is_busy = self.is_busy();
         let announcing_ms = self.announcing.as_ref().and_then(|all| all.due_ms(is_busy));
-        let due_ms = self.scheduler.due_ms().into_iter().chain(announcing_ms).min();
+        let would_wait_ms = self.would_wait.as_ref().and_then(WouldWait::due_ms);
+        let due_ms = self.scheduler.due_ms().into_iter().chain(announcing_ms).chain(would_wait_ms);
+        let due_ms = due_ms.min();
         let due = due_ms.map(|due_ms| due_ms.saturating_sub(now_ms));
         let pause = due.map_or(ROUND, |due_ms| ROUND.min(Duration::from_millis(due_ms)));
         let reports = async {
@@ -401,6 +410,9 @@ impl Term {
             log(&news, is_known);
             if let Some(announcing) = &mut self.announcing {
                 announcing.hear(&news, self.shared.now_ms());
+            }
+            if let Some(would_wait) = &mut self.would_wait {
+                would_wait.hear(&news, self.shared.now_ms());
             }
             if let (News::WouldBind { bind, .. }, Some(mut comparison)) = (&news, self.comparison())
             {

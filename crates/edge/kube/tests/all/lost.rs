@@ -311,3 +311,32 @@ async fn the_next_leader_keeps_room_for_who_was_lost_before_it_began() {
     assert_eq!(bound_of_gangs(&api.all("pods"))["g1"], 0);
     second.stop().await;
 }
+
+/// The only one that is left came by itself, in place of one that was lost: that is done where the gang has its size.
+#[test]
+fn a_gang_of_which_only_replacements_are_left_ran() {
+    let mut server = Server::default();
+    (0..3).for_each(|at| node(&mut server, at));
+    let mut alone = bound(member(8, 3, 3), "n0", 3);
+    alone["metadata"]["annotations"]["dovetail.dev/decision"] = json!("0-9");
+    server.apply(Kind::Pod, "blue", "p9", alone);
+    for at in 0..2 {
+        server.apply(Kind::Pod, "blue", &format!("o{at}"), pod(8));
+    }
+    pass(&mut server);
+    let mut cluster = Cluster::over(server);
+    assert_eq!(cluster.run(), names(&[]), "both nodes are kept");
+    cluster.create("p10", member(8, 3, 3));
+    assert_eq!(cluster.run(), names(&["p10"]), "it does not wait for the third");
+    // The same leader sees its first pods go.
+    let mut cluster = Cluster::of(3);
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), member(8, 3, 3)));
+    assert_eq!(cluster.run().len(), 3);
+    cluster.delete(Kind::Pod, "blue", "p2");
+    cluster.create("p9", member(8, 3, 3));
+    assert_eq!(cluster.run(), names(&["p9"]));
+    (0..2).for_each(|at| cluster.delete(Kind::Pod, "blue", &format!("p{at}")));
+    cluster.run();
+    cluster.create("p10", member(8, 3, 3));
+    assert_eq!(cluster.run(), names(&["p10"]));
+}

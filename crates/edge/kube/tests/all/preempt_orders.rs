@@ -1,7 +1,7 @@
 //! What is ordered when pods of higher priority stop others: the loop of the scheduler without its wires.
 
 use dovetail_kube::announce::Condition;
-use dovetail_kube::bind::Order;
+use dovetail_kube::bind::{Order, OrderEnd};
 use dovetail_kube::object::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -124,4 +124,41 @@ fn a_gang_goes_with_the_pods_that_replaced_lost_ones() {
     let mut ordered = orders(&mut cluster).split_off(1);
     ordered.sort();
     assert_eq!(ordered, ["stop p0", "stop p9"]);
+}
+
+/// The pod starts as soon as one of the four has gone, and the rest of them could not go on alone.
+#[test]
+fn a_gang_of_which_one_has_gone_goes_whole_though_who_it_was_for_has_started() {
+    let mut cluster = preempting_cluster(4);
+    (0..4).for_each(|at| cluster.create(&format!("p{at}"), member(8, 4, 4)));
+    assert_eq!(cluster.run().len(), 4);
+    cluster.create("high", high(8));
+    cluster.run();
+    let first: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+    let Some(Order::Nominate { node, .. }) = first.first() else { panic!("{first:?}") };
+    let key = |name: &str| (Kind::Pod, "blue".to_owned(), name.to_owned());
+    let mut pods = (0..4).map(|at| format!("p{at}"));
+    let is_there = |name: &String| cluster.server.objects[&key(name)]["spec"]["nodeName"] == **node;
+    let gone = pods.find(is_there).expect("a pod on that node");
+    let is_of =
+        |order: &&Order, name: &str| matches!(order, Order::Stop { pod, .. } if *pod.name == *name);
+    let done = first.iter().find(|order| is_of(order, &gone)).expect("a stop");
+    cluster.scheduler.order_ended(done, OrderEnd::Done, cluster.now_ms);
+    let mark =
+        json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"});
+    cluster.server.change(&key(&gone), |pod| pod["status"]["conditions"] = json!([mark]));
+    cluster.delete(Kind::Pod, "blue", &gone);
+    assert_eq!(cluster.run(), names(&["high"]));
+    let left: Vec<String> =
+        (0..4).map(|at| format!("p{at}")).filter(|name| *name != gone).collect();
+    let stops: Vec<String> = left.iter().map(|name| format!("stop {name}")).collect();
+    let mut ordered = orders(&mut cluster);
+    ordered.sort();
+    assert_eq!(ordered, stops);
+    // What was ordered first is called off; that takes nothing back.
+    for name in &left {
+        let order = first.iter().find(|order| is_of(order, name)).expect("a stop");
+        cluster.scheduler.order_ended(order, OrderEnd::CalledOff, cluster.now_ms);
+    }
+    assert_eq!(orders(&mut cluster), [""; 0]);
 }

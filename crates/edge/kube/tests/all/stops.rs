@@ -11,7 +11,7 @@ use crate::gangs::{Cluster, member, names, node, pod};
 use crate::kept_victims::NO_RIGHT;
 use crate::preempt::{condition, preempting};
 use crate::preempt_orders::{high, preempting_cluster};
-use crate::schedule::{Running, config, fake_nodes, until};
+use crate::schedule::{Running, config, elected, fake_nodes, until};
 
 fn refused(code: u16, message: &str) -> OrderEnd {
     OrderEnd::Refused { code, message: message.to_owned() }
@@ -279,4 +279,78 @@ async fn who_is_stopped_alone_is_not_asked_about_first() {
         assert_eq!(api.faults().len(), deletions);
         scheduler.stop().await;
     }
+}
+
+/// The first leader stops two pods of a gang of four for two others, and is gone when it has marked the third.
+async fn half_a_gang_is_stopped() -> FakeApi {
+    let api = FakeApi::start().expect("a free port");
+    fake_nodes(&api, 4);
+    for at in 0..4 {
+        let mut pod = bound(&format!("g{at}"), at, 0, Some("gang"));
+        pod["metadata"]["annotations"]["dovetail.dev/min-members"] = json!("4");
+        pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!("0-1/4");
+        api.create("pods", "default", &pod).expect("a new pod");
+    }
+    for at in 0..2 {
+        let mut pod = bound(&format!("high{at}"), 0, 5, Some("high"));
+        pod["spec"]["nodeName"] = json!(null);
+        pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(null);
+        api.create("pods", "default", &pod).expect("a new pod");
+    }
+    // It is asked whether the third would go, and then it does not.
+    let third = || On { name: Some("g2".to_owned()), ..On::new(&[Verb::Delete], "pods") };
+    let asked = FaultRule::first(third(), 1, Fault::Slow { delay_ms: 0 });
+    let unavailable = Fault::ServerError { code: 503 };
+    api.set_faults(1, vec![asked, FaultRule::some(third(), 1_000_000, unavailable)]);
+    let first = Running::start(config(&api), preempting(elected("first")));
+    until(&api, || ending(&api) == ["g0", "g1"] && is_marked(&api, "g2")).await;
+    first.stop().await;
+    api.set_faults(1, Vec::new());
+    let_go(&api);
+    assert_eq!((is_marked(&api, "g2"), is_marked(&api, "g3")), (true, false));
+    api
+}
+
+fn ending(api: &FakeApi) -> Vec<String> {
+    let ending = api.all("pods").into_iter().filter(is_ending);
+    ending.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn let_go(api: &FakeApi) {
+    for name in ending(api) {
+        let at_once = json!({"gracePeriodSeconds": 0});
+        api.delete("pods", "default", &name, &at_once).expect("a pod that ends");
+    }
+}
+
+fn is_marked(api: &FakeApi, name: &str) -> bool {
+    let pod = api.get("pods", "default", name).expect("a pod");
+    condition(&pod, "DisruptionTarget").is_some_and(|target| target["status"] == "True")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_leader_stops_the_rest_of_a_gang() {
+    let api = half_a_gang_is_stopped().await;
+    let second = Running::start(config(&api), preempting(elected("second")));
+    until(&api, || ending(&api) == ["g2", "g3"]).await;
+    assert!(is_marked(&api, "g2") && is_marked(&api, "g3"));
+    let has_node = |name: &str| {
+        api.get("pods", "default", name).expect("a pod")["spec"]["nodeName"].is_string()
+    };
+    let_go(&api);
+    until(&api, || has_node("high0") && has_node("high1")).await;
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_leader_takes_the_mark_back_when_nobody_waits_any_more() {
+    let api = half_a_gang_is_stopped().await;
+    for name in ["high0", "high1"] {
+        let at_once = json!({"gracePeriodSeconds": 0});
+        api.delete("pods", "default", name, &at_once).expect("a pod");
+    }
+    let second = Running::start(config(&api), preempting(elected("second")));
+    until(&api, || !is_marked(&api, "g2")).await;
+    assert_eq!((ending(&api), is_marked(&api, "g3")), (vec![], false));
+    second.stop().await;
 }

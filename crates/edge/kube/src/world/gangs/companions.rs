@@ -23,7 +23,11 @@ impl World {
     }
 
     /// Who would be left of a gang, if that is too few, or if its group says that all go with one.
-    fn left_without(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
+    pub(in crate::world) fn left_without(
+        &self,
+        name: &Arc<GangName>,
+        stopped: &BTreeSet<Slot>,
+    ) -> Vec<Slot> {
         let Some(gang) = self.gangs.get(name) else { return Vec::new() };
         let Some(Ok(terms)) = self.terms_of(name) else { return Vec::new() };
         let mut roll = self.roll(gang);
@@ -31,11 +35,24 @@ impl World {
         let may_go = |slot: &Slot| {
             !self.pods.get(*slot).pod.preemption.is_protected && !self.is_spared(*slot)
         };
-        let is_whole = self.gangs.groups.get(name).is_some_and(|group| group.is_stopped_whole);
+        let is_whole = self.is_whole_group(name);
         match !is_whole && self.lack(name, &terms, roll.settled()).is_none() {
             true => Vec::new(),
             false => roll.placed.into_iter().filter(may_go).collect(),
         }
+    }
+
+    /// Whether the group of a gang says that all go with one.
+    pub(in crate::world) fn is_whole_group(&self, name: &GangName) -> bool {
+        self.gangs.groups.get(name).is_some_and(|group| group.is_stopped_whole)
+    }
+
+    /// Whether a gang has fewer pods than were ever decided for it, as far as they say.
+    pub(in crate::world) fn has_lost_some(&self, name: &GangName) -> bool {
+        self.gangs.get(name).is_some_and(|gang| {
+            let decided = self.decided_pods(gang);
+            decided != u32::MAX && (self.roll(gang).settled().count() as u32) < decided
+        })
     }
 
     /// Whether a pod replaces one that its gang has lost: it is not stopped by itself.

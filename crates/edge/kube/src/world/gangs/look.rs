@@ -21,8 +21,21 @@ pub struct GangLook<'w> {
     pub refused: u32,
     /// Its pods that were to start, could not, and are tried again.
     pub retried: u32,
+    /// What a gang lacks of which some pods have nodes; `None` if that is nothing, or none has one.
+    pub short: Option<ShortLook>,
     /// Its pods that are not over, oldest first.
     pub members: Vec<MemberLook<'w>>,
+}
+
+/// A gang that has fewer pods on nodes than start together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortLook {
+    /// How many pods fewer.
+    pub pods: u32,
+    /// For so long room is kept for a member that is lost.
+    pub keep_for_ms: u64,
+    /// Its pods are deleted when it has been short for so long; `None` if it waits on.
+    pub given_up_after_ms: Option<u64>,
 }
 
 /// A pod of a gang.
@@ -79,8 +92,9 @@ impl World {
             .as_ref()
             .map_or(0, |terms| terms.min.saturating_sub(self.lack(name, terms, there).pods));
         let (gated, refused, retried) = (roll.gated, roll.refused, roll.retried);
+        let short = terms.as_ref().ok().and_then(|terms| self.short_look(name, terms));
         let members = members.collect();
-        Some(GangLook { name, terms, present, gated, refused, retried, members })
+        Some(GangLook { name, terms, present, gated, refused, retried, short, members })
     }
 
     /// The queue of a pod, by the name that people know.

@@ -32,7 +32,7 @@ use crate::translate::gang::{Described, GangName, Source, Terms, gang_of, terms}
 use crate::world::Gathering;
 use crate::world::tell::Place;
 use kept::Kept;
-pub use look::{GangLook, MemberLook};
+pub use look::{GangLook, MemberLook, ShortLook};
 pub use lost::LostMembers;
 use numbered::Numbered;
 use short::Shortness;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Gang;
+use super::look::ShortLook;
 use super::roll::{Lack, Roll};
 use crate::translate::gang::{GangName, OnLostMember, Terms, size_in};
 use crate::world::DECISION;
@@ -46,6 +47,15 @@ impl Shortness {
     }
 }
 
+/// Whether a gang is given up that stays short.
+fn is_given_up(terms: &Terms, had_its_size: Option<bool>) -> bool {
+    match terms.on_lost_member {
+        OnLostMember::Keep => false,
+        OnLostMember::Restart => true,
+        OnLostMember::Wait => had_its_size == Some(false),
+    }
+}
+
 impl World {
     /// Notes whether a gang is short; gives it up when it has been for too long. When it is to be looked at
     /// again.
@@ -81,11 +91,7 @@ impl World {
         if lack.is_none() {
             return None;
         }
-        let given_up = match terms.on_lost_member {
-            OnLostMember::Keep => false,
-            OnLostMember::Restart => true,
-            OnLostMember::Wait => had_its_size == Some(false),
-        };
+        let given_up = is_given_up(terms, had_its_size);
         let since_ms = *shortness.since_ms.get_or_insert(now_ms);
         let due_ms = since_ms + self.settings.patience.complete_within_ms;
         if !given_up || now_ms < due_ms {
@@ -100,13 +106,37 @@ impl World {
         Some(now_ms + self.settings.patience.complete_within_ms)
     }
 
+    /// What a gang lacks of which some pods have nodes.
+    pub(super) fn short_look(&self, name: &GangName, terms: &Terms) -> Option<ShortLook> {
+        let gang = self.gangs.get(name)?;
+        let roll = self.roll(gang);
+        let lack = self.lack(name, terms, roll.settled());
+        let patience = self.settings.patience;
+        let given_up = is_given_up(terms, gang.shortness.had_its_size);
+        (!lack.is_none() && !roll.placed.is_empty()).then_some(ShortLook {
+            pods: lack.pods,
+            keep_for_ms: patience.keep_for_ms,
+            given_up_after_ms: given_up.then_some(patience.complete_within_ms),
+        })
+    }
+
     /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was ever decided for it,
     /// because it starts in stages or its owner has asked for more, it lacks what it never had.
     pub(super) fn is_loss(&self, name: &GangName, terms: &Terms, lack: &Lack) -> bool {
         let Some(gang) = self.gangs.get(name) else { return false };
         !lack.is_none()
             && gang.shortness.had_its_size == Some(true)
-            && self.decided_pods(gang) >= terms.min
+            && (self.decided_pods(gang) >= terms.min || self.have_come_by_themselves(gang))
+    }
+
+    /// Whether all pods of a gang that have nodes were placed by themselves: that is done only where the gang has its size,
+    /// or had it. Of the decision about that nobody is left.
+    fn have_come_by_themselves(&self, gang: &Gang) -> bool {
+        let pods = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
+        let mut placed = pods.filter(|pod| !pod.node.is_empty() && !pod.is_over()).peekable();
+        let alone = |tag: &str| size_in(tag).is_none();
+        placed.peek().is_some()
+            && placed.all(|pod| pod.meta.annotations.get(DECISION).is_some_and(alone))
     }
 
     /// Whether the pods of a gang that have nodes all say for how many a decision was: then those that are missing are
@@ -117,7 +147,7 @@ impl World {
 
     /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it say how many were
     /// in their decision. What others have bound says nothing: that may have been any number.
-    fn decided_pods(&self, gang: &Gang) -> u32 {
+    pub(super) fn decided_pods(&self, gang: &Gang) -> u32 {
         let entries = gang.members.values().map(|slot| self.pods.get(*slot));
         let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
         let placed = entries.filter(|entry| !entry.pod.node.is_empty() || entry.assumed.is_some());
