@@ -98,7 +98,7 @@ fn apply_lines(
     exchange: &Exchange,
 ) -> Result<BillOut> {
     let ids = account.nodes.iter().enumerate();
-    let machines = Machines::new(ids.map(|(place, node)| (node.provider_id.as_str(), place)));
+    let machines = Machines::new(ids.map(|(place, node)| (node.id_of_provider(), place)));
     let bill = read(input, name, &machines).map_err(|error| BadInput(plain(&error.to_string())))?;
     let (bill, rate) = in_usd(bill, name, exchange)?;
     if let Some(problem) = bill.is_too_much() {
