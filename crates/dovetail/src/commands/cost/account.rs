@@ -142,6 +142,8 @@ pub(super) struct CostPod {
     pub(super) queue: Option<String>,
     /// Its top owner: kind, namespace and name.
     pub(super) job: String,
+    /// Which of the pods that had this name one after the other, counted from 0.
+    pub(super) turn: u32,
     pub(super) model: Option<String>,
 }
 
