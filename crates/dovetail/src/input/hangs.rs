@@ -67,6 +67,7 @@ fn holdings<'s>(seen: &'s Observed, workloads: &[Workload]) -> BTreeMap<usize, V
                 device,
                 namespace: &holder.namespace,
                 pod: &holder.pod,
+                uid: "",
                 container: &holder.container,
                 gpu_milli: WHOLE_DEVICE_MILLI,
                 held: time.held,

@@ -76,7 +76,7 @@ pub(crate) fn folder() -> Folder {
     folder
 }
 
-fn cost(folder: &Folder, flags: &str) -> Done {
+pub(crate) fn cost(folder: &Folder, flags: &str) -> Done {
     let done = folder.call(&format!("{CALL} {flags}"));
     assert!(!done.out.contains(CANARY) && !done.err.contains(CANARY), "{}", done.out);
     assert_eq!(done.code, Some(0), "{}", done.err);

@@ -58,6 +58,27 @@ pub(crate) fn is_its_bill(job: &Value, bill: &Value) {
     assert!((hours - number(&job["gpu_hours"])).abs() < 1e-6, "{hours}: {job:#}");
 }
 
+/// Samples that were given and say nothing of the job are told with the reason, as the bill has it.
+#[test]
+fn samples_that_were_left_out_of_a_job_are_told() {
+    let folder = folder();
+    let dump = folder.read("dump.json");
+    let mut dump: Value = serde_json::from_str(&dump).expect("JSON");
+    dump["items"][1]["metadata"]["creationTimestamp"] = json!("2026-11-20T12:00:00Z");
+    folder.write("dump.json", &dump.to_string());
+    let call = |usage: &str| folder.call(&format!("cost job vision/train {SOURCE} {usage}"));
+    let done = call("--usage usage.csv");
+    let told = "no samples of its pods are left; usage.csv: left out 400 samples of pod vision/train-0, from before the pod of that \
+                name was made";
+    assert!(done.code == Some(3) && done.err.contains(told), "{:?} {}", done.code, done.err);
+    folder.write("ghost.csv", &folder.read("usage.csv").replace("train-0", "ghost-0"));
+    let done = call("--usage ghost.csv");
+    let told =
+        "no samples of its pods are left; ghost.csv: left out 1 measured pod without a GPU now";
+    assert!(done.err.contains(told), "{}", done.err);
+    assert!(call("").err.contains("--usage FILE.csv has samples of pods"), "{}", call("").err);
+}
+
 /// Activity alone tells pauses by their length, and nothing of what is busy.
 #[test]
 fn a_month_is_split_as_its_samples_were() {

@@ -1,8 +1,8 @@
-//! `dovetail cost --bill` with a bill of another time.
+//! `dovetail cost --bill` with a bill of another time, of this program itself, and with traffic in it.
 
 use serde_json::json;
 
-use crate::cost::{HOURS, document, folder, of};
+use crate::cost::{HOURS, cost, document, folder, of};
 
 /// A bill of October says nothing of a moment in November but what a machine cost then.
 #[test]
@@ -55,3 +55,37 @@ fn a_dataset_of_focus_has_one_form() {
     folder.write("dovetail.toml", "output = \"json\"\n");
     assert_eq!(call("").out, csv.out);
 }
+
+/// What a dataset of FOCUS says of nodes comes back as a bill of the same nodes: also of one that has no identity to a
+/// provider and is there by its name.
+#[test]
+fn a_dataset_of_focus_is_read_as_the_bill_that_it_is() {
+    let folder = folder();
+    let dump = folder.read("dump.json");
+    let unnamed = dump.replace("aws:///us-east-1a/i-c1", "");
+    for dump in [&dump, &unnamed] {
+        folder.write("dump.json", dump);
+        folder.write("first.csv", FIRST);
+        let first = document(&folder, "--by node --bill first.csv");
+        for version in ["1.2", "1.3", "1.4"] {
+            let flags =
+                format!("--focus {version} --bill first.csv --vcpu-price 0.04 --gib-price 0.005");
+            folder.write("again.csv", &cost(&folder, &flags).out);
+            let again = document(&folder, "--by node --bill again.csv");
+            let counts = ["nodes", "billed_nodes", "unmatched_resources", "committed_nodes"];
+            let counts = counts.map(|key| again["bill"][key].as_i64().expect("a count"));
+            assert_eq!(counts, [2, 2, 0, 1], "{version}: {again:#}");
+            let g1 = json!({"node": "g1"});
+            assert_eq!(of(&again, &g1), of(&first, &g1));
+            assert_eq!(of(&again, &g1), 20_020_000 * HOURS);
+        }
+    }
+}
+
+/// An hour of g1 under a reservation, with its traffic, which is on demand.
+const FIRST: &str = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ListCost,ChargeCategory,BillingCurrency,PricingCategory,CommitmentDiscountId
+i-g1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,0.01,0.01,Usage,USD,Standard,
+i-g1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,20,55.04,Usage,USD,Committed,ri-7
+i-g1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,0.01,0.01,Usage,USD,Standard,
+";

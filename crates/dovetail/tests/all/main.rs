@@ -22,6 +22,8 @@ mod cost_nodes;
 mod cost_old_bill;
 #[cfg(feature = "scheduler")]
 mod cost_period;
+#[cfg(feature = "scheduler")]
+mod cost_pods_again;
 mod cost_prices;
 mod cost_questions;
 mod cost_range;

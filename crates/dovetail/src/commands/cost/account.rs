@@ -126,6 +126,13 @@ pub(super) struct CostNode {
     pub(super) list_usd_micros_per_gpu_hour: Option<i64>,
 }
 
+impl CostNode {
+    /// Who it is to its provider, as datasets of FOCUS have it; of a node without such an identity its name.
+    pub(super) fn id_of_provider(&self) -> &str {
+        if self.provider_id.is_empty() { &self.name } else { &self.provider_id }
+    }
+}
+
 /// A pod; what nobody knows is `None`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CostPod {
@@ -135,6 +142,8 @@ pub(super) struct CostPod {
     pub(super) queue: Option<String>,
     /// Its top owner: kind, namespace and name.
     pub(super) job: String,
+    /// Which of the pods that had this name one after the other, counted from 0.
+    pub(super) turn: u32,
     pub(super) model: Option<String>,
 }
 

@@ -113,7 +113,7 @@ fn origin(
         },
         provider: provider(node).to_owned(),
         region: node.place.region.as_deref().map(plain),
-        node_id: plain(if node.provider_id.is_empty() { &node.name } else { &node.provider_id }),
+        node_id: plain(node.id_of_provider()),
         node: plain(&node.name),
         gpu_model: Some(plain(&node.gpu_type)).filter(|model| !model.is_empty()),
         method: method.id(),

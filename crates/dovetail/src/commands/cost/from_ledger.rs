@@ -107,6 +107,7 @@ fn cost_pod(pod: HistoryPod, teams: &Teams) -> CostPod {
         queue: workload.queue,
         job: workload.job,
         model: workload.model,
+        turn: 0,
     }
 }
 

@@ -123,6 +123,7 @@ fn pods(gathered: &Gathered, teams: &Teams) -> Vec<CostPod> {
             model: model(&tenant.labels),
             namespace: tenant.namespace.clone(),
             name: tenant.pod.clone(),
+            turn: 0,
         }
     };
     gathered.tenants.iter().map(pod).collect()

@@ -153,7 +153,8 @@ fn devices(
         let mut intervals = device_intervals(&device.history, period)?;
         for interval in &mut intervals {
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
-            interval.holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
+            interval.holder =
+                holder.map(|holder| pods.number(&holder.namespace, &holder.pod, holder.turn));
         }
         // One may be measured for some time and not for another.
         devices.entry((*node, &device.device)).or_default().append(&mut intervals);
@@ -190,7 +191,7 @@ fn kept(
         let span = Span { from_ms: hour_ms, to_ms: hour.to_ms };
         let is_read = ask_kept(asker, span, notes, |kept, time| {
             let Some(node) = places.get(kept.node.as_str()) else { return };
-            let key = (hour_ms, *node, pods.number(&kept.namespace, &kept.pod));
+            let key = (hour_ms, *node, pods.of_kept(kept));
             add(times.entry(key).or_default(), time);
         });
         if !is_read {

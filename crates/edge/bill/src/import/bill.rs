@@ -81,8 +81,10 @@ pub struct BillLine {
     pub to_ms: u64,
     /// In 10⁻¹² of the currency, in the order of [`Cost`]; `None` where the file does not say it.
     pub(super) pico: [Option<i128>; COSTS],
-    /// How the machine is bought, where the file says it.
+    /// How what it is for is bought, where the file says it.
     pub(super) bought: Option<Pricing>,
+    /// Whether the file says that it is for the machine itself, and not for its traffic, its disks or the like.
+    pub(super) is_of_machine: bool,
     /// Place of the commitment that covers it, where it names one.
     pub(super) commitment: Option<usize>,
 }
@@ -152,7 +154,7 @@ impl BillLine {
         pico / length * inside + pico % length * inside / length
     }
 
-    fn touches(&self, from_ms: u64, to_ms: u64) -> bool {
+    pub(super) fn touches(&self, from_ms: u64, to_ms: u64) -> bool {
         self.from_ms.max(from_ms) < self.to_ms.min(to_ms)
     }
 }
@@ -255,28 +257,6 @@ impl Bill {
     pub fn lacks_costs_of(&self, machine: usize) -> bool {
         let mut lines = self.of_machines.get(&machine).into_iter().flatten();
         lines.any(|line| line.pico[Cost::Effective as usize].is_none())
-    }
-
-    /// How a machine is bought: what most of its billed time says; of as much time the committed. `None` where no line
-    /// of it says anything.
-    pub fn bought(&self, machine: usize) -> Option<Pricing> {
-        self.bought_in(machine, 0, u64::MAX)
-    }
-
-    /// The same of a span of time.
-    pub fn bought_in(&self, machine: usize, from_ms: u64, to_ms: u64) -> Option<Pricing> {
-        let kinds = [Pricing::Standard, Pricing::Dynamic, Pricing::Committed];
-        let lines = self.of_machines.get(&machine)?;
-        let inside = |line: &BillLine| {
-            let ms = line.to_ms.min(to_ms).saturating_sub(line.from_ms.max(from_ms));
-            u128::from(ms)
-        };
-        let told = kinds.map(|kind| {
-            let of_kind = lines.iter().filter(|line| line.bought == Some(kind));
-            of_kind.map(inside).sum::<u128>()
-        });
-        let most = kinds.into_iter().zip(told).max_by_key(|(_, ms)| *ms)?;
-        (most.1 > 0).then_some(most.0)
     }
 
     /// The commitment that covers most of a machine's time in a span, of those that lines name, and how many they are.

@@ -30,6 +30,8 @@ pub(super) struct Layout {
     pub(super) bought: Option<usize>,
     /// Column with the provider's code of what was used, which tells spot where no other column does.
     pub(super) usage_type: Option<usize>,
+    /// Column with the provider's kind of product, which tells machines from what is used beside them.
+    pub(super) product_family: Option<usize>,
     /// Columns that name the commitment that covers a line.
     pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
@@ -76,6 +78,12 @@ pub(super) struct CommitmentColumns {
     pub(super) category_of_kind: &'static str,
     pub(super) name_of_kind: &'static str,
 }
+
+/// What AWS calls the use of a machine, between the region and the type of machine (`USE1-BoxUsage:p5.48xlarge`): on
+/// demand or reserved, spot, on hardware of its own, on a host of its own, and in scheduled reservations (user guide of AWS
+/// Data Exports, "Line item details", `lineItem/UsageType`; usage types of EC2).
+pub(super) const MACHINE_USAGE: [&str; 6] =
+    ["BoxUsage", "SpotUsage", "DedicatedUsage", "HostBoxUsage", "HostUsage", "SchedUsage"];
 
 /// Kinds of AWS lines that are machine time.
 const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"];
@@ -155,7 +163,9 @@ impl Layout {
             nets: Vec::new(),
             covered: &[],
             bought: place("PricingCategory"),
-            usage_type: None,
+            // A column of AWS' own in its export of FOCUS.
+            usage_type: place("x_UsageType"),
+            product_family: None,
             commitments: focus_commitment(&place).into_iter().collect(),
             is_invoiced: place("EffectiveCost").is_none(),
             parent: None,
@@ -201,6 +211,7 @@ impl Layout {
             covered: &AWS_COVERED,
             bought: aws("pricing/term"),
             usage_type: aws("lineItem/UsageType"),
+            product_family: aws("product/productFamily"),
             commitments: aws_commitments(aws),
             is_invoiced: false,
             parent: aws("splitLineItem/ParentResourceId"),

@@ -8,6 +8,7 @@
 //! cost, which is not a cost of zero, and is told.
 
 mod bill;
+mod bought;
 mod identity;
 mod layout;
 mod read;

@@ -7,7 +7,7 @@ use dovetail_table::{Record, Style, Table, TableError};
 
 use super::bill::{Bill, BillLine, COSTS, Commitment};
 use super::identity::Machines;
-use super::layout::{Discount, Layout};
+use super::layout::{Discount, Layout, MACHINE_USAGE};
 use crate::amount::{PICO, pico};
 use crate::focus::Pricing;
 
@@ -95,7 +95,8 @@ impl Bill {
                 }
                 let commitment = cells.commitment(kind).map(|named| self.place_of(named));
                 self.spans.entry(machine).or_default().add(from_ms, to_ms);
-                let line = BillLine { from_ms, to_ms, pico, bought, commitment };
+                let is_of_machine = cells.is_of_machine(kind);
+                let line = BillLine { from_ms, to_ms, pico, bought, is_of_machine, commitment };
                 self.of_machines.entry(machine).or_default().push(line);
                 if let Some(pico) = cells.net_discount(kind, bought, pico[0])? {
                     let line = BillLine { pico, bought: None, commitment: None, ..line };
@@ -144,7 +145,8 @@ impl Bill {
         }
         // Some are of one moment.
         let to_ms = to_ms.max(from_ms.saturating_add(1));
-        let line = BillLine { from_ms, to_ms, pico, bought: None, commitment: None };
+        let line =
+            BillLine { from_ms, to_ms, pico, bought: None, is_of_machine: false, commitment: None };
         self.discounts.entry(machine).or_default().push(line);
         Ok(())
     }
@@ -216,6 +218,20 @@ impl<'c> Cells<'c> {
             "Committed" | "Reserved" => Some(Pricing::Committed),
             _ => None,
         }
+    }
+
+    /// Whether a line says that it is for the machine itself.
+    fn is_of_machine(&self, kind: Option<&str>) -> bool {
+        let layout = self.layout;
+        let says =
+            |column: Option<usize>| column.map(|column| self.text(column)).unwrap_or_default();
+        // Such as `USE1-BoxUsage:p5.48xlarge` and, of what the provider did not cut by region, `BoxUsage:p5.48xlarge`.
+        let code = says(layout.usage_type).split(':').next().unwrap_or_default();
+        let code = code.rsplit('-').next().unwrap_or_default();
+        kind.is_some_and(|kind| layout.covered.contains(&kind))
+            || self.commitment(kind).is_some()
+            || MACHINE_USAGE.contains(&code)
+            || says(layout.product_family).starts_with("Compute Instance")
     }
 
     /// The commitment that covers a line, where it names one.

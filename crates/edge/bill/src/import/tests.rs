@@ -159,6 +159,62 @@ Usage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55,BoxUsage:p5.48xlarge,OnDe
     assert!(most.in_usd(1_080_000_000_000_000).unwrap_err().contains("check the rate"));
 }
 
+/// Traffic stands under the machine's own name, on demand whatever the machine is, several lines an hour: it does not say
+/// how the machine is bought, by the usage type where the file has it, else by what it costs.
+#[test]
+fn traffic_of_a_machine_does_not_say_how_it_is_bought() {
+    use crate::focus::Pricing::{Committed, Dynamic, Standard};
+    let hour = "2026-11-20T10:00:00Z,2026-11-20T11:00:00Z";
+    let traffic = |machine: &str| {
+        let line =
+            format!("Usage,{machine},{hour},0.01,0.01,USE1-DataTransfer-Out-Bytes,OnDemand,\n");
+        line.repeat(3)
+    };
+    let cur = [
+        "lineItem/LineItemType,lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/UnblendedCost,\
+         pricing/publicOnDemandCost,lineItem/UsageType,pricing/term,reservation/EffectiveCost\n",
+        &traffic("i-1"),
+        &format!("DiscountedUsage,i-1,{hour},0,55.04,BoxUsage:p5.48xlarge,Reserved,22\n"),
+        &format!("Usage,i-2,{hour},20,55.04,USE1-SpotUsage:p5.48xlarge,,\n"),
+        &traffic("i-2"),
+    ]
+    .concat();
+    let found = bill(&cur);
+    assert_eq!([found.bought(0), found.bought(1)], [Some(Committed), Some(Dynamic)]);
+    // A report without amortised costs and list prices has $0 for what is reserved: its kind says what it is.
+    let bare = cur.replace(",55.04,BoxUsage", ",,BoxUsage").replace("Reserved,22", "Reserved,");
+    assert_eq!(bill(&bare).bought(0), Some(Committed));
+    // Without usage types nobody says that time is spot: what most is spent on says nothing, and traffic is not asked.
+    let without = cur.replace("lineItem/UsageType", "other");
+    assert_eq!([bill(&without).bought(0), bill(&without).bought(1)], [Some(Committed), None]);
+    // More spent on traffic than on the machine: by its usage type alone, and by the family of the product.
+    let dear = cur.replace("0.01,0.01,", "99,99,");
+    assert_eq!(bill(&dear).bought(1), Some(Dynamic));
+    let family = dear
+        .replace("lineItem/UsageType", "product/productFamily")
+        .replace("USE1-SpotUsage:p5.48xlarge,,", "Compute Instance,Spot,");
+    assert_eq!(bill(&family).bought(1), Some(Dynamic));
+    // FOCUS: by cost in each hour, and of the hours by their number, not by their cost.
+    let focus = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ListCost,ChargeCategory,PricingCategory
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,55,Usage,Committed
+i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,3,3,Usage,Standard
+i-1,2026-11-20T11:00:00Z,2026-11-20T13:00:00Z,18,110,Usage,Dynamic
+i-1,2026-11-20T10:00:00Z,2026-11-20T14:00:00Z,400,400,Usage,
+i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,99,99,Usage,Standard
+i-2,2026-11-20T11:00:00Z,2026-11-20T13:00:00Z,20,20,Usage,Dynamic
+i-2,2026-11-20T10:00:00Z,2026-11-20T14:00:00Z,4,4,Usage,Standard
+";
+    let found = bill(focus);
+    assert_eq!([found.bought(0), found.bought(1)], [None, Some(Dynamic)]);
+    let found = bill(&focus.replace(",400,400,", ",4,4,"));
+    assert_eq!(found.bought(0), Some(Dynamic));
+    let hours = [0, 1, 3].map(|hour| TEN_MS + hour * HOUR_MS);
+    let of = |hour: usize| found.bought_in(0, hours[hour], hours[hour] + HOUR_MS);
+    assert_eq!([of(0), of(1), of(2)], [Some(Committed), Some(Dynamic), None]);
+    assert_eq!(found.bought_in(1, hours[0], hours[1]), Some(Standard));
+}
+
 /// $10 over three days is $3.333333 twice and $3.333334 once: the bill's $10, however it is cut. A reservation covers
 /// i-2: nothing of it is on the invoice, and its negotiated price is the list price where no other is told.
 #[test]

@@ -106,6 +106,7 @@ fn named(labels: &Labels, names: Names) -> Option<Holder> {
         pod: pod?,
         namespace: namespace.unwrap_or_default(),
         container: container.unwrap_or_default(),
+        turn: 0,
     })
 }
 
@@ -128,7 +129,7 @@ mod tests {
     fn holders(series: &[Labels]) -> Vec<Option<String>> {
         let pods = PodLabels::of(series);
         let holder = |labels: &Labels| {
-            let Holder { namespace, pod, container } = pods.holder(labels)?;
+            let Holder { namespace, pod, container, .. } = pods.holder(labels)?;
             Some(format!("{namespace}/{pod}/{container}"))
         };
         series.iter().map(holder).collect()

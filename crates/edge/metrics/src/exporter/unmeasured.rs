@@ -167,7 +167,7 @@ impl ObservedTime {
         let is_it = |holder: &Holder| holder.namespace == namespace && holder.pod == pod;
         let place = self.holders.iter().position(is_it).unwrap_or_else(|| {
             let (namespace, pod) = (namespace.to_owned(), pod.to_owned());
-            self.holders.push(Holder { namespace, pod, container: String::new() });
+            self.holders.push(Holder { namespace, pod, container: String::new(), turn: 0 });
             self.holders.len() - 1
         });
         place as u32

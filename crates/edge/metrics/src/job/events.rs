@@ -68,6 +68,20 @@ impl PodEvents {
         }
     }
 
+    /// More of the same pod.
+    pub(super) fn add(&mut self, more: &Self) {
+        for (container, times) in &more.starts_ms {
+            self.starts_ms.entry(container.clone()).or_default().extend(times);
+        }
+        for (container, times) in &more.running_ms {
+            self.running_ms.entry(container.clone()).or_default().extend(times);
+        }
+        self.end = more.end.or(self.end);
+        self.failed_before |= more.failed_before;
+        self.succeeded_before |= more.succeeded_before;
+        self.checkpoints_ms.extend(&more.checkpoints_ms);
+    }
+
     /// Whether anybody told how the pod ended.
     pub(super) fn has_end(&self) -> bool {
         self.end.is_some()

@@ -51,7 +51,8 @@ pub struct JobReadings {
     hosts: BTreeMap<PodName, BTreeMap<(JobSeries, i64), f64>>,
     /// By node, where the job has its GPUs for itself.
     pub(super) nodes: BTreeMap<String, BTreeMap<(JobSeries, i64), f64>>,
-    pub(super) events: BTreeMap<PodName, PodEvents>,
+    /// By uid; of what series do not say it is empty.
+    events: BTreeMap<PodName, BTreeMap<String, PodEvents>>,
 }
 
 impl JobReadings {
@@ -79,7 +80,9 @@ impl JobReadings {
                 }
                 _ => {
                     let Some(pod) = pod_of(&labels) else { continue };
-                    self.events.entry(pod).or_default().take(kind, &labels, &samples);
+                    let of_uid = self.events.entry(pod).or_default();
+                    let uid = label_of(&labels, "uid").unwrap_or_default();
+                    of_uid.entry(uid).or_default().take(kind, &labels, &samples);
                     continue;
                 }
             };
@@ -90,6 +93,19 @@ impl JobReadings {
                 *value = if is_sum { *value + sample.value } else { value.max(sample.value) };
             }
         }
+    }
+
+    /// What happened to a pod: to the one of its name that has this uid, and all that is said without one; where it is empty,
+    /// to whoever had the name.
+    pub(super) fn events(&self, namespace: &str, pod: &str, uid: &str) -> PodEvents {
+        let mut events = PodEvents::default();
+        let of_name = self.events.get(&(namespace.to_owned(), pod.to_owned()));
+        for (of_uid, more) in of_name.into_iter().flatten() {
+            if uid.is_empty() || of_uid.is_empty() || of_uid == uid {
+                events.add(more);
+            }
+        }
+        events
     }
 
     /// What a pod did with a device, with its part of the host: of what is read of a pod as a whole each of its
@@ -203,9 +219,10 @@ fn whole(value: f64) -> Option<u64> {
 
 /// The pod of a series, its own labels before what a server put over them.
 fn pod_of(labels: &Labels) -> Option<PodName> {
-    let text = |name: &str| {
-        let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
-        found.filter(|value| !value.is_empty()).cloned()
-    };
-    text("namespace").zip(text("pod"))
+    label_of(labels, "namespace").zip(label_of(labels, "pod"))
+}
+
+fn label_of(labels: &Labels, name: &str) -> Option<String> {
+    let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
+    found.filter(|value| !value.is_empty()).cloned()
 }

@@ -18,6 +18,8 @@ pub struct Holding<'a> {
     pub namespace: &'a str,
     /// The pod.
     pub pod: &'a str,
+    /// Its uid, where several pods had its name one after the other; else empty.
+    pub uid: &'a str,
     /// The container that held it; empty where nobody says.
     pub container: &'a str,
     /// How much of the device.
@@ -43,12 +45,13 @@ pub fn records(
     observation: &Observation,
     grid: Grid,
 ) -> Vec<JobGroup> {
-    let mut groups: BTreeMap<Option<(&str, &str)>, Vec<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<(&str, &str, &str)>, Vec<usize>> = BTreeMap::new();
     let mut devices_of: BTreeMap<(&str, &str), BTreeSet<(&str, &str)>> = BTreeMap::new();
     let mut devices_on: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (place, holding) in holdings.iter().enumerate() {
         let pod = (holding.namespace, holding.pod);
-        groups.entry((!is_together).then_some(pod)).or_default().push(place);
+        let each = (holding.namespace, holding.pod, holding.uid);
+        groups.entry((!is_together).then_some(each)).or_default().push(place);
         let device = (holding.device.node.as_str(), holding.device.device.as_str());
         devices_of.entry(pod).or_default().insert(device);
         devices_on.entry(device.0).or_default().insert(device.1);
@@ -103,13 +106,13 @@ fn checkpoints_ms(
     readings: &JobReadings,
     grid: Grid,
 ) -> Vec<u64> {
-    let pods = places.iter().map(|place| (holdings[*place].namespace, holdings[*place].pod));
-    let pods: BTreeSet<(&str, &str)> = pods.collect();
-    let events = pods.into_iter().filter_map(|(namespace, pod)| {
-        readings.events.get(&(namespace.to_owned(), pod.to_owned()))
-    });
+    let pods = places.iter().map(|place| &holdings[*place]);
+    let pods = pods.map(|holding| (holding.namespace, holding.pod, holding.uid));
+    let pods: BTreeSet<(&str, &str, &str)> = pods.collect();
+    let events = pods.into_iter().map(|(namespace, pod, uid)| readings.events(namespace, pod, uid));
+    let events: Vec<PodEvents> = events.collect();
     let end_ms = grid.from_ms.saturating_add(grid.step_ms.saturating_mul(grid.count as u64));
-    let told = events.flat_map(PodEvents::checkpoints_ms);
+    let told = events.iter().flat_map(PodEvents::checkpoints_ms);
     let told = told.map(|at_ms| at_ms.saturating_add(grid.step_ms));
     let told: BTreeSet<u64> = told.filter(|at_ms| *at_ms <= end_ms).collect();
     told.into_iter().collect()
@@ -120,18 +123,15 @@ fn name(holding: &Holding<'_>) -> String {
 }
 
 fn runs(readings: &JobReadings, holding: &Holding<'_>, step_ms: u64) -> Vec<Run> {
-    let nothing = PodEvents::default();
-    let key = (holding.namespace.to_owned(), holding.pod.to_owned());
-    let events = readings.events.get(&key).unwrap_or(&nothing);
+    let events = readings.events(holding.namespace, holding.pod, holding.uid);
     events.runs(holding.container, holding.held, step_ms)
 }
 
 /// Whether its container started before the device was seen to be held: where nobody says when it started, those
 /// that were held when the period began.
 fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool {
-    let key = (holding.namespace.to_owned(), holding.pod.to_owned());
-    let events = readings.events.get(&key);
-    match events.and_then(|events| events.first_start_ms(holding.container)) {
+    let events = readings.events(holding.namespace, holding.pod, holding.uid);
+    match events.first_start_ms(holding.container) {
         Some(start_ms) => start_ms.saturating_add(grid.step_ms) < holding.held.from_ms,
         None => holding.held.from_ms < grid.from_ms.saturating_add(2 * grid.step_ms),
     }
@@ -146,22 +146,20 @@ fn lose_replaced(
     holdings: &[Holding<'_>],
     readings: &JobReadings,
 ) {
-    let mut last: BTreeMap<u32, (u64, &str)> = BTreeMap::new();
+    let mut last: BTreeMap<u32, (u64, (&str, &str))> = BTreeMap::new();
     for (member, place) in members.iter().zip(places) {
-        let begin = (member.held.from_ms, holdings[*place].pod);
+        let begin = (member.held.from_ms, (holdings[*place].pod, holdings[*place].uid));
         let known = last.entry(member.rank).or_insert(begin);
         *known = (*known).max(begin);
     }
-    let nothing = PodEvents::default();
     for (member, place) in members.iter_mut().zip(places) {
         let holding = &holdings[*place];
         let (from_ms, pod) = last[&member.rank];
         let Some(run) = member.runs.last_mut().filter(|_| from_ms > member.held.from_ms) else {
             continue;
         };
-        let key = (holding.namespace.to_owned(), holding.pod.to_owned());
-        let events = readings.events.get(&key).unwrap_or(&nothing);
-        run.end = match pod == holding.pod {
+        let events = readings.events(holding.namespace, holding.pod, holding.uid);
+        run.end = match pod == (holding.pod, holding.uid) {
             true if events.started_after(member.held.to_ms) => RunEnd::Lost,
             true => RunEnd::Open,
             false if events.has_end() => run.end,

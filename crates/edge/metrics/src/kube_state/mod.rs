@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `read` | objects as they were last seen |
 //! | `earlier` | what was said before a time in which it was away |
+//! | `lives` | pods whose name another pod had before |
 //! | `machines` | nodes whose name another machine had before |
 //! | `devices` | how many devices nodes have and pods ask for, over time |
 //! | `times` | when pods were made and got their nodes |
 
 mod devices;
 mod earlier;
+mod lives;
 mod machines;
 mod read;
 mod times;
@@ -23,6 +25,7 @@ pub use devices::{
     Amount, DeviceAmounts, PodResource, SampleTime, any_request, devices_of_nodes, devices_of_pods,
 };
 pub use earlier::{AskedEarlier, EARLIER_MS, EarlierQueries, Unknown};
+pub use lives::{BeginSeries, PodBegins, PodLife};
 pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
@@ -66,7 +69,7 @@ pub fn pod_ends(window_ms: u64) -> String {
 /// of one value for each step; a value is in cores or bytes. Pods that are over keep nothing.
 pub fn kept_over(resource: &str, window_ms: u64, step_ms: u64) -> String {
     format!(
-        "sum by (namespace, pod, node) (sum_over_time((sum by (namespace, pod, node) \
+        "sum by (namespace, pod, uid, node) (sum_over_time((sum by (namespace, pod, uid, node) \
          (kube_pod_container_resource_requests{{resource=\"{resource}\",node!=\"\"}}) * on (namespace, pod) \
          group_left () max by (namespace, pod) (kube_pod_status_phase{{phase=~\"Pending|Running\"}} == \
          1))[{}ms:{step_ms}ms]))",

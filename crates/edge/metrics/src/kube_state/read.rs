@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lives::PodLife;
 use crate::prometheus::{Labels, Series};
 
 /// What is known of objects. Names are as in the API, labels as in Prometheus.
@@ -17,6 +18,9 @@ pub struct KubeState {
     pub askers: BTreeSet<(String, String)>,
     /// Nodes that were several machines: each with when it began, ascending.
     pub machines: BTreeMap<String, Vec<(u64, KubeNode)>>,
+    /// Pods by their names and uids while they are read, and those that had one name, in their order.
+    pub(super) of_uids: BTreeMap<(String, String), BTreeMap<String, KubePod>>,
+    pub(super) lives: BTreeMap<(String, String), Vec<PodLife>>,
     /// Owners of ReplicaSets and Jobs by kind, namespace and name.
     pub(super) owners: BTreeMap<(&'static str, String, String), Owner>,
     /// Pods of which nothing was said in the time, as they were before.
@@ -71,6 +75,8 @@ pub struct Kept {
     pub namespace: String,
     /// Pod.
     pub pod: String,
+    /// Its uid, where the series has one.
+    pub uid: Option<String>,
     /// Node.
     pub node: String,
     /// In cores or bytes × steps.
@@ -151,9 +157,10 @@ impl KubeState {
         !self.nodes.is_empty() && self.nodes.values().all(is_known)
     }
 
-    /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none.
-    pub fn top_owner(&self, namespace: &str, pod: &str) -> Option<(String, String)> {
-        let known = self.pod(namespace, pod)?;
+    /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none. `turn` is which
+    /// of the pods of its name it is.
+    pub fn top_owner(&self, namespace: &str, pod: &str, turn: u32) -> Option<(String, String)> {
+        let known = self.pod_in_turn(namespace, pod, turn)?;
         let mut owner = known.owner.clone().unwrap_or_else(|| ("Pod".to_owned(), pod.to_owned()));
         // ReplicaSet to Deployment, Job to CronJob; what operators put on top has no series.
         for kind in ["ReplicaSet", "Job"] {
@@ -169,9 +176,9 @@ impl KubeState {
 
     /// What a run of this pod would be told by, as kind and name: its top owner, but of what a timetable made that
     /// itself; and whether it did.
-    pub fn run_owner(&self, namespace: &str, pod: &str) -> Option<(Owner, bool)> {
-        let top = self.top_owner(namespace, pod)?;
-        let known = self.pod(namespace, pod)?;
+    pub fn run_owner(&self, namespace: &str, pod: &str, turn: u32) -> Option<(Owner, bool)> {
+        let top = self.top_owner(namespace, pod, turn)?;
+        let known = self.pod_in_turn(namespace, pod, turn)?;
         match (&known.owner, top.0.as_str()) {
             (Some(nearest), "CronJob") if *nearest != top => Some((nearest.clone(), true)),
             _ => Some((top, false)),
@@ -181,12 +188,20 @@ impl KubeState {
     /// Takes the answer to [`super::pod_ends`]: of pods that are known.
     pub fn take_ends(&mut self, series: Vec<Series>) {
         for Series { labels, .. } in series {
-            let key = text(&labels, "namespace").zip(text(&labels, "pod"));
-            let Some(pod) = key.and_then(|key| self.pods.get_mut(&key)) else { continue };
-            match text(&labels, "phase").as_deref() {
-                Some("Succeeded") => pod.has_succeeded = Some(true),
-                Some("Failed") => pod.has_succeeded = Some(false),
-                _ => {}
+            let Some(key) = text(&labels, "namespace").zip(text(&labels, "pod")) else { continue };
+            let has_succeeded = match text(&labels, "phase").as_deref() {
+                Some("Succeeded") => true,
+                Some("Failed") => false,
+                _ => continue,
+            };
+            let uid = text(&labels, "uid");
+            let mut lives = self.lives.get_mut(&key).into_iter().flatten();
+            let pod = match lives.find(|life| Some(&life.uid) == uid.as_ref()) {
+                Some(life) => Some(&mut life.pod),
+                None => self.pods.get_mut(&key),
+            };
+            if let Some(pod) = pod {
+                pod.has_succeeded = Some(has_succeeded);
             }
         }
     }
@@ -220,13 +235,23 @@ impl KubeState {
         match table {
             KubeTable::PodInfo => {
                 let Some(key) = of_pod() else { return };
-                let pod = self.pods.entry(key).or_default();
-                pod.owner = text("created_by_kind").zip(text("created_by_name"));
-                pod.node = text("node").unwrap_or_default();
-                pod.nodes.extend(text("node"));
+                let of_uid = text("uid").map(|uid| {
+                    self.of_uids.entry(key.clone()).or_default().entry(uid).or_default()
+                });
+                for pod in of_uid.into_iter().chain([self.pods.entry(key).or_default()]) {
+                    pod.owner = text("created_by_kind").zip(text("created_by_name"));
+                    pod.node = text("node").unwrap_or_default();
+                    pod.nodes.extend(text("node"));
+                }
             }
             KubeTable::PodLabels => {
                 let Some(key) = of_pod() else { return };
+                // Its own alone; what one pod has need not be kept twice.
+                let of_uid = self.of_uids.get_mut(&key).filter(|of_uid| of_uid.len() > 1);
+                let of_uid = of_uid.zip(text("uid")).and_then(|(of, uid)| of.get_mut(&uid));
+                if let Some(pod) = of_uid {
+                    pod.labels.extend(object_labels(labels));
+                }
                 self.pods.entry(key).or_default().labels.extend(object_labels(labels));
             }
             KubeTable::ReplicaSetOwner => self.owner("ReplicaSet", "replicaset", labels),
@@ -276,7 +301,8 @@ impl Kept {
             let sum = series.samples.last()?.value;
             let text = |name: &str| text(&series.labels, name);
             let (namespace, pod, node) = (text("namespace")?, text("pod")?, text("node")?);
-            (sum.is_finite() && sum > 0.0).then_some(Self { namespace, pod, node, sum })
+            let uid = text("uid");
+            (sum.is_finite() && sum > 0.0).then_some(Self { namespace, pod, uid, node, sum })
         });
         kept.collect()
     }
@@ -340,7 +366,7 @@ mod tests {
         let both: Vec<(&str, &str)> = pod.into_iter().chain(by).collect();
         state.take(KubeTable::PodInfo, series(&both, 1.0));
         assert_eq!(
-            state.top_owner("ml", "serve-7d9-x"),
+            state.top_owner("ml", "serve-7d9-x", 0),
             Some(("ReplicaSet".into(), "serve-7d9".into()))
         );
         let owner = [
@@ -351,10 +377,10 @@ mod tests {
         ];
         state.take(KubeTable::ReplicaSetOwner, series(&owner, 1.0));
         assert_eq!(
-            state.top_owner("ml", "serve-7d9-x"),
+            state.top_owner("ml", "serve-7d9-x", 0),
             Some(("Deployment".into(), "serve".into()))
         );
-        assert_eq!(state.top_owner("other", "serve-7d9-x"), None);
+        assert_eq!(state.top_owner("other", "serve-7d9-x", 0), None);
         let labels =
             [("namespace", "ml"), ("pod", "serve-7d9-x"), ("label_kueue_x_k8s_io_queue_name", "q")];
         state.take(KubeTable::PodLabels, series(&labels, 1.0));
@@ -369,7 +395,7 @@ mod tests {
             ("created_by_name", "<none>"),
         ];
         state.take(KubeTable::PodInfo, series(&alone, 1.0));
-        assert_eq!(state.top_owner("ml", "debug"), Some(("Pod".into(), "debug".into())));
+        assert_eq!(state.top_owner("ml", "debug", 0), Some(("Pod".into(), "debug".into())));
     }
 
     #[test]

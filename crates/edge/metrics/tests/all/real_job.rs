@@ -236,6 +236,7 @@ async fn everything_about_a_pod_is_read_of_a_real_server() {
             device,
             namespace: "ml",
             pod: "train-0",
+            uid: "",
             container: "main",
             gpu_milli: 1000,
             held: device.history.holdings[0].held,

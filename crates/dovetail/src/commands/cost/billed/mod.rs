@@ -58,6 +58,9 @@ pub(super) struct BillOut {
     pub(super) nodes_in_part: usize,
     pub(super) hours_not_billed: f64,
     pub(super) in_part: Vec<InPartOut>,
+    /// What the bill has of nodes for time of the period in which nobody saw them, which is in no amount.
+    pub(super) hours_not_seen: f64,
+    pub(super) not_seen_usd_micros: i64,
 }
 
 /// A node that was there for longer than the bill has it.
@@ -98,7 +101,7 @@ fn apply_lines(
     exchange: &Exchange,
 ) -> Result<BillOut> {
     let ids = account.nodes.iter().enumerate();
-    let machines = Machines::new(ids.map(|(place, node)| (node.provider_id.as_str(), place)));
+    let machines = Machines::new(ids.map(|(place, node)| (node.id_of_provider(), place)));
     let bill = read(input, name, &machines).map_err(|error| BadInput(plain(&error.to_string())))?;
     let (bill, rate) = in_usd(bill, name, exchange)?;
     if let Some(problem) = bill.is_too_much() {
@@ -107,7 +110,7 @@ fn apply_lines(
     let replaced = replace(account, &bill);
     account.notes.extend(rate.map(|rate| format!("{name}: {}", converted_in_words(rate))));
     account.notes.extend(told(account, &bill, name, &replaced));
-    let Replaced { billed, list, nodes, committed, in_part, .. } = replaced;
+    let Replaced { billed, list, nodes, committed, in_part, beyond, .. } = replaced;
     let billed_nodes = nodes.len();
     let unmatched = bill.unmatched();
     Ok(BillOut {
@@ -130,6 +133,8 @@ fn apply_lines(
         nodes_in_part: in_part.len(),
         hours_not_billed: hours(in_part.values().map(|[_, gap_ms]| gap_ms).sum()),
         in_part: in_part_out(account, &in_part),
+        hours_not_seen: hours(beyond.values().map(|(ms, _)| ms).sum()),
+        not_seen_usd_micros: beyond.values().map(|(_, cost)| cost.usd_micros).sum(),
         unmatched: unmatched
             .iter()
             .take(MOST_UNMATCHED)

@@ -1,5 +1,6 @@
 //! What is to be said of a bill beside its amounts: nothing of it is left out in silence.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dovetail_bill::import::{Bill, Unmatched, Unsaid};
@@ -58,8 +59,26 @@ pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replac
         ));
     }
     notes.extend(times_in_words(account, bill, name, replaced));
+    notes.extend(beyond_in_words(account, name, replaced));
     notes.extend(unmatched_in_words(bill, name));
     notes
+}
+
+/// What the bill has of nodes in time in which nobody saw them.
+fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option<String> {
+    let (first, _) = replaced.beyond.iter().max_by_key(|(node, (ms, _))| (*ms, Reverse(**node)))?;
+    let beyond = hours(replaced.beyond.values().map(|(ms, _)| ms).sum());
+    let cost: Money = replaced.beyond.values().map(|(_, cost)| *cost).sum();
+    // Clouds bill from the order of a machine on, and whole hours: less than a sixth of an hour of each is no gap.
+    let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
+    is_told.then(|| {
+        format!(
+            "{name}: {beyond:.1} node-hours of {}, {cost}, lie in time of the period in which nobody saw these: they are \
+             in no amount, {} first",
+            counted(replaced.beyond.len(), "node"),
+            plain(&account.nodes[*first].name)
+        )
+    })
 }
 
 /// Machine time of machines that are no nodes here.

@@ -30,6 +30,8 @@ pub(super) struct Replaced {
     pub(super) free: BTreeSet<usize>,
     /// Nodes that were there for longer than the bill has them: for how long, and how much of that is not in it.
     pub(super) in_part: BTreeMap<usize, [u64; 2]>,
+    /// Nodes that the bill has for time of the period in which nobody saw them: for how long, and what it has for that.
+    pub(super) beyond: BTreeMap<usize, (u64, Money)>,
     /// Nodes that the bill has for another time than the moment that is looked at.
     pub(super) elsewhen: BTreeSet<usize>,
     /// Nodes with several commitments in one charge period.
@@ -40,9 +42,10 @@ pub(super) struct Replaced {
 
 pub(super) fn replace(account: &mut Account, bill: &Bill) -> Replaced {
     let mut replaced = Replaced::default();
+    let mut inside: BTreeMap<usize, (u64, Money)> = BTreeMap::new();
     for stretch in &mut account.stretches {
-        let of_time = OfTime { bill, span: stretch.span, basis: account.basis };
         for (node, of_node) in &mut stretch.bills {
+            let of_time = OfTime::of(bill, account.basis, stretch.span, stretch.seen.get(node));
             let gap_ms = of_time.gap_ms(*node, of_node.billed_ms);
             let times = replaced.in_part.entry(*node).or_default();
             *times = [times[0] + of_node.billed_ms, times[1] + gap_ms];
@@ -74,6 +77,9 @@ pub(super) fn replace(account: &mut Account, bill: &Bill) -> Replaced {
                 replaced.billed += cost;
                 replaced.list += list - rest;
             }
+            let (counted_ms, counted) = inside.entry(*node).or_default();
+            *counted_ms += of_time.billed_ms(*node);
+            *counted += cost;
             let (billed, several) = of_time.said(*node, cost, rest, list);
             if several {
                 replaced.several.insert(*node);
@@ -82,11 +88,29 @@ pub(super) fn replace(account: &mut Account, bill: &Bill) -> Replaced {
         }
     }
     replaced.in_part.retain(|node, [_, gap_ms]| *gap_ms > 0 && bill.bounds(*node).is_some());
+    if account.basis != Basis::RunRate {
+        replaced.beyond = beyond(bill, account.span, &inside);
+    }
     bought(account, bill, &mut replaced);
     replaced
 }
 
-/// A bill for one stretch of time.
+/// What the bill has of nodes in a period beside what counts.
+fn beyond(
+    bill: &Bill,
+    period: Span,
+    inside: &BTreeMap<usize, (u64, Money)>,
+) -> BTreeMap<usize, (u64, Money)> {
+    let of_node = |(node, (counted_ms, counted)): (&usize, &(u64, Money))| {
+        let all_ms = bill.billed_ms(*node, period.from_ms, period.to_ms);
+        let all = bill.cost(*node, period.from_ms, period.to_ms)?;
+        let more_ms = all_ms.saturating_sub(*counted_ms);
+        (more_ms > 0).then_some((*node, (more_ms, all - *counted)))
+    };
+    inside.iter().filter_map(of_node).collect()
+}
+
+/// A bill for one stretch of time, as far as a node was seen in it.
 struct OfTime<'b> {
     bill: &'b Bill,
     span: Span,
@@ -94,6 +118,20 @@ struct OfTime<'b> {
 }
 
 impl OfTime<'_> {
+    /// A node counts from when it was seen first to when it was seen last: what was billed before and after is nobody's who
+    /// is known, and would be paid by whoever was seen.
+    fn of<'b>(bill: &'b Bill, basis: Basis, stretch: Span, seen: Option<&Span>) -> OfTime<'b> {
+        let seen = seen.filter(|_| basis != Basis::RunRate).copied().unwrap_or(stretch);
+        let from_ms = seen.from_ms.max(stretch.from_ms);
+        let span = Span { from_ms, to_ms: seen.to_ms.min(stretch.to_ms).max(from_ms) };
+        OfTime { bill, span, basis }
+    }
+
+    /// For how much of its time a node is in the bill.
+    fn billed_ms(&self, node: usize) -> u64 {
+        self.bill.billed_ms(node, self.span.from_ms, self.span.to_ms)
+    }
+
     /// A cost of a node in the stretch; of one moment on average of what it was billed for.
     fn amount(&self, cost: Cost, node: usize) -> Option<Money> {
         let Span { from_ms, to_ms } = self.span;
@@ -119,11 +157,10 @@ impl OfTime<'_> {
 
     /// For how much of the time for which a node was there the bill does not have it; of one moment it is a rate.
     fn gap_ms(&self, node: usize, present_ms: u64) -> u64 {
-        let Span { from_ms, to_ms } = self.span;
         match self.basis {
             Basis::RunRate => 0,
             Basis::Sampled { .. } | Basis::Ledger => {
-                present_ms.saturating_sub(self.bill.billed_ms(node, from_ms, to_ms))
+                present_ms.saturating_sub(self.billed_ms(node))
             }
         }
     }

@@ -166,3 +166,30 @@ fn a_bill_that_no_sum_can_hold_is_refused() {
     assert!(refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines come to more"));
     assert!(refused("i-whole", "1e8").is_ok());
 }
+
+/// By hand: `whole` is billed $10 an hour for two days and was seen from 05:00 of the first to 11:00 of the second: 19 + 11
+/// hours are $300, held against $2 × 30 at list prices; the other 18 hours and $180 are in no amount.
+#[test]
+fn what_is_billed_before_and_after_a_node_was_seen_is_nobodys() {
+    let bill = "\
+ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory
+i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
+";
+    let mut account = account(true);
+    account.span = Span { from_ms: DAY_MS, to_ms: DAY_MS + 48 * HOUR_MS };
+    for (stretch, (from, to)) in account.stretches.iter_mut().zip([(5, 24), (24, 35)]) {
+        let seen = Span { from_ms: DAY_MS + from * HOUR_MS, to_ms: DAY_MS + to * HOUR_MS };
+        stretch.seen.insert(0, seen);
+        let of_node = &mut stretch.bills[0].1;
+        of_node.billed_ms = seen.to_ms - seen.from_ms;
+        of_node.price = Some(Money::micros(2_000_000 * (to - from) as i64));
+    }
+    let out = apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
+    assert_eq!(prices(&account, 0), [Some(190_000_000), Some(110_000_000)]);
+    assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
+    assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
+    let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, lie in time of the period in which nobody saw these: they \
+                are in no amount, whole first";
+    assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
+    assert_eq!(out.hours_not_billed, 0.0);
+}

@@ -9,8 +9,8 @@ use dovetail_ledger::signal::ActivityRule;
 use dovetail_ledger::split::ListPrices;
 use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
-    AskedEarlier, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries, NodeSeries,
-    asked_for_devices, last_seen, node_history,
+    AskedEarlier, BeginSeries, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries,
+    NodeSeries, PodBegins, asked_for_devices, last_seen, node_history,
 };
 
 use super::left_open::LeftOpen;
@@ -77,6 +77,7 @@ impl Look {
         known_earlier(asker, from_ms, &seen.time, &mut kube);
         let (mut seen, misplaced) = trusted(seen, &kube, sources);
         let mut left = unmeasured::add(asker, &mut seen.time, &kube, &mut notes);
+        tell_pods_apart(&mut seen.time, &kube, asker.period.from_ms, asker.step_ms);
         left.misplaced = misplaced;
         left.samples_apart_ms = too_far_apart(asker.step_ms, &seen);
         Self::of_seen(seen, kube, (notes, left), sources)
@@ -207,7 +208,44 @@ fn kube_state(asker: &mut Asker, from_ms: u64, notes: &mut Vec<String>) -> KubeS
         Err(error) => notes.push(format!("what pods ask for could not be read: {error}")),
     }
     machines_of_reused(asker, &mut state, notes);
+    lives_of_pods(asker, window_ms, &mut state, notes);
     state
+}
+
+/// When pods began whose name another pod had before.
+fn lives_of_pods(
+    asker: &mut Asker,
+    window_ms: u64,
+    state: &mut KubeState,
+    notes: &mut Vec<String>,
+) {
+    let names: Vec<String> = state.pods_come_again().into_iter().map(str::to_owned).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut begins = PodBegins::default();
+    let at_ms = asker.period.to_ms.saturating_sub(1);
+    for kind in BeginSeries::ALL {
+        for query in kind.queries(&names, window_ms, asker.step_ms) {
+            match asker.instant(&query, at_ms) {
+                Ok(series) => begins.take(kind, series),
+                Err(error) => notes.push(format!(
+                    "{} had several pods, and from when on each was there could not be read: {error}",
+                    counted(names.len(), "pod name")
+                )),
+            }
+        }
+    }
+    state.take_lives(&begins);
+}
+
+/// What pods held that had one name one after the other, each its own. A sample stands for the step that begins with it: the
+/// first that can be of a pod is that after its begin.
+fn tell_pods_apart(time: &mut ObservedTime, kube: &KubeState, from_ms: u64, step_ms: u64) {
+    let step_ms = step_ms.max(1);
+    let first_ms = |at_ms: u64| from_ms + at_ms.saturating_sub(from_ms).div_ceil(step_ms) * step_ms;
+    time.tell_apart(|holder| {
+        let lives = kube.lives(&holder.namespace, &holder.pod).iter().skip(1);
+        lives.map(|life| first_ms(life.from_ms)).collect()
+    });
 }
 
 /// Most groups of questions of one kind.

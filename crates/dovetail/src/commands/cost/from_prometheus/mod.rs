@@ -142,7 +142,8 @@ fn bills(
     for device in &time.devices {
         for interval in device_intervals(&device.history, span)? {
             let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
-            let holder = holder.map(|holder| pods.number(&holder.namespace, &holder.pod));
+            let holder =
+                holder.map(|holder| pods.number(&holder.namespace, &holder.pod, holder.turn));
             for (span, place) in places.within(&device.node, interval.span) {
                 let bill = bills.entry(place).or_insert_with(|| without_time(&machines[place]));
                 let seen = seen.entry(place).or_insert(span);
@@ -192,7 +193,7 @@ fn kept_on(
         let is_read = ask_kept(asker, part, notes, |kept, time| {
             let Some((_, place)) = places.within(&kept.node, part).next() else { return };
             let Some((_, bill)) = bills.iter_mut().find(|(of, _)| *of == place) else { return };
-            add(bill.cpu_memory.entry(pods.number(&kept.namespace, &kept.pod)).or_default(), time);
+            add(bill.cpu_memory.entry(pods.of_kept(kept)).or_default(), time);
         });
         if !is_read {
             return;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_audit::ObjectRef;
 use dovetail_kube::facts::Tenant;
-use dovetail_metrics::kube_state::{KubeState, label};
+use dovetail_metrics::kube_state::{Kept, KubeState, label};
 
 use super::look::Sources;
 use crate::commands::cost::account::CostPod;
@@ -13,12 +13,12 @@ use crate::commands::cost::names::{model, queue, wanted};
 use crate::commands::cost::teams::Labels;
 use crate::commands::usage::gpus::grouping::owner_name;
 
-/// Pods by namespace and name, numbered as they are met.
+/// Pods by namespace, name and which of that name they are, numbered as they are met.
 pub(crate) struct Pods<'p> {
     sources: &'p Sources<'p>,
     kube: &'p KubeState,
     tenants: BTreeMap<(&'p str, &'p str), &'p Tenant>,
-    numbers: BTreeMap<(String, String), u32>,
+    numbers: BTreeMap<(String, String, u32), u32>,
     pub(crate) list: Vec<CostPod>,
     /// What may name the team of each: labels of its namespace, and its own.
     pub(crate) labels: Vec<(Labels, Labels)>,
@@ -33,25 +33,33 @@ impl<'p> Pods<'p> {
         Self { sources, kube, tenants, numbers, list, labels }
     }
 
-    pub(crate) fn number(&mut self, namespace: &str, pod: &str) -> u32 {
-        let key = (namespace.to_owned(), pod.to_owned());
+    pub(crate) fn number(&mut self, namespace: &str, pod: &str, turn: u32) -> u32 {
+        let key = (namespace.to_owned(), pod.to_owned(), turn);
         if let Some(number) = self.numbers.get(&key) {
             return *number;
         }
         let number = self.list.len() as u32;
-        let (pod_with_owner, labels) = self.pod(namespace, pod);
+        let (pod_with_owner, labels) = self.pod(namespace, pod, turn);
         self.list.push(pod_with_owner);
         self.labels.push(labels);
         self.numbers.insert(key, number);
         number
     }
 
+    /// The number of a pod that kept CPU or memory.
+    pub(crate) fn of_kept(&mut self, kept: &Kept) -> u32 {
+        let turn = self.kube.turn_of(&kept.namespace, &kept.pod, kept.uid.as_deref());
+        self.number(&kept.namespace, &kept.pod, turn)
+    }
+
     /// A pod with what objects say of it, else series, else its name.
-    fn pod(&self, namespace: &str, pod: &str) -> (CostPod, (Labels, Labels)) {
+    fn pod(&self, namespace: &str, pod: &str, turn: u32) -> (CostPod, (Labels, Labels)) {
         let teams = self.sources.teams;
         let objects = self.sources.gathered;
-        let tenant = self.tenants.get(&(namespace, pod));
-        let seen = self.kube.pod(namespace, pod);
+        // Objects are of now, and of the last of that name.
+        let is_last = turn == self.kube.last_turn(namespace, pod);
+        let tenant = self.tenants.get(&(namespace, pod)).filter(|_| is_last);
+        let seen = self.kube.pod_in_turn(namespace, pod, turn);
         let by_name = |labels: &Labels| -> Labels {
             let known = wanted(teams).into_iter();
             known.filter_map(|key| Some((key.clone(), label(labels, &key)?))).collect()
@@ -72,7 +80,7 @@ impl<'p> Pods<'p> {
         let owner = tenant
             .and_then(|tenant| Some(objects?.facts.workloads.get(tenant.workload)?.owner.clone()));
         let by_series = || {
-            let (kind, name) = self.kube.top_owner(namespace, pod)?;
+            let (kind, name) = self.kube.top_owner(namespace, pod, turn)?;
             Some(ObjectRef::new(&kind, namespace, &name))
         };
         let job = match owner.or_else(by_series) {
@@ -86,6 +94,7 @@ impl<'p> Pods<'p> {
             job,
             namespace: namespace.to_owned(),
             name: pod.to_owned(),
+            turn,
         };
         (pod, (space, labels))
     }

@@ -81,8 +81,23 @@ pub(super) fn time(
     });
     let members = members.collect();
     let time = JobTime { account, job, members, samples };
-    let way = "--usage FILE.csv has samples of pods, --prometheus asks for them";
-    time.refuse_blind(way)
+    let way = way(&time.account, moment.uses.as_ref());
+    time.refuse_blind(&way)
+}
+
+/// What would tell what GPUs did; where samples were given, what became of them.
+fn way(account: &Account, uses: Option<&Uses>) -> String {
+    let Some(uses) = uses else {
+        return "--usage FILE.csv has samples of pods, --prometheus asks for them".to_owned();
+    };
+    let source = plain(&uses.source);
+    let begin = format!("{source}: left out ");
+    let told = account.notes.iter().filter(|note| note.starts_with(&begin));
+    let told: Vec<&str> = told.map(String::as_str).collect();
+    match told.is_empty() {
+        true => format!("{source} has no samples of its pods"),
+        false => format!("no samples of its pods are left; {}", told.join("; ")),
+    }
 }
 
 fn places<'m>(

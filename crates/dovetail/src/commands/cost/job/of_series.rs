@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_audit::ObjectRef;
 use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_ledger::job_phases::{PhaseRule, job_phases};
-use dovetail_metrics::exporter::{Doubt, Holder, Misplaced, ObservedDevice};
+use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
@@ -34,9 +34,9 @@ pub(super) fn time(
 ) -> Result<JobTime> {
     let asker = &mut over.asker;
     let (period, step_ms) = (asker.period, asker.step_ms);
-    let held = held(&account, &job, &look.seen, period)?;
+    let held = held(&account, &job, look, period)?;
     let (mut readings, mut notes) = readings(asker, &account, &job, &look.seen);
-    let alone = nodes_alone(&held, &look.seen);
+    let alone = nodes_alone(&account, &held, &look.seen);
     read_nodes(asker, &alone, &mut readings, &mut notes);
     asker.tell_warnings(app);
     let workload = over.objects.iter().flat_map(|objects| &objects.gathered.facts.workloads);
@@ -87,7 +87,8 @@ pub(super) fn time(
 pub(super) fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
     let is_meant = |one: &&Misplaced| {
         let Holder { namespace, pod, .. } = &one.holder;
-        let owner = look.kube.top_owner(namespace, pod);
+        let turn = look.kube.turn_at(namespace, pod, one.held.from_ms);
+        let owner = look.kube.top_owner(namespace, pod, turn);
         let job = match owner {
             Some((kind, name)) => words(&ObjectRef::new(&kind, namespace, &name)),
             None => format!("{namespace}/{}", owner_name(pod)),
@@ -143,9 +144,13 @@ fn readings(
 }
 
 /// Nodes whose GPUs nobody else held: what such a node does it does for the job.
-fn nodes_alone<'s>(held: &[(u32, Holding<'_>)], seen: &'s Observed) -> BTreeSet<&'s str> {
-    let pods: BTreeSet<(&str, &str)> =
-        held.iter().map(|(_, holding)| (holding.namespace, holding.pod)).collect();
+fn nodes_alone<'s>(
+    account: &Account,
+    held: &[(u32, Holding<'_>)],
+    seen: &'s Observed,
+) -> BTreeSet<&'s str> {
+    let pods = held.iter().map(|(number, _)| name_of(account, *number));
+    let pods: BTreeSet<(&str, &str, u32)> = pods.collect();
     let mut alone: BTreeMap<&str, bool> = BTreeMap::new();
     for device in &seen.time.devices {
         if !device.history.unseen.is_empty() {
@@ -154,7 +159,7 @@ fn nodes_alone<'s>(held: &[(u32, Holding<'_>)], seen: &'s Observed) -> BTreeSet<
         }
         for holding in &device.history.holdings {
             let Some(holder) = seen.time.holders.get(holding.holder as usize) else { continue };
-            let is_ours = pods.contains(&(&*holder.namespace, &*holder.pod));
+            let is_ours = pods.contains(&(&*holder.namespace, &*holder.pod, holder.turn));
             *alone.entry(&device.node).or_insert(true) &= is_ours;
         }
     }
@@ -193,17 +198,12 @@ fn read_nodes(
 fn held<'a>(
     account: &'a Account,
     job: &Job,
-    seen: &'a Observed,
+    look: &'a Look,
     period: Span,
 ) -> Result<Vec<(u32, Holding<'a>)>> {
-    let numbers: BTreeMap<(&str, &str), u32> = job
-        .pods
-        .iter()
-        .map(|number| {
-            let pod = &account.pods[*number as usize];
-            ((&*pod.namespace, &*pod.name), *number)
-        })
-        .collect();
+    let numbers = job.pods.iter().map(|number| (name_of(account, *number), *number));
+    let numbers: BTreeMap<(&str, &str, u32), u32> = numbers.collect();
+    let seen = &look.seen;
     let mut held = Vec::new();
     for device in &seen.time.devices {
         // By pod: when how much more or less of the device was held.
@@ -212,7 +212,7 @@ fn held<'a>(
         for interval in device_intervals(&device.history, period)? {
             let holder = interval.holder.and_then(|holder| seen.time.holders.get(holder as usize));
             let Some(holder) = holder else { continue };
-            let key = (&*holder.namespace, &*holder.pod);
+            let key = (&*holder.namespace, &*holder.pod, holder.turn);
             let Some(number) = numbers.get(&key) else { continue };
             let of_pod = changes.entry(*number).or_default();
             *of_pod.entry(interval.span.from_ms).or_default() += interval.gpu_milli;
@@ -222,23 +222,20 @@ fn held<'a>(
         for (number, changes) in changes {
             let container = containers.get(&number).copied().unwrap_or_default();
             held.extend(pieces(&changes).into_iter().map(|(gpu_milli, span)| {
-                (number, holding(account, number, device, container, gpu_milli, span))
+                let (namespace, pod, turn) = name_of(account, number);
+                let uid = look.kube.lives(namespace, pod).get(turn as usize);
+                let uid = uid.map_or("", |life| &life.uid);
+                (number, Holding { device, namespace, pod, uid, container, gpu_milli, held: span })
             }));
         }
     }
     Ok(held)
 }
 
-fn holding<'a>(
-    account: &'a Account,
-    number: u32,
-    device: &'a ObservedDevice,
-    container: &'a str,
-    gpu_milli: i64,
-    held: Span,
-) -> Holding<'a> {
+/// Namespace and name of a pod, and which of that name it is.
+fn name_of(account: &Account, number: u32) -> (&str, &str, u32) {
     let pod = &account.pods[number as usize];
-    Holding { device, namespace: &pod.namespace, pod: &pod.name, container, gpu_milli, held }
+    (&pod.namespace, &pod.name, pod.turn)
 }
 
 /// Spans in which the same was held.

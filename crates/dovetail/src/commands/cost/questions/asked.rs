@@ -216,10 +216,10 @@ fn served(asker: &mut Asker, account: &mut Account) -> BTreeMap<String, ServedBy
     by_job
 }
 
-/// Numbers of pods by namespace and name.
-fn numbers(account: &Account) -> BTreeMap<(&str, &str), u32> {
+/// Numbers of pods by namespace, name and which of that name they are.
+fn numbers(account: &Account) -> BTreeMap<(&str, &str, u32), u32> {
     let pods = (0..).zip(&account.pods);
-    pods.map(|(number, pod)| ((&*pod.namespace, &*pod.name), number)).collect()
+    pods.map(|(number, pod)| ((&*pod.namespace, &*pod.name, pod.turn), number)).collect()
 }
 
 /// Levels from a file, of pods that hold GPUs now.
@@ -240,7 +240,7 @@ fn levels_of_moment(account: &Account, moment: &AtMoment, parts: &Parts<'_>) -> 
     for part in parts.iter().flatten() {
         let Some(of) = part.held.map(|held| &moment.gathered.moment.held[held]) else { continue };
         let namespace = &*moment.gathered.facts.workloads[of.workload].owner.namespace;
-        let Some(pod) = numbers.get(&(namespace, &*of.pod)) else { continue };
+        let Some(pod) = numbers.get(&(namespace, &*of.pod, 0)) else { continue };
         let levels = part.used.and_then(|used| series.get(&(namespace, &*of.pod, &*used.gpu)));
         let unknown = || vec![Level { span: uses.period.span, micro_percent: None }];
         let mut levels = levels.cloned().unwrap_or_else(unknown);
@@ -286,7 +286,8 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
         for interval in device_intervals(&device.history, period)? {
             let Some(number) = interval.holder else { continue };
             let Some(holder) = look.seen.time.holders.get(number as usize) else { continue };
-            let Some(pod) = numbers.get(&(&*holder.namespace, &*holder.pod)) else { continue };
+            let key = (&*holder.namespace, &*holder.pod, holder.turn);
+            let Some(pod) = numbers.get(&key) else { continue };
             let holdings = device.history.holdings.iter().filter(|other| other.holder == number);
             let segments = holdings.flat_map(|holding| &holding.activity);
             let levels = of_holding.entry((*pod, interval.gpu_milli)).or_default();

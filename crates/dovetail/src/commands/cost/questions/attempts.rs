@@ -128,7 +128,9 @@ impl OfPeriod<'_> {
             lives.map(|life| ((&*life.namespace, &*life.pod), life)).collect();
         let mut pods: Vec<RunPod> = Vec::with_capacity(self.account.pods.len());
         for pod in &self.account.pods {
-            let life = lives.get(&(&*pod.namespace, &*pod.name));
+            // Objects are of now, and of the last of that name.
+            let is_last = pod.turn == self.kube.last_turn(&pod.namespace, &pod.name);
+            let life = lives.get(&(&*pod.namespace, &*pod.name)).filter(|_| is_last);
             let named = match life {
                 Some(life) => named(life, self.section),
                 None => self.named(pod),
@@ -174,14 +176,16 @@ impl OfPeriod<'_> {
 
     /// A pod as series name it, else by its name.
     fn named(&self, pod: &CostPod) -> RunPod {
-        let seen = self.kube.pod(&pod.namespace, &pod.name);
+        let seen = self.kube.pod_in_turn(&pod.namespace, &pod.name, pod.turn);
         let value = |key: &str| label(&seen?.labels, key);
-        let (owner, is_by_timetable) = match self.kube.run_owner(&pod.namespace, &pod.name) {
-            Some(((kind, name), is_by_timetable)) => (RunOwner { kind, name }, is_by_timetable),
-            None => {
-                (RunOwner { kind: String::new(), name: owner_name(&pod.name).to_owned() }, false)
-            }
-        };
+        let (owner, is_by_timetable) =
+            match self.kube.run_owner(&pod.namespace, &pod.name, pod.turn) {
+                Some(((kind, name), is_by_timetable)) => (RunOwner { kind, name }, is_by_timetable),
+                None => (
+                    RunOwner { kind: String::new(), name: owner_name(&pod.name).to_owned() },
+                    false,
+                ),
+            };
         RunPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -194,7 +198,7 @@ impl OfPeriod<'_> {
     }
 
     fn end_of(&self, pod: &CostPod) -> Option<PodEnd> {
-        let seen = self.kube.pods.get(&(pod.namespace.clone(), pod.name.clone()))?;
+        let seen = self.kube.pod_in_turn(&pod.namespace, &pod.name, pod.turn)?;
         Some(if seen.has_succeeded? { PodEnd::Completed } else { PodEnd::Failed })
     }
 }

@@ -110,8 +110,9 @@ pub(super) fn over_time(
         if created_ms < from_ms {
             continue;
         }
-        let number = pods.number(namespace, name);
-        let owner = look.kube.run_owner(namespace, name);
+        let turn = look.kube.last_turn(namespace, name);
+        let number = pods.number(namespace, name, turn);
+        let owner = look.kube.run_owner(namespace, name, turn);
         let submitted_ms =
             owner.as_ref().filter(|((kind, _), _)| kind == "Job").and_then(|owner| {
                 times.jobs_created_ms.get(&(namespace.clone(), owner.0.1.clone())).copied()
