@@ -37,6 +37,7 @@ mod server;
 mod server_faults;
 mod stops;
 mod translate;
+mod unmade;
 mod volumes;
 mod waiting;
 mod watch;
