@@ -239,7 +239,7 @@ fn what_waits_without_pods_is_sold_by_nobody_and_is_kept_by_a_collection() {
         assert!(!folder.read(file).contains(" canary"), "{}", folder.read(file));
     }
     let anonymous = folder.read("anon.json");
-    for name in ["canary", "secret", "serve\"", "book", "set-work", "\"work", "train\""] {
+    for name in ["canary", "secret", "serve\"", "book", "set-work", "\"work\"", "train\""] {
         assert!(!anonymous.contains(name), "{name}: {anonymous}");
     }
     // A month of a GPU at the list price is 6.88 × 720 dollars: two refused replicas, one beyond the quota and two of

@@ -57,7 +57,7 @@ pub(super) fn worlds(
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         let may_want = |pod: &UntoldPod| pod.may_want(resource) != Untold::default();
         let is_wanted = objects.is_wanted(resource) || untold.iter().any(may_want);
-        objects.tell((resource, is_wanted), &offering, &mut world);
+        objects.tell(is_wanted, &offering, &mut world);
         let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
@@ -218,12 +218,7 @@ impl Objects {
 
     /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes
     /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
-    fn tell(
-        &self,
-        (resource, is_wanted): (&str, bool),
-        offering: &BTreeSet<&str>,
-        world: &mut World,
-    ) {
+    fn tell(&self, is_wanted: bool, offering: &BTreeSet<&str>, world: &mut World) {
         // Each object is told once, so that no list has to say which are gone.
         for kind in Kind::ALL {
             if is_wanted || kind == Kind::Node {

@@ -209,6 +209,26 @@ fn a_workload_is_counted_once_with_what_it_is_about() {
     expect(&of(&[gated("a", ""), gated("b", ""), workload("w", "Pod/a", no_quota())]), &other);
 }
 
+/// Without Kueue's workloads nobody knows what its queues wait for.
+#[test]
+fn what_names_a_queue_of_kueue_asks_for_its_workloads() {
+    let labels = json!({"kueue.x-k8s.io/queue-name": "q"});
+    let mut gated = pod("a", "", 2, "");
+    gated["spec"]["schedulingGates"] = json!([{"name": "kueue.x-k8s.io/admission"}]);
+    let job = json!({"suspend": true, "template": template(2)});
+    let job = object("batch/v1", ("Job", "j"), "", job);
+    let asks = |objects: &[Value]| {
+        let unseen = on_a_node(objects).unseen;
+        unseen.iter().any(|unseen| unseen.what == "workloads of Kueue")
+    };
+    for mut object in [gated, job] {
+        assert!(!asks(std::slice::from_ref(&object)), "{object}");
+        object["metadata"]["labels"] = labels.clone();
+        assert!(asks(std::slice::from_ref(&object)), "{object}");
+        assert!(!asks(&[object, workload("w", "Job/another", json!([]))]));
+    }
+}
+
 /// A suspended JobSet: two Jobs of two pods of one GPU, and a Job with a pod of two.
 fn job_set() -> Value {
     let job = |name: &str, replicas: u32, pods: u32, gpus: u32| {
