@@ -79,9 +79,9 @@ const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
 impl Inventory {
     /// Whether something that Kueue may keep back names one of its queues.
     fn names_a_queue(&self) -> bool {
-        let gated = self.pods.list.iter().filter(|record| record.pod.gated);
+        let mut gated = self.pods.list.iter().filter(|record| record.pod.gated);
         let names = |labels: &Labels| labels.get(QUEUE_LABEL).is_some();
-        self.waiting.names_a_queue || gated.into_iter().any(|of| names(&of.pod.meta.labels))
+        self.waiting.names_a_queue || gated.any(|of| names(&of.pod.meta.labels))
     }
 
     /// What was neither handed over nor said to be complete.
