@@ -18,7 +18,7 @@
 //! | stranded by CPU, by memory, by another limit | finds too little of it; another limit is ephemeral storage, pod slots, an extended resource, attached volumes, or a node that holds more than it has |
 //! | fragmented | finds too little free on the node's devices, or in pieces too small, or this piece is too small |
 //! | gang short | fits, but its gang does not fit as a whole at this moment |
-//! | quota | fits, gang included, but a queue is at its limit |
+//! | quota | fits, gang included, but a queue is at its limit, or a quota of the cluster (ResourceQuota, Kueue) keeps it back |
 //! | reserved | fits and is within quota: it waits behind others in the order, so the piece is kept for the head of the line |
 //!
 //! 4. Waiting demand is finite. A piece gets a cause only for as many milli-GPU as wait for that cause;
@@ -64,7 +64,7 @@ pub enum FreeCause {
     Fragmented,
     /// A pod would fit, its whole gang does not.
     GangShort,
-    /// A queue is at its limit.
+    /// A queue or a quota is at its limit.
     Quota,
     /// Nothing waits for it.
     NoDemand,

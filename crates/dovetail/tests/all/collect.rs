@@ -174,3 +174,95 @@ fn a_server_is_read_as_its_dump_is() {
         .json("cost --kubeconfig kubeconfig --by namespace --gpu-price *=2 --gpu-price H100=2");
     assert_eq!(bill["total"]["gpu_hours"], json!(8.0 * 720.0));
 }
+
+/// Eight GPUs on a node, all of them waited for by what has no pods yet: replicas that a quota refuses, a suspended set, a
+/// suspended job that Kueue keeps back, a Ray job, replicas beyond what a quota has left; and eight on another node.
+fn waited_for() -> Folder {
+    let template = || {
+        json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main", "image": "train",
+            "resources": {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]}})
+    };
+    let object = |api_version: &str, kind: &str, name: &str, spec: Value| {
+        json!({"apiVersion": api_version, "kind": kind, "spec": spec,
+            "metadata": {"name": name, "namespace": "secret-team", "uid": name}})
+    };
+    let replicas = || json!({"replicas": 2, "template": template()});
+    let mut refused = object("apps/v1", "ReplicaSet", "serve", replicas());
+    refused["status"] = json!({"replicas": 0, "conditions": [{"type": "ReplicaFailure", "status": "True",
+        "reason": "FailedCreate", "message": "exceeded quota: canary-quota"}]});
+    let mut short = object("apps/v1", "StatefulSet", "book", replicas());
+    short["status"] = json!({"replicas": 1});
+    let of_class = json!({"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["canary-class"]}]});
+    let amounts = json!({"requests.nvidia.com/gpu": "1"});
+    let quota_spec = json!({"hard": amounts, "scopeSelector": of_class});
+    let mut quota = object("v1", "ResourceQuota", "canary-quota", quota_spec);
+    quota["status"] = json!({"hard": amounts, "used": amounts});
+    let job = json!({"name": "work", "replicas": 2,
+        "template": {"spec": {"parallelism": 1, "template": template()}}});
+    let set = json!({"suspend": true, "replicatedJobs": [job]});
+    let set = object("jobset.x-k8s.io/v1alpha2", "JobSet", "set", set);
+    let made = json!({"suspend": true, "parallelism": 1, "template": template()});
+    let mut made = object("batch/v1", "Job", "set-work-0", made);
+    made["metadata"]["labels"] = json!({"jobset.sigs.k8s.io/replicatedjob-name": "work"});
+    made["metadata"]["ownerReferences"] =
+        json!([{"kind": "JobSet", "name": "set", "uid": "set", "controller": true}]);
+    let roles = json!({"Worker": {"replicas": 2, "template": template()}});
+    let train = json!({"runPolicy": {"suspend": true}, "pytorchReplicaSpecs": roles});
+    let train = object("kubeflow.org/v1", "PyTorchJob", "train", train);
+    let pod_sets = json!([{"name": "worker", "count": 2, "template": template()}]);
+    let spec = json!({"queueName": "q", "podSets": pod_sets});
+    let mut workload = object("kueue.x-k8s.io/v1beta2", "Workload", "pytorchjob-train", spec);
+    workload["metadata"]["ownerReferences"] =
+        json!([{"kind": "PyTorchJob", "name": "train", "uid": "train", "controller": true}]);
+    workload["status"] = json!({"conditions": [{"type": "QuotaReserved", "status": "False",
+        "reason": "Pending", "message": "insufficient unused quota in canary-flavor"}]});
+    let group = json!({"groupName": "w", "replicas": 1, "template": template()});
+    let ray = json!({"suspend": true, "rayClusterSpec": {"workerGroupSpecs": [group]}});
+    let ray = object("ray.io/v1", "RayJob", "ray", ray);
+    let nodes = [node("g1", 8, "h100"), node("g2", 8, "h100")];
+    let waiting = [refused, short, quota, set, made, train, workload, ray];
+    let objects: Vec<Value> = nodes.into_iter().chain(waiting).collect();
+    let folder = Folder::new();
+    folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
+    folder
+}
+
+#[test]
+fn what_waits_without_pods_is_sold_by_nobody_and_is_kept_by_a_collection() {
+    let folder = waited_for();
+    collect(&folder, "--to kept.json");
+    collect(&folder, "--to anon.json --anonymise --names names.json");
+    let done = folder.call("collect --from kept.json --to again.json");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    for file in ["kept.json", "anon.json"] {
+        assert!(!folder.read(file).contains(" canary"), "{}", folder.read(file));
+    }
+    let anonymous = folder.read("anon.json");
+    for name in ["canary", "secret", "serve\"", "book", "set-work", "\"work\"", "train\""] {
+        assert!(!anonymous.contains(name), "{name}: {anonymous}");
+    }
+    // A month of a GPU at the list price is 6.88 × 720 dollars: two refused replicas, one beyond the quota and two of
+    // Kueue's for quota, two of the set and one of Ray, eight for nobody.
+    let month = |gpus: i64| json!(gpus * 6_880_000 * 720);
+    for file in ["dump.json", "kept.json", "again.json", "anon.json"] {
+        let bill = folder.json(&format!("cost --from {file} {AT} --by cause"));
+        let rows = bill["rows"].as_array().expect("rows").iter();
+        let mut free: Vec<(&str, &Value)> = rows
+            .map(|row| (row["key"]["cause"].as_str().expect("a cause"), &row["cost_usd_micros"]))
+            .collect();
+        free.sort_by_key(|(cause, _)| *cause);
+        let expected = [
+            ("free_no_demand", &month(8)),
+            ("free_quota", &month(5)),
+            ("free_reserved", &month(3)),
+        ];
+        assert_eq!(free, expected, "{file}");
+        // Who asks for a node that can go sells what nobody waits for, and nothing else.
+        let document = audit(&folder, file);
+        let findings = document["findings"].as_array().expect("findings").iter();
+        let empty = findings.filter(|finding| finding["id"] == "AUT-03");
+        let sold: i64 = empty.filter_map(|finding| finding["usd_micros_per_month"].as_i64()).sum();
+        assert_eq!(json!(sold), month(8), "{file}: {document:#}");
+    }
+}

@@ -15,9 +15,10 @@ use crate::serve::{READ, Served};
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-serve";
 
 /// Groups of kinds that the server of this test does not have.
-const ABSENT: [&str; 8] = [
+const ABSENT: [&str; 9] = [
     "kyverno.io",
     "jobset.x-k8s.io",
+    "kueue.x-k8s.io",
     "leaderworkerset.x-k8s.io",
     "kubeflow.org",
     "trainer.kubeflow.org",

@@ -12,18 +12,24 @@ use crate::dump::{DumpError, Sink, read_objects};
 struct Listed {
     kind: &'static str,
     path: &'static str,
+    /// Where servers have it that are older; empty if there are none.
+    older: &'static str,
     is_optional: bool,
 }
 
 const fn always(kind: &'static str, path: &'static str) -> Listed {
-    Listed { kind, path, is_optional: false }
+    Listed { kind, path, older: "", is_optional: false }
 }
 
 const fn if_there(kind: &'static str, path: &'static str) -> Listed {
-    Listed { kind, path, is_optional: true }
+    either(kind, path, "")
 }
 
-const LISTED: [Listed; 37] = [
+const fn either(kind: &'static str, path: &'static str, older: &'static str) -> Listed {
+    Listed { kind, path, older, is_optional: true }
+}
+
+const LISTED: [Listed; 42] = [
     always("Node", "/api/v1/nodes"),
     always("Namespace", "/api/v1/namespaces"),
     always("Pod", "/api/v1/pods"),
@@ -55,8 +61,17 @@ const LISTED: [Listed; 37] = [
     if_there("NodeResourceTopology", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"),
     if_there("JobSet", "/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
     if_there("LeaderWorkerSet", "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"),
+    either(
+        "Workload",
+        "/apis/kueue.x-k8s.io/v1beta2/workloads",
+        "/apis/kueue.x-k8s.io/v1beta1/workloads",
+    ),
     if_there("PyTorchJob", "/apis/kubeflow.org/v1/pytorchjobs"),
-    if_there("MPIJob", "/apis/kubeflow.org/v2beta1/mpijobs"),
+    if_there("TFJob", "/apis/kubeflow.org/v1/tfjobs"),
+    if_there("XGBoostJob", "/apis/kubeflow.org/v1/xgboostjobs"),
+    if_there("PaddleJob", "/apis/kubeflow.org/v1/paddlejobs"),
+    if_there("JAXJob", "/apis/kubeflow.org/v1/jaxjobs"),
+    either("MPIJob", "/apis/kubeflow.org/v2beta1/mpijobs", "/apis/kubeflow.org/v1/mpijobs"),
     if_there("TrainJob", "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"),
     if_there("Notebook", "/apis/kubeflow.org/v1/notebooks"),
     if_there("RayCluster", "/apis/ray.io/v1/rayclusters"),
@@ -113,18 +128,26 @@ pub async fn read_lists(
     let server = config.cluster_url.to_string();
     let mut lists = Lists::default();
     for listed in &LISTED {
-        match pages(&client, listed, &server, page, sink).await {
+        let mut read = pages(&client, listed, listed.path, &server, page, sink).await;
+        if !listed.older.is_empty() && read.as_ref().is_err_and(is_not_served) {
+            read = pages(&client, listed, listed.older, &server, page, sink).await;
+        }
+        match read {
             Ok(()) => lists.complete.push(listed.kind),
             Err(ListError::List { source, .. }) if is(&source, &[401, 403]) => {
                 lists.refused.push(listed.kind);
             }
-            Err(ListError::List { source, .. }) if listed.is_optional && is(&source, &[404]) => {
+            Err(error) if listed.is_optional && is_not_served(&error) => {
                 lists.complete.push(listed.kind);
             }
             Err(error) => return Err(error),
         }
     }
     Ok(lists)
+}
+
+fn is_not_served(error: &ListError) -> bool {
+    matches!(error, ListError::List { source, .. } if is(source, &[404]))
 }
 
 fn is(error: &kube::Error, codes: &[u16]) -> bool {
@@ -134,6 +157,7 @@ fn is(error: &kube::Error, codes: &[u16]) -> bool {
 async fn pages(
     client: &Client,
     listed: &Listed,
+    path: &str,
     server: &str,
     page: u32,
     sink: &mut dyn Sink,
@@ -145,7 +169,7 @@ async fn pages(
     };
     let mut after = String::new();
     loop {
-        let mut path = format!("{}?limit={page}", listed.path);
+        let mut path = format!("{path}?limit={page}");
         if !after.is_empty() {
             path += &format!("&continue={after}");
         }

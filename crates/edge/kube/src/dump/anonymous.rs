@@ -17,7 +17,7 @@ use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 30] = [
+const FIELDS: [&str; 32] = [
     "about",
     "allocationMode",
     "apiVersion",
@@ -41,6 +41,8 @@ const FIELDS: [&str; 30] = [
     "policy",
     "protocol",
     "restartPolicy",
+    "scopeName",
+    "scopes",
     "sizeLimit",
     "status",
     "timeAdded",
@@ -55,7 +57,7 @@ const WHOLE: [&str; 6] =
     ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
 
 /// Amounts by resource.
-const AMOUNTS: [&str; 11] = [
+const AMOUNTS: [&str; 12] = [
     "allocatable",
     "allocatedResources",
     "capacity",
@@ -67,6 +69,7 @@ const AMOUNTS: [&str; 11] = [
     "requests",
     "target",
     "upperBound",
+    "used",
 ];
 
 /// Numbers of pods, or percentages.
@@ -76,17 +79,20 @@ const COUNTS: [&str; 3] = ["maxSurge", "maxUnavailable", "minAvailable"];
 const RESOURCES: [&str; 2] = ["containerResource", "resource"];
 
 /// Reasons that Kubernetes itself gives; whatever runs in a cluster may write others.
-const REASONS: [&str; 14] = [
+const REASONS: [&str; 17] = [
     "Completed",
     "ContainerCreating",
     "CrashLoopBackOff",
     "ErrImagePull",
     "Error",
     "Evicted",
+    "FailedCreate",
     "ImagePullBackOff",
+    "Inadmissible",
     "Infeasible",
     "KubeletReady",
     "OOMKilled",
+    "Pending",
     "PodInitializing",
     "PreemptionByScheduler",
     "SchedulingGated",
@@ -142,10 +148,15 @@ const SCHEDULERS: [&str; 6] =
     ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
 /// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of somebody.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 25] = [
+    "Admitted",
+    "Complete",
     "ContainersReady",
     "DiskPressure",
     "DisruptionTarget",
+    "Failed",
+    "FailureTarget",
+    "Finished",
     "Initialized",
     "MemoryPressure",
     "NetworkUnavailable",
@@ -155,9 +166,12 @@ const TYPES: [&str; 17] = [
     "PodResizeInProgress",
     "PodResizePending",
     "PodScheduled",
+    "QuotaReserved",
     "Ready",
     "Recreate",
+    "ReplicaFailure",
     "RollingUpdate",
+    "SuccessCriteriaMet",
     "Suspended",
     "Unschedulable",
 ];

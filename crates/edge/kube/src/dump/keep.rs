@@ -13,6 +13,7 @@ use super::devices::{
 };
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::model::{argument, model_of_words};
+use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Fields of the metadata of every object.
 const METADATA: [&str; 8] = [
@@ -120,16 +121,29 @@ const STATUS: [&str; 23] = [
 ];
 
 /// Fields of whatever may own pods.
-const OWNER: [&str; 8] = [
+const OWNER: [&str; 17] = [
+    "spec.active",
     "spec.backoffLimit",
+    "spec.completions",
     "spec.jobTemplate.spec.backoffLimit",
     "spec.jobTemplate.spec.ttlSecondsAfterFinished",
     "spec.parallelism",
     "spec.replicas",
+    "spec.runPolicy.suspend",
     "spec.strategy",
     "spec.suspend",
     "spec.ttlSecondsAfterFinished",
+    "status.active",
+    "status.conditions.reason",
+    "status.conditions.status",
+    "status.conditions.type",
+    "status.replicas",
+    "status.succeeded",
 ];
+
+/// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and whether they are.
+const OF_TEMPLATES: [&str; 7] =
+    ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
 
 /// Fields of other kinds.
 const OTHERS: [(&str, &[&str]); 16] = [
@@ -190,7 +204,10 @@ const OTHERS: [(&str, &[&str]); 16] = [
         &["spec.accessModes", "spec.resources", "spec.storageClassName", "spec.volumeName"],
     ),
     ("PodDisruptionBudget", &["spec.maxUnavailable", "spec.minAvailable", "spec.selector"]),
-    ("ResourceQuota", &["spec.hard"]),
+    (
+        "ResourceQuota",
+        &["spec.hard", "spec.scopeSelector", "spec.scopes", "status.hard", "status.used"],
+    ),
     (
         "ResourceClaim",
         &[
@@ -345,6 +362,7 @@ impl Keeper {
             keep_annotations(from, to);
         }
         if !self.kinds.contains_key(kind) {
+            keep_what_conditions_are_about(object, &mut kept);
             self.keep_templates(object, &mut kept);
         }
         Some(kept)
@@ -363,7 +381,8 @@ impl Keeper {
         }
     }
 
-    /// The templates somewhere in a value, with the way to them; other items of lists keep their names.
+    /// The templates somewhere in a value, with the way to them and how many pods are made from each; other items of
+    /// lists keep their names.
     fn templates(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Object(fields) if value.pointer("/spec/containers").is_some() => {
@@ -377,9 +396,21 @@ impl Keeper {
                     .iter()
                     .filter_map(|(name, value)| Some((name.clone(), self.templates(value)?)));
                 let mut found: Map<String, Value> = found.collect();
-                let name = fields.get("name").filter(|name| name.is_string() && !found.is_empty());
-                found.extend(name.map(|name| ("name".to_owned(), name.clone())));
-                (!found.is_empty()).then_some(Value::Object(found))
+                if found.is_empty() {
+                    return None;
+                }
+                let texts = ["groupName", "name"].map(|name| (name, fields.get(name)));
+                let texts =
+                    texts.into_iter().filter(|(_, value)| value.is_some_and(Value::is_string));
+                let numbers = OF_TEMPLATES.map(|name| (name, fields.get(name)));
+                let numbers = numbers
+                    .into_iter()
+                    .filter(|(_, value)| value.is_some_and(|v| v.is_number() || v.is_boolean()));
+                let beside = texts.chain(numbers);
+                found.extend(
+                    beside.filter_map(|(name, value)| Some((name.to_owned(), value?.clone()))),
+                );
+                Some(Value::Object(found))
             }
             Value::Array(items) => {
                 let found: Vec<Option<Value>> =
@@ -393,6 +424,31 @@ impl Keeper {
                 has_any.then(|| items.map(|(found, other)| found.unwrap_or(other)).collect())
             }
             _ => None,
+        }
+    }
+}
+
+/// Of the messages of two conditions one thing: whether they are about quota.
+fn keep_what_conditions_are_about(object: &Value, kept: &mut Value) {
+    let from = object.pointer("/status/conditions").and_then(Value::as_array);
+    let to = kept.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    let (Some(from), Some(to)) = (from, to) else { return };
+    // An item that is no object is not kept; behind one nothing belongs together any more.
+    if from.len() != to.len() {
+        return;
+    }
+    for (from, to) in from.iter().zip(to) {
+        let kind = from["type"].as_str().unwrap_or_default();
+        let told = |message: &str| if speaks_of_quota(kind, message) { "quota" } else { "other" };
+        let about = match (from["message"].as_str(), from["about"].as_str()) {
+            _ if ![REPLICA_FAILURE, QUOTA_RESERVED].contains(&kind) => continue,
+            // Of a collection that is collected again.
+            (None, Some(about)) if ["quota", "other"].contains(&about) => about,
+            (None | Some(""), _) => continue,
+            (Some(message), _) => told(message),
+        };
+        if let Some(condition) = to.as_object_mut() {
+            condition.insert("about".to_owned(), json!(about));
         }
     }
 }

@@ -7,6 +7,7 @@ use dovetail_audit::{Advice, Autoscaler, BudgetLimit, NumaPolicy, ObjectRef, Sco
 use serde::Deserialize;
 
 use super::inventory::lenient;
+use super::unmade::quota::QuotaRoom;
 use crate::dump::{RawObject, Skipped};
 use crate::object::json::{Amount, nullable};
 use crate::object::{DisruptionBudget, read};
@@ -43,6 +44,8 @@ const OWN: [&str; 6] = [
 pub(super) struct ClusterObjects {
     /// What quotas give, by namespace and by resource as written; the least of several.
     pub(super) quotas: BTreeMap<String, BTreeMap<String, i64>>,
+    /// What quotas still let in, by namespace.
+    pub(super) quota_rooms: BTreeMap<String, Vec<QuotaRoom>>,
     pub(super) budgets: Vec<BudgetObject>,
     pub(super) autoscalers: Vec<Autoscaler>,
     /// What recommenders say, by the owner that it is about.
@@ -108,6 +111,8 @@ impl ClusterObjects {
             hard: BTreeMap<String, Amount>,
         }
         let quota: Quota = lenient(raw)?;
+        let room = QuotaRoom::read(raw)?;
+        self.quota_rooms.entry(raw.namespace.to_owned()).or_default().push(room);
         let limited = self.quotas.entry(raw.namespace.to_owned()).or_default();
         for (resource, amount) in quota.spec.hard {
             let amount = amount.0.to_units();

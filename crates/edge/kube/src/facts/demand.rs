@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_audit::{Demand, Node as FactNode, Untold, is_gpu_resource};
-use dovetail_model::{Condition, JobId};
+use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::claims::UntoldPod;
@@ -12,12 +12,16 @@ use super::gathered::Unjudged;
 use super::inventory::Inventory;
 use super::pods::PodRecord;
 use super::shown_by;
+use super::unmade::{Fate, UnmadePod};
 use crate::object::{Kind, Object, Pod};
 use crate::translate::Rules;
 use crate::world::{Change, Patience, Settings, World};
 
 /// The scheduler that every waiting pod is said to name, so that all of them are judged alike.
 const JUDGE: &str = "dovetail";
+
+/// The queue of what waits for a quota that dovetail does not give out; no name of one of its own has a blank.
+const NO_QUOTA: &str = "no quota";
 
 /// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
 const FITS_NOWHERE: &str = "Unschedulable";
@@ -51,7 +55,9 @@ pub(super) fn worlds(
         let mut world = World::new(settings);
         let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
-        objects.tell(resource, &offering, &mut world);
+        let may_want = |pod: &UntoldPod| pod.may_want(resource) != Untold::default();
+        let is_wanted = objects.is_wanted(resource) || untold.iter().any(may_want);
+        objects.tell(is_wanted, &offering, &mut world);
         let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
@@ -61,7 +67,9 @@ pub(super) fn worlds(
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);
+        let kept = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
+        keep_for_quota(&mut snapshot, &kept);
         snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
         for node in &mut snapshot.nodes {
             // Another system's device driver on the node does not make its GPUs less free.
@@ -93,6 +101,19 @@ fn untold_of<'p>(
     refused.chain(untold).fold(Untold::default(), Untold::and)
 }
 
+/// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine that is what a quota of
+/// somebody else is.
+fn keep_for_quota(world: &mut Snapshot, kept: &BTreeSet<JobId>) {
+    let waits = |job: &&mut Job| job.start_ms.is_none() && kept.contains(&job.id);
+    for job in world.jobs.iter_mut().filter(waits) {
+        job.queue = NO_QUOTA.to_owned();
+    }
+    if !kept.is_empty() {
+        let limit = Bounds::gpus(Some(0));
+        world.queues.push(Queue { limit, ..Queue::named(NO_QUOTA) });
+    }
+}
+
 fn wants(pod: &Pod, resource: &str) -> bool {
     pod.requests.extended.contains_key(resource)
 }
@@ -105,6 +126,8 @@ struct Objects {
     /// is counted here.
     waiting: Vec<Arc<Pod>>,
     placed: Vec<Placed>,
+    /// Namespaces and names of waiting pods for which there is no quota.
+    without_quota: BTreeSet<(Box<str>, Box<str>)>,
     /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
     reaches_far: bool,
 }
@@ -118,7 +141,7 @@ struct Placed {
 
 impl Objects {
     fn of(inventory: Inventory) -> Self {
-        let Inventory { nodes, namespaces, pods, owners, others, .. } = inventory;
+        let Inventory { nodes, namespaces, pods, waiting: beside, others, .. } = inventory;
         let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
         let nodes = nodes.into_values().map(|node| Object::Node(Box::new(node)));
         lists.insert(Kind::Node, nodes.collect());
@@ -146,7 +169,13 @@ impl Objects {
             Arc::make_mut(&mut pod).scheduler = Box::default();
             placed.push(Placed { pod, owner_waits });
         }
-        waiting.extend(owners.suspended.into_iter().map(|suspended| Arc::new(suspended.pod)));
+        let mut without_quota = beside.kept_for_quota;
+        for UnmadePod { pod, fate, .. } in beside.pods {
+            if fate == Fate::WaitsForQuota {
+                without_quota.insert((pod.meta.namespace.clone(), pod.meta.name.clone()));
+            }
+            waiting.push(Arc::new(pod));
+        }
         waiting.retain(|pod: &Arc<Pod>| {
             !pod.meta.is_deleting()
                 && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
@@ -158,7 +187,7 @@ impl Objects {
         }
         let has_rules = |pod: &Arc<Pod>| pod.between_pods.is_some() || !pod.spread.is_empty();
         let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
-        Self { lists, waiting, placed, reaches_far }
+        Self { lists, waiting, placed, without_quota, reaches_far }
     }
 
     /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their pods.
@@ -176,10 +205,20 @@ impl Objects {
         refused
     }
 
+    /// Waiting jobs of a world for which there is no quota.
+    fn kept_for_quota(&self, world: &World) -> BTreeSet<JobId> {
+        let jobs = self.without_quota.iter();
+        jobs.filter_map(|(namespace, name)| world.job_of(namespace, name)).collect()
+    }
+
+    /// Whether a pod waits that asks for a resource.
+    fn is_wanted(&self, resource: &str) -> bool {
+        self.waiting.iter().any(|pod| wants(pod, resource))
+    }
+
     /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes
     /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
-    fn tell(&self, resource: &str, offering: &BTreeSet<&str>, world: &mut World) {
-        let is_wanted = self.waiting.iter().any(|pod| wants(pod, resource));
+    fn tell(&self, is_wanted: bool, offering: &BTreeSet<&str>, world: &mut World) {
         // Each object is told once, so that no list has to say which are gone.
         for kind in Kind::ALL {
             if is_wanted || kind == Kind::Node {

@@ -282,14 +282,93 @@ pub(super) struct OwnerDetail<'a> {
     pub(super) metadata: MetaDetail<'a>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) spec: OwnerSpecDetail<'a>,
+    /// `None` if it has none, or if nobody kept it.
+    #[serde(borrow)]
+    pub(super) status: Option<OwnerStatusDetail<'a>>,
+}
+
+impl OwnerDetail<'_> {
+    /// Pods of a Job that are to succeed yet; without a number of completions none starts once one has.
+    pub(super) fn left_to_complete(&self) -> u64 {
+        let succeeded = self.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0);
+        match self.spec.completions {
+            Some(all) => all.saturating_sub(succeeded),
+            None if succeeded > 0 => 0,
+            None => u64::MAX,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct OwnerSpecDetail<'a> {
     pub(super) replicas: Option<serde_json::Value>,
     pub(super) parallelism: Option<serde_json::Value>,
-    pub(super) suspend: Option<serde_json::Value>,
+    #[serde(deserialize_with = "count")]
+    completions: Option<u64>,
+    suspend: Option<serde_json::Value>,
+    run_policy: Option<serde_json::Value>,
     #[serde(borrow)]
     pub(super) template: Option<&'a serde_json::value::RawValue>,
+}
+
+impl OwnerSpecDetail<'_> {
+    /// Whether it is suspended, itself or by the policy of a training operator.
+    pub(super) fn is_suspended(&self) -> bool {
+        let of_policy = self.run_policy.as_ref().and_then(|policy| policy.get("suspend"));
+        let yes = serde_json::Value::Bool(true);
+        self.suspend.as_ref() == Some(&yes) || of_policy == Some(&yes)
+    }
+
+    /// Pods that it wants at a time: one where it does not say.
+    pub(super) fn wanted(&self) -> u64 {
+        let said = self.replicas.as_ref().or(self.parallelism.as_ref());
+        said.and_then(serde_json::Value::as_u64).unwrap_or(1)
+    }
+}
+
+/// What an owner says of its pods.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OwnerStatusDetail<'a> {
+    #[serde(deserialize_with = "count")]
+    pub(super) replicas: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) active: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    succeeded: Option<u64>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) conditions: Vec<OwnerConditionDetail<'a>>,
+}
+
+impl OwnerStatusDetail<'_> {
+    /// Whether a Job makes no more pods.
+    pub(super) fn is_over(&self) -> bool {
+        let ends = ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"];
+        self.conditions.iter().any(|c| ends.contains(&&*c.kind) && c.status == "True")
+    }
+}
+
+/// A condition of an owner, or of a workload of Kueue.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OwnerConditionDetail<'a> {
+    #[serde(borrow, rename = "type", deserialize_with = "nullable")]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) status: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) reason: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) message: Cow<'a, str>,
+    /// What a collection keeps of the message: whether it is about quota.
+    #[serde(borrow, deserialize_with = "nullable")]
+    pub(super) about: Cow<'a, str>,
+}
+
+/// A number of pods; what is none is nothing that is known.
+fn count<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<serde_json::Value>::deserialize(input)?
+        .as_ref()
+        .and_then(serde_json::Value::as_u64))
 }

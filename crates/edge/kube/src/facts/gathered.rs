@@ -83,6 +83,7 @@ impl Inventory {
         team_labels: BTreeSet<String>,
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
+        self.settle_unmade();
         let unseen = self.unseen();
         let Doubts { told: device_doubts, untold } = self.count_claimed();
         let mut provider_ids = BTreeMap::new();

@@ -13,6 +13,7 @@ use super::owner::Owners;
 use super::pods::Pods;
 use super::read_pod::ReadPod;
 use super::source::Sources;
+use super::unmade::Waiting;
 use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
 use crate::object::json::nullable;
 use crate::object::{Kind, Namespace, Node, Object, Pod, read};
@@ -37,6 +38,8 @@ pub struct Inventory {
     pub(super) namespaces: BTreeMap<String, Namespace>,
     pub(super) pods: Pods,
     pub(super) owners: Owners,
+    /// What waits beside the pods that are there, once all objects are read.
+    pub(super) waiting: Waiting,
     pub(super) sources: Sources,
     pub(super) cluster: ClusterObjects,
     /// What drivers offer and claims hold.

@@ -25,6 +25,7 @@ mod shown_by;
 mod source;
 mod template;
 mod tenant;
+pub(crate) mod unmade;
 mod unseen;
 
 pub use clamped::Clamped;

@@ -4,32 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 
-use super::claims::ClaimOf;
-use super::detail::{OwnerDetail, PodDetail};
+use super::detail::OwnerDetail;
 use super::inventory::lenient;
-use super::read_pod::claims;
+use super::unmade::Unmade;
 use crate::dump::{RawObject, Skipped};
-use crate::object::{Pod, read};
 
 /// Longer chains are circles.
 const LONGEST_CHAIN: usize = 16;
-
-/// Pods that one suspended job waits with; more change no cause.
-const MOST_WAITING: u64 = 1000;
 
 /// Owners by what they are called.
 #[derive(Default)]
 pub(super) struct Owners {
     known: BTreeMap<ObjectRef, Owner>,
-    /// Pods that suspended jobs would start.
-    pub(super) suspended: Vec<SuspendedPod>,
-}
-
-/// A pod that a suspended job would start.
-pub(super) struct SuspendedPod {
-    pub(super) pod: Pod,
-    /// Resource claims that it would refer to.
-    pub(super) claims: Vec<ClaimOf>,
+    /// Those that make pods which are not there.
+    pub(super) unmade: Unmade,
 }
 
 struct Owner {
@@ -54,18 +42,14 @@ impl Owners {
         let of_job = number(&detail.spec.parallelism);
         let default = matches!(raw.kind, "Job" | "Deployment" | "StatefulSet").then_some(1);
         let desired = number(&detail.spec.replicas).or(of_job).or(default);
-        let is_suspended = detail.spec.suspend == Some(serde_json::Value::Bool(true));
-        if raw.kind == "Job" && is_suspended {
-            let count = u64::from(desired.unwrap_or(1)).min(MOST_WAITING);
-            self.suspended.extend(waiting(raw, &detail, count)?);
-        }
+        self.unmade.add(raw, &detail)?;
         let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
         let owner = Owner {
             controller_uid: controller.map(|owner| owner.uid.clone()),
             created_ms: detail.metadata.creation_timestamp.0,
             controller: controller
                 .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),
-            desired: desired.filter(|_| !is_suspended),
+            desired: desired.filter(|_| !detail.spec.is_suspended()),
             ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
         };
         let is_top = owner.controller.is_none();
@@ -89,6 +73,18 @@ impl Owners {
             }
         }
         chain
+    }
+
+    /// Leaves out of what is not made what others have made of it.
+    pub(super) fn leave_out_what_is_made(&mut self) {
+        let mut unmade = std::mem::take(&mut self.unmade);
+        unmade.leave_out_what_is_made(self);
+        self.unmade = unmade;
+    }
+
+    /// What controls an object; `None` if nothing does, or if it was not read.
+    pub(super) fn controller(&self, object: &ObjectRef) -> Option<&ObjectRef> {
+        self.known.get(object)?.controller.as_ref()
     }
 
     /// Identity of what controls an object; `None` if it was not read.
@@ -126,31 +122,4 @@ fn deployment_of(owner: &ObjectRef, template_hash: Option<&str>) -> Option<Objec
     }
     let name = owner.name.strip_suffix(template_hash?)?.strip_suffix('-')?;
     (!name.is_empty()).then(|| ObjectRef::new("Deployment", &owner.namespace, name))
-}
-
-/// The pods that a suspended job would start, unless nothing that they need can be of a GPU.
-fn waiting(
-    raw: &RawObject<'_>,
-    detail: &OwnerDetail<'_>,
-    count: u64,
-) -> Result<Vec<SuspendedPod>, Skipped> {
-    let Some(template) = detail.spec.template else { return Ok(Vec::new()) };
-    let strange =
-        |field: &str, problem: &str| raw.skipped(&format!("spec.template.{field}"), problem);
-    let pod: Pod = read("Pod", template.get().as_bytes())
-        .map_err(|problem| strange(&problem.field, &problem.problem))?;
-    // Extended resources can be served by device classes, which may be read later.
-    if pod.requests.extended.is_empty() && !pod.has_resource_claims {
-        return Ok(Vec::new());
-    }
-    let detail: PodDetail<'_> = serde_json::from_str(template.get())
-        .map_err(|problem| strange("spec", &problem.to_string()))?;
-    let claims = claims(&detail);
-    let numbered = |number| {
-        let mut pod = pod.clone();
-        pod.meta.namespace = raw.namespace.into();
-        pod.meta.name = format!("{}-{number} (suspended)", raw.name).into();
-        SuspendedPod { pod, claims: claims.clone() }
-    };
-    Ok((0..count).map(numbered).collect())
 }

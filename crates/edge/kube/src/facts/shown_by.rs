@@ -9,6 +9,9 @@ pub(super) const DEVICE_CLASSES: &str = "kubectl get deviceclasses -o json";
 /// Claims of devices that were not read.
 pub(super) const DEVICE_CLAIMS: &str =
     "kubectl get resourceclaims,resourceclaimtemplates -A -o json";
+/// Why controllers could not make pods.
+pub(super) const EVENTS: &str =
+    "kubectl get events -n NAMESPACE --field-selector reason=FailedCreate";
 const VOLUMES: &str = "kubectl get persistentvolumeclaims,persistentvolumes -A -o json";
 const STORAGE_CLASSES: &str = "kubectl get storageclasses -o json";
 

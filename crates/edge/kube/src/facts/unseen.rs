@@ -1,6 +1,8 @@
 //! What could not be seen, what that hides, and the command that would show it.
 
 use super::inventory::Inventory;
+use super::unmade::QUEUE_LABEL;
+use crate::object::Labels;
 
 /// A part of the cluster that the audit knows nothing of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +77,13 @@ const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
 ];
 
 impl Inventory {
+    /// Whether something that Kueue may keep back names one of its queues.
+    fn names_a_queue(&self) -> bool {
+        let mut gated = self.pods.list.iter().filter(|record| record.pod.gated);
+        let names = |labels: &Labels| labels.get(QUEUE_LABEL).is_some();
+        self.waiting.names_a_queue || gated.any(|of| names(&of.pod.meta.labels))
+    }
+
     /// What was neither handed over nor said to be complete.
     pub(super) fn unseen(&self) -> Vec<Unseen> {
         let seen = |kind: &&str| self.kinds.contains_key(*kind) || self.complete.contains(*kind);
@@ -98,6 +107,13 @@ impl Inventory {
             hides: (*hides).to_owned(),
             command: format!("kubectl get {plural} -A -o json"),
         }));
+        if self.names_a_queue() && !seen(&"Workload") {
+            unseen.push(Unseen {
+                what: "workloads of Kueue".to_owned(),
+                hides: "whether suspended jobs and gated pods wait for quota".to_owned(),
+                command: "kubectl get workloads.kueue.x-k8s.io -A -o json".to_owned(),
+            });
+        }
         if self.cluster.scoring.is_none() {
             unseen.push(Unseen {
                 what: "configuration of the scheduler".to_owned(),

@@ -23,7 +23,7 @@ fn inventory(objects: &[Value]) -> Inventory {
     inventory
 }
 
-fn gathered(objects: &[Value]) -> Gathered {
+pub(crate) fn gathered(objects: &[Value]) -> Gathered {
     let found = inventory(objects).facts(BTreeSet::from(["team".to_owned()]));
     assert_eq!(found.skipped, []);
     found
@@ -101,7 +101,7 @@ fn object(kind: &str, name: &str) -> ObjectRef {
 }
 
 /// How many milli-GPU are in each state, after checking that all devices are there.
-fn states(mut found: Gathered) -> BTreeMap<String, i64> {
+pub(crate) fn states(mut found: Gathered) -> BTreeMap<String, i64> {
     let installed: i64 = found.moment.nodes.iter().map(|node| node.gpus).sum();
     let states =
         device_states(&mut found.facts, &found.moment).expect("the engine takes the world");
@@ -116,7 +116,7 @@ fn states(mut found: Gathered) -> BTreeMap<String, i64> {
     by_state
 }
 
-fn expect(found: &BTreeMap<String, i64>, states: &[(&str, i64)]) {
+pub(crate) fn expect(found: &BTreeMap<String, i64>, states: &[(&str, i64)]) {
     let states: BTreeMap<String, i64> =
         states.iter().map(|(state, milli)| ((*state).to_owned(), *milli)).collect();
     assert_eq!(*found, states);

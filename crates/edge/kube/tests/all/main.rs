@@ -39,6 +39,7 @@ mod server;
 mod server_faults;
 mod stops;
 mod translate;
+mod unmade;
 mod volumes;
 mod waiting;
 mod watch;

@@ -54,11 +54,11 @@ impl Inventory {
                 *of_pod = count.max(*of_pod);
             }
         }
-        for suspended in &mut self.owners.suspended {
-            for Served { asked, named, .. } in objects.served(&suspended.pod) {
-                untold.extend(why_untold(&suspended.pod, &asked, &named, &anywhere));
+        for unmade in &mut self.waiting.pods {
+            for Served { asked, named, .. } in objects.served(&unmade.pod) {
+                untold.extend(why_untold(&unmade.pod, &asked, &named, &anywhere));
                 if let Some(resource) = named.ok().filter(|_| !anywhere.contains(&asked)) {
-                    rename(&mut suspended.pod, &asked, &resource);
+                    rename(&mut unmade.pod, &asked, &resource);
                 }
             }
         }

@@ -36,6 +36,12 @@ impl UntoldPod {
         Self { pod, reason, command, wants: vec![(Wants::Of(whose), Untold::Any)] }
     }
 
+    /// A pod that nobody may make, for something else than a quota.
+    pub(super) fn refused(pod: String) -> Self {
+        let reason = "the server refuses to make it, and not for a quota".to_owned();
+        Self { pod, reason, command: shown_by::EVENTS, wants: Vec::new() }
+    }
+
     /// With what is sure of its claims: it gets that only with all the rest.
     pub(super) fn beside(mut self, gpus: &BTreeMap<String, i64>, cuttable: &Cuttable) -> Self {
         for (resource, units) in gpus {

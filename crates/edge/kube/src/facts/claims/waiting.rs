@@ -11,6 +11,7 @@ use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
 use crate::facts::shown_by;
+use crate::facts::unmade::{Fate, UnmadePod};
 use crate::object::Pod;
 
 /// Parts of GPUs by resource, with the resource of the whole ones that they can be cut from.
@@ -55,18 +56,23 @@ impl Inventory {
                 untold.extend(that_could_be_cut(&record.pod, cuttable));
             }
         }
-        for suspended in &mut self.owners.suspended {
-            let namespace = &suspended.pod.meta.namespace;
-            let Wanted { gpus, not_told } =
-                objects.wanted(namespace, &suspended.claims, &mut asked);
+        for UnmadePod { pod, claims, fate } in &mut self.waiting.pods {
+            let Wanted { gpus, not_told } = objects.wanted(&pod.meta.namespace, claims, &mut asked);
             if let Some(not_told) = not_told {
-                let pod = UntoldPod::of(full_name(&suspended.pod), not_told);
+                let pod = UntoldPod::of(full_name(pod), not_told);
                 untold.push(pod.beside(&gpus, cuttable));
                 continue;
             }
-            gpus.iter().for_each(|(name, count)| want(&mut suspended.pod, name, *count));
-            untold.extend(that_could_be_cut(&suspended.pod, cuttable));
+            gpus.iter().for_each(|(name, count)| want(pod, name, *count));
+            if *fate == Fate::Refused {
+                let refused = UntoldPod::refused(full_name(pod));
+                untold.push(refused.beside(&pod.requests.extended, cuttable));
+                continue;
+            }
+            untold.extend(that_could_be_cut(pod, cuttable));
         }
+        // Whatever refuses them, no node does.
+        self.waiting.pods.retain(|unmade| unmade.fate != Fate::Refused);
     }
 }
 

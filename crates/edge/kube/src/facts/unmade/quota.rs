@@ -1,0 +1,160 @@
+//! How many more pods the quotas of a namespace let in.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::Resources;
+use serde::Deserialize;
+
+use crate::dump::{RawObject, Skipped};
+use crate::facts::inventory::lenient;
+use crate::object::json::{Amount, nullable};
+
+/// The condition of a ReplicaSet that the server refuses pods.
+pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// The condition of a workload of Kueue.
+pub(crate) const QUOTA_RESERVED: &str = "QuotaReserved";
+
+/// How the API server (`exceeded quota`) and Kueue (`insufficient unused quota`) call it.
+const QUOTA: &str = "quota";
+
+/// Other words by which Kueue says that others hold the quota.
+const OF_KUEUE: [&str; 2] = ["preemption", "no longer fits"];
+
+/// Whether the message of a condition says that there is too little quota.
+pub(crate) fn speaks_of_quota(condition: &str, message: &str) -> bool {
+    let message = message.to_lowercase();
+    let of_kueue = || OF_KUEUE.iter().any(|words| message.contains(words));
+    message.contains(QUOTA) || condition == QUOTA_RESERVED && of_kueue()
+}
+
+/// A quota, as far as the server says how much of it is used.
+pub(in crate::facts) struct QuotaRoom {
+    /// What is left, by resource as written: CPU in thousandths, all else in whole units.
+    left: BTreeMap<String, i64>,
+    /// Priority classes that it is for; `None` for those of all.
+    classes: Option<Classes>,
+}
+
+/// Which priority classes a quota is for.
+#[derive(Debug, PartialEq, Eq)]
+enum Classes {
+    Of(BTreeSet<String>),
+    NotOf(BTreeSet<String>),
+    Any,
+    None,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Whole<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    spec: Spec<'a>,
+    #[serde(deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(deserialize_with = "nullable")]
+    hard: BTreeMap<String, Amount>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    scope_selector: Selector<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    hard: Option<BTreeMap<String, Amount>>,
+    #[serde(deserialize_with = "nullable")]
+    used: BTreeMap<String, Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Selector<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    match_expressions: Vec<Scope<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Scope<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    scope_name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    operator: Cow<'a, str>,
+    #[serde(deserialize_with = "nullable")]
+    values: BTreeSet<String>,
+}
+
+impl QuotaRoom {
+    /// Reads a quota; of what the server has not counted nothing is known.
+    ///
+    /// # Errors
+    /// If a field has another shape than it should.
+    pub(in crate::facts) fn read(raw: &RawObject<'_>) -> Result<Self, Skipped> {
+        let Whole { spec, status } = lenient(raw)?;
+        let hard = status.hard.unwrap_or(spec.hard);
+        let left = hard.into_iter().filter_map(|(name, hard)| {
+            let used = status.used.get(&name)?;
+            let amount = |amount: &Amount| match counted(&name) {
+                "cpu" => amount.0.to_milli(),
+                _ => amount.0.to_units(),
+            };
+            let left = amount(&hard).saturating_sub(amount(used));
+            Some((name, left))
+        });
+        let scopes = spec.scope_selector.match_expressions;
+        let by_class = scopes.into_iter().find(|scope| scope.scope_name == "PriorityClass");
+        let classes = by_class.map(|Scope { operator, values, .. }| match &*operator {
+            "In" => Classes::Of(values),
+            "NotIn" => Classes::NotOf(values),
+            "DoesNotExist" => Classes::None,
+            _ => Classes::Any,
+        });
+        Ok(Self { left: left.collect(), classes })
+    }
+
+    /// Whether it is for pods of a priority class; empty where they name none.
+    fn is_for(&self, class: &str) -> bool {
+        match &self.classes {
+            None => true,
+            Some(Classes::Of(classes)) => classes.contains(class),
+            Some(Classes::NotOf(classes)) => !classes.contains(class),
+            Some(Classes::Any) => !class.is_empty(),
+            Some(Classes::None) => class.is_empty(),
+        }
+    }
+
+    /// How many more pods it lets in that ask for so much each; `None` if it limits nothing of that.
+    fn pods(&self, requests: &Resources) -> Option<u64> {
+        let asked = |name: &str| match name {
+            "count/pods" | "pods" => 1,
+            name if name.starts_with("limits.") => 0,
+            name => match counted(name) {
+                "cpu" => requests.cpu_milli,
+                "memory" => requests.memory_bytes,
+                "ephemeral-storage" => requests.ephemeral_bytes,
+                name => requests.extended.get(name).copied().unwrap_or(0),
+            },
+        };
+        let pods = self.left.iter().filter_map(|(name, left)| {
+            let asked = asked(name);
+            (asked > 0).then(|| (*left).max(0).unsigned_abs() / asked.unsigned_abs())
+        });
+        pods.min()
+    }
+}
+
+/// What a resource of a quota is of.
+fn counted(name: &str) -> &str {
+    name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name)
+}
+
+/// How many more pods all quotas of a namespace let in; `None` if none of them limits what they ask for.
+pub(super) fn room(quotas: &[QuotaRoom], requests: &Resources, class: &str) -> Option<u64> {
+    quotas.iter().filter(|quota| quota.is_for(class)).filter_map(|quota| quota.pods(requests)).min()
+}

@@ -1,0 +1,149 @@
+//! Once all objects are read: which pods are waited for that nobody has made, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::ObjectRef;
+
+use super::missing::missing;
+use super::{Fate, Key, Maker, PodSet, UnmadePod, Waiting, Why};
+use crate::facts::inventory::Inventory;
+use crate::facts::pods::PodRecord;
+
+/// Pods of one set that are waited for; more change no cause.
+const MOST_WAITING: u64 = 1000;
+
+/// The label by which pods are of one workload of Kueue.
+const GROUP_LABEL: &str = "kueue.x-k8s.io/pod-group-name";
+
+/// What Kueue keeps back.
+#[derive(Default)]
+struct Kept {
+    /// Workloads whose pods are counted elsewhere.
+    covered: BTreeSet<ObjectRef>,
+    /// Makers that wait for quota.
+    makers: BTreeSet<ObjectRef>,
+    /// Pods that wait for quota.
+    pods: BTreeSet<Key>,
+}
+
+impl Inventory {
+    /// Works out what waits beside the pods that are there.
+    pub(in crate::facts) fn settle_unmade(&mut self) {
+        self.owners.leave_out_what_is_made();
+        let kept = self.kept_by_kueue();
+        let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
+        for record in &self.pods.list {
+            *there.entry(&self.pods.groups[record.group].owner).or_default() += 1;
+        }
+        let unmade = &self.owners.unmade;
+        let mut pods = Vec::new();
+        for (object, maker) in &unmade.makers {
+            let Maker { why, sets } = maker;
+            match *why {
+                Why::Suspended => {
+                    let waits = kept.makers.contains(object);
+                    let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+                    let kind = if object.kind == "Job" { "" } else { &object.kind };
+                    let why = format!("suspended {kind}");
+                    for set in sets {
+                        pods.extend(unmade_pods(object, set, (fate, set.pods()), why.trim_end()));
+                    }
+                }
+                Why::Short { present, says } => {
+                    let there = there.get(object).copied().unwrap_or(0).max(present);
+                    let quotas = self.cluster.quota_rooms.get(&object.namespace);
+                    let quotas = quotas.map_or(&[][..], Vec::as_slice);
+                    for set in sets {
+                        for (fate, count) in missing(set, there, says, quotas) {
+                            let by = if fate == Fate::Refused { "" } else { " by quota" };
+                            let why = format!("refused{by} to {}", object.kind);
+                            pods.extend(unmade_pods(object, set, (fate, count), &why));
+                        }
+                    }
+                }
+            }
+        }
+        for (object, workload) in &unmade.workloads {
+            if kept.covered.contains(object) {
+                continue;
+            }
+            let waits = workload.waits_for_quota;
+            let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+            for set in &workload.sets {
+                pods.extend(unmade_pods(object, set, (fate, set.pods()), "not admitted"));
+            }
+        }
+        let names_a_queue = unmade.names_a_queue;
+        self.waiting = Waiting { pods, kept_for_quota: kept.pods, names_a_queue };
+    }
+
+    /// Which workloads of Kueue are about what is counted by itself: objects that are suspended, and pods that are there.
+    fn kept_by_kueue(&self) -> Kept {
+        let workloads = &self.owners.unmade.workloads;
+        let mut kept = Kept::default();
+        let mut by_owner: BTreeMap<&ObjectRef, Vec<&ObjectRef>> = BTreeMap::new();
+        for (object, workload) in workloads {
+            for owner in &workload.owners {
+                by_owner.entry(owner).or_default().push(object);
+            }
+        }
+        let of = |objects: &[ObjectRef]| -> Vec<&ObjectRef> {
+            objects.iter().filter_map(|object| by_owner.get(object)).flatten().copied().collect()
+        };
+        if workloads.is_empty() {
+            return kept;
+        }
+        for (object, maker) in &self.owners.unmade.makers {
+            if maker.why == Why::Suspended {
+                for workload in of(&self.owners.chain(object, None)) {
+                    kept.covered.insert(workload.clone());
+                    if workloads[workload].waits_for_quota {
+                        kept.makers.insert(object.clone());
+                    }
+                }
+            }
+        }
+        let groups = self.pods.groups.iter();
+        let of_group: Vec<Vec<&ObjectRef>> =
+            groups.map(|group| of(&self.owners.chain(&group.owner, None))).collect();
+        for record in &self.pods.list {
+            let mut about = of_group[record.group].clone();
+            about.extend(of(&[named_as(record)]));
+            let of_label = record.pod.meta.labels.get(GROUP_LABEL);
+            let of_label = of_label
+                .map(|name| ObjectRef::new("Workload", &record.pod.meta.namespace, name))
+                .and_then(|named| workloads.get_key_value(&named));
+            about.extend(of_label.map(|(workload, _)| workload));
+            for workload in about {
+                kept.covered.insert(workload.clone());
+                if workloads[workload].waits_for_quota && record.pod.node.is_empty() {
+                    let meta = &record.pod.meta;
+                    kept.pods.insert((meta.namespace.clone(), meta.name.clone()));
+                }
+            }
+        }
+        kept
+    }
+}
+
+fn named_as(record: &PodRecord) -> ObjectRef {
+    ObjectRef::new("Pod", &record.pod.meta.namespace, &record.pod.meta.name)
+}
+
+/// So many pods of a set, as they are told.
+fn unmade_pods(
+    object: &ObjectRef,
+    set: &PodSet,
+    (fate, count): (Fate, u64),
+    why: &str,
+) -> impl Iterator<Item = UnmadePod> {
+    let dash = if set.name.is_empty() { "" } else { "-" };
+    let name = format!("{}{dash}{}", object.name, set.name);
+    let numbered = move |number| {
+        let mut pod = set.pod.clone();
+        pod.meta.namespace = object.namespace.as_str().into();
+        pod.meta.name = format!("{name}-{number} ({why})").into();
+        UnmadePod { pod, claims: set.claims.clone(), fate }
+    };
+    (0..count.min(MOST_WAITING)).map(numbered)
+}
