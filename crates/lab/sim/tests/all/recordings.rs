@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Knowledge, Node,
-    Owner, Phase, Requirement, Resources, Snapshot,
+    Action, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase,
+    Requirement, Resources, Snapshot,
 };
 use dovetail_plan::{Engine, EngineConfig, PolicySpec, PreemptionConfig};
 use dovetail_sim::record::{Checkpoint, RecordError, Recorder, replay, what_if};
