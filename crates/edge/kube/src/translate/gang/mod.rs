@@ -170,6 +170,8 @@ impl fmt::Display for GangName {
 pub struct Terms {
     /// Fewest pods that start together; 0: each starts by itself.
     pub min: u32,
+    /// Whether that grows, because roles come one after the other.
+    pub in_stages: bool,
     /// Pods that are waited for, for a while, before fewer start; at least `min`.
     pub expected: u32,
     /// Most pods that may run at a time; `None` is no limit.

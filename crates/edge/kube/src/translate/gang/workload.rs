@@ -101,6 +101,7 @@ pub(super) fn terms(
     };
     Ok(Terms {
         min,
+        in_stages: workload.in_stages,
         expected,
         max: None,
         roles,

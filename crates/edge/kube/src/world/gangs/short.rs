@@ -126,11 +126,13 @@ impl World {
         let Some(gang) = self.gangs.get(name) else { return false };
         !lack.is_none()
             && gang.shortness.had_its_size == Some(true)
-            && (self.decided_pods(gang) >= terms.min || self.have_come_by_themselves(gang))
+            && (self.decided_pods(gang) >= terms.min
+                || !terms.in_stages && self.have_come_by_themselves(gang))
     }
 
     /// Whether all pods of a gang that have nodes were placed by themselves: that is done only where the gang has its size,
-    /// or had it. Of the decision about that nobody is left.
+    /// or had it. Of the decision about that nobody is left. Of one that starts in stages it says nothing: the first may
+    /// be a single pod.
     fn have_come_by_themselves(&self, gang: &Gang) -> bool {
         let pods = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
         let mut placed = pods.filter(|pod| !pod.node.is_empty() && !pod.is_over()).peekable();
