@@ -6,7 +6,8 @@ set -eu
 folder=$PWD/target/focus-validator
 if [ ! -e "$folder/ready" ]; then
     found=""
-    for python in python3.12 python3.13 python3.14 python3; do
+    # pyenv's are not in the PATH by their names unless somebody chose them.
+    for python in python3.12 python3.13 python3.14 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3; do
         "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || continue
         found=$python
         break

@@ -85,7 +85,8 @@ impl World {
         for (node, holder) in self.holders_that_end() {
             later.release(&node, &holder);
         }
-        later.keep_for_others(job, self.jobs[&job].job.priority);
+        let priority = self.jobs[&job].job.priority;
+        later.keep_for_others(job, |of_other| of_other >= priority);
         let sets = &self.jobs[&job].job.pod_sets;
         for (index, set) in sets.iter().enumerate() {
             let planned = places.iter().filter(|p| usize::from(p.pod.pod_set) == index).count();
@@ -119,6 +120,7 @@ impl World {
             };
             later.hold(name, Holder::Pod(place.pod), held);
         }
+        later.keep_for_others(job, |of_other| of_other < priority);
         later.judge_rooms(job, found);
     }
 
@@ -126,8 +128,7 @@ impl World {
     pub(crate) fn judge_rooms_of_started(&self, job: JobId, found: &mut Vec<Violation>) {
         if self.given_up.iter().any(|room| room.job == job) {
             let mut later = self.clone();
-            let priority = self.jobs.get(&job).map_or(i32::MIN, |booked| booked.job.priority);
-            later.keep_for_others(job, priority);
+            later.keep_for_others(job, |_| true);
             later.judge_rooms(job, found);
         }
     }
@@ -155,11 +156,11 @@ impl World {
         found.extend(needless.map(not_needed));
     }
 
-    /// Holds what is kept for others of this priority or a higher one.
-    fn keep_for_others(&mut self, job: JobId, priority: i32) {
+    /// Holds what is kept for others of such priorities.
+    fn keep_for_others(&mut self, job: JobId, is_such: impl Fn(i32) -> bool) {
         let others = self.claims.iter().filter(|(other, _)| {
             let booked = self.jobs.get(other);
-            **other != job && booked.is_some_and(|booked| booked.job.priority >= priority)
+            **other != job && booked.is_some_and(|booked| is_such(booked.job.priority))
         });
         let places: Vec<Place> = others.flat_map(|(_, places)| places).cloned().collect();
         places.iter().for_each(|place| self.keep(place));

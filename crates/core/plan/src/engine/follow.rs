@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Action, Bounds, Claim, HoldingId, JobId, NodeId, Owner, Phase, Place, Plan};
+use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Owner, Phase, Place, Plan};
 
 use super::Engine;
 use super::ask::WouldGo;
@@ -18,10 +18,7 @@ impl Engine {
         let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
         let gang = Arc::clone(&record.gang);
         let growth_limit: Bounds = self.growth_limit(job, &gang).unwrap_or_default();
-        let mut kept = self.room_held_for(job);
-        if let Some(claim) = self.claims.get(job) {
-            kept.extend(self.state.holdings.kept_by(claim.reservation));
-        }
+        let kept = self.all_kept_for(job);
         let ask = |engine: &mut Self| engine.what_if_within(&gang, &View::Now, growth_limit);
         let placed = self.as_if_free(kept, ask);
         placed.map(|placed| self.would_go(job, placed))
@@ -61,11 +58,6 @@ impl Engine {
             self.state.set_phase(id, Phase::Releasing { expected_end_ms: Some(until_ms) });
         }
         self.survey.clear();
-        self.end_room_held_for(job);
-        let reservation = self.claims.unused();
-        let places = places.to_vec();
-        self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
-        self.keep_all();
-        self.change_class(job, &mut plan);
+        self.keep_places(job, (places.to_vec(), awaited), until_ms, &mut plan);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
     Action, Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase,
-    Plan, ReservationId,
+    Place, Plan, ReservationId,
 };
 use smallvec::SmallVec;
 
@@ -12,6 +12,7 @@ use super::beyond::take;
 use crate::cause::Help;
 use crate::device::cell::Cell;
 use crate::engine::Engine;
+use crate::gang::Gang;
 use crate::state::State;
 use crate::state::holdings::{Amounts, HoldingRecord};
 
@@ -43,7 +44,7 @@ impl Claims {
     }
 
     /// The lowest number that no claim has.
-    pub(crate) fn unused(&self) -> ReservationId {
+    fn unused(&self) -> ReservationId {
         let used: BTreeSet<ReservationId> = self.iter().map(|claim| claim.reservation).collect();
         let free = (FIRST..).map(ReservationId).find(|number| !used.contains(number));
         free.expect("there are fewer claims than numbers")
@@ -60,6 +61,22 @@ impl Engine {
     pub fn due_ms(&self) -> Option<u64> {
         let claims_ms = self.claims.iter().map(|claim| claim.until_ms).min();
         if self.is_search_postponed { Some(self.now_ms) } else { claims_ms }
+    }
+
+    /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the room under names that
+    /// it states.
+    pub(crate) fn keep_places(
+        &mut self,
+        job: JobId,
+        (places, awaited): (Vec<Place>, Vec<Owner>),
+        until_ms: u64,
+        plan: &mut Plan,
+    ) {
+        self.end_room_held_for(job);
+        let reservation = self.claims.unused();
+        self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
+        self.keep_all();
+        self.change_class(job, plan);
     }
 
     /// Gives back what was kept in vain, and keeps what has been freed since.
@@ -192,15 +209,8 @@ impl Engine {
 
     /// Inside a transaction: as if all were there that a claim is for.
     pub(super) fn fill(&mut self, job: JobId) {
-        let (Some(claim), Some(record)) = (self.claims.get(job), self.jobs.get(&job)) else {
-            return;
-        };
-        for place in &claim.places {
-            let Some(node) = self.state.nodes.find(&place.node) else { continue };
-            let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
-            let demand = self.state.shapes.get(set.shape).demand.clone();
-            let devices = self.state.givable(node, place.devices.clone());
-            self.state.hold(kept(node, claim.reservation, demand.amounts, devices));
+        if let (Some(claim), Some(record)) = (self.claims.get(job), self.jobs.get(&job)) {
+            self.state.hold_claim(claim, &record.gang);
         }
     }
 
@@ -216,7 +226,7 @@ impl Engine {
     }
 
     /// Puts a waiting job into the class that it belongs to now.
-    pub(crate) fn change_class(&mut self, job: JobId, plan: &mut Plan) {
+    fn change_class(&mut self, job: JobId, plan: &mut Plan) {
         let Some(record) = self.jobs.get(&job) else { return };
         let Some((place, class)) = record.place else { return };
         let key = self.class_key(&record.job, &record.gang);
@@ -248,6 +258,19 @@ impl State {
         }
         given.sort_by_key(|(index, _)| *index);
         given
+    }
+
+    /// Inside a transaction: holds all that a claim is for, and tells what that is.
+    pub(super) fn hold_claim(&mut self, claim: &Claim, gang: &Gang) -> Vec<HoldingId> {
+        let mut held = Vec::new();
+        for place in &claim.places {
+            let Some(node) = self.nodes.find(&place.node) else { continue };
+            let Some(set) = gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+            let demand = self.shapes.get(set.shape).demand.clone();
+            let devices = self.givable(node, place.devices.clone());
+            held.push(self.hold(kept(node, claim.reservation, demand.amounts, devices)));
+        }
+        held
     }
 
     /// Keeps amounts of a node for a claim.

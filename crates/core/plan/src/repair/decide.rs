@@ -146,19 +146,14 @@ impl Engine {
             return if is_cut_off { self.postpone() } else { Repair::Nothing };
         };
         let lacks_quota = self.growth_limit(job, &self.jobs[&job].gang).is_none();
-        let names = found.places.iter().map(|place| self.name_of(place.node));
-        let used: BTreeSet<NodeName> = names.collect();
-        let touches = |claim: &&Claim| claim.places.iter().any(|place| used.contains(&place.node));
-        let taken: Vec<JobId> =
-            self.lower_claims(priority).filter(touches).map(|claim| claim.job).collect();
-        if found.units.is_empty() && taken.is_empty() && found.rooms.is_empty() {
+        if found.units.is_empty() && found.claims.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return Repair::Nothing;
         }
         let counted = |owner: &Owner| lacks_quota && self.shares_bounds(job, owner);
         let awaited = self.awaited(&found, &leaving, counted);
-        for lower in taken {
-            self.give_back(lower, plan);
+        for lower in &found.claims {
+            self.give_back(*lower, plan);
         }
         for name in &found.rooms {
             self.give_up_room(job, name.clone(), plan);
@@ -213,7 +208,8 @@ impl Engine {
     }
 
     /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and of what is
-    /// kept for others everything; and which of `rooms` are needed beside them. Asking changes nothing.
+    /// kept for others everything; and what of that lower priority, claims and `rooms`, is needed beside them. Asking
+    /// changes nothing.
     fn search(&mut self, job: JobId, leaving: &[HoldingId], rooms: &[HoldingId]) -> Option<Found> {
         let priority = self.jobs[&job].job.priority;
         let kept = self.claims.iter().flat_map(|c| self.state.holdings.kept_by(c.reservation));
@@ -226,9 +222,10 @@ impl Engine {
         let gone = leaving.iter().copied().chain(kept).chain(own).chain(rooms.iter().copied());
         let gone: Vec<HoldingId> = gone.collect();
         let rooms = rooms.iter().map(|id| self.state.holdings.get(*id).clone()).collect();
-        let lower: BTreeSet<JobId> = self.lower_claims(priority).map(|claim| claim.job).collect();
+        let lower: Vec<Claim> = self.lower_claims(priority).cloned().collect();
         let all = self.claims.iter().map(|claim| claim.job);
-        let beside: Vec<JobId> = all.filter(|job| !lower.contains(job)).collect();
+        let beside: Vec<JobId> =
+            all.filter(|job| lower.iter().all(|claim| claim.job != *job)).collect();
         let mut gang = Gang::clone(&self.jobs[&job].gang);
         gang.sets.iter_mut().for_each(|set| set.max = set.min);
         let tally = Tally::new(self.disruptions_allowed());
@@ -261,6 +258,7 @@ impl Engine {
             Some(places) => Some(Found::at(places)),
             None => search.run(&tally),
         };
+        let found = found.and_then(|found| search.keep_claims(found, lower));
         let found = found.and_then(|found| search.keep_rooms(found, rooms));
         let operations_left = search.operations_left;
         self.effort.searches += 1;
@@ -304,17 +302,12 @@ impl Engine {
             self.state.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
         }
         self.note_victims(found);
-        // From here on what it needs is kept at its places.
-        self.end_room_held_for(job);
         let places: Vec<Place> = found.places.iter().map(|place| self.place_of(place)).collect();
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
-        let reservation = self.claims.unused();
-        let of_claim = places.clone();
-        self.claims.insert(Claim { job, reservation, places: of_claim, awaited, until_ms });
-        plan.actions.push(Action::Preempt { job, victims, places, cost: found.cost, until_ms });
-        self.keep_all();
-        self.change_class(job, plan);
+        let (cost, of_claim) = (found.cost, places.clone());
+        plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms });
+        self.keep_places(job, (of_claim, awaited), until_ms, plan);
         let (_, class) = self.jobs[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
         self.pending.sleep(class, Sleep { wants: Help::FREED, reason });

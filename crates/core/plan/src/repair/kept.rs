@@ -16,10 +16,8 @@ impl Engine {
         gang: &Gang,
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
-        let claimed = self.claims.get(job).map(|claim| claim.reservation);
-        let mut kept = self.room_held_for(job);
-        kept.extend(claimed.into_iter().flat_map(|number| self.state.holdings.kept_by(number)));
-        if kept.is_empty() && claimed.is_none() {
+        let kept = self.all_kept_for(job);
+        if kept.is_empty() && self.claims.get(job).is_none() {
             let placed = self.place(job, gang, growth_limit);
             if placed.is_some() {
                 drop(self.forget_room_held_for(job));
@@ -106,6 +104,14 @@ impl Engine {
             self.survey.forget(node);
         }
         plan.actions.push(Action::RoomGivenUp { job, name });
+    }
+
+    /// All that is held for a waiting job alone, by its claim or under the names that it states.
+    pub(crate) fn all_kept_for(&self, job: JobId) -> Vec<HoldingId> {
+        let mut kept = self.room_held_for(job);
+        let claim = self.claims.get(job);
+        kept.extend(claim.into_iter().flat_map(|c| self.state.holdings.kept_by(c.reservation)));
+        kept
     }
 
     /// What is held under the names that a waiting job states.

@@ -16,6 +16,7 @@
 //! | `search` | the whole gang as it would be placed, and who can be spared |
 //! | `claims` | what is kept for a job until its victims have left |
 //! | `kept` | how a job is placed in what is kept for it, by its claim or from outside |
+//! | `lower_claims` | which claims of jobs of a lower priority stay beside it |
 //! | `rooms` | which rooms that are kept for jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
 //!
@@ -29,6 +30,7 @@ mod claims;
 mod cost;
 mod decide;
 mod kept;
+mod lower_claims;
 mod node_plan;
 mod rooms;
 mod search;

@@ -20,6 +20,8 @@ pub(super) struct Found {
     pub(super) cost: PreemptionCost,
     pub(super) units: Vec<Unit>,
     pub(super) places: Vec<PlacedPod>,
+    /// Jobs of a lower priority whose claims are given back for that.
+    pub(super) claims: Vec<JobId>,
     /// Names of what is kept for jobs of a lower priority and must be given up for that.
     pub(super) rooms: Vec<String>,
 }
@@ -27,7 +29,8 @@ pub(super) struct Found {
 impl Found {
     /// There without anybody having to go.
     pub(super) fn at(places: Vec<PlacedPod>) -> Self {
-        Self { cost: Default::default(), units: Vec::new(), places, rooms: Vec::new() }
+        let (units, claims, rooms) = (Vec::new(), Vec::new(), Vec::new());
+        Self { cost: Default::default(), units, places, claims, rooms }
     }
 }
 
@@ -240,7 +243,7 @@ impl Search<'_> {
         }
         let cost = cost::of(units.iter(), tally, self.prey.now_ms);
         let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
-        is_allowed.then(|| Found { cost, units, places, rooms: Vec::new() })
+        is_allowed.then(|| Found { cost, units, ..Found::at(places) })
     }
 }
 

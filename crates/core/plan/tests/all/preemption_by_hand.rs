@@ -219,6 +219,29 @@ fn a_higher_priority_takes_over_what_is_kept() {
 }
 
 #[test]
+fn a_higher_priority_leaves_what_is_kept_beside_it() {
+    let asked_after = |gpus: u16| {
+        let mut world = nodes(&[4]);
+        world.ask(0, 1, 2, |_| {});
+        world.ask(1, 1, 2, |_| {});
+        assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
+        let plan = world.ask(7, 1, gpus, |_| {});
+        assert_eq!(victims(&plan), [(2, 0)]);
+        (world, plan)
+    };
+    let (mut world, plan) = asked_after(3);
+    assert!(!gives_back(&plan, 3), "{plan:?}");
+    // Nobody gets what either of them waits for.
+    assert_eq!(placed(&world.ask(0, 1, 1, |_| {})), []);
+    let plan = world.pod_ends(1, 0);
+    assert!(matches!(plan.actions[0], Action::Bind { pod, .. } if pod.job == JobId(3)), "{plan:?}");
+    let plan = world.pod_ends(2, 0);
+    assert!(matches!(plan.actions[0], Action::Bind { pod, .. } if pod.job == JobId(4)), "{plan:?}");
+    let (_, plan) = asked_after(4);
+    assert!(gives_back(&plan, 3), "{plan:?}");
+}
+
+#[test]
 fn two_that_wait_for_the_same_pod_do_not_both_count_on_it() {
     let mut world = nodes(&[4]);
     world.ask(0, 1, 4, |_| {});
