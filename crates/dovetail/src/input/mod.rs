@@ -25,6 +25,8 @@ pub(crate) mod old_prices;
 pub(crate) mod own_namespaces;
 mod own_time;
 #[cfg(feature = "scheduler")]
+pub(crate) mod period;
+#[cfg(feature = "scheduler")]
 pub(crate) mod placement;
 pub(crate) mod policy;
 pub(crate) mod prices;

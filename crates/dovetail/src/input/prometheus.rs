@@ -23,6 +23,7 @@ use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::found_prometheus::{Finding, find};
 use crate::input::kubeconfig::ConnectionFlags;
+use crate::input::period::PeriodFlag;
 
 /// An answer may take this long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
@@ -48,9 +49,11 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were read [default: 24h]
-    #[arg(long, value_name = "DURATION")]
-    period: Option<DurationFlag>,
+    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were read. Or which day
+    /// (2026-10-14) or month (2026-10), UTC, or from one of those or a moment to another
+    /// (2026-10-01T08:00:00Z..2026-10-14), whenever it is asked for [default: 24h]
+    #[arg(long, value_name = "PERIOD")]
+    period: Option<PeriodFlag>,
     /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default: 1m, and 5m for a
     /// --period of more than 3d]
     #[arg(long, value_name = "DURATION")]
@@ -94,6 +97,8 @@ pub(crate) type AnyClient = PrometheusClient<Box<dyn Transport>>;
 pub(crate) struct Asker {
     pub(crate) client: AnyClient,
     pub(crate) period: Span,
+    /// Where the period begins, if it was said where, and not how long it is.
+    begins_ms: Option<u64>,
     pub(crate) step_ms: u64,
     runtime: Runtime,
 }
@@ -114,12 +119,9 @@ impl ServerFlags {
     /// Flags that cannot be, or an address that is none.
     pub(crate) fn asker(&self, url: &str) -> Result<Asker> {
         let client = self.way.client(url)?;
-        Ok(Asker {
-            client,
-            period: self.span()?,
-            step_ms: self.step_ms()?,
-            runtime: connection_runtime()?,
-        })
+        let (period, step_ms) = (self.span()?, self.step_ms()?);
+        let (begins_ms, runtime) = (self.begins_ms(period), connection_runtime()?);
+        Ok(Asker { client, period, begins_ms, step_ms, runtime })
     }
 
     /// Who asks the chosen server; nobody where there is none.
@@ -136,7 +138,14 @@ impl ServerFlags {
             (ServerChoice::None, _) | (ServerChoice::Auto, None) => {
                 Ok(Chosen { asker: None, told: Vec::new() })
             }
-            _ => self.way.chosen(choice, cluster.as_ref(), self.span()?, self.step_ms()?),
+            _ => {
+                let (period, step_ms) = (self.span()?, self.step_ms()?);
+                let mut chosen = self.way.chosen(choice, cluster.as_ref(), period, step_ms)?;
+                if let Some(asker) = &mut chosen.asker {
+                    asker.begins_ms = self.begins_ms(period);
+                }
+                Ok(chosen)
+            }
         }
     }
 
@@ -150,29 +159,34 @@ impl ServerFlags {
         ))
     }
 
-    fn period_ms(&self) -> u64 {
-        self.period.map_or(DAY_MS, |period| period.ms)
+    fn period(&self) -> PeriodFlag {
+        self.period.unwrap_or(PeriodFlag::Last { ms: DAY_MS })
     }
 
-    /// The period that ends now, in whole steps: two runs within one step ask for the same moments.
+    /// Whether both ends of the period were said, and not how long it is.
+    pub(crate) fn is_between(&self) -> bool {
+        matches!(self.period(), PeriodFlag::Between(_))
+    }
+
+    fn begins_ms(&self, period: Span) -> Option<u64> {
+        self.is_between().then_some(period.from_ms)
+    }
+
+    /// The period as far as it is over, in whole steps.
     ///
     /// # Errors
     /// Flags that cannot be.
     pub(crate) fn span(&self) -> Result<Span> {
-        let step_ms = self.step_ms()?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let to_ms = now.as_millis() as u64 / step_ms * step_ms;
-        let steps = self.period_ms().div_ceil(step_ms);
-        Ok(Span { from_ms: to_ms.saturating_sub(steps * step_ms), to_ms })
+        Ok(self.period().span(now_ms(), self.step_ms()?)?)
     }
 
     fn step_ms(&self) -> Result<u64> {
         const SHORT_MS: u64 = 3 * 86_400_000;
-        let period_ms = self.period_ms();
+        let period_ms = self.period().length_ms(now_ms());
         let default_ms = if period_ms <= SHORT_MS { 60_000 } else { 300_000 };
-        let step_ms = self.step.map_or(default_ms.min(period_ms), |step| step.ms);
+        let step_ms = self.step.map_or(default_ms.min(period_ms.max(1_000)), |step| step.ms);
         match step_ms {
-            _ if period_ms < 1_000 => {
+            _ if period_ms < 1_000 && !self.is_between() => {
                 let text = "--period: at least 1s: there is nothing to see in less, give a time such as 24h";
                 Err(UsageError(text.into()).into())
             }
@@ -180,7 +194,8 @@ impl ServerFlags {
                 let text = "--step: at least 1s: exporters are not read more often";
                 Err(UsageError(text.into()).into())
             }
-            step_ms if step_ms > period_ms => {
+            // A period of which nothing is over says so itself.
+            step_ms if step_ms > period_ms && period_ms > 0 => {
                 Err(UsageError("--step is longer than --period: shorten it".into()).into())
             }
             step_ms => Ok(step_ms),
@@ -209,7 +224,8 @@ impl WayFlags {
             }
             _ => (None, Vec::new()),
         };
-        let asker = client.map(|client| Asker { client, period, step_ms, runtime });
+        let asker =
+            client.map(|client| Asker { client, period, begins_ms: None, step_ms, runtime });
         Ok(Chosen { asker, told })
     }
 
@@ -240,11 +256,21 @@ impl WayFlags {
 }
 
 impl Asker {
-    /// Moves the period back, as long as it is, so that it ends at a moment at the latest, in whole steps.
-    pub(crate) fn end_by(&mut self, at_ms: u64) {
+    /// Ends the period at a moment at the latest, in whole steps: moves it back, as long as it is, and where it was said
+    /// when it begins cuts it.
+    ///
+    /// # Errors
+    /// A period that was said to begin later.
+    pub(crate) fn end_by(&mut self, at_ms: u64) -> Result<()> {
         let length_ms = self.period.to_ms - self.period.from_ms;
         let to_ms = self.period.to_ms.min((at_ms / self.step_ms).max(1) * self.step_ms);
-        self.period = Span { from_ms: to_ms.saturating_sub(length_ms), to_ms };
+        let from_ms = self.begins_ms.unwrap_or(to_ms.saturating_sub(length_ms));
+        if from_ms >= to_ms {
+            let text = "--period: it begins after the objects were read: choose an earlier one, or later objects";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        self.period = Span { from_ms, to_ms };
+        Ok(())
     }
 
     /// Reads every series that a device may have, and says what they make of each device.
@@ -282,6 +308,11 @@ impl Asker {
             app.note(&format!("{server} warns, so data may be missing: {text}"));
         });
     }
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A query for each step of a period.

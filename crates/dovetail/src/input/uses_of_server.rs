@@ -23,7 +23,7 @@ use crate::output::plain::plain;
 /// # Errors
 /// A server that does not answer, or answers with something else.
 pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
-    asker.end_by(gathered.facts.now_ms);
+    asker.end_by(gathered.facts.now_ms)?;
     let mut seen = asker.observe()?;
     let source = asker.client.server().to_owned();
     let left_out = OwnTime::of(gathered, 0).keep_time(&mut seen.time, &source);

@@ -183,6 +183,40 @@ fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
     assert!(begins.iter().all(is_of_hour), "{begins:?}");
 }
 
+/// A day is the same whenever and wherever it is asked for.
+#[test]
+fn a_day_or_month_that_is_over_is_asked_for_by_its_name() {
+    let server = FakePrometheus::start(series);
+    let folder = Folder::new();
+    let midnight = |text: &str| format!("{text}T00:00:00Z");
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let day =
+        |back: i64| today.checked_sub(jiff::Span::new().days(back)).expect("a day").to_string();
+    let (before, yesterday) = (day(2), day(1));
+    let read = format!("--prometheus {} --gpu-price H100=6 --by namespace,cause", server.url);
+    let kept = "--store ledger.db --cluster west";
+    let of = |flags: &str, period: &str| folder.json(&format!("cost {flags} --period {period}"));
+    let filled = of(&format!("{read} {kept}"), &yesterday);
+    assert_eq!(filled["from"], midnight(&yesterday));
+    // It may be tomorrow by now, never that it ends elsewhere.
+    assert_eq!(filled["to"], midnight(&today.to_string()));
+    assert_eq!(filled["total"]["gpu_hours"].as_f64(), Some(48.0));
+    for flags in [read.clone(), format!("{kept} --by namespace,cause")] {
+        let again = of(&flags, &yesterday);
+        for part in ["from", "to", "rows", "headline"] {
+            assert_eq!(again[part], filled[part], "{flags}: {part}");
+        }
+    }
+    let two = of(&format!("{kept} --by pod"), &format!("{before}T12:00:00Z..{yesterday}"));
+    assert_eq!(two["from"], format!("{before}T12:00:00Z"));
+    // Of the day before its last minutes were read with what follows.
+    let hours = two["total"]["gpu_hours"].as_f64().expect("hours");
+    assert!((48.0..48.2).contains(&hours), "{two:#}");
+    assert!(two["notes"].to_string().contains("11.9 h of the period"), "{:#}", two["notes"]);
+    let ahead = folder.call(&format!("cost {kept} --period {}", day(-2)));
+    assert!(ahead.err.contains("still to come") && ahead.code == Some(2), "{ahead:?}");
+}
+
 /// Hours are kept for 90 days, days for ever.
 #[test]
 fn a_period_that_is_longer_than_hours_are_kept_begins_with_a_whole_day() {

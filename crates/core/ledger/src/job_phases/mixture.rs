@@ -91,7 +91,9 @@ impl Mixture {
 /// Which part of the busy time was work, and how many signals say so.
 fn working_part(reading: &Reading, levels: &Levels, busy: f64) -> Option<(f64, u8)> {
     if busy < 0.02 {
-        return Some((0.0, 2));
+        // Activity alone says no more of little than of much.
+        let tells = [Channel::Tensor, Channel::Dram, Channel::Sm, Channel::Power];
+        return tells.iter().any(|channel| reading.get(*channel).is_some()).then_some((0.0, 2));
     }
     let by_busy = |channel: Channel, level: Option<f64>| {
         let value = reading.get(channel)? / busy;

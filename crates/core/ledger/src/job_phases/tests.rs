@@ -98,6 +98,17 @@ fn minutes(record: &JobRecord) -> Vec<Vec<(Phase, u64)>> {
 }
 
 #[test]
+fn of_activity_alone_nothing_is_synchronisation_however_little_it_is() {
+    let at = |share| Sample { engine_micro_percent: percent(share), ..Sample::default() };
+    let courses = [[(60, at(100)), (300, at(1))], [(60, at(1)), (300, at(1))]];
+    for course in courses {
+        let found = minutes(&job(&[&course, &[(360, at(100))]], RunEnd::Open));
+        let phases: Vec<Phase> = found.iter().flatten().map(|(phase, _)| *phase).collect();
+        assert!(!phases.contains(&Phase::Synchronisation), "{found:?}");
+    }
+}
+
+#[test]
 fn a_rank_that_spins_while_another_loads_synchronises_and_the_other_loads() {
     let waits = [(20, works()), (4, spins()), (20, works())];
     let slow = [(20, works()), (4, loads()), (20, works())];

@@ -94,7 +94,7 @@ pub(super) fn answer(
     let period = flags.server.span()?;
     let mut ledger = Ledger::open("--store", &address)?;
     let mut account = Account {
-        span: whole_hours(period, asker.is_some()),
+        span: whole_hours(period, asker.is_some() || flags.server.is_between()),
         basis: Basis::Ledger,
         sources: vec![address.to_string()],
         notes: told,
@@ -479,11 +479,11 @@ pub(crate) fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
     }
 }
 
-/// The hours of a period: with what is read of it all that it touches, out of the ledger alone as many as were asked for,
+/// The hours of a period: all that it touches if its ends were said or something is read of it; else as many as were asked for,
 /// the last of which is the one that runs: also where it has just begun, since the ledger may be filled in finer steps
 /// than those in which the period ends.
-pub(super) fn whole_hours(period: Span, is_read: bool) -> Span {
-    if is_read {
+pub(super) fn whole_hours(period: Span, is_touched: bool) -> Span {
+    if is_touched {
         let from_ms = period.from_ms / HOUR_MS * HOUR_MS;
         return Span { from_ms, to_ms: period.to_ms.next_multiple_of(HOUR_MS) };
     }

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::commands::cost::{Ledger, bad_address, now_ms};
 use crate::exit::UsageError;
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
-use crate::input::duration::DurationFlag;
+use crate::input::period::PeriodFlag;
 use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
@@ -47,16 +47,17 @@ pub(super) struct LedgerFlags {
     /// were in a period as jobs, whatever scheduled them, in dovetail's own form
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub(super) from_ledger: Option<String>,
-    /// With --from-ledger: how long the period is, such as 24h or 14d
+    /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or month (2026-10), UTC,
+    /// or from one of those or a moment to another (2026-10-01T08:00:00Z..2026-10-14)
     #[arg(
         long,
-        value_name = "DURATION",
+        value_name = "PERIOD",
         default_value = "24h",
         requires = "from_ledger",
         conflicts_with = "jobs"
     )]
-    period: DurationFlag,
-    /// With --from-ledger: when the period ends, such as 2026-11-20T12:00:00Z [default: now]
+    period: PeriodFlag,
+    /// With --from-ledger: when a --period that is a length ends, such as 2026-11-20T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
     until: Option<jiff::Timestamp>,
     /// With --from-ledger: which cluster of the ledger [default: the only one]
@@ -152,10 +153,17 @@ impl LedgerFlags {
     fn span(&self) -> Result<Span> {
         let until = |time: jiff::Timestamp| time.as_millisecond().max(0).cast_unsigned();
         let to_ms = self.until.map_or_else(now_ms, until);
-        if self.period.ms == 0 {
-            return Err(UsageError("--period 0s: nothing lies in it".to_owned()).into());
+        let refused = match self.period {
+            PeriodFlag::Last { ms: 0 } => Some("--period 0s: nothing lies in it"),
+            PeriodFlag::Between(_) if self.until.is_some() => Some(
+                "--until: the --period says itself when it ends: leave it out, or give a length such as 24h",
+            ),
+            _ => None,
+        };
+        match refused {
+            Some(text) => Err(UsageError(text.to_owned()).into()),
+            None => Ok(self.period.span(to_ms, 1)?),
         }
-        Ok(Span { from_ms: to_ms.saturating_sub(self.period.ms), to_ms })
     }
 }
 

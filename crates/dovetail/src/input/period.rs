@@ -1,0 +1,196 @@
+//! Periods as people write them: `14d` until now, a day, a month, or from one moment to another.
+
+use std::str::FromStr;
+
+use dovetail_ledger::device_time::Span;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+use crate::exit::UsageError;
+use crate::input::duration::DurationFlag;
+
+/// Which time is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeriodFlag {
+    /// So long, until whatever is the end by itself: now, or when objects were read.
+    Last { ms: u64 },
+    /// From one moment to another, whenever it is asked for.
+    Between(Span),
+}
+
+impl PeriodFlag {
+    /// How long it is, as far as it is over.
+    pub(crate) fn length_ms(self, now_ms: u64) -> u64 {
+        match self {
+            Self::Last { ms } => ms,
+            Self::Between(span) => span.to_ms.min(now_ms).saturating_sub(span.from_ms),
+        }
+    }
+
+    /// What of it is over, in whole steps: two questions within one step are for the same moments.
+    ///
+    /// # Errors
+    /// A begin that lies ahead or within a step, and an end within one.
+    pub(crate) fn span(self, now_ms: u64, step_ms: u64) -> Result<Span, UsageError> {
+        let until_ms = now_ms / step_ms * step_ms;
+        let span = match self {
+            Self::Last { ms } => {
+                let length_ms = ms.div_ceil(step_ms) * step_ms;
+                return Ok(Span { from_ms: until_ms.saturating_sub(length_ms), to_ms: until_ms });
+            }
+            Self::Between(span) => span,
+        };
+        if span.from_ms >= until_ms {
+            let text =
+                format!("--period: it begins at {}, which is still to come", time(span.from_ms));
+            return Err(UsageError(text));
+        }
+        let to_ms = span.to_ms.min(until_ms);
+        let within = [span.from_ms, to_ms].into_iter().find(|at_ms| at_ms % step_ms != 0);
+        match within {
+            None => Ok(Span { to_ms, ..span }),
+            Some(at_ms) => Err(UsageError(format!(
+                "--period: {} lies within a step, and steps of {} s are looked at: give another --step, or moments \
+                 between two steps",
+                time(at_ms),
+                step_ms as f64 / 1e3
+            ))),
+        }
+    }
+}
+
+impl FromStr for PeriodFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = match text.split_once("..") {
+            Some((from, to)) => stretch(from).zip(stretch(to)),
+            None => calendar(text).map(|span| (span, span)),
+        };
+        match parts {
+            Some((from, to)) if from.from_ms < to.to_ms => {
+                Ok(Self::Between(Span { from_ms: from.from_ms, to_ms: to.to_ms }))
+            }
+            Some(_) => Err(format!("`{text}` ends before it begins")),
+            None => match text.parse::<DurationFlag>() {
+                Ok(DurationFlag { ms }) => Ok(Self::Last { ms }),
+                // A number with something: a length was meant.
+                Err(problem)
+                    if text.starts_with(|first: char| first.is_ascii_digit())
+                        && !text.contains('-') =>
+                {
+                    Err(problem)
+                }
+                Err(_) => Err(format!(
+                    "`{text}` is no period: write a length such as 24h or 14d, a day (2026-10-14), a month (2026-10), or \
+                     two of those or of moments (2026-10-01..2026-10-14, \
+                     2026-10-01T08:00:00Z..2026-10-01T20:00:00Z); days are UTC's"
+                )),
+            },
+        }
+    }
+}
+
+/// A moment, or a day or month as a whole.
+fn stretch(text: &str) -> Option<Span> {
+    let moment = || {
+        let at = text.parse::<Timestamp>().ok()?;
+        let at_ms = u64::try_from(at.as_millisecond()).ok()?;
+        Some(Span { from_ms: at_ms, to_ms: at_ms })
+    };
+    calendar(text).or_else(moment)
+}
+
+/// A day or a month, UTC.
+fn calendar(text: &str) -> Option<Span> {
+    let (first, next) = match text.len() {
+        7 => {
+            let first: Date = format!("{text}-01").parse().ok()?;
+            (first, first.checked_add(1.month()).ok()?)
+        }
+        10 => {
+            let day: Date = text.parse().ok()?;
+            (day, day.tomorrow().ok()?)
+        }
+        _ => return None,
+    };
+    let begin_ms = |day: Date| {
+        let at = day.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        u64::try_from(at.as_millisecond()).ok()
+    };
+    Some(Span { from_ms: begin_ms(first)?, to_ms: begin_ms(next)? })
+}
+
+fn time(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| format!("{at_ms} ms"), |at| at.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(from: &str, to: &str) -> PeriodFlag {
+        let at_ms = |text: &str| {
+            text.parse::<Timestamp>().expect("a time").as_millisecond().cast_unsigned()
+        };
+        PeriodFlag::Between(Span { from_ms: at_ms(from), to_ms: at_ms(to) })
+    }
+
+    #[test]
+    fn days_and_months_are_whole_and_moments_are_moments() {
+        for (text, from, to) in [
+            ("2026-10-14", "2026-10-14T00:00:00Z", "2026-10-15T00:00:00Z"),
+            ("2026-12", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+            ("2028-02", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"),
+            ("2026-10-01..2026-10-31", "2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z"),
+            ("2026-08..2026-10", "2026-08-01T00:00:00Z", "2026-11-01T00:00:00Z"),
+            ("2026-10..2026-11-02T06:30:00+01:00", "2026-10-01T00:00:00Z", "2026-11-02T05:30:00Z"),
+        ] {
+            assert_eq!(text.parse(), Ok(between(from, to)), "{text}");
+        }
+        assert_eq!("1h30m".parse(), Ok(PeriodFlag::Last { ms: 5_400_000 }));
+    }
+
+    #[test]
+    fn what_is_no_period_is_refused_in_words() {
+        for (text, part) in [
+            ("", "is no period"),
+            ("2026-13", "is no period"),
+            ("2026-02-30", "is no period"),
+            ("last month", "is no period"),
+            ("2026-10-01..", "is no period"),
+            ("2026-10-14T00:00:00Z", "is no period"),
+            ("2026-11..2026-10", "ends before it begins"),
+            ("2026-10-01T00:00:00Z..2026-10-01T00:00:00Z", "ends before it begins"),
+            ("14", "not a duration"),
+            ("40000d", "century"),
+        ] {
+            let problem = text.parse::<PeriodFlag>().expect_err(text);
+            assert!(problem.contains(part), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_period_is_what_of_it_is_over_in_whole_steps() {
+        let at_ms = |text: &str| {
+            text.parse::<Timestamp>().expect("a time").as_millisecond().cast_unsigned()
+        };
+        let (now_ms, minute_ms) = (at_ms("2026-11-23T13:34:56Z"), 60_000);
+        let of =
+            |text: &str, step_ms| text.parse::<PeriodFlag>().expect(text).span(now_ms, step_ms);
+        let span = |from, to| Ok(Span { from_ms: at_ms(from), to_ms: at_ms(to) });
+        let is = |found: Result<Span, UsageError>| found.map_err(|error| error.0);
+        assert_eq!(is(of("1h", minute_ms)), span("2026-11-23T12:34:00Z", "2026-11-23T13:34:00Z"));
+        let month = span("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z");
+        assert_eq!(is(of("2026-10", 5 * minute_ms)), month);
+        let running = span("2026-11-01T00:00:00Z", "2026-11-23T13:30:00Z");
+        assert_eq!(is(of("2026-11", 5 * minute_ms)), running);
+        assert!(is(of("2026-12", minute_ms)).unwrap_err().contains("still to come"));
+        let within = "2026-10-01T00:00:30Z..2026-10-02";
+        assert!(is(of(within, minute_ms)).unwrap_err().contains("within a step"));
+        assert!(of(within, minute_ms / 2).is_ok());
+        assert!(is(of("2026-10", 7 * minute_ms)).unwrap_err().contains("steps of 420 s"));
+    }
+}
