@@ -129,8 +129,11 @@ impl Writer<'_> {
 
 impl Sink for Writer<'_> {
     fn object(&mut self, raw: &RawObject<'_>) {
-        // What is no JSON was told by who read it.
-        let Ok(object) = serde_json::from_str::<Value>(raw.json) else { return };
+        let object = match serde_json::from_str::<Value>(raw.json) {
+            Ok(object) => object,
+            // Readers pass over fields that they do not need; here each is looked at.
+            Err(error) => return self.skipped(raw.skipped("", &error.to_string())),
+        };
         let Some(mut kept) = self.keeper.keep(raw.kind, raw.api_version, &object) else { return };
         if let Some(names) = &mut self.names {
             kept = names.replace(&kept);

@@ -146,6 +146,31 @@ fn what_cannot_be_collected_is_told() {
     assert!(!folder.has("kept.json"), "nothing half is left");
 }
 
+/// Of what it cannot read nobody learns from the collection: so it says so, and keeps that a field was no object.
+#[test]
+fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
+    let folder = folder();
+    let pod = |name: &str, spec: &str| {
+        format!(
+            r#"{{"kind": "Pod", "apiVersion": "v1", "metadata": {{"name": "{name}", "namespace": "prod"}}, "spec": {spec}}}"#
+        )
+    };
+    let large = pod("large", r#"{"nodeName": "g2", "unused": 1e999}"#);
+    let lines = [large, pod("strange", "\"secret\""), pod("stranger", r#"{"containers": 5}"#)];
+    folder.write("more.json", &lines.join("\n"));
+    let done =
+        folder.call(&format!("collect --from dump.json --from more.json {AT} --to kept.json"));
+    let (told, kept) = (&done.err, folder.read("kept.json"));
+    assert!(told.contains("left out ") && told.contains("Pod prod/large"), "{told}");
+    assert!(done.code == Some(0) && !kept.contains("secret"), "{told}");
+    let skipped = |file: &str| {
+        let found = audit(&folder, file);
+        let notes = found["skipped_objects"].clone();
+        notes.as_u64().unwrap_or_else(|| panic!("{found:#}"))
+    };
+    assert_eq!((skipped("kept.json"), skipped("more.json")), (2, 2));
+}
+
 /// From a server, and from the file that was collected there: the same findings.
 #[cfg(feature = "scheduler")]
 #[test]

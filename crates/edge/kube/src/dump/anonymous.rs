@@ -17,7 +17,7 @@ use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "about",
     "allocationMode",
     "apiVersion",
@@ -30,6 +30,7 @@ const FIELDS: [&str; 32] = [
     "effect",
     "finishedAt",
     "hostPort",
+    "jobDeploymentStatus",
     "kind",
     "lastTransitionTime",
     "medium",

@@ -49,7 +49,8 @@ const ANNOTATIONS: [&str; 17] = [
 ];
 
 /// Fields of a pod's spec, also in a template.
-const POD_SPEC: [&str; 27] = [
+const POD_SPEC: [&str; 28] = [
+    "activeDeadlineSeconds",
     "affinity",
     "hostNetwork",
     "hostUsers",
@@ -121,7 +122,7 @@ const STATUS: [&str; 23] = [
 ];
 
 /// Fields of whatever may own pods.
-const OWNER: [&str; 17] = [
+const OWNER: [&str; 18] = [
     "spec.active",
     "spec.backoffLimit",
     "spec.completions",
@@ -137,6 +138,7 @@ const OWNER: [&str; 17] = [
     "status.conditions.reason",
     "status.conditions.status",
     "status.conditions.type",
+    "status.jobDeploymentStatus",
     "status.replicas",
     "status.succeeded",
 ];
@@ -272,7 +274,9 @@ impl Fields {
             Value::Array(items) => {
                 Some(Value::Array(items.iter().filter_map(|item| self.keep(item)).collect()))
             }
-            _ => None,
+            Value::Null => None,
+            // Fields were to be here. What stood there is not kept, and that it is no object is.
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(Value::Bool(true)),
         }
     }
 }

@@ -329,7 +329,7 @@ impl OwnerSpecDetail<'_> {
 
 /// What an owner says of its pods.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct OwnerStatusDetail<'a> {
     #[serde(deserialize_with = "count")]
     pub(super) replicas: Option<u64>,
@@ -337,15 +337,21 @@ pub(super) struct OwnerStatusDetail<'a> {
     pub(super) active: Option<u64>,
     #[serde(deserialize_with = "count")]
     succeeded: Option<u64>,
+    /// Of a RayJob.
+    #[serde(borrow, deserialize_with = "nullable")]
+    job_deployment_status: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "nullable")]
     pub(super) conditions: Vec<OwnerConditionDetail<'a>>,
 }
 
 impl OwnerStatusDetail<'_> {
-    /// Whether a Job makes no more pods.
+    /// Whether a Job, a JobSet, or the job of an operator makes no more pods.
     pub(super) fn is_over(&self) -> bool {
-        let ends = ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"];
-        self.conditions.iter().any(|c| ends.contains(&&*c.kind) && c.status == "True")
+        let ends =
+            ["Complete", "Completed", "Failed", "FailureTarget", "SuccessCriteriaMet", "Succeeded"];
+        let is_end = |c: &OwnerConditionDetail<'_>| ends.contains(&&*c.kind) && c.status == "True";
+        matches!(&*self.job_deployment_status, "Complete" | "Failed")
+            || self.conditions.iter().any(is_end)
     }
 }
 

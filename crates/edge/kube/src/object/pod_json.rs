@@ -64,7 +64,7 @@ pub(super) struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     pub(super) overhead: Amounts,
     #[serde(deserialize_with = "nullable")]
-    pub(super) resources: ResourcesJson,
+    pub(super) resources: WrittenJson,
     #[serde(deserialize_with = "nullable")]
     scheduling_gates: Vec<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "nullable")]
@@ -108,11 +108,29 @@ impl ContainerJson {
     }
 }
 
+/// What a container asks for. What it limits and does not ask for it asks for as well: the API server writes that into pods,
+/// and not into the templates of which they are made.
+#[derive(Default, Deserialize)]
+#[serde(from = "WrittenJson")]
+pub(super) struct ResourcesJson {
+    pub(super) requests: Amounts,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ResourcesJson {
+pub(super) struct WrittenJson {
     #[serde(deserialize_with = "nullable")]
     pub(super) requests: Amounts,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) limits: Amounts,
+}
+
+impl From<WrittenJson> for ResourcesJson {
+    fn from(written: WrittenJson) -> Self {
+        let WrittenJson { mut requests, limits } = written;
+        requests.add_missing(limits);
+        Self { requests }
+    }
 }
 
 #[derive(Default, Deserialize)]

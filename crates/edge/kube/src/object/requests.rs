@@ -31,6 +31,13 @@ impl Amounts {
         }
     }
 
+    /// Takes those of others that are not named here.
+    pub(super) fn add_missing(&mut self, others: Self) {
+        for (name, amount) in others.0 {
+            self.0.entry(name).or_insert(amount);
+        }
+    }
+
     fn raise_to(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
             let most = self.0.get(name).map_or(*amount, |have| (*have).max(*amount));
@@ -78,6 +85,10 @@ fn is_for_whole_pods(name: &str) -> bool {
 pub(super) fn effective(spec: &SpecJson) -> Resources {
     let mut total = over_containers(spec, |container| Some(&container.resources.requests));
     replace_by_pod_level(&mut total, &spec.resources.requests);
+    // Limits of the whole pod are asked for where neither it nor any container asks for something, as the API server has it.
+    let mut limits = spec.resources.limits.clone();
+    limits.0.retain(|name, _| is_for_whole_pods(name));
+    total.add_missing(limits);
     total.add(&spec.overhead);
     total.as_pod()
 }

@@ -79,6 +79,28 @@ fn replicas_that_a_quota_refuses_wait_for_quota() {
     of_class["spec"]["scopeSelector"] = json!({"matchExpressions": [
         {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]});
     expect(&of(&[replicas("StatefulSet", 3, 2, short.clone()), of_class]), &none);
+    // Nor does one for pods of another kind; one for theirs does.
+    let scoped = |scopes: Value| {
+        let mut quota = quota(2, 2);
+        quota["spec"]["scopes"] = scopes;
+        of(&[replicas("StatefulSet", 3, 2, short.clone()), quota])
+    };
+    for scope in ["BestEffort", "Terminating", "CrossNamespacePodAffinity", "PriorityClass", "New"]
+    {
+        expect(&scoped(json!(["NotBestEffort", scope])), &none);
+    }
+    expect(&scoped(json!(["NotBestEffort", "NotTerminating"])), &waits);
+    let mut other = replicas("StatefulSet", 3, 2, short.clone());
+    let spec = &mut other["spec"]["template"]["spec"];
+    spec["activeDeadlineSeconds"] = json!(60);
+    spec["priorityClassName"] = json!("high");
+    spec["containers"][0]["resources"] = json!({"limits": {GPU: 2}});
+    spec["affinity"] = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
+        [{"weight": 1, "podAffinityTerm": {"topologyKey": "zone", "namespaceSelector": {}}}]}});
+    let mut of_others = quota(2, 2);
+    of_others["spec"]["scopes"] =
+        json!(["BestEffort", "Terminating", "CrossNamespacePodAffinity", "PriorityClass"]);
+    expect(&of(&[other, of_others]), &waits);
     // Pods that are there are there, whatever the status says.
     let by_set = |name: &str| pod(name, "StatefulSet/r", 2, "");
     let mut all = vec![replicas("StatefulSet", 3, 2, short), quota(2, 2)];
@@ -105,6 +127,8 @@ fn jobs_wait_for_quota_with_the_pods_that_are_left_to_run() {
     expect(&job(json!({"parallelism": 3, "completions": 4}), json!({"succeeded": 3})), &waits(1));
     let over = json!({"conditions": [{"type": "Failed", "status": "True"}]});
     expect(&job(json!({"parallelism": 2}), over), &waits(0));
+    let ended = json!({"conditions": [{"type": "Failed", "status": "True"}]});
+    expect(&job(json!({"parallelism": 2, "suspend": true}), ended), &waits(0));
     // A suspended one waits for whoever suspended it, with what is left of it.
     let suspended = json!({"parallelism": 3, "completions": 4, "suspend": true});
     let expected = [HELD, ("free_reserved", 2000), ("free_no_demand", 4000)];
@@ -114,7 +138,9 @@ fn jobs_wait_for_quota_with_the_pods_that_are_left_to_run() {
 /// What refuses the pods is nothing that nodes know of: why as many GPUs are free is unknown, and said.
 #[test]
 fn what_is_refused_for_something_else_is_unknown() {
-    let found = on_a_node(&[replicas("ReplicaSet", 2, 2, refused("violates PodSecurity"))]);
+    // Names are no reason.
+    let message = "pods \"quota-1\" is forbidden: violates PodSecurity";
+    let found = on_a_node(&[replicas("ReplicaSet", 2, 2, refused(message))]);
     let unjudged: Vec<String> =
         found.unjudged.iter().map(|pod| format!("{}: {}", pod.pod, pod.reason)).collect();
     let reason = "the server refuses to make it, and not for a quota";
@@ -161,8 +187,16 @@ fn a_workload_of_kueue_waits_until_it_is_admitted() {
         expect(&of(version, no_quota()), &waits("free_quota"));
     }
     let of = |conditions| of("v1beta2", conditions);
-    let preempts = unreserved("Pending", "Pending the preemption of 1 workload(s)");
-    expect(&of(preempts), &waits("free_quota"));
+    for message in [
+        "Pending the preemption of 1 workload(s)",
+        "Preempted to accommodate a workload (UID: 1, JobUID: 2) due to prioritization in the ClusterQueue",
+        "couldn't assign flavors to pod set main: borrowing limit for nvidia.com/gpu in flavor h100 exceeded",
+        "Workload no longer fits after processing another workload",
+    ] {
+        expect(&of(unreserved("Pending", message)), &waits("free_quota"));
+    }
+    let named = "couldn't assign flavors to pod set quota-1: flavor preemption-x doesn't match";
+    expect(&of(unreserved("Pending", named)), &waits("free_reserved"));
     // Nothing about quota: nodes say why it does not start, or nobody looked yet.
     let topology = unreserved("Pending", "topology \"rack\" doesn't allow to fit any of 2 pod(s)");
     expect(&of(topology), &waits("free_reserved"));
@@ -182,7 +216,13 @@ fn a_workload_is_counted_once_with_what_it_is_about() {
     let of = |objects: &[Value]| states(on_a_node(objects));
     let job = json!({"suspend": true, "parallelism": 2, "template": template(2)});
     let job = object("batch/v1", ("Job", "j"), "", job);
-    expect(&of(&[workload("w", "Job/j", no_quota()), job]), &waits);
+    expect(&of(&[workload("w", "Job/j", no_quota()), job.clone()]), &waits);
+    // Nobody waits for what is switched off.
+    let mut off = workload("w", "Job/j", no_quota());
+    off["spec"]["active"] = json!(false);
+    let none = [HELD, ("free_no_demand", 6000)];
+    expect(&of(std::slice::from_ref(&off)), &none);
+    expect(&of(&[off, job]), &none);
     let replicas = json!({"Worker": {"replicas": 2, "template": template(2)}});
     let spec = json!({"runPolicy": {"suspend": true}, "pytorchReplicaSpecs": replicas});
     let train = object("kubeflow.org/v1", ("PyTorchJob", "t"), "", spec);
@@ -245,6 +285,14 @@ fn suspended_sets_wait_with_all_that_is_not_made() {
     let of = |objects: &[Value]| states(on_a_node(objects));
     let all = [HELD, ("free_reserved", 6000)];
     expect(&of(&[job_set()]), &all);
+    // In a template nobody has written into the requests what is limited alone.
+    let mut limited = job_set();
+    for job in limited["spec"]["replicatedJobs"].as_array_mut().expect("a list") {
+        let pod = &mut job["template"]["spec"]["template"]["spec"];
+        let resources = &mut pod["containers"][0]["resources"];
+        resources["requests"].as_object_mut().expect("amounts").remove(GPU);
+    }
+    expect(&of(&[limited]), &all);
     // A Job that is made waits itself: with its label, or by its name.
     let job = |name: &str, suspend: bool, label: &str| {
         let spec = json!({"suspend": suspend, "parallelism": 2, "template": template(1)});
@@ -261,29 +309,49 @@ fn suspended_sets_wait_with_all_that_is_not_made() {
     expect(&of(&kept), &[HELD, ("free_quota", 6000)]);
 }
 
-#[test]
-fn suspended_jobs_of_operators_wait_once() {
-    let of = |objects: &[Value]| states(on_a_node(objects));
-    let waits = [HELD, ("free_reserved", 4000), ("free_no_demand", 2000)];
+/// A suspended RayJob: a head of two GPUs and two workers of one.
+fn ray_job() -> Value {
     let groups = json!([
         {"groupName": "w", "replicas": 1, "numOfHosts": 2, "template": template(1)},
         {"groupName": "off", "replicas": 3, "suspend": true, "template": template(1)}]);
     let cluster = json!({"headGroupSpec": {"template": template(2)}, "workerGroupSpecs": groups});
-    let ray_job = json!({"suspend": true, "rayClusterSpec": cluster});
-    let ray_job = object("ray.io/v1", ("RayJob", "r"), "", ray_job);
-    expect(&of(std::slice::from_ref(&ray_job)), &waits);
-    let mut spec = cluster;
-    spec["suspend"] = json!(true);
-    let cluster = object("ray.io/v1", ("RayCluster", "r-x"), "RayJob/r", spec);
-    expect(&of(&[ray_job, cluster]), &waits);
+    let spec = json!({"suspend": true, "rayClusterSpec": cluster});
+    object("ray.io/v1", ("RayJob", "r"), "", spec)
+}
+
+/// A suspended MPIJob: a launcher of two GPUs and two workers of one.
+fn mpi_job() -> Value {
     let replicas = json!({"Launcher": {"template": template(2)},
         "Worker": {"replicas": 2, "template": template(1)}});
     let spec = json!({"runPolicy": {"suspend": true}, "mpiReplicaSpecs": replicas});
-    let mpi = object("kubeflow.org/v2beta1", ("MPIJob", "m"), "", spec);
+    object("kubeflow.org/v2beta1", ("MPIJob", "m"), "", spec)
+}
+
+#[test]
+fn suspended_jobs_of_operators_wait_once() {
+    let of = |objects: &[Value]| states(on_a_node(objects));
+    let waits = [HELD, ("free_reserved", 4000), ("free_no_demand", 2000)];
+    expect(&of(&[ray_job()]), &waits);
+    let mut spec = ray_job()["spec"]["rayClusterSpec"].clone();
+    spec["suspend"] = json!(true);
+    let cluster = object("ray.io/v1", ("RayCluster", "r-x"), "RayJob/r", spec);
+    expect(&of(&[ray_job(), cluster]), &waits);
+    let mpi = mpi_job();
     expect(&of(std::slice::from_ref(&mpi)), &waits);
     let spec = json!({"suspend": true, "template": template(2)});
     let launcher = object("batch/v1", ("Job", "m-launcher"), "MPIJob/m", spec);
     expect(&of(&[mpi, launcher]), &waits);
+    // What is over makes no more, though somebody suspends it.
+    let none = [HELD, ("free_no_demand", 6000)];
+    let mut over = mpi_job();
+    over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
+    expect(&of(&[over]), &none);
+    let mut over = job_set();
+    over["status"] = json!({"conditions": [{"type": "Completed", "status": "True"}]});
+    expect(&of(&[over]), &none);
+    let mut over = ray_job();
+    over["status"] = json!({"jobDeploymentStatus": "Failed"});
+    expect(&of(&[over]), &none);
     // What is not suspended has its pods, or gets them.
     let mut runs = job_set();
     runs["spec"]["suspend"] = json!(false);

@@ -30,6 +30,8 @@ pub(super) struct KueueWorkload {
     pub(super) owners: Vec<ObjectRef>,
     pub(super) sets: Vec<PodSet>,
     pub(super) waits_for_quota: bool,
+    /// Somebody switched it off: nobody waits for what it is about.
+    pub(super) is_off: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -68,17 +70,17 @@ struct Status<'a> {
     conditions: Vec<OwnerConditionDetail<'a>>,
 }
 
-/// A workload that waits; `None` for one that is admitted, over, or switched off.
+/// A workload that waits or is switched off; `None` for one that is admitted or over.
 ///
 /// # Errors
 /// If a field has another shape than it should.
 pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<KueueWorkload>, Skipped> {
     let Whole { metadata, spec, status } = lenient(raw)?;
     let is = |kind: &str| status.conditions.iter().any(|c| c.kind == kind && c.status == "True");
-    let is_off = spec.active == Some(false) || metadata.deletion_timestamp.0.is_some();
-    if is_off || is("Admitted") || is("Finished") {
+    if metadata.deletion_timestamp.0.is_some() || is("Admitted") || is("Finished") {
         return Ok(None);
     }
+    let is_off = spec.active == Some(false);
     let set = |set: &SetOfPods<'_>| {
         let count = (&*set.name, set.count.unwrap_or(1), 1);
         sets::set(raw, "spec.podSets.template", count, set.template).transpose()
@@ -89,7 +91,8 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<KueueWorkload>, Skipped
     Ok(Some(KueueWorkload {
         owners: owners.map(|of| ObjectRef::new(&of.kind, raw.namespace, &of.name)).collect(),
         sets: spec.pod_sets.iter().filter_map(set).collect::<Result<_, _>>()?,
-        waits_for_quota: refused.is_some_and(for_lack_of_quota),
+        waits_for_quota: !is_off && refused.is_some_and(for_lack_of_quota),
+        is_off,
     }))
 }
 

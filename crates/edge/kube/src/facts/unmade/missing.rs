@@ -12,7 +12,7 @@ pub(super) fn missing(
     quotas: &[QuotaRoom],
 ) -> [(Fate, u64); 2] {
     let missing = set.pods().saturating_sub(there);
-    let room = room(quotas, &set.pod.requests, &set.priority_class);
+    let room = room(quotas, &set.pod.requests, &set.scoped);
     let by_quotas = room.map_or(0, |room| missing.saturating_sub(room));
     let (no_quota, refused) = match says {
         Says::NoQuota => (missing, 0),

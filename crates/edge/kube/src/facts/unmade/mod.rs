@@ -10,6 +10,7 @@ mod kueue;
 mod missing;
 pub(crate) mod quota;
 mod read;
+mod scopes;
 mod sets;
 mod settle;
 
@@ -20,6 +21,7 @@ use dovetail_audit::ObjectRef;
 use super::claims::ClaimOf;
 use crate::object::Pod;
 use kueue::KueueWorkload;
+use scopes::ScopedPod;
 
 /// Namespace and name.
 type Key = (Box<str>, Box<str>);
@@ -110,7 +112,7 @@ struct PodSet {
     pods_each: u64,
     pod: Pod,
     claims: Vec<ClaimOf>,
-    priority_class: String,
+    scoped: ScopedPod,
 }
 
 impl PodSet {

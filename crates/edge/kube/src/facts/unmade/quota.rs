@@ -1,11 +1,12 @@
 //! How many more pods the quotas of a namespace let in.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_model::Resources;
 use serde::Deserialize;
 
+use super::scopes::{QuotaScope, ScopeJson, ScopedPod};
 use crate::dump::{RawObject, Skipped};
 use crate::facts::inventory::lenient;
 use crate::object::json::{Amount, nullable};
@@ -16,34 +17,35 @@ pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// The condition of a workload of Kueue.
 pub(crate) const QUOTA_RESERVED: &str = "QuotaReserved";
 
-/// How the API server (`exceeded quota`) and Kueue (`insufficient unused quota`) call it.
-const QUOTA: &str = "quota";
+/// How the API server says that a quota is used up; names have no blank in them.
+const USED_UP: &str = "exceeded quota";
 
-/// Other words by which Kueue says that others hold the quota.
-const OF_KUEUE: [&str; 2] = ["preemption", "no longer fits"];
+/// Words by which Kueue says that there is none left, or that others hold it: `insufficient unused quota for ...`,
+/// `Pending the preemption of ...`, `Preempted to accommodate ...`.
+const OF_KUEUE: [&str; 3] = ["quota", "preempted", "preemption"];
 
-/// Whether the message of a condition says that there is too little quota.
+/// The same in several words: `borrowing limit for ... exceeded`, `Workload no longer fits after ...`.
+const PHRASES_OF_KUEUE: [&str; 2] = ["borrowing limit for ", "no longer fits"];
+
+/// Whether the message of a condition says that there is too little quota: names in it do not.
 pub(crate) fn speaks_of_quota(condition: &str, message: &str) -> bool {
     let message = message.to_lowercase();
-    let of_kueue = || OF_KUEUE.iter().any(|words| message.contains(words));
-    message.contains(QUOTA) || condition == QUOTA_RESERVED && of_kueue()
+    let mut words = message.split_whitespace().map(|word| word.trim_matches([':', ',', '.', ';']));
+    match condition {
+        QUOTA_RESERVED => {
+            words.any(|word| OF_KUEUE.contains(&word))
+                || PHRASES_OF_KUEUE.iter().any(|phrase| message.contains(phrase))
+        }
+        _ => message.contains(USED_UP),
+    }
 }
 
 /// A quota, as far as the server says how much of it is used.
 pub(in crate::facts) struct QuotaRoom {
     /// What is left, by resource as written: CPU in thousandths, all else in whole units.
     left: BTreeMap<String, i64>,
-    /// Priority classes that it is for; `None` for those of all.
-    classes: Option<Classes>,
-}
-
-/// Which priority classes a quota is for.
-#[derive(Debug, PartialEq, Eq)]
-enum Classes {
-    Of(BTreeSet<String>),
-    NotOf(BTreeSet<String>),
-    Any,
-    None,
+    /// It is for pods that are in all of these.
+    scopes: Vec<QuotaScope>,
 }
 
 #[derive(Default, Deserialize)]
@@ -61,6 +63,8 @@ struct Spec<'a> {
     #[serde(deserialize_with = "nullable")]
     hard: BTreeMap<String, Amount>,
     #[serde(borrow, deserialize_with = "nullable")]
+    scopes: Vec<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "nullable")]
     scope_selector: Selector<'a>,
 }
 
@@ -76,18 +80,7 @@ struct Status {
 #[serde(default, rename_all = "camelCase")]
 struct Selector<'a> {
     #[serde(borrow, deserialize_with = "nullable")]
-    match_expressions: Vec<Scope<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Scope<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    scope_name: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    operator: Cow<'a, str>,
-    #[serde(deserialize_with = "nullable")]
-    values: BTreeSet<String>,
+    match_expressions: Vec<ScopeJson<'a>>,
 }
 
 impl QuotaRoom {
@@ -107,26 +100,13 @@ impl QuotaRoom {
             let left = amount(&hard).saturating_sub(amount(used));
             Some((name, left))
         });
-        let scopes = spec.scope_selector.match_expressions;
-        let by_class = scopes.into_iter().find(|scope| scope.scope_name == "PriorityClass");
-        let classes = by_class.map(|Scope { operator, values, .. }| match &*operator {
-            "In" => Classes::Of(values),
-            "NotIn" => Classes::NotOf(values),
-            "DoesNotExist" => Classes::None,
-            _ => Classes::Any,
-        });
-        Ok(Self { left: left.collect(), classes })
+        let named = spec.scopes.iter().map(|name| QuotaScope::named(name));
+        let selected = spec.scope_selector.match_expressions.into_iter().map(ScopeJson::read);
+        Ok(Self { left: left.collect(), scopes: named.chain(selected).collect() })
     }
 
-    /// Whether it is for pods of a priority class; empty where they name none.
-    fn is_for(&self, class: &str) -> bool {
-        match &self.classes {
-            None => true,
-            Some(Classes::Of(classes)) => classes.contains(class),
-            Some(Classes::NotOf(classes)) => !classes.contains(class),
-            Some(Classes::Any) => !class.is_empty(),
-            Some(Classes::None) => class.is_empty(),
-        }
+    fn is_for(&self, pod: &ScopedPod) -> bool {
+        self.scopes.iter().all(|scope| scope.holds(pod))
     }
 
     /// How many more pods it lets in that ask for so much each; `None` if it limits nothing of that.
@@ -155,6 +135,6 @@ fn counted(name: &str) -> &str {
 }
 
 /// How many more pods all quotas of a namespace let in; `None` if none of them limits what they ask for.
-pub(super) fn room(quotas: &[QuotaRoom], requests: &Resources, class: &str) -> Option<u64> {
-    quotas.iter().filter(|quota| quota.is_for(class)).filter_map(|quota| quota.pods(requests)).min()
+pub(super) fn room(quotas: &[QuotaRoom], requests: &Resources, pod: &ScopedPod) -> Option<u64> {
+    quotas.iter().filter(|quota| quota.is_for(pod)).filter_map(|quota| quota.pods(requests)).min()
 }

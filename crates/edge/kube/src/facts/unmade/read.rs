@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::quota::{REPLICA_FAILURE, speaks_of_quota};
 use super::{Maker, QUEUE_LABEL, Says, Unmade, Why, kueue, sets};
 use crate::dump::{RawObject, Skipped};
-use crate::facts::detail::{OwnerConditionDetail, OwnerDetail};
+use crate::facts::detail::{OwnerConditionDetail, OwnerDetail, OwnerStatusDetail};
 use crate::facts::inventory::lenient;
 use crate::object::json::nullable;
 
@@ -43,6 +43,9 @@ impl Unmade {
             let name = name.unwrap_or_else(|| name_in_set(raw.name, &set.name));
             self.of_job_sets.insert(object(), (set, name));
         }
+        if detail.status.as_ref().is_some_and(OwnerStatusDetail::is_over) {
+            return Ok(());
+        }
         if detail.spec.is_suspended() {
             self.names_a_queue |= labels(raw)?.contains_key(QUEUE_LABEL);
             self.suspended(raw, detail)
@@ -74,7 +77,7 @@ impl Unmade {
                 let Some(present) = status.replicas else { return Ok(()) };
                 (detail.spec.wanted(), present)
             }
-            "Job" if !status.is_over() => {
+            "Job" => {
                 (detail.spec.wanted().min(detail.left_to_complete()), status.active.unwrap_or(0))
             }
             _ => return Ok(()),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::PodSet;
+use super::scopes::ScopedPod;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::PodDetail;
 use crate::facts::inventory::lenient;
@@ -71,15 +72,16 @@ pub(super) fn set(
     if pod.requests.extended.is_empty() && !pod.has_resource_claims {
         return Ok(None);
     }
-    let detail: PodDetail<'_> = serde_json::from_str(template.get())
-        .map_err(|problem| strange("spec", &problem.to_string()))?;
+    let bad = |problem: serde_json::Error| strange("spec", &problem.to_string());
+    let detail: PodDetail<'_> = serde_json::from_str(template.get()).map_err(bad)?;
+    let scoped = ScopedPod::of(&pod, template).map_err(bad)?;
     Ok(Some(PodSet {
         name: name.to_owned(),
         parts,
         pods_each,
         pod,
         claims: claims(&detail),
-        priority_class: detail.spec.priority_class_name,
+        scoped,
     }))
 }
 

@@ -22,6 +22,8 @@ struct Kept {
     covered: BTreeSet<ObjectRef>,
     /// Makers that wait for quota.
     makers: BTreeSet<ObjectRef>,
+    /// Makers that somebody switched off.
+    off: BTreeSet<ObjectRef>,
     /// Pods that wait for quota.
     pods: BTreeSet<Key>,
 }
@@ -40,6 +42,7 @@ impl Inventory {
         for (object, maker) in &unmade.makers {
             let Maker { why, sets } = maker;
             match *why {
+                Why::Suspended if kept.off.contains(object) => {}
                 Why::Suspended => {
                     let waits = kept.makers.contains(object);
                     let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
@@ -64,7 +67,7 @@ impl Inventory {
             }
         }
         for (object, workload) in &unmade.workloads {
-            if kept.covered.contains(object) {
+            if workload.is_off || kept.covered.contains(object) {
                 continue;
             }
             let waits = workload.waits_for_quota;
@@ -99,6 +102,9 @@ impl Inventory {
                     kept.covered.insert(workload.clone());
                     if workloads[workload].waits_for_quota {
                         kept.makers.insert(object.clone());
+                    }
+                    if workloads[workload].is_off {
+                        kept.off.insert(object.clone());
                     }
                 }
             }
