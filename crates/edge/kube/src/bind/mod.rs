@@ -9,6 +9,7 @@
 mod answer;
 mod ask;
 mod binder;
+mod mark;
 mod nominate;
 mod orders;
 mod request;

@@ -4,7 +4,7 @@
 //! Every write names the pod's UID, so it may be repeated: another pod of the same name is never meant. A pod that
 //! is stopped is told so by its condition first, then deleted with the time that it may take; a Job whose
 //! `podFailurePolicy` ignores disruptions does not count it as failed. Before the first of several that are stopped
-//! together, the server is asked whether it lets all of them go. If the server refuses to delete it, the
+//! together, the server is asked whether it lets all of them go, and all are told. If the server refuses to delete it, the
 //! condition is taken back, and the pods that were to be stopped with it are not. An order that is not carried out in
 //! the end is given again by whoever gave it, if it still holds. What became of each order is reported.
 //!
@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tracing::info;
 
 use super::ask::{ask, has_answered};
+use super::mark::{could_not_be_told, mark_all};
 use super::step::{Next, Step, judge};
 use super::stop::{Kept, Stop, StopDecision};
 use super::turns::{Ended, Turn, Turns};
@@ -293,7 +294,10 @@ async fn fulfil(
     for (order, end) in &ask(wires, order).await? {
         finish(wires, order, Settled::not_begun(order, end), reports).await;
     }
-    if has_answered(order) {
+    for (order, end) in &mark_all(wires, order).await? {
+        finish(wires, order, Settled::not_begun(order, end), reports).await;
+    }
+    if has_answered(order) || could_not_be_told(order) {
         return Some(());
     }
     let settled = settle(wires, order).await?;
@@ -356,8 +360,12 @@ async fn settle<'a>(wires: &Wires, order: &'a Order) -> Option<Settled<'a>> {
         Order::Stop { decision, .. } => Some(decision),
         _ => None,
     };
-    let mut marked = None;
+    let told = decision.and_then(StopDecision::told);
+    let mut marked = order.stopped().filter(|pod| told.is_some_and(|t| t.marked.contains(pod)));
     for step in order.steps() {
+        if marked.is_some() && step.marks().is_some() {
+            continue;
+        }
         let end = match decision.is_some_and(StopDecision::is_called_off) {
             true => OrderEnd::CalledOff,
             false => carry_out(wires, &step).await?,

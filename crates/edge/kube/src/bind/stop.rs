@@ -82,6 +82,15 @@ pub struct StopDecision {
     named_first: Arc<[PodKey]>,
     is_called_off: Arc<AtomicBool>,
     kept: Arc<OnceLock<BTreeSet<PodKey>>>,
+    told: Arc<OnceLock<Told>>,
+}
+
+/// Pods of a decision that were told, before any of them was stopped, that they are about to be.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) marked: BTreeSet<PodKey>,
+    /// Those whose mark the server refused, or did not answer.
+    pub(super) refused: BTreeSet<PodKey>,
 }
 
 impl StopDecision {
@@ -94,6 +103,7 @@ impl StopDecision {
             named_first: named_first.into(),
             is_called_off: Arc::default(),
             kept: Arc::default(),
+            told: Arc::default(),
         }
     }
 
@@ -126,6 +136,17 @@ impl StopDecision {
     pub(super) fn keep(&self, kept: BTreeSet<PodKey>) {
         // The stops of one decision come one after the other: the first asks.
         _ = self.kept.set(kept);
+    }
+
+    /// Which of its pods were told together; `None` as long as they were not.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.get()
+    }
+
+    /// Its pods were told.
+    pub(super) fn tell(&self, told: Told) {
+        // As what is kept.
+        _ = self.told.set(told);
     }
 
     /// What has not begun of it is not to begin.

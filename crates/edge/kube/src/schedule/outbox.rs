@@ -110,6 +110,11 @@ impl Outbox {
         Some(decision)
     }
 
+    /// Whether what became of the last decision about a pod is not known.
+    pub(super) fn is_open_for(&self, pod: PodId) -> bool {
+        self.latest.contains_key(&pod)
+    }
+
     /// Decisions that are not with the binder.
     pub(super) fn to_send(&self) -> usize {
         self.to_send.len()

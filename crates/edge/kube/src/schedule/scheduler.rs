@@ -31,7 +31,7 @@ use crate::object::{Pod, Queue};
 use crate::queues::{self, Problem, engine_name};
 use crate::status;
 use crate::translate::NotYet;
-use crate::translate::gang::{decision as name_of, gang_decision};
+use crate::translate::gang::gang_decision;
 use crate::world::{Change, PodKey, Unwinding, World};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then the
@@ -208,6 +208,7 @@ impl Scheduler {
         if self.engine.is_none() {
             self.open();
         }
+        self.rejoin_gangs();
         self.provision();
         for _ in 0..ROUNDS {
             let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { break };
@@ -671,7 +672,7 @@ impl Scheduler {
             epoch: self.epoch,
             tag: match decision.gang {
                 Some(gang) => gang_decision(self.epoch, gang.number, gang.size),
-                None => name_of(self.epoch, number),
+                None => self.world.name_of_decision(decision.pod, self.epoch, number),
             },
         })
     }

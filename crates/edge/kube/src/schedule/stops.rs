@@ -102,6 +102,14 @@ impl Scheduler {
         }
     }
 
+    /// Pods that replaced lost ones are pods of their gang again, where nothing is under way with any of it.
+    pub(super) fn rejoin_gangs(&mut self) {
+        let Self { world, rooms, outbox, .. } = self;
+        let is_victim = |pod: PodId| rooms.values().any(|room| room.victims.contains(&pod));
+        let events = world.rejoin(|pod| outbox.is_open_for(pod) || is_victim(pod));
+        self.tell(events);
+    }
+
     /// Stops for a job that have not begun do not begin.
     pub(super) fn call_off_stops(&mut self, job: JobId) {
         let Some(room) = self.rooms.get_mut(&job) else { return };

@@ -40,7 +40,7 @@ use dovetail_model::{Event, JobId, NodeName, PodId, Requirement};
 use rustc_hash::FxHashSet;
 
 use crate::object::{Kind, Meta, Namespace, Object, Pod, Strange};
-use crate::translate::gang::GangName;
+use crate::translate::gang::{GangName, decision, decision_beside, gang_decision};
 use crate::translate::levels::Levels;
 use crate::translate::{Facts, NotYet, Rules};
 
@@ -265,6 +265,18 @@ impl World {
     pub fn assumed_on(&self, pod: PodId) -> Option<&NodeName> {
         let slot = self.ids.get(&pod)?;
         self.pods.get(*slot).assumed.as_ref()
+    }
+
+    /// The name of a decision about one pod: it starts alone for its gang, or beside a gang that runs, or it has none.
+    pub fn name_of_decision(&self, pod: PodId, epoch: u64, number: u64) -> String {
+        let entry = self.ids.get(&pod).map(|slot| self.pods.get(*slot));
+        match entry {
+            Some(entry) if entry.is_in_job => gang_decision(epoch, number, 1),
+            Some(entry) if entry.gang.is_some() && entry.beside > 0 => {
+                decision_beside(epoch, number, entry.beside)
+            }
+            _ => decision(epoch, number),
+        }
     }
 
     /// A bind that the engine decided was not carried out, and its pod is to be left alone until

@@ -45,6 +45,8 @@ pub(super) struct PodEntry {
     pub(super) id: Option<PodId>,
     /// Whether that name is one in the job of its gang, and not that of a job of its own.
     pub(super) is_in_job: bool,
+    /// How many pods its gang had, at least, when it was last placed by itself beside them; 0 if it was not.
+    pub(super) beside: u32,
     /// The gang it belongs to.
     pub(super) gang: Option<Arc<GangName>>,
     /// What it needs, if it belongs to a gang and has no node.
@@ -79,6 +81,7 @@ impl PodEntry {
             said: SaidOfLate::default(),
             id: None,
             is_in_job: false,
+            beside: 0,
             gang: None,
             wish: None,
             told_to_wait: None,

@@ -149,28 +149,48 @@ impl World {
     /// The pods of a running job run on as those of a new one.
     fn tell_anew(&mut self, job: JobId, slots: &[Slot]) -> Vec<Event> {
         let anew = self.new_job(Place::ahead(job.0 <= LAST_AHEAD));
+        self.tell_again(slots, |world| {
+            for slot in slots {
+                let entry = world.pods.get(*slot);
+                let id = entry.id.map(|id| PodId { job: anew, ..id });
+                world.set_id(*slot, id, entry.is_in_job);
+            }
+        })
+    }
+
+    /// Pods that run, each by its own job or with others, run on as those of one gang's job.
+    pub(super) fn tell_as_one_job(&mut self, slots: &[Slot]) -> Vec<Event> {
+        let Some(first) = slots.first() else { return Vec::new() };
+        self.tell_again(slots, |world| {
+            world.set_own_job(*first, Place::Behind);
+            world.join_in_one_job(slots);
+        })
+    }
+
+    /// Ends pods that run for the engine, gives them other names in one job, and tells that it runs.
+    fn tell_again(&mut self, slots: &[Slot], name: impl FnOnce(&mut Self)) -> Vec<Event> {
         let mut events = Events::default();
         let mut told = Vec::new();
         for slot in slots.iter().copied() {
             self.tell_end(slot, &mut events);
             told.push(std::mem::take(&mut self.pods.get_mut(slot).told));
         }
+        name(self);
         let mut pods = BTreeMap::new();
         for (slot, told) in slots.iter().copied().zip(told) {
-            let entry = self.pods.get_mut(slot);
-            entry.told = told;
-            let (id, is_in_job) = (entry.id.map(|id| PodId { job: anew, ..id }), entry.is_in_job);
-            self.set_id(slot, id, is_in_job);
+            self.pods.get_mut(slot).told = told;
             self.count_job(slot);
-            pods.extend(id.map(|id| (id, slot)));
+            pods.extend(self.pods.get(slot).id.map(|id| (id, slot)));
         }
         let is_gang = slots.iter().any(|slot| self.pods.get(*slot).is_in_job);
-        let new = match slots.first().filter(|_| !is_gang) {
-            Some(slot) => {
-                let start_ms = self.pods.get(*slot).pod.meta.created_ms;
-                self.running_job(*slot, anew, start_ms)
+        let job = pods.keys().next().map(|id| id.job);
+        let (Some(job), Some(first)) = (job, slots.first()) else { return events.freed };
+        let new = match is_gang {
+            false => {
+                let start_ms = self.pods.get(*first).pod.meta.created_ms;
+                self.running_job(*first, job, start_ms)
             }
-            None => self.running_gang(anew, &pods, self.now_ms),
+            true => self.running_gang(job, &pods, self.now_ms),
         };
         let holdings = slots.iter().filter_map(|slot| match self.standing(*slot) {
             Standing::Running(holding) => Some(*holding),

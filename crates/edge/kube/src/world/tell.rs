@@ -297,6 +297,7 @@ impl World {
         }
         self.pods.get_mut(slot).assumed = None;
         self.retell(slot, Told::Running { node, held });
+        self.note_apart(slot);
     }
 
     fn tell_foreign(&mut self, slot: Slot, holding: Holding, events: &mut Events) {

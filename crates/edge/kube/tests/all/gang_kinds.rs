@@ -159,6 +159,28 @@ fn what_follows_in_a_later_stage_starts_together_and_ahead_of_others() {
     assert_eq!(cluster.run(), names(&["w9"]));
 }
 
+/// Every pod of one that started in stages was replaced, each by itself; then nobody leads, and two are lost.
+#[test]
+fn one_that_started_in_stages_ran_though_only_replacements_are_left() {
+    let mut cluster = Cluster::of(5);
+    cluster.server.apply(JOB_SET, "blue", "train", job_set("InOrder", false));
+    cluster.create("d0", of_job_set("driver", 0));
+    cluster.run();
+    (0..2).for_each(|at| cluster.create(&format!("w{at}"), of_job_set("workers", at)));
+    assert_eq!(cluster.run(), names(&["w0", "w1"]));
+    let again = [("d0", "d9", "driver", 0), ("w0", "w8", "workers", 0), ("w1", "w9", "workers", 1)];
+    for (lost, by, role, index) in again {
+        cluster.delete(Kind::Pod, "blue", lost);
+        cluster.create(by, of_job_set(role, index));
+        assert_eq!(cluster.run(), names(&[by]));
+    }
+    cluster.delete(Kind::Pod, "blue", "w8");
+    cluster.delete(Kind::Pod, "blue", "w9");
+    let mut next = Cluster::over(cluster.server);
+    next.create("w10", of_job_set("workers", 0));
+    assert_eq!(next.run(), names(&["w10"]), "it does not wait for the other one");
+}
+
 #[test]
 fn each_group_of_a_leader_worker_set_starts_by_itself() {
     let member = |group: usize, worker: usize| {

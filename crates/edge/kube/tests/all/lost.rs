@@ -159,6 +159,13 @@ fn nothing_is_kept_for_who_is_there_who_is_stopped_and_who_never_was() {
         annotations.expect("annotations").remove("dovetail.dev/decision");
     });
     assert_eq!(Cluster::over(foreign).run(), names(&["o0", "o1"]));
+    // Another dovetail has, and keeps room where it likes.
+    let mut others = lost_one();
+    for name in ["p0", "p1"] {
+        let key = (Kind::Pod, "blue".to_owned(), name.to_owned());
+        others.change(&key, |pod| pod["spec"]["schedulerName"] = json!("another-dovetail"));
+    }
+    assert_eq!(Cluster::over(others).run(), names(&["o0", "o1"]));
 }
 
 #[test]
@@ -318,7 +325,7 @@ fn a_gang_of_which_only_replacements_are_left_ran() {
     let mut server = Server::default();
     (0..3).for_each(|at| node(&mut server, at));
     let mut alone = bound(member(8, 3, 3), "n0", 3);
-    alone["metadata"]["annotations"]["dovetail.dev/decision"] = json!("0-9");
+    alone["metadata"]["annotations"]["dovetail.dev/decision"] = json!("0-9+3");
     server.apply(Kind::Pod, "blue", "p9", alone);
     for at in 0..2 {
         server.apply(Kind::Pod, "blue", &format!("o{at}"), pod(8));

@@ -126,6 +126,40 @@ fn a_gang_goes_with_the_pods_that_replaced_lost_ones() {
     assert_eq!(ordered, ["stop p0", "stop p9"]);
 }
 
+/// The room of the one that replaced another is needed, too: with what the gang had at first it is not enough.
+#[test]
+fn all_room_of_a_gang_is_found_that_has_replaced_pods() {
+    for asked in [7, 8] {
+        let mut cluster = preempting_cluster(1);
+        (0..4).for_each(|at| cluster.create(&format!("p{at}"), member(2, 4, 4)));
+        assert_eq!(cluster.run().len(), 4);
+        cluster.delete(Kind::Pod, "blue", "p3");
+        cluster.create("p9", member(2, 4, 4));
+        assert_eq!(cluster.run(), names(&["p9"]));
+        cluster.create("high", high(asked));
+        let mut ordered = orders(&mut cluster).split_off(1);
+        ordered.sort();
+        assert_eq!(ordered, ["stop p0", "stop p1", "stop p2", "stop p9"]);
+    }
+}
+
+/// Who leads next stops no more of a gang than who led before.
+#[test]
+fn an_elastic_gang_is_one_for_the_next_leader_too() {
+    let mut cluster = preempting_cluster(3);
+    (0..3).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 3)));
+    assert_eq!(cluster.run().len(), 3);
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let config = EngineConfig { preemption, ..EngineConfig::default() };
+    let mut next = Cluster::with(cluster.server, config);
+    next.create("high", high(8));
+    assert_eq!(orders(&mut next)[1..], ["stop p2"]);
+    next.create("higher", high(8));
+    let mut ordered = orders(&mut next).split_off(1);
+    ordered.sort();
+    assert_eq!(ordered, ["stop p0", "stop p1"]);
+}
+
 /// The pod starts as soon as one of the four has gone, and the rest of them could not go on alone.
 #[test]
 fn a_gang_of_which_one_has_gone_goes_whole_though_who_it_was_for_has_started() {

@@ -26,7 +26,7 @@ use std::fmt;
 
 use dovetail_model::TopologyRequest;
 
-pub use decision::{decision, gang_decision, size_in};
+pub use decision::{decision, decision_beside, gang_decision, size_beside, size_in};
 pub(crate) use job::JOB_NAME;
 pub use parts::Parts;
 pub(crate) use plain::TERMS_OF_GANGS;

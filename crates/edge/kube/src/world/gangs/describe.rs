@@ -235,8 +235,11 @@ impl World {
                 set.requirement = self.would_need(*slot);
             }
             set.present += 1;
-            (set.min, set.max) = (set.present, set.present);
             start_ms = start_ms.min(self.pods.get(*slot).pod.meta.created_ms);
+        }
+        let smallest = self.smallest_of_running(&pod_sets, pods);
+        for (set, smallest) in pod_sets.iter_mut().zip(smallest) {
+            (set.min, set.max) = (smallest, set.present);
         }
         let first = pods.values().next().map(|slot| self.pods.get(*slot));
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
@@ -246,6 +249,30 @@ impl World {
         let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
         let queue = self.queues.counted_for(id).to_owned();
         Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }
+    }
+
+    /// How many pods of each set of a gang that runs must stay, beside its pods that are no pods of this job; all of them
+    /// where nobody says.
+    fn smallest_of_running(&self, sets: &[PodSet], pods: &BTreeMap<PodId, Slot>) -> Vec<u32> {
+        let all = || sets.iter().map(|set| set.present).collect();
+        let first = pods.values().next();
+        let Some(name) = first.and_then(|slot| self.pods.get(*slot).gang.as_ref()) else {
+            return all();
+        };
+        let (Some(Ok(terms)), Some(gang)) = (self.terms_of(name), self.gangs.get(name)) else {
+            return all();
+        };
+        let inside: BTreeSet<Slot> = pods.values().copied().collect();
+        let roll = self.roll(gang);
+        let beside = roll.settled().filter(|slot| !inside.contains(slot));
+        let lack = self.lack(name, &terms, beside);
+        let role_of_set = |set: usize| {
+            let slot = pods.iter().find(|(pod, _)| usize::from(pod.pod_set) == set)?.1;
+            self.role_in(name, &terms, *slot)
+        };
+        let counts: Vec<(Option<usize>, u32)> =
+            sets.iter().enumerate().map(|(set, of)| (role_of_set(set), of.present)).collect();
+        smallest(&counts, &lack)
     }
 }
 

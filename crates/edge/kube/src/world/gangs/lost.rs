@@ -55,7 +55,12 @@ impl World {
         let gang = self.gangs.get(name).filter(|gang| gang.shortness.is_there())?;
         let (roll, terms) = (self.roll(gang), self.terms_of(name)?.ok()?);
         let lack = self.lack(name, &terms, roll.settled());
-        if !self.is_loss(name, &terms, &lack) || !self.say_how_many_they_were(gang) {
+        // Another scheduler keeps room for its own gangs, and elsewhere.
+        let is_anothers = |slot: &Slot| !self.is_ours(&self.pods.get(*slot).pod);
+        if roll.placed.iter().any(is_anothers)
+            || !self.is_loss(name, &terms, &lack)
+            || !self.say_how_many_they_were(gang)
+        {
             return None;
         }
         // A member that is ending holds its node until it has gone, and that will be seen.

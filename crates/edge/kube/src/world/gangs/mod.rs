@@ -13,6 +13,7 @@ mod look;
 mod lost;
 mod numbered;
 mod recognise;
+mod rejoin;
 mod roll;
 mod short;
 mod tell;
@@ -94,6 +95,8 @@ pub(super) struct Gangs {
     workloads: BTreeMap<WorkloadKind, ByNamespace<Workload>>,
     due: BTreeSet<(u64, Arc<GangName>)>,
     unwinding: Vec<Unwinding>,
+    /// Those of which pods run apart from their job.
+    apart: BTreeSet<Arc<GangName>>,
     /// Whether other room is kept than when that was last asked.
     is_room_kept_anew: bool,
 }

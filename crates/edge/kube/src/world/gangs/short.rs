@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::Gang;
 use super::look::ShortLook;
 use super::roll::{Lack, Roll};
-use crate::translate::gang::{GangName, OnLostMember, Terms, size_in};
+use crate::translate::gang::{GangName, OnLostMember, Terms, size_beside, size_in};
 use crate::world::DECISION;
 use crate::world::World;
 use crate::world::key::PodKey;
@@ -33,6 +33,8 @@ pub(super) struct Shortness {
     since_ms: Option<u64>,
     /// Whether it had its size, as far as that is known.
     had_its_size: Option<bool>,
+    /// The largest size that it was seen whole at.
+    whole_at: u32,
 }
 
 impl Shortness {
@@ -83,6 +85,11 @@ impl World {
         };
         let shortness = &mut self.gangs.get_mut(name).shortness;
         shortness.had_its_size = had_its_size;
+        shortness.whole_at = match roll.placed.is_empty() {
+            true => 0,
+            false if is_seen_whole => shortness.whole_at.max(terms.min),
+            false => shortness.whole_at,
+        };
         if is_seen_whole || roll.placed.is_empty() {
             shortness.is_over();
             return None;
@@ -126,19 +133,17 @@ impl World {
         let Some(gang) = self.gangs.get(name) else { return false };
         !lack.is_none()
             && gang.shortness.had_its_size == Some(true)
-            && (self.decided_pods(gang) >= terms.min
-                || !terms.in_stages && self.have_come_by_themselves(gang))
+            && self.decided_pods(gang).max(self.ran_with(gang)) >= terms.min
     }
 
-    /// Whether all pods of a gang that have nodes were placed by themselves: that is done only where the gang has its size,
-    /// or had it. Of the decision about that nobody is left. Of one that starts in stages it says nothing: the first may
-    /// be a single pod.
-    fn have_come_by_themselves(&self, gang: &Gang) -> bool {
-        let pods = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
-        let mut placed = pods.filter(|pod| !pod.node.is_empty() && !pod.is_over()).peekable();
-        let alone = |tag: &str| size_in(tag).is_none();
-        placed.peek().is_some()
-            && placed.all(|pod| pod.meta.annotations.get(DECISION).is_some_and(alone))
+    /// With how many pods a gang ran, as far as that was seen, or as pods say that were placed by themselves beside it: of
+    /// the decisions about those others nobody may be left.
+    fn ran_with(&self, gang: &Gang) -> u32 {
+        let placed = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
+        let placed = placed.filter(|pod| !pod.node.is_empty() && !pod.is_over());
+        let beside =
+            placed.filter_map(|pod| size_beside(pod.meta.annotations.get(DECISION)?)).max();
+        beside.unwrap_or(0).max(gang.shortness.whole_at)
     }
 
     /// Whether the pods of a gang that have nodes all say for how many a decision was: then those that are missing are
@@ -198,7 +203,7 @@ impl World {
         let entries = placed.iter().map(|slot| self.pods.get(*slot));
         let ours = entries.filter(|entry| {
             let tag = entry.pod.meta.annotations.get(DECISION);
-            matches!(entry.told, Told::Running { .. }) && tag.is_some()
+            matches!(entry.told, Told::Running { .. }) && tag.is_some() && self.is_ours(&entry.pod)
         });
         ours.map(|entry| PodKey::of(&entry.pod)).collect()
     }

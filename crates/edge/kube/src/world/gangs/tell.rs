@@ -202,6 +202,7 @@ impl World {
             self.set_own_job(slot, place);
         }
         let requirement = self.near(slot, wish, name, terms, roll);
+        self.pods.get_mut(slot).beside = terms.min;
         self.note_refusal(slot, None);
         self.tell_waiting(slot, requirement, events);
     }
