@@ -267,8 +267,8 @@ pub struct PodTemplate {
     pub shared_memory: Option<SharedMemory>,
     /// Why no two of its pods may share a node, if so: the rule as written.
     pub keeps_apart_by: Option<String>,
-    /// The annotation that keeps its pods from being moved, if it has one.
-    pub eviction_held_by: Option<String>,
+    /// Annotations that keep its pods from being moved, as `key: value`. Each of them is enough.
+    pub eviction_held_by: Vec<String>,
     /// Whether it has a volume that lives and dies with its node.
     pub has_local_data: bool,
     /// Whether it has a volume that outlives the pod.

@@ -34,15 +34,23 @@ fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut V
         }
     }
     for workload in view.facts.workloads.iter().filter(|workload| !workload.is_daemon()) {
-        let Some(annotation) = &workload.template.eviction_held_by else { continue };
+        let annotations = &workload.template.eviction_held_by;
+        if annotations.is_empty() {
+            continue;
+        }
+        // As long as one of them stays, the pods do.
+        let dropped = |annotation: &String| Change::DropAnnotation { key: key_of(annotation) };
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
             let used = requested.get(&*node.node.name).copied().unwrap_or(0);
             let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
             let half = i128::from(view.facts.thresholds.half_empty_percent);
             if i128::from(used) * 100 < i128::from(all) * half {
-                let finding = Finding::new(check, &workload.owner)
-                    .with("annotation", annotation)
-                    .mended_in(workload, [Change::DropAnnotation { key: key_of(annotation) }])
+                let finding = annotations
+                    .iter()
+                    .fold(Finding::new(check, &workload.owner), |finding, annotation| {
+                        finding.with("annotation", annotation)
+                    })
+                    .mended_in(workload, annotations.iter().map(dropped))
                     .with(
                         "GPUs requested on the node",
                         format!("{used} of {all} on {}", node.node.name),

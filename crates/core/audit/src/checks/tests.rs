@@ -3,6 +3,7 @@
 
 mod claimed;
 mod models;
+mod patched;
 mod priced;
 mod seen;
 mod shared;
@@ -414,7 +415,7 @@ const GOVERNANCE: [Case; 4] = [
 fn held(facts: &mut Facts, gpus: i64) {
     facts.workloads[TRAIN].pods.clear();
     limits(facts, SERVE, gpus);
-    facts.workloads[SERVE].template.eviction_held_by = Some("safe-to-evict: \"false\"".into());
+    facts.workloads[SERVE].template.eviction_held_by = vec!["safe-to-evict: \"false\"".into()];
 }
 
 const AUTOSCALING: [Case; 6] = [

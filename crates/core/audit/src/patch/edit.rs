@@ -57,10 +57,13 @@ impl Edits {
     }
 
     /// The part of the object's source that changes; `null` removes.
-    pub(super) fn fragment(&self) -> Json {
+    pub(super) fn fragment(&self, source: &Source) -> Json {
         let mut fragment = Json::Object(BTreeMap::new());
         for edit in &self.edits {
             write(&mut fragment, &edit.path, edit.value.clone().unwrap_or_default());
+        }
+        for edit in &self.edits {
+            keep_order(&mut fragment, &source.content, &edit.path);
         }
         fragment
     }
@@ -72,7 +75,7 @@ impl Edits {
         if has_items && !source.merges_by_name() {
             return Form::Operations(self.operations(source));
         }
-        let mut patch = self.fragment();
+        let mut patch = self.fragment(source);
         if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
             let path = [Step::Field("metadata".into()), Step::Field("resourceVersion".into())];
             write(&mut patch, &path, version.as_str().into());
@@ -207,22 +210,40 @@ fn list(tree: &mut Json) -> &mut Vec<Json> {
     }
 }
 
+/// Items of lists on the way stand as the object has them, new ones last: from a patch that names several the server
+/// takes their order, too, and that of containers is the order in which they start.
+fn keep_order(fragment: &mut Json, content: &Json, path: &[Step]) {
+    for (depth, step) in path.iter().enumerate() {
+        let Step::Item { key, .. } = step else { continue };
+        let way = &path[..depth];
+        let known = at(content, way).map_or(&[][..], Json::items);
+        let place = |item: &Json| {
+            let is_it = |known: &Json| known.get(key) == item.get(key);
+            known.iter().position(is_it).unwrap_or(known.len())
+        };
+        if let Some(Json::List(items)) = way.iter().try_fold(&mut *fragment, below) {
+            items.sort_by_key(place);
+        }
+    }
+}
+
 /// Takes a field out of a tree, if it is there.
 fn erase(tree: &mut Json, path: &[Step]) {
-    let Some((step, rest)) = path.split_first() else { return };
-    let next = match (step, tree) {
-        (Step::Field(field), Json::Object(fields)) if rest.is_empty() => {
-            fields.remove(field);
-            return;
-        }
+    let Some((last, way)) = path.split_last() else { return };
+    let holder = way.iter().try_fold(tree, below);
+    if let (Step::Field(field), Some(Json::Object(fields))) = (last, holder) {
+        fields.remove(field);
+    }
+}
+
+/// What a step leads to, to be changed.
+fn below<'t>(tree: &'t mut Json, step: &Step) -> Option<&'t mut Json> {
+    match (step, tree) {
         (Step::Field(field), Json::Object(fields)) => fields.get_mut(field),
         (Step::Item { key, value }, Json::List(items)) => {
             items.iter_mut().find(|item| item.get(key).and_then(Json::text) == Some(value))
         }
         (Step::Place(place), Json::List(items)) => items.get_mut(*place),
         _ => None,
-    };
-    if let Some(next) = next {
-        erase(next, rest);
     }
 }

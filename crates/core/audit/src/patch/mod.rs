@@ -188,7 +188,7 @@ fn edited(facts: &Facts, finding: &Finding, source: &Source) -> Option<Patch> {
         object: source.object.clone(),
         api_version: source.api_version.clone(),
         effect: effect(source, of_template, finding),
-        fragment: Some(edits.fragment()),
+        fragment: Some(edits.fragment(source)),
         form,
         warnings,
     })

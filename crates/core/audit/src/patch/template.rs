@@ -1,6 +1,6 @@
 //! Changes of a pod template.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
 
@@ -11,11 +11,13 @@ use super::source::{Source, Step, at};
 
 const HOST_NAME: &str = "kubernetes.io/hostname";
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Name of a volume in memory, where a template has none.
+/// Name of a volume in memory, where nothing else in a template has it.
 const SHARED_MEMORY_VOLUME: &str = "shared-memory";
 
 /// A template in an object, as it is after earlier edits.
 pub(super) struct Template<'e> {
+    /// As it was read.
+    before: Json,
     now: Json,
     path: Vec<Step>,
     edits: &'e mut Edits,
@@ -32,8 +34,9 @@ fn named(value: &str) -> Step {
 impl<'e> Template<'e> {
     /// The template at a path of an object to which edits were made.
     pub(super) fn new(source: &Source, path: &[Step], edits: &'e mut Edits) -> Self {
+        let before = at(&source.content, path).cloned().unwrap_or_default();
         let now = at(&edits.applied(source), path).cloned().unwrap_or_default();
-        Self { now, path: path.to_vec(), edits }
+        Self { before, now, path: path.to_vec(), edits }
     }
 
     fn at(&self, steps: &[Step]) -> Option<&Json> {
@@ -165,18 +168,32 @@ impl<'e> Template<'e> {
             self.set(&steps, size);
             return true;
         }
-        let volume = [spec, field("volumes"), named(SHARED_MEMORY_VOLUME)];
+        let called = self.free_volume_name();
+        let volume = [spec, field("volumes"), named(&called)];
         let memory = Json::object([("medium", "Memory".into()), ("sizeLimit", size)]);
-        let value = Json::object([("name", SHARED_MEMORY_VOLUME.into()), ("emptyDir", memory)]);
+        let value = Json::object([("name", called.as_str().into()), ("emptyDir", memory)]);
         self.set(&volume, value);
         let [spec, list, name, mounts] = mounts;
         let mount = Step::Item { key: "mountPath", value: SHARED_MEMORY.to_owned() };
-        let value = Json::object([
-            ("mountPath", SHARED_MEMORY.into()),
-            ("name", SHARED_MEMORY_VOLUME.into()),
-        ]);
+        let value = Json::object([("mountPath", SHARED_MEMORY.into()), ("name", called.into())]);
         self.set(&[spec, list, name, mounts, mount], value);
         true
+    }
+
+    /// A name for a volume that nothing in the template went by when it was read: somebody's data is there. Mounts
+    /// count, too, because claims of a StatefulSet are volumes that no template lists. What an earlier edit made is
+    /// shared.
+    fn free_volume_name(&self) -> String {
+        let list = |name| self.before.at(&["spec", name]).into_iter().flat_map(Json::items);
+        let containers = list("containers").chain(list("initContainers"));
+        let mounts = containers.filter_map(|container| container.get("volumeMounts"));
+        let users = list("volumes").chain(mounts.flat_map(Json::items));
+        let taken: BTreeSet<&str> =
+            users.filter_map(|user| user.get("name").and_then(Json::text)).collect();
+        let numbered = (2..).map(|number| format!("{SHARED_MEMORY_VOLUME}-{number}"));
+        let names = std::iter::once(SHARED_MEMORY_VOLUME.to_owned()).chain(numbered);
+        let mut free = names.take(taken.len() + 1).filter(|name| !taken.contains(name.as_str()));
+        free.next().expect("of one name more than are taken, one is free")
     }
 
     fn tolerations(&self) -> (Vec<Step>, Vec<Json>) {

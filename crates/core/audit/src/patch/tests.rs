@@ -125,15 +125,96 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
     );
 }
 
+/// The template's spec with another field.
+fn with(mut template: Json, field: &str, value: Json) -> Json {
+    if let Json::Object(fields) = &mut template
+        && let Some(Json::Object(spec)) = fields.get_mut("spec")
+    {
+        spec.insert(field.into(), value);
+    }
+    template
+}
+
+fn mounting(name: &str, mounts: &[(&str, &str)]) -> Json {
+    let mount = |(volume, path): &(&str, &str)| {
+        Json::object([("name", text(volume)), ("mountPath", text(path))])
+    };
+    let mounts = Json::List(mounts.iter().map(mount).collect());
+    match container(name) {
+        Json::Object(mut fields) => {
+            fields.insert("volumeMounts".into(), mounts);
+            Json::Object(fields)
+        }
+        other => other,
+    }
+}
+
+/// A field of the items at a path.
+fn listed<'p>(body: &'p Json, path: &[&str], field: &str) -> Vec<&'p str> {
+    let items = body.at(path).expect("a list").items();
+    items.iter().map(|item| item.get(field).and_then(Json::text).expect("a text")).collect()
+}
+
+const SPEC: [&str; 3] = ["spec", "template", "spec"];
+
+#[test]
+fn items_that_the_server_merges_are_listed_as_the_template_has_them_and_new_ones_last() {
+    let containers = list([mounting("main", &[("shm", "/dev/shm")]), container("proxy")]);
+    let empty = Json::object([("sizeLimit", text("64Mi"))]);
+    let volumes = list([Json::object([("name", text("shm")), ("emptyDir", empty)])]);
+    let source = deployment(with(template(containers), "volumes", volumes));
+    let shared =
+        |container: &str| Change::SharedMemory { container: container.into(), bytes: 4096 };
+    let patch = patched(&source, vec![shared("proxy"), shared("main")]);
+    assert_eq!(patch.form_name(), "strategic");
+    for body in [patch.body().expect("a body"), patch.fragment.clone().expect("a fragment")] {
+        let at = |field| [&SPEC[..], &[field]].concat();
+        assert_eq!(listed(&body, &at("volumes"), "name"), ["shm", "shared-memory"]);
+    }
+    let less = |container: &str, resource| Change::Amount {
+        container: container.into(),
+        resource,
+        request: 1000,
+        limit: Limit::Stays,
+    };
+    let patch = patched(&source, vec![less("proxy", "cpu"), less("main", "memory")]);
+    for body in [patch.body().expect("a body"), patch.fragment.clone().expect("a fragment")] {
+        let containers = [&SPEC[..], &["containers"]].concat();
+        assert_eq!(listed(&body, &containers, "name"), ["main", "proxy"]);
+    }
+}
+
+#[test]
+fn shared_memory_takes_no_name_that_the_template_has_for_something_else() {
+    let shared =
+        |container: &str| Change::SharedMemory { container: container.into(), bytes: 4096 };
+    let both = vec![shared("main"), shared("proxy")];
+    let disk = Json::object([("path", text("/mnt"))]);
+    let volume = Json::object([("name", text("shared-memory")), ("hostPath", disk)]);
+    // The second name is that of a claim of a StatefulSet, which no template lists.
+    let mounts = [("shared-memory", "/scratch"), ("shared-memory-2", "/data")];
+    let containers = || list([mounting("main", &mounts), container("proxy")]);
+    let made = with(template(containers()), "volumes", list([volume]));
+    for (made, called) in [
+        (template(list([container("main"), container("proxy")])), "shared-memory"),
+        (made, "shared-memory-3"),
+    ] {
+        let body = patched(&deployment(made), both.clone()).body().expect("a body");
+        let volumes = [&SPEC[..], &["volumes"]].concat();
+        // One of its own for both containers, and what was there is not in the patch.
+        assert_eq!(listed(&body, &volumes, "name"), [called]);
+        let containers = [&SPEC[..], &["containers"]].concat();
+        for container in body.at(&containers).expect("containers").items() {
+            assert_eq!(listed(container, &["volumeMounts"], "name"), [called]);
+            assert_eq!(listed(container, &["volumeMounts"], "mountPath"), ["/dev/shm"]);
+        }
+    }
+}
+
 #[test]
 fn a_list_that_is_written_whole_keeps_what_was_in_it_and_needs_the_version_that_was_read() {
     let spot = Json::object([("key", text("spot")), ("operator", text("Exists"))]);
-    let mut made = template(list([container("main")]));
-    if let Json::Object(fields) = &mut made
-        && let Some(Json::Object(spec)) = fields.get_mut("spec")
-    {
-        spec.insert("tolerations".into(), list([spot]));
-    }
+    let made = with(template(list([container("main")])), "tolerations", list([spot]));
     let mut source = deployment(made);
     let taint = |key: &str, value: &str| Taint {
         key: key.into(),
@@ -176,12 +257,7 @@ fn every_alternative_of_node_affinity_gets_the_term() {
         "nodeAffinity",
         Json::object([("requiredDuringSchedulingIgnoredDuringExecution", required)]),
     )]);
-    let mut made = template(list([container("main")]));
-    if let Json::Object(fields) = &mut made
-        && let Some(Json::Object(spec)) = fields.get_mut("spec")
-    {
-        spec.insert("affinity".into(), affinity);
-    }
+    let made = with(template(list([container("main")])), "affinity", affinity);
     let term =
         SelectorTerm { key: "gpu".into(), operator: Operator::DoesNotExist, values: Vec::new() };
     let patch = patched(&deployment(made), vec![Change::AskOfNodes { term }]);

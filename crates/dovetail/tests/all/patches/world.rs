@@ -345,6 +345,7 @@ fn others() -> Vec<Value> {
             of_pool(d, "held");
             let annotations = &mut d["spec"]["template"]["metadata"]["annotations"];
             annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] = json!("false");
+            annotations["karpenter.sh/do-not-disrupt"] = json!("true");
         }),
         deployment("budgeted", |_| {}),
         deployment("guessed", |_| {}),

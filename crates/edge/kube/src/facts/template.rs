@@ -53,7 +53,7 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),
         shared_memory: shared_memory(detail),
         keeps_apart_by: keeps_apart_by(pod),
-        eviction_held_by: HELD_BY.iter().find_map(held_by),
+        eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
         has_local_data: spec.volumes.iter().any(is_local),
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
         saves_progress: detail.metadata.annotation("dovetail.dev/checkpoint-interval").is_some(),

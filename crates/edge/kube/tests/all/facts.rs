@@ -175,7 +175,9 @@ fn a_replica_set_that_was_not_handed_over_still_leads_to_its_deployment() {
 fn shared_memory_rules_annotations_and_kills_are_read() {
     let mut pod = pod("p", "", 1, "g1");
     pod["metadata"]["annotations"] = json!({
-        "karpenter.sh/do-not-disrupt": "true", "dovetail.dev/ignore": "req-12, SCH-05"
+        "karpenter.sh/do-not-disrupt": "true", "karpenter.sh/do-not-evict": "false",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "dovetail.dev/ignore": "req-12, SCH-05"
     });
     let spec = &mut pod["spec"];
     spec["volumes"] =
@@ -195,7 +197,11 @@ fn shared_memory_rules_annotations_and_kills_are_read() {
     let template = &workload.template;
     assert_eq!(template.shared_memory, Some(SharedMemory { limit_bytes: Some(16 << 30) }));
     assert!(template.keeps_apart_by.as_ref().unwrap().contains("topologySpread"));
-    assert_eq!(template.eviction_held_by.as_deref(), Some("karpenter.sh/do-not-disrupt: true"));
+    let held_by = [
+        "cluster-autoscaler.kubernetes.io/safe-to-evict: false",
+        "karpenter.sh/do-not-disrupt: true",
+    ];
+    assert_eq!(template.eviction_held_by, held_by);
     let sees = template.containers[0].sees_gpus_by.as_deref();
     assert_eq!(sees, Some("NVIDIA_VISIBLE_DEVICES=all"));
     assert!(!template.has_local_data);

@@ -1,0 +1,47 @@
+//! What is left of a finding after its patch.
+
+use super::*;
+use crate::patch::{Json, Source, patches};
+
+const HELD_BY: [(&str, &str); 3] = [
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+    ("karpenter.sh/do-not-disrupt", "true"),
+    ("karpenter.sh/do-not-evict", "true"),
+];
+
+#[test]
+fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
+    let mut facts = healthy();
+    held(&mut facts, 1);
+    let told = HELD_BY.map(|(key, value)| format!("{key}: {value}"));
+    facts.workloads[SERVE].template.eviction_held_by = told.to_vec();
+    let found = audit(&facts);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let shown = found[0].evidence.iter().filter(|evidence| evidence.what == "annotation");
+    assert_eq!(shown.map(|evidence| evidence.value.clone()).collect::<Vec<_>>(), told);
+
+    let annotations = HELD_BY.into_iter().chain([("note", "stays")]);
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.into())).collect();
+    let limits = Json::object([("limits", Json::object([(GPU, "1".into())]))]);
+    let main = Json::object([("name", "main".into()), ("resources", limits)]);
+    let template = Json::object([
+        ("metadata", Json::object([("annotations", Json::Object(annotations))])),
+        ("spec", Json::object([("containers", Json::List(vec![main]))])),
+    ]);
+    let source = Source {
+        object: found[0].object.clone(),
+        api_version: "apps/v1".into(),
+        content: Json::object([("spec", Json::object([("template", template)]))]),
+        ..Source::default()
+    };
+    let all = patches(&facts, &found[0], &|_| Some(source.clone()));
+    let bodies: Vec<_> = all.iter().filter_map(|patch| Some(patch.body()?.to_line())).collect();
+    assert_eq!(
+        bodies,
+        [[
+            r#"{"spec":{"template":{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":null,"#,
+            r#""karpenter.sh/do-not-disrupt":null,"karpenter.sh/do-not-evict":null}}}}}"#,
+        ]
+        .concat()]
+    );
+}
