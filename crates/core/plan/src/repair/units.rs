@@ -175,16 +175,17 @@ impl Prey<'_> {
         counts.into_iter().flatten().any(|selector| tally.is_exhausted(*selector))
     }
 
-    /// The pods as a unit; `None` if one of them is ending anyway, or there are none.
+    /// The pods as a unit, without those that are ending anyway, however late they are; `None` if no others are left.
     fn unit(
         &self,
         state: &State,
         tally: &Tally,
         record: &JobRecord,
-        held: Vec<(PodId, HoldingId)>,
+        mut held: Vec<(PodId, HoldingId)>,
         is_rest: bool,
     ) -> Option<Unit> {
-        if held.is_empty() || held.iter().any(|(_, id)| ends(state, *id)) {
+        held.retain(|(_, id)| !ends(state, *id));
+        if held.is_empty() {
             return None;
         }
         let job = &record.job;
