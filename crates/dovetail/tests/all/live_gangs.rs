@@ -76,3 +76,18 @@ fn a_running_gang_that_is_short_says_by_how_many() {
         assert_eq!((&why["message"], &why["gang"]["lacks_pods"]), (&json!(expected), &json!(2)));
     }
 }
+/// Gangs of other schedulers are theirs: what they lack nobody knows here.
+#[test]
+fn a_gang_of_another_scheduler_is_not_ours() {
+    let member = |name: &str| {
+        let mut pod = with(pod(name, 1), "schedulerName", json!("default-scheduler"));
+        pod["metadata"]["labels"] = json!({"dovetail.dev/gang": "theirs"});
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/min-members": "2"});
+        pod
+    };
+    let api = cluster(&[member("a"), member("b")]);
+    let folder = connected(&api);
+    let why = folder.json("why theirs --kubeconfig kubeconfig");
+    assert_eq!(why["state"], "not_ours", "{why:#}");
+    assert_eq!(folder.json("queue --kubeconfig kubeconfig")["not_in_line"], json!([]));
+}

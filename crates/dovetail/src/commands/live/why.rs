@@ -106,9 +106,14 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
     };
     let line = line(&mut seen.scheduler, seen.now_ms);
     let world = seen.scheduler.world();
-    let mut gang = world.look_at_gang(namespace, name).map(|look| GangLine::of(&look, world));
+    let look = world.look_at_gang(namespace, name);
+    let mut gang = look.as_ref().map(|look| GangLine::of(look, world));
     let pod = world.pod(namespace, name);
-    if let Some((state, message)) = pod.and_then(|pod| without_job(seen, pod)) {
+    // A gang of another scheduler is its business, as each of the pods is.
+    let is_foreign = |pod: &&Pod| *pod.scheduler != *seen.scheduler_name && pod.node.is_empty();
+    let of_gang = look.iter().flat_map(|look| &look.members).map(|member| member.pod).next();
+    let asked = pod.or_else(|| of_gang.filter(is_foreign));
+    if let Some((state, message)) = asked.and_then(|pod| without_job(seen, pod)) {
         let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
         return Ok(Why { node, gang, ..told(state, message) });
     }

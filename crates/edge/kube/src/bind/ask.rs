@@ -30,7 +30,7 @@ pub(super) async fn ask(wires: &Wires, order: &Order) -> Option<Vec<(Order, Orde
         return Some(Vec::new());
     }
     let questions: Vec<BoxFuture<'_, _>> = questions(decision.pods(), *why)
-        .map(|(pod, step)| put(wires, decision, pod, step).boxed())
+        .map(|(pod, step)| take(wires, decision, pod, step).boxed())
         .collect();
     let mut answers = stream::iter(questions).buffered(AT_ONCE);
     let (mut kept, mut ends) = (BTreeSet::new(), Vec::new());
@@ -57,8 +57,8 @@ pub(super) fn has_answered(order: &Order) -> bool {
     decision.kept().is_some_and(|kept| kept.contains(pod))
 }
 
-/// Puts one question, with its answer; `None` if nothing more may be written.
-async fn put<'a>(
+/// Takes one step of a decision, if that still holds, with its end; `None` if nothing more may be written.
+pub(super) async fn take<'a>(
     wires: &Wires,
     decision: &StopDecision,
     pod: &'a PodKey,

@@ -5,10 +5,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
 
-use super::orders::{Order, OrderEnd, Wires, carry_out};
+use super::ask::take;
+use super::orders::{Order, OrderEnd, Wires};
 use super::step::Step;
-use super::stop::{StopDecision, Told};
-use crate::world::PodKey;
+use super::stop::Told;
 
 /// Marks of one decision on their way at once.
 const AT_ONCE: usize = 16;
@@ -23,7 +23,7 @@ pub(super) async fn mark_all(wires: &Wires, order: &Order) -> Option<Vec<(Order,
     let marks: Vec<BoxFuture<'_, _>> = decision
         .pods()
         .iter()
-        .map(|pod| mark(wires, decision, pod, Step::Mark(pod, *why)).boxed())
+        .map(|pod| take(wires, decision, pod, Step::Mark(pod, *why)).boxed())
         .collect();
     let mut marks = stream::iter(marks).buffered(AT_ONCE);
     let (mut told, mut ends) = (Told::default(), Vec::new());
@@ -44,20 +44,6 @@ pub(super) async fn mark_all(wires: &Wires, order: &Order) -> Option<Vec<(Order,
     }
     decision.tell(told);
     Some(ends)
-}
-
-/// Marks one pod, unless nobody is to be stopped any more; `None` if nothing more may be written.
-async fn mark<'a>(
-    wires: &Wires,
-    decision: &StopDecision,
-    pod: &'a PodKey,
-    step: Step<'a>,
-) -> Option<(&'a PodKey, Step<'a>, OrderEnd)> {
-    let end = match decision.is_called_off() {
-        true => OrderEnd::CalledOff,
-        false => carry_out(wires, &step).await?,
-    };
-    Some((pod, step, end))
 }
 
 /// Whether the end of an order is known from telling all of them.

@@ -588,6 +588,16 @@ impl Scheduler {
     }
 
     fn follow(&mut self, plan: Plan) {
+        // All of it before anything is told that follows: that may be about jobs of which this plan has more.
+        let binds = plan.actions.iter().filter_map(|action| match action {
+            Action::Bind { pod, node, .. } => Some((*pod, node.clone())),
+            _ => None,
+        });
+        let binds: Vec<(PodId, NodeName)> = binds.collect();
+        if !binds.is_empty() {
+            let events = self.world.assumed(&binds);
+            self.tell(events);
+        }
         let mut actions = plan.actions.into_iter().peekable();
         let mut given_up = Vec::new();
         while let Some(action) = actions.next() {
@@ -631,13 +641,11 @@ impl Scheduler {
 
     fn assume(&mut self, job: JobId, binds: Vec<(PodId, NodeName)>) {
         self.waits.pause(job);
-        let events = self.world.assumed(&binds);
         if binds.iter().any(|(pod, node)| self.world.assumed_on(*pod) != Some(node)) {
             return self.start_anew(EngineError::UnknownJob { job });
         }
         let since_ms = self.waits.since_ms(job).unwrap_or(self.now_ms);
         self.send_when_provisioned(job, binds, since_ms);
-        self.tell(events);
     }
 
     /// Whether a bind may be the first of its gang, or is not. If the gang is not whole any more before

@@ -4,9 +4,9 @@
 //! the job needs the room no more: nobody is stopped for a room that does not come. Who was stopped in fact is told
 //! once the server has taken the delete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{JobId, PodId};
+use dovetail_model::{JobId, Owner, PodId};
 
 use super::news::{News, PodName, Stopped};
 use super::scheduler::Scheduler;
@@ -104,9 +104,16 @@ impl Scheduler {
 
     /// Pods that replaced lost ones are pods of their gang again, where nothing is under way with any of it.
     pub(super) fn rejoin_gangs(&mut self) {
-        let Self { world, rooms, outbox, .. } = self;
+        let Self { world, rooms, outbox, engine, .. } = self;
         let is_victim = |pod: PodId| rooms.values().any(|room| room.victims.contains(&pod));
-        let events = world.rejoin(|pod| outbox.is_open_for(pod) || is_victim(pod));
+        let claims = rooms.keys().filter_map(|job| engine.as_ref()?.claim_of(*job));
+        let awaited = claims.flat_map(|claim| &claim.awaited).filter_map(|owner| match owner {
+            Owner::Pod(pod) => Some(*pod),
+            Owner::Foreign(_) | Owner::Reservation => None,
+        });
+        let awaited: BTreeSet<PodId> = awaited.collect();
+        let is_busy = |pod| outbox.is_open_for(pod) || is_victim(pod) || awaited.contains(&pod);
+        let events = world.rejoin(is_busy);
         self.tell(events);
     }
 

@@ -4,6 +4,8 @@
 //! has names its domain. A node without any label of a level, but with one of a narrower level, is in a domain of its
 //! narrower one alone: whatever the wider ones are, nodes of one rack share them.
 
+use std::collections::BTreeMap;
+
 use dovetail_model::Topology;
 use dovetail_model::topology::{Level, NODE_LEVEL};
 
@@ -31,6 +33,23 @@ pub struct KnownLevels<'a> {
     pub levels: &'a Levels,
     /// The numbers of those that a node carries, as bits.
     pub carried: u32,
+    /// Which labels group the nodes otherwise than the domains of their levels do.
+    pub rivals: &'a Rivals,
+}
+
+/// Labels of levels that group the nodes otherwise than the level's domains, since other labels of it come first, each with
+/// one of those that come first.
+pub type Rivals = BTreeMap<String, String>;
+
+/// What a node says of one label of a level.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SaidOfLevel {
+    /// The label.
+    pub label: String,
+    /// Its value.
+    pub value: String,
+    /// The label that names the node's domain of that level, and the domain.
+    pub counts: (String, String),
 }
 
 /// Most levels that there may be.
@@ -167,6 +186,26 @@ impl Levels {
         Topology { levels: self.names().map(level).collect() }
     }
 
+    /// What a node says by its labels of levels that have several.
+    pub fn said<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> Vec<SaidOfLevel> {
+        let mut all = Vec::new();
+        for level in self.0.iter().filter(|level| level.labels.len() > 1) {
+            let said = |label: &'_ String| Some((label.clone(), value_of(label)?.to_owned()));
+            let said: Vec<(String, String)> = level
+                .labels
+                .iter()
+                .filter_map(said)
+                .filter(|(_, value)| !value.is_empty())
+                .collect();
+            let Some(counts) = said.first().cloned() else { continue };
+            all.extend(said.into_iter().map(|(label, value)| {
+                let counts = counts.clone();
+                SaidOfLevel { label, value, counts }
+            }));
+        }
+        all
+    }
+
     /// Where a node is, by its labels: its domain of each level, widest first, as far as it is in any; and which levels
     /// it carries, as bits.
     pub fn place<'a>(
@@ -220,7 +259,15 @@ impl KnownLevels<'_> {
         }
         let means = |level: &LevelLabels| level.labels.iter().any(|known| known == label);
         match self.levels.0.iter().position(means) {
-            Some(number) => self.carried(number),
+            Some(number) => match self.rivals.get(label) {
+                None => self.carried(number),
+                Some(rival) => Err(format!(
+                    "its topology key {label} is one of topology level `{}`, for which label {rival} of the nodes comes \
+                     first, and the two group the nodes differently: ask for {rival}, or give {label} a level of its own \
+                     in dovetail.toml",
+                    self.levels.0[number].name
+                )),
+            },
             None => Err(format!(
                 "its topology key {label} is the label of no topology level: add it to one in \
                  dovetail.toml, or use the label of one of these: {}",
@@ -258,8 +305,6 @@ pub(crate) fn level_of_label(label: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn place(labels: &[(&str, &str)]) -> (Vec<String>, u32) {
@@ -298,7 +343,7 @@ mod tests {
     #[test]
     fn a_level_is_known_by_its_name_and_by_its_labels() {
         let levels = Levels::default();
-        let known = KnownLevels { levels: &levels, carried: 0b01001 };
+        let known = KnownLevels { levels: &levels, carried: 0b01001, rivals: &Rivals::new() };
         assert_eq!(known.named("rack"), Ok("rack".to_owned()));
         assert_eq!(known.named("node"), Ok("node".to_owned()));
         assert_eq!(known.labelled("fabric.topograph.run/tier-0"), Ok("rack".to_owned()));
@@ -322,7 +367,7 @@ mod tests {
         let of = |labels: &[&str]| {
             let boxed: Vec<Box<str>> = labels.iter().map(|label| Box::from(*label)).collect();
             let levels = Levels::default().with_labels_of([&boxed[..]].into_iter());
-            let known = KnownLevels { levels: &levels, carried: u32::MAX };
+            let known = KnownLevels { levels: &levels, carried: u32::MAX, rivals: &Rivals::new() };
             let means = labels.iter().map(|label| known.labelled(label).unwrap_or_default());
             means.collect::<Vec<_>>().join(" ")
         };

@@ -211,9 +211,9 @@ impl World {
         self.is_ready
     }
 
-    /// The engine has bound pods, all that it bound of a job in one decision: they hold their nodes until the
-    /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides, before the
-    /// next change.
+    /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the watch or
+    /// [`World::bind_failed`] says otherwise. Call it for everything the engine decides, before the next change: what
+    /// follows for one job may be about another that the same cycle has started.
     pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
         for (pod, node) in binds {
             let Some(slot) = self.ids.get(pod).copied() else { continue };

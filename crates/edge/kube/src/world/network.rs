@@ -8,7 +8,7 @@ use dovetail_model::Topology;
 use super::World;
 use super::hyper_nodes::HyperNodes;
 use crate::object::{HyperNode, Kind, Node, TopologyLabels};
-use crate::translate::levels::{KnownLevels, Levels};
+use crate::translate::levels::{KnownLevels, Levels, Rivals, SaidOfLevel};
 
 /// What is known about levels and domains.
 #[derive(Debug, Default)]
@@ -23,6 +23,17 @@ pub(super) struct Network {
     pub(super) hyper_nodes: HyperNodes,
     /// How many nodes carry each level.
     carriers: Vec<usize>,
+    groups: Groups,
+}
+
+/// How labels of one level group the nodes.
+#[derive(Debug, Default)]
+struct Groups {
+    /// By label, how many nodes have a value of it in a domain, by the label that names that.
+    by_label: BTreeMap<String, BTreeMap<(String, String, String), usize>>,
+    rivals: Rivals,
+    /// Whether the groups have changed since the rivals were looked for.
+    is_stale: bool,
 }
 
 /// Where a node is.
@@ -32,6 +43,57 @@ pub(super) struct NodePlace {
     pub(super) domains: Vec<(String, String)>,
     /// The levels that it carries, as bits.
     carried: u32,
+    said: Vec<SaidOfLevel>,
+}
+
+impl Groups {
+    /// Notes what a node says now.
+    fn count(&mut self, before: &[SaidOfLevel], now: &[SaidOfLevel]) {
+        let said = before.iter().map(|said| (said, false));
+        for (said, is_now) in said.chain(now.iter().map(|said| (said, true))) {
+            let groups = self.by_label.entry(said.label.clone()).or_default();
+            let (label, domain) = said.counts.clone();
+            let group = (domain, said.value.clone(), label);
+            let nodes = groups.entry(group.clone()).or_default();
+            *nodes = if is_now { *nodes + 1 } else { nodes.saturating_sub(1) };
+            self.is_stale |= *nodes == usize::from(is_now);
+            if *nodes == 0 {
+                groups.remove(&group);
+            }
+        }
+    }
+
+    /// Looks for rivals where something has changed; whether there are others than before.
+    fn settle(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_stale) {
+            return false;
+        }
+        let found = self.by_label.iter().filter_map(|(label, groups)| {
+            rival_of(label, groups.keys()).map(|rival| (label.clone(), rival.to_owned()))
+        });
+        let found: Rivals = found.collect();
+        let is_other = found != self.rivals;
+        self.rivals = found;
+        is_other
+    }
+}
+
+/// A label that comes before this one, if domain and value do not stand for each other; of each node that has it its domain,
+/// its value, and the label that names the domain.
+fn rival_of<'g>(
+    label: &str,
+    groups: impl Iterator<Item = &'g (String, String, String)>,
+) -> Option<&'g str> {
+    let (mut value_of, mut domain_of) = (BTreeMap::new(), BTreeMap::new());
+    let (mut rival, mut differ) = (None, false);
+    for (domain, value, first) in groups {
+        differ |= *value_of.entry(domain).or_insert(value) != value;
+        differ |= *domain_of.entry(value).or_insert(domain) != domain;
+        if *first != *label {
+            rival = Some(first.as_str());
+        }
+    }
+    rival.filter(|_| differ)
 }
 
 impl Network {
@@ -44,7 +106,7 @@ impl Network {
     pub(super) fn known(&self) -> KnownLevels<'_> {
         let carried = self.carriers.iter().enumerate().filter(|(_, nodes)| **nodes > 0);
         let carried = carried.fold(0, |bits, (number, _)| bits | 1 << number);
-        KnownLevels { levels: &self.levels, carried }
+        KnownLevels { levels: &self.levels, carried, rivals: &self.groups.rivals }
     }
 
     fn place(&self, node: &Node) -> NodePlace {
@@ -54,7 +116,7 @@ impl Network {
             None => node.meta.labels.get(label),
         };
         let (domains, carried) = self.levels.place(value_of);
-        NodePlace { domains, carried }
+        NodePlace { domains, carried, said: self.levels.said(value_of) }
     }
 
     /// Counts the carriers of each level anew; whether a level is carried that was not, or not any more.
@@ -86,9 +148,17 @@ impl World {
             return;
         }
         let turned = self.network.count(known, &place);
+        self.network.groups.count(&known.said, &place.said);
         *known = place;
         self.dirty.nodes.insert(name.into());
         if turned {
+            self.dirty.gangs.extend(self.gangs.names().map(Arc::clone));
+        }
+    }
+
+    /// Looks at all gangs again if labels of nodes mean other levels than before.
+    pub(super) fn settle_labels_of_levels(&mut self) {
+        if self.network.groups.settle() {
             self.dirty.gangs.extend(self.gangs.names().map(Arc::clone));
         }
     }

@@ -64,6 +64,7 @@ impl World {
     pub(super) fn settle(&mut self) -> Vec<Event> {
         let mut events = Events { freed: std::mem::take(&mut self.farewell), ..Events::default() };
         self.settle_queues(&mut events);
+        self.settle_labels_of_levels();
         self.settle_nodes(&mut events);
         for slot in std::mem::take(&mut self.dirty.pods) {
             self.settle_pod(slot, &mut events);
@@ -85,6 +86,7 @@ impl World {
         let unheard = || Events { unheard: true, ..Events::default() };
         self.settle_queues(&mut unheard());
         self.place_all_nodes();
+        self.settle_labels_of_levels();
         self.settle_nodes(&mut unheard());
         let mut slots: Vec<Slot> = std::mem::take(&mut self.dirty.pods).into_iter().collect();
         let age = |slot: &Slot| {

@@ -88,6 +88,37 @@ fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
     assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
 }
 
+/// Two labels of one level that group the nodes differently are not one level: who names the second is not served by the
+/// first. Where they group them alike either does.
+#[test]
+fn a_label_that_groups_nodes_otherwise_than_the_first_of_its_level_is_refused() {
+    let (first, second) = ("topology.kubernetes.io/rack", "cloud.google.com/gce-topology-subblock");
+    let of = |racks: [&str; 4]| {
+        let mut at = racks.iter().zip(["s1", "s2", "s1", "s2"]);
+        let mut labels = || at.next().map(|(rack, sub)| json!({first: rack, second: sub}));
+        nodes(std::array::from_fn(|_| labels().expect("four nodes")))
+    };
+    let asks = json!({"kai.scheduler/topology-required-placement": second});
+    for racks in [["same", "same", "same", "same"], ["a", "b", "c", "d"]] {
+        let mut cluster = of(racks);
+        create_pair(&mut cluster, asks.clone());
+        assert_eq!(cluster.run(), names(&[]), "{racks:?}");
+        let told = cluster.reports().join("\n");
+        assert!(told.contains(second) && told.contains("group the nodes differently"), "{told}");
+        // One of them is taken off the nodes.
+        for at in 0..4 {
+            let key = (Kind::Node, String::new(), format!("n{at}"));
+            cluster.server.change(&key, |node| {
+                node["metadata"]["labels"].as_object_mut().expect("labels").remove(first);
+            });
+        }
+        assert_eq!(cluster.run().len(), 2, "{racks:?}");
+    }
+    let mut cluster = of(["a", "b", "a", "b"]);
+    create_pair(&mut cluster, asks);
+    assert_eq!(cluster.run().len(), 2);
+}
+
 #[test]
 fn a_preferred_level_above_the_required_one_makes_no_difference() {
     let mut cluster = nodes(["a", "b", "a", "b"].map(

@@ -143,6 +143,35 @@ fn all_room_of_a_gang_is_found_that_has_replaced_pods() {
     }
 }
 
+/// Another of its pods is ending when one was replaced: nobody waits for that.
+#[test]
+fn a_gang_of_which_one_is_ending_and_another_was_replaced_can_be_stopped() {
+    let mut cluster = preempting_cluster(2);
+    (0..5).for_each(|at| cluster.create(&format!("p{at}"), member(2, 5, 5)));
+    assert_eq!(cluster.run().len(), 5);
+    let node_of = |cluster: &Cluster, name: &str| {
+        let key = (Kind::Pod, "blue".to_owned(), name.to_owned());
+        cluster.server.objects[&key]["spec"]["nodeName"].clone()
+    };
+    let apart = (0..5).map(|at| format!("p{at}")).find(|name| {
+        let node = node_of(&cluster, name);
+        (0..5).filter(|at| node_of(&cluster, &format!("p{at}")) == node).count() == 1
+    });
+    let apart = apart.expect("four fit on a node, and one does not");
+    let key = (Kind::Pod, "blue".to_owned(), apart.clone());
+    cluster.server.change(&key, |pod| {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-11-01T12:00:00Z");
+    });
+    cluster.run();
+    let lost = (0..5).map(|at| format!("p{at}")).find(|name| *name != apart).expect("another");
+    cluster.delete(Kind::Pod, "blue", &lost);
+    cluster.create("p9", member(2, 5, 5));
+    assert_eq!(cluster.run(), names(&["p9"]));
+    cluster.create("high", high(8));
+    let ordered = orders(&mut cluster);
+    assert_eq!(ordered.iter().filter(|order| order.starts_with("stop ")).count(), 4, "{ordered:?}");
+}
+
 /// Who leads next stops no more of a gang than who led before.
 #[test]
 fn an_elastic_gang_is_one_for_the_next_leader_too() {

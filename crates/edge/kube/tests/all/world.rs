@@ -87,13 +87,12 @@ impl Scheduler {
                 jobs.entry(pod.job).or_default().push((pod, node));
             }
         }
-        for binds in jobs.into_values() {
-            self.gangs += usize::from(binds.len() > 1);
-            self.binds += binds.len();
-            let events = self.world.assumed(&binds);
-            self.tell(events);
-            self.in_flight.extend(binds);
-        }
+        self.gangs += jobs.values().filter(|binds| binds.len() > 1).count();
+        let binds: Vec<(PodId, NodeName)> = jobs.into_values().flatten().collect();
+        self.binds += binds.len();
+        let events = self.world.assumed(&binds);
+        self.tell(events);
+        self.in_flight.extend(binds);
     }
 
     /// One bind reaches the server, or is lost on the way.

@@ -381,7 +381,7 @@ mod tests {
 
     use super::*;
     use crate::object::Object;
-    use crate::translate::levels::{LevelLabels, Levels};
+    use crate::translate::levels::{LevelLabels, Levels, Rivals};
 
     pub(super) fn pod(name: &str, json: Value) -> Pod {
         let mut json = json;
@@ -423,7 +423,7 @@ mod tests {
     ) -> Result<Terms, String> {
         let gang = gang_of(&pods[0]).map_err(|refused| refused.to_string())?.expect("a gang");
         let pods: Vec<&Pod> = pods.iter().collect();
-        let levels = KnownLevels { levels, carried: u32::MAX };
+        let levels = KnownLevels { levels, carried: u32::MAX, rivals: &Rivals::new() };
         terms(&gang, described, &pods, levels).map_err(|refused| refused.to_string())
     }
 

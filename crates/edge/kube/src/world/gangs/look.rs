@@ -63,7 +63,9 @@ impl World {
     pub fn short_gangs(&self) -> Vec<GangLook<'_>> {
         let looks = self.gangs.by_name.keys().filter_map(|name| self.gang_look(name));
         let is_short = |look: &GangLook<'_>| {
-            let waits = |member: &MemberLook<'_>| member.node.is_none() && member.refused.is_none();
+            let waits = |member: &MemberLook<'_>| {
+                member.node.is_none() && member.refused.is_none() && self.is_ours(member.pod)
+            };
             let min = look.terms.as_ref().map_or(0, |terms| terms.min);
             // Gates hold up a gang that has not begun.
             let is_held = look.gated > 0 && look.members.iter().all(|member| member.node.is_none());

@@ -19,8 +19,8 @@ impl World {
             let Some(members) = self.to_be_joined(&name) else { continue };
             let ids = |slot: &Slot| self.pods.get(*slot).id;
             let jobs: BTreeSet<_> = members.iter().filter_map(ids).map(|id| id.job).collect();
-            let is_whole = |slot: Slot| members.contains(&slot) && !self.is_ending(slot);
-            let all_run = jobs.iter().all(|job| self.slots_of(*job).all(is_whole));
+            let all_run =
+                jobs.iter().all(|job| self.slots_of(*job).all(|slot| members.contains(&slot)));
             if !all_run || members.iter().filter_map(ids).any(&is_busy) {
                 self.gangs.apart.insert(name);
                 continue;
@@ -63,9 +63,5 @@ impl World {
         let queue = self.queue_of(*members.first()?);
         members.retain(|slot| self.queue_of(*slot) == queue);
         (members.len() > 1 && members.iter().any(|slot| is_apart(*slot))).then_some(members)
-    }
-
-    fn is_ending(&self, slot: Slot) -> bool {
-        self.pods.get(slot).pod.meta.is_deleting()
     }
 }
