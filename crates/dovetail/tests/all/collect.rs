@@ -245,9 +245,26 @@ fn waited_for() -> Folder {
     let group = json!({"groupName": "w", "replicas": 1, "template": template()});
     let ray = json!({"suspend": true, "rayClusterSpec": {"workerGroupSpecs": [group]}});
     let ray = object("ray.io/v1", "RayJob", "ray", ray);
+    // What is over waits for nobody, though it is suspended; and a quota for other pods keeps none of these.
+    let over = |object: &Value, name: &str, status: Value| {
+        let mut over = object.clone();
+        over["metadata"]["name"] = json!(name);
+        over["status"] = status;
+        over
+    };
+    let ended = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}]});
+    let all_over = [
+        over(&train, "trained", ended("Succeeded")),
+        over(&set, "was-set", ended("Completed")),
+        over(&ray, "was-ray", json!({"jobDeploymentStatus": "Complete"})),
+    ];
+    let none = json!({"pods": "0"});
+    let mut of_others =
+        object("v1", "ResourceQuota", "others", json!({"hard": none, "scopes": ["Terminating"]}));
+    of_others["status"] = json!({"hard": none, "used": none});
     let nodes = [node("g1", 8, "h100"), node("g2", 8, "h100")];
-    let waiting = [refused, short, quota, set, made, train, workload, ray];
-    let objects: Vec<Value> = nodes.into_iter().chain(waiting).collect();
+    let waiting = [refused, short, quota, set, made, train, workload, ray, of_others];
+    let objects: Vec<Value> = nodes.into_iter().chain(waiting).chain(all_over).collect();
     let folder = Folder::new();
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     folder

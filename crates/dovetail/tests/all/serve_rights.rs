@@ -196,6 +196,17 @@ const OWNER: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
      {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}}]}"#;
 
+/// What `dovetail serve` has told, by the reason.
+fn events_of_serve(control_plane: &ControlPlane) -> Vec<Value> {
+    let events = kubectl(control_plane, &["get", "events", "-A", "-o", "json"]);
+    let events: Value = serde_json::from_str(&events).expect("JSON");
+    let all = events["items"].as_array().expect("events").iter();
+    let ours = all.filter(|event| event["reportingComponent"] == "dovetail.dev/serve");
+    let mut ours: Vec<Value> = ours.cloned().collect();
+    ours.sort_by_key(|event| event["reason"].to_string());
+    ours
+}
+
 #[test]
 fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written() {
     let folder = Folder::new();
@@ -222,15 +233,7 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
         }
         assert_eq!(served.end(), Some(0));
     }
-    let events = kubectl(&control_plane, &["get", "events", "-A", "-o", "json"]);
-    let events: Value = serde_json::from_str(&events).expect("JSON");
-    let mut events: Vec<&Value> = events["items"]
-        .as_array()
-        .expect("events")
-        .iter()
-        .filter(|event| event["reportingComponent"] == "dovetail.dev/serve")
-        .collect();
-    events.sort_by_key(|event| event["reason"].to_string());
+    let events = events_of_serve(&control_plane);
     let [receipt, event] = events.as_slice() else { panic!("{events:#?}") };
     let about = &receipt["involvedObject"];
     assert_eq!((&about["kind"], &about["name"]), (&json!("Job"), &json!("done")));
@@ -250,6 +253,17 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     assert!(idle.iter().any(|idle| text.starts_with(idle)), "{text}");
     assert!(text.contains("1 GPU held"), "{text}");
     assert!(text.contains("nothing was changed"), "{text}");
+
+    // Its owner wants to hear of it no more: a ledger that has told nobody yet tells of the other one alone.
+    let ignore =
+        ["annotate", "statefulset", "train", "-n", "vision", "dovetail.dev/ignore=idle-notice"];
+    kubectl(&control_plane, &ignore);
+    let served = Served::start(&folder, &flags.replace("ledger.db", "other.db"));
+    served.waits_for(READ);
+    assert_eq!(served.end(), Some(0));
+    let events = events_of_serve(&control_plane);
+    let told = |reason: &str| events.iter().filter(|event| event["reason"] == reason).count();
+    assert_eq!((told("GpusIdle"), told("GpuReceipt")), (1, 2), "{events:#?}");
 
     let (used, refused) = asked(&folder.read("audit.log"));
     assert!(refused.is_empty(), "{refused:?}");

@@ -426,25 +426,34 @@ impl Ledger {
                 hours_unknown: day.hours_unknown,
                 step_ms: day.finest_ms.zip(day.coarsest_ms),
             }));
-            account.notes.extend(gaps_in_words(&name, &missing));
+            let floor_ms = self.run(|store| store.writable_from_ms(&name))?;
+            account.notes.extend(gaps_in_words(&name, &missing, floor_ms));
         }
         Ok(())
     }
 }
 
-/// What of a period nobody read; nothing where that is less than a minute, which is on its way.
-fn gaps_in_words(cluster: &str, missing: &[Span]) -> Option<String> {
+/// What of a period nobody read; nothing where that is less than a minute, which is on its way. Time before `floor_ms` can be
+/// added to the ledger no more.
+fn gaps_in_words(cluster: &str, missing: &[Span], floor_ms: u64) -> Option<String> {
     const MINUTE_MS: u64 = 60_000;
     let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
-    let time = match ms {
+    let time_of = match ms {
         ..MINUTE_MS => return None,
         MINUTE_MS..HOUR_MS => format!("{} min", ms / MINUTE_MS),
         _ => format!("{:.1} h", ms as f64 / HOUR_MS as f64),
     };
     let parts = counted(missing.len(), "part");
+    let again = match missing.iter().any(|span| span.from_ms < floor_ms) {
+        false => "are asked for again".to_owned(),
+        true => format!(
+            "those before {} can be added no more (a ledger reads what is older in its first run alone); others are asked \
+             for again",
+            time(floor_ms)
+        ),
+    };
     Some(format!(
-        "{cluster}: of {time} of the period, in {parts}, no GPU exporter was read: they are in no amount, and are asked \
-         for again"
+        "{cluster}: of {time_of} of the period, in {parts}, no GPU exporter was read: they are in no amount, and {again}"
     ))
 }
 
@@ -571,7 +580,7 @@ mod tests {
             (&[3600], Some("1.0 h of the period, in 1 part,")),
             (&[3600, 19_800], Some("6.5 h of the period, in 2 parts,")),
         ] {
-            let told = gaps_in_words("west", &gaps(lengths_s));
+            let told = gaps_in_words("west", &gaps(lengths_s), 0);
             match expected {
                 None => assert_eq!(told, None, "{lengths_s:?}"),
                 Some(part) => assert!(told.is_some_and(|told| told.contains(part)), "{part}"),

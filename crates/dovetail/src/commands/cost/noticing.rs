@@ -58,7 +58,8 @@ pub(super) fn idle_notices(
     let spells = idle_spells(ledger, cluster, gathered, until_ms)?;
     let is_due = |(job, spell): &(String, IdleSpell)| {
         let workload = workloads.get(job);
-        let is_ignored = workload.is_some_and(|workload| workload.ignores.contains(IGNORED));
+        let is_ignored = |word: &String| word.eq_ignore_ascii_case(IGNORED);
+        let is_ignored = workload.is_some_and(|workload| workload.ignores.iter().any(is_ignored));
         let is_notebook = job.starts_with("Notebook ");
         let idle_ms = until_ms.saturating_sub(spell.since_ms);
         !is_ignored && idle_ms >= section.idle_after_ms(is_notebook)

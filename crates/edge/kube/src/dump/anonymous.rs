@@ -149,9 +149,10 @@ const SCHEDULERS: [&str; 6] =
     ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
 /// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of somebody.
-const TYPES: [&str; 25] = [
+const TYPES: [&str; 27] = [
     "Admitted",
     "Complete",
+    "Completed",
     "ContainersReady",
     "DiskPressure",
     "DisruptionTarget",
@@ -172,6 +173,7 @@ const TYPES: [&str; 25] = [
     "Recreate",
     "ReplicaFailure",
     "RollingUpdate",
+    "Succeeded",
     "SuccessCriteriaMet",
     "Suspended",
     "Unschedulable",
