@@ -104,6 +104,23 @@ fn idle_jobs_of_one_name_in_two_clusters_are_two() {
     assert!(told.contains(together), "{told}");
 }
 
+/// A mapping of today tells the past anew, and says so: in the digest as in the bill.
+#[test]
+fn a_new_mapping_restates_the_past_and_says_so() {
+    let (folder, _) = folder();
+    let told =
+        "teams are those of [cost.teams] in dovetail.toml as it is now, for all of the period";
+    let asked = |by: &str| {
+        let bill = "cost --store ledger.db --period 2024-10-04..2024-10-10 --by";
+        folder.json(&format!("{bill} {by}"))["notes"].to_string()
+    };
+    assert!(!asked("team").contains(told) && !folder.call(ASK).out.contains(told));
+    folder.write("dovetail.toml", "[cost.teams]\n\"vision\" = \"eyes\"\n");
+    assert!(asked("team").contains(told) && !asked("namespace").contains(told));
+    let digest = folder.call(&format!("{ASK} --output markdown")).out;
+    assert!(digest.contains("# GPUs of eyes") && digest.contains(told), "{digest}");
+}
+
 /// A team that is asked for, and had GPUs in the week before alone.
 #[test]
 fn a_team_without_gpus_is_told_of_the_week_before() {

@@ -117,6 +117,9 @@ pub(super) fn answer(
         account.cluster.clone_from(name);
     }
     account.restrict_to(own);
+    if by.contains(&Dimension::Team) {
+        account.notes.extend(teams.restated().map(str::to_owned));
+    }
     if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
         return anew(app, flags, &mut ledger, account, (by, top, is_focus));
     }

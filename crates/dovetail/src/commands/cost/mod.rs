@@ -62,7 +62,7 @@ use crate::output::Output;
 use crate::output::shortened::shortened;
 use crate::output::table::counted;
 use crate::settings::{Origin, Setting};
-use account::Account;
+use account::{Account, Basis};
 use dimension::Dimension;
 use document::Document;
 use flags::{AccountFlags, Terms};
@@ -147,6 +147,9 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     account.restrict_to(flags.own_namespaces()?);
     if flags.focus.is_some() {
         return print_focus(app, &account, &terms, flags.focus);
+    }
+    if by.contains(&Dimension::Team) && account.basis != Basis::RunRate {
+        account.notes.extend(flags.account.teams(app).restated().map(str::to_owned));
     }
     let statement = Statement::of_top(&account, (terms.method, terms.unused), &by, flags.top())?;
     print(app, output, &Document::of(&account, &statement, bill, now_ms()))

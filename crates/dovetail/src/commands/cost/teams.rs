@@ -27,6 +27,14 @@ impl Teams {
         Self { mapping, labels, from: section.team_from.unwrap_or_default() }
     }
 
+    /// That the past is told by the mapping of now, where there is one.
+    pub(super) fn restated(&self) -> Option<&'static str> {
+        (!self.mapping.is_empty()).then_some(
+            "teams are those of [cost.teams] in dovetail.toml as it is now, for all of the period: answers from before it \
+             was changed may name others",
+        )
+    }
+
     /// Labels that can name a team.
     pub(super) fn labels(&self) -> impl Iterator<Item = &String> {
         self.labels.iter()

@@ -190,6 +190,7 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             week.method
         ),
     ];
+    told.extend(week.restated.map(|text| format!("Of this team: {text}.")));
     let missing = |hours: f64, which: &str| {
         let all = week.hours;
         let together = match week.clusters {

@@ -57,6 +57,9 @@ pub(super) struct TeamWeek {
     /// How many clusters these are of.
     #[serde(skip)]
     pub(super) clusters: usize,
+    /// That teams are told by the mapping of now, where there is one.
+    #[serde(skip)]
+    pub(super) restated: Option<&'static str>,
 }
 
 /// Amounts of seven days.
@@ -150,6 +153,7 @@ pub(super) fn weeks(
         hours_never_read_before: missing_before_ms as f64 / 3.6e6,
         hours,
         clusters: clusters_asked,
+        restated: teams.restated(),
     };
     let of_teams = names.into_iter().map(week).collect();
     Ok(Weeks { from: from.clone(), last_day: last_day.clone(), hours_never_read, hours, of_teams })
