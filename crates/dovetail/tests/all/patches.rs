@@ -372,6 +372,8 @@ fn a_patch_mends_what_was_found_and_changes_nothing_else() {
         let key = (case.check.to_owned(), case.object());
         assert!(!is.contains_key(&key), "{key:?} is still there: {:#}", is[&key]);
     }
-    let new: Vec<_> = is.keys().filter(|key| !was.contains_key(key)).collect();
+    // Which nodes have a pod with samples is for the scheduler to say, each time anew.
+    let is_placed = |(check, _): &(String, String)| check == "VIS-01";
+    let new: Vec<_> = is.keys().filter(|key| !was.contains_key(*key) && !is_placed(key)).collect();
     assert!(new.is_empty(), "new: {new:?}");
 }
