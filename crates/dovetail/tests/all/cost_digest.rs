@@ -108,14 +108,13 @@ fn idle_jobs_of_one_name_in_two_clusters_are_two() {
 #[test]
 fn a_new_mapping_restates_the_past_and_says_so() {
     let (folder, _) = folder();
-    let told =
-        "teams are those of [cost.teams] in dovetail.toml as it is now, for all of the period";
+    let told = "in dovetail.toml as it is now, for all of the period";
     let asked = |by: &str| {
         let bill = "cost --store ledger.db --period 2024-10-04..2024-10-10 --by";
         folder.json(&format!("{bill} {by}"))["notes"].to_string()
     };
     assert!(!asked("team").contains(told) && !folder.call(ASK).out.contains(told));
-    folder.write("dovetail.toml", "[cost.teams]\n\"vision\" = \"eyes\"\n");
+    folder.write("dovetail.toml", "[cost.teams]\n\"*\" = \"eyes\"\n");
     assert!(asked("team").contains(told) && !asked("namespace").contains(told));
     let digest = folder.call(&format!("{ASK} --output markdown")).out;
     assert!(digest.contains("# GPUs of eyes") && digest.contains(told), "{digest}");

@@ -173,7 +173,6 @@ fn idle_series(query: &Query) -> Vec<Made> {
         let gpu = |uuid: &str| json!({"UUID": uuid, "Hostname": "n1", "modelName": "NVIDIA H100"});
         return vec![
             of("train", gpu("a"), Box::new(|_| Some(0.0))),
-            of("hushed", gpu("c"), Box::new(|_| Some(0.0))),
             of("done", gpu("b"), Box::new(ended)),
         ];
     }
@@ -181,7 +180,6 @@ fn idle_series(query: &Query) -> Vec<Made> {
         let owner = |kind: &str, name: &str| json!({"uid": name, "node": "n1", "created_by_kind": kind, "created_by_name": name});
         return vec![
             of("train", owner("StatefulSet", "train"), Box::new(|_| Some(1.0))),
-            of("hushed", owner("StatefulSet", "hushed"), Box::new(|_| Some(1.0))),
             of("done", owner("Job", "done"), Box::new(|_| Some(1.0))),
         ];
     }
@@ -194,25 +192,9 @@ const OWNER: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "train"}}, "serviceName": "train",
     "template": {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": [
      {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}},
-  {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "hushed", "namespace": "vision",
-    "annotations": {"dovetail.dev/ignore": "idle-notice"}},
-   "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "hushed"}}, "serviceName": "hushed",
-    "template": {"metadata": {"labels": {"app": "hushed"}}, "spec": {"containers": [
-     {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}},
   {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "done", "namespace": "vision"},
    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
      {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}}]}"#;
-
-/// What `dovetail serve` has told, by the reason.
-fn events_of_serve(control_plane: &ControlPlane) -> Vec<Value> {
-    let events = kubectl(control_plane, &["get", "events", "-A", "-o", "json"]);
-    let events: Value = serde_json::from_str(&events).expect("JSON");
-    let all = events["items"].as_array().expect("events").iter();
-    let ours = all.filter(|event| event["reportingComponent"] == "dovetail.dev/serve");
-    let mut ours: Vec<Value> = ours.cloned().collect();
-    ours.sort_by_key(|event| event["reason"].to_string());
-    ours
-}
 
 #[test]
 fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written() {
@@ -224,9 +206,6 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     kubectl(&control_plane, &["apply", "--validate=strict", "-f", &rights]);
     folder.write("owner.json", OWNER);
     kubectl(&control_plane, &["apply", "-f", &folder.path("owner.json").display().to_string()]);
-    // Whose owner wants to hear of it no more is known by its pods.
-    let made = ["wait", "--for=create", "pod/hushed-0", "-n", "vision", "--timeout=120s"];
-    kubectl(&control_plane, &made);
     folder.write("dovetail.toml", "[notices]\nidle_events = true\nreceipts = true\n");
     let server = FakePrometheus::start(idle_series);
     let kubeconfig = control_plane.cluster().kubeconfig_of(ACCOUNT).display().to_string();
@@ -243,7 +222,15 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
         }
         assert_eq!(served.end(), Some(0));
     }
-    let events = events_of_serve(&control_plane);
+    let events = kubectl(&control_plane, &["get", "events", "-A", "-o", "json"]);
+    let events: Value = serde_json::from_str(&events).expect("JSON");
+    let mut events: Vec<&Value> = events["items"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter(|event| event["reportingComponent"] == "dovetail.dev/serve")
+        .collect();
+    events.sort_by_key(|event| event["reason"].to_string());
     let [receipt, event] = events.as_slice() else { panic!("{events:#?}") };
     let about = &receipt["involvedObject"];
     assert_eq!((&about["kind"], &about["name"]), (&json!("Job"), &json!("done")));

@@ -58,8 +58,7 @@ pub(super) fn idle_notices(
     let spells = idle_spells(ledger, cluster, gathered, until_ms)?;
     let is_due = |(job, spell): &(String, IdleSpell)| {
         let workload = workloads.get(job);
-        let is_ignored = |word: &String| word.eq_ignore_ascii_case(IGNORED);
-        let is_ignored = workload.is_some_and(|workload| workload.ignores.iter().any(is_ignored));
+        let is_ignored = workload.is_some_and(|workload| wants_no_notice(&workload.ignores));
         let is_notebook = job.starts_with("Notebook ");
         let idle_ms = until_ms.saturating_sub(spell.since_ms);
         !is_ignored && idle_ms >= section.idle_after_ms(is_notebook)
@@ -76,6 +75,11 @@ pub(super) fn idle_notices(
         text: idle_text(spell, until_ms),
     };
     Ok(notices.map(notice).collect())
+}
+
+/// Whether the annotation of an owner or of its pods says so. Ids of checks are read from it in capitals, and so is this.
+fn wants_no_notice(ignores: &BTreeSet<String>) -> bool {
+    ignores.iter().any(|word| word.eq_ignore_ascii_case(IGNORED))
 }
 
 /// Notes that owners were told.
@@ -187,4 +191,16 @@ fn idle_spells(
     }
     let spells = search.spells().into_iter();
     Ok(spells.map(|(owner, spell)| (names[owner as usize].clone(), spell)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_asks_for_no_notice_by_its_annotation_gets_none() {
+        for (words, expected) in [("IDLE-NOTICE", true), ("idle-notice", true), ("IDL-01", false)] {
+            assert_eq!(wants_no_notice(&BTreeSet::from([words.to_owned()])), expected, "{words}");
+        }
+    }
 }
