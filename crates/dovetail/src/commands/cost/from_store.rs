@@ -117,9 +117,8 @@ pub(super) fn answer(
         account.cluster.clone_from(name);
     }
     account.restrict_to(own);
-    if by.contains(&Dimension::Team) {
-        account.notes.extend(teams.restated().map(str::to_owned));
-    }
+    let restated = teams.restated().filter(|_| by.contains(&Dimension::Team));
+    account.notes.extend(restated.map(str::to_owned));
     if is_focus || flags.bill.is_some() || flags.unused() == Unused::Distributed {
         return anew(app, flags, &mut ledger, account, (by, top, is_focus));
     }
