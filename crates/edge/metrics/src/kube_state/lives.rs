@@ -151,13 +151,8 @@ impl KubeState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kube_state::read::tests::series;
     use crate::kube_state::{Kept, KubeTable};
-    use crate::prometheus::Sample;
-
-    fn series(pairs: &[(&str, &str)], value: f64) -> Vec<Series> {
-        let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        vec![Series { labels: labels.collect(), samples: vec![Sample { at_ms: 0, value }] }]
-    }
 
     /// `z` had the name first, though its uid comes last, and `a` since 3,000 s, when it was made; it was seen later. Of
     /// `other` nobody says when its pods began, `alone` is one pod.

@@ -349,11 +349,12 @@ pub fn label(labels: &Labels, key: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::prometheus::Sample;
 
-    fn series(pairs: &[(&str, &str)], value: f64) -> Vec<Series> {
+    /// One series with one sample.
+    pub(in crate::kube_state) fn series(pairs: &[(&str, &str)], value: f64) -> Vec<Series> {
         let labels = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         vec![Series { labels: labels.collect(), samples: vec![Sample { at_ms: 0, value }] }]
     }

@@ -17,13 +17,16 @@ impl World {
         let gangs: Vec<Vec<Slot>> =
             gangs.map(|gang| gang.members.values().copied().collect()).collect();
         for mut members in gangs {
-            members.retain(|slot| {
-                let entry = self.pods.get(*slot);
-                let is_decided = entry.pod.meta.annotations.get(DECISION).is_some();
-                is_decided && self.is_ours(&entry.pod) && matches!(entry.told, Told::Running { .. })
-            });
+            members.retain(|slot| self.runs_by_our_decision(*slot));
             self.join_in_one_job(&members);
         }
+    }
+
+    /// Whether a pod runs for the engine because we decided it, and no other scheduler.
+    pub(super) fn runs_by_our_decision(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        let is_decided = entry.pod.meta.annotations.get(DECISION).is_some();
+        is_decided && self.is_ours(&entry.pod) && matches!(entry.told, Told::Running { .. })
     }
 
     /// Makes pods that run members of the first one's job, as far as they are in its queue; those that need the

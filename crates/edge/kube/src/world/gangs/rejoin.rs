@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use dovetail_model::{Event, PodId};
 
 use crate::translate::gang::GangName;
+use crate::world::World;
 use crate::world::pods::Slot;
-use crate::world::standing::Told;
-use crate::world::{DECISION, World};
 
 impl World {
     /// Joins gangs again that run with pods apart from their job, unless something is under way with any of their pods:
@@ -36,32 +35,27 @@ impl World {
 
     /// Notes that a pod runs that replaced another of its gang.
     pub(in crate::world) fn note_apart(&mut self, slot: Slot) {
-        let entry = self.pods.get(slot);
-        if let (Some(name), Some(id)) = (&entry.gang, entry.id)
-            && !entry.is_in_job
-            && self.replaces_another(slot, id.job)
-        {
-            self.gangs.apart.insert(name.clone());
+        if let Some(name) = self.pods.get(slot).gang.clone().filter(|_| self.is_apart(slot)) {
+            self.gangs.apart.insert(name);
         }
+    }
+
+    /// Whether a pod is in place of a lost one of its gang, and not in its job.
+    fn is_apart(&self, slot: Slot) -> bool {
+        let entry = self.pods.get(slot);
+        !entry.is_in_job && entry.id.is_some_and(|id| self.replaces_another(slot, id.job))
     }
 
     /// The pods of a gang that run by our decisions, those aside that it can do without: in its job, or in place of a lost
     /// one. `None` if none of them is apart.
     fn to_be_joined(&self, name: &GangName) -> Option<Vec<Slot>> {
-        let gang = self.gangs.get(name)?;
-        let is_apart = |slot: Slot| {
-            let entry = self.pods.get(slot);
-            !entry.is_in_job && entry.id.is_some_and(|id| self.replaces_another(slot, id.job))
-        };
-        let mut members: Vec<Slot> = gang.members.values().copied().collect();
+        let mut members: Vec<Slot> = self.gangs.get(name)?.members.values().copied().collect();
         members.retain(|slot| {
-            let entry = self.pods.get(*slot);
-            let runs = matches!(entry.told, Told::Running { .. }) && self.is_ours(&entry.pod);
-            let is_decided = entry.pod.meta.annotations.get(DECISION).is_some();
-            runs && is_decided && (entry.is_in_job || is_apart(*slot))
+            self.runs_by_our_decision(*slot)
+                && (self.pods.get(*slot).is_in_job || self.is_apart(*slot))
         });
         let queue = self.queue_of(*members.first()?);
         members.retain(|slot| self.queue_of(*slot) == queue);
-        (members.len() > 1 && members.iter().any(|slot| is_apart(*slot))).then_some(members)
+        (members.len() > 1 && members.iter().any(|slot| self.is_apart(*slot))).then_some(members)
     }
 }

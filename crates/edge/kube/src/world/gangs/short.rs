@@ -14,7 +14,6 @@ use crate::world::DECISION;
 use crate::world::World;
 use crate::world::key::PodKey;
 use crate::world::pods::{PodEntry, Slot};
-use crate::world::standing::Told;
 
 /// A gang that is given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,11 +199,7 @@ impl World {
     }
 
     fn bound_by_us(&self, placed: &[Slot]) -> Vec<PodKey> {
-        let entries = placed.iter().map(|slot| self.pods.get(*slot));
-        let ours = entries.filter(|entry| {
-            let tag = entry.pod.meta.annotations.get(DECISION);
-            matches!(entry.told, Told::Running { .. }) && tag.is_some() && self.is_ours(&entry.pod)
-        });
-        ours.map(|entry| PodKey::of(&entry.pod)).collect()
+        let ours = placed.iter().filter(|slot| self.runs_by_our_decision(**slot));
+        ours.map(|slot| PodKey::of(&self.pods.get(*slot).pod)).collect()
     }
 }
