@@ -16,7 +16,7 @@ prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
 for figure in usage audit first; do
-    cargo bench --quiet --locked --package dovetail --features scheduler --bench figures -- "$figure"
+    cargo bench --quiet --locked --package dovetail --bench figures -- "$figure"
 done
 for figure in phases stock util; do
     cargo bench --quiet --locked --package dovetail-signals --bench figures -- "$figure"

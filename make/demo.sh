@@ -9,7 +9,7 @@ fetch_toolchain
 keep_cargo_in_clone
 
 say "build (the first one takes some minutes)"
-cargo build --release --locked --package dovetail
+cargo build --profile demo --locked --package dovetail
 
 say "demo"
-cargo run --quiet --release --locked --package dovetail -- demo
+cargo run --quiet --profile demo --locked --package dovetail -- demo

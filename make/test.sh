@@ -48,9 +48,6 @@ tests() {
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step tidy cargo xtask tidy
-# The default build, which the demo is, has no scheduler in it: what the workspace turns on is off there.
-step default cargo clippy --package dovetail --locked -- -D warnings
-step scheduler cargo clippy --package dovetail --features scheduler --all-targets --locked -- -D warnings
 # Minutes the first time; later the programs are taken from the cache.
 step cluster cargo xtask cluster build
 say "Prometheus"
@@ -72,7 +69,6 @@ DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
 export DOVETAIL_FOCUS_PYTHON
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
-step command cargo test --package dovetail --features scheduler --bin dovetail --test all --locked -- audit collect cost found_prometheus live scheduler serve usage
 
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"

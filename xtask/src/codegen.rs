@@ -38,13 +38,13 @@ pub(crate) const RULES: (&str, &str) = ("deploy/monitoring/rules.yaml", "monitor
 pub(crate) const DASHBOARD: (&str, &str) =
     ("deploy/monitoring/dashboard.json", "monitoring-dashboard");
 
-/// A reference as the present code would write it, with everything that can be built in.
-pub(crate) fn reference(command: &str) -> Result<String> {
+/// A reference as the present code would write it.
+fn reference(command: &str) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = ["run", "--quiet", "--locked", "--profile", "test", "--package", "dovetail"];
     let output = Command::new(cargo)
         .args(arguments)
-        .args(["--features", "scheduler", "--", command])
+        .args(["--", command])
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()

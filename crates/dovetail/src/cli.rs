@@ -6,17 +6,17 @@ use anyhow::Result;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::app::App;
-#[cfg(feature = "scheduler")]
 use crate::commands::live;
 use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
+use crate::help::{options, with_groups};
 use crate::output::forms::with_forms;
 use crate::output::style::Color;
 use crate::settings::{SettingFlags, Settings};
 
-/// Ends GPU waste: schedules GPU clusters, and shows what another scheduler would have done.
+/// Find wasted GPUs, show what they cost, and schedule AI jobs without the waste.
 #[derive(Debug, Parser)]
-#[command(name = "dovetail", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "dovetail", version, max_term_width = 100)]
 #[command(propagate_version = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -27,40 +27,38 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Replay a trace under any policy, compare policies, and compute what no policy can exceed.
-    #[command(subcommand)]
-    Sim(sim::Command),
-    /// Read, generate, describe and convert traces of clusters.
-    #[command(subcommand)]
-    Trace(trace::Command),
-    /// Read what GPUs did while somebody held them.
+    /// Find wasted GPUs in a cluster, what they cost, and how to fix them.
+    Audit(Box<audit::AuditFlags>),
+    /// Show GPU cost by team, job, or cause of waste.
+    Cost(Box<cost::CostFlags>),
+    /// Show how busy allocated GPUs were.
     #[command(subcommand)]
     Usage(usage::Command),
-    /// Find what wastes GPUs in a Kubernetes cluster, in money, with what mends it.
-    Audit(Box<audit::AuditFlags>),
-    /// Split what GPUs cost over teams, jobs and causes, to the micro-dollar.
-    Cost(Box<cost::CostFlags>),
-    /// Write a dump of what `audit` and `cost` read of a cluster, and of nothing else.
+    /// List nodes with their GPUs and the pods that use them.
+    Top(Box<live::top::TopFlags>),
+    /// Explain why a pod is pending and what would let it start.
+    Why(Box<live::why::WhyFlags>),
+    /// List queues with their quota, and pending pods in scheduling order.
+    Queue(Box<live::queue::QueueFlags>),
+    /// Record GPU use and cost continuously, for dashboards and alerts.
+    Serve(Box<crate::commands::serve::ServeFlags>),
+    /// Write what `audit` and `cost` read of a cluster to a file.
     Collect(Box<collect::CollectFlags>),
-    /// Watch a month of a real-size GPU cluster being scheduled, with the waste in money.
+    /// Simulate traces, compare policies, compute upper bounds.
+    #[command(subcommand)]
+    Sim(sim::Command),
+    /// Import, generate, describe and export traces of clusters.
+    #[command(subcommand)]
+    Trace(trace::Command),
+    /// Watch a month of a real-size GPU cluster being scheduled.
     Demo(Box<demo::DemoFlags>),
     /// Schedule the pods of a Kubernetes cluster.
-    #[cfg(feature = "scheduler")]
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
-    /// Fill a ledger with what GPUs do and cost, continuously, and answer `/allocation` and `/metrics` out of it.
-    #[cfg(feature = "scheduler")]
-    Serve(Box<crate::commands::serve::ServeFlags>),
-    /// Say what a pod waits for, and what would start it now.
-    #[cfg(feature = "scheduler")]
-    Why(Box<live::why::WhyFlags>),
-    /// List the queues of a Kubernetes cluster, and who waits in them, first in line first.
-    #[cfg(feature = "scheduler")]
-    Queue(Box<live::queue::QueueFlags>),
-    /// List the nodes of a Kubernetes cluster with their GPUs, and who holds them.
-    #[cfg(feature = "scheduler")]
-    Top(Box<live::top::TopFlags>),
     /// Print every setting with its value and where the value comes from.
     Config,
+    /// Show the options of every command, and the exit codes.
+    #[command(hide = true, after_help = EXIT_CODES)]
+    Options,
     /// Print the reference of the command line as Markdown.
     #[command(hide = true)]
     MarkdownHelp,
@@ -68,15 +66,12 @@ enum Command {
     #[command(hide = true)]
     QueueDefinition,
     /// Print the reference of the scheduler's metrics as Markdown.
-    #[cfg(feature = "scheduler")]
     #[command(hide = true)]
     MarkdownMetrics,
     /// Print rules and alerts for Prometheus as YAML.
-    #[cfg(feature = "scheduler")]
     #[command(hide = true)]
     MonitoringRules,
     /// Print the dashboard for Grafana as JSON.
-    #[cfg(feature = "scheduler")]
     #[command(hide = true)]
     MonitoringDashboard,
 }
@@ -87,7 +82,7 @@ impl Cli {
         let words: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = std::env::var("DOVETAIL_COLOR").ok();
-        let command = with_forms(Self::command());
+        let command = with_groups(with_forms(Self::command()));
         let command = command.color(color_of_messages(&words, variable.as_deref()));
         let arguments = as_understood(std::env::args_os());
         let read = command
@@ -113,22 +108,15 @@ impl Cli {
             Command::Cost(flags) => cost::run(&app, &flags),
             Command::Collect(flags) => collect::run(&app, &flags),
             Command::Demo(flags) => demo::run(&app, &flags),
-            #[cfg(feature = "scheduler")]
             Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),
-            #[cfg(feature = "scheduler")]
             Command::Serve(flags) => crate::commands::serve::command(app, *flags),
-            #[cfg(feature = "scheduler")]
             Command::Why(flags) => live::why::run(&app, &flags),
-            #[cfg(feature = "scheduler")]
             Command::Queue(flags) => live::queue::run(&app, &flags),
-            #[cfg(feature = "scheduler")]
             Command::Top(flags) => live::top::run(&app, &flags),
             Command::Config => config::run(&app),
-            #[cfg(feature = "scheduler")]
+            Command::Options => app.print(&options()),
             Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),
-            #[cfg(feature = "scheduler")]
             Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
-            #[cfg(feature = "scheduler")]
             Command::MonitoringDashboard => app.print(&dovetail_serve::monitoring::dashboard()),
             Command::MarkdownHelp => markdown_help::run(&app),
             Command::QueueDefinition => app.print(&dovetail_kube::queues::definition_text()),

@@ -4,6 +4,7 @@ mod app;
 mod cli;
 mod commands;
 mod exit;
+mod help;
 mod input;
 mod output;
 mod progress;

@@ -1,7 +1,7 @@
 //! The rules of the house, checked. One file per rule; each has a test that breaks it.
 
 mod direction;
-mod generated;
+mod fuzz;
 mod licences;
 mod lints;
 mod machine;
@@ -39,7 +39,7 @@ const RULES: [Rule; 11] = [
     Rule { name: "unused", check: unused::check },
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },
-    Rule { name: "generated", check: generated::check },
+    Rule { name: "fuzz", check: fuzz::check },
 ];
 
 /// What a rule found.

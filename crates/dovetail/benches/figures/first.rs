@@ -22,10 +22,6 @@ const TEAMS: [&str; 6] = ["vision", "speech", "search", "ads", "research", "robo
 
 /// Prints how long the first report takes, how much memory it needs, and how far it is from the truth.
 pub(crate) fn print() {
-    if cfg!(not(feature = "scheduler")) {
-        println!("needs --features scheduler: what asks servers is not in this build");
-        return;
-    }
     if !PrometheusServer::is_there() {
         return;
     }

@@ -7,6 +7,7 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::app::App;
 use crate::cli::Cli;
+use crate::exit::EXIT_CODES;
 use crate::output::forms::forms;
 
 /// Prints the reference.
@@ -25,9 +26,7 @@ fn reference() -> String {
     let shared: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
     text.push_str("\n## Settings of every command\n");
     write_arguments(&mut text, &shared);
-    if let Some(after) = root.get_after_help() {
-        let _ = write!(text, "\n## Exit codes\n\n```text\n{after}\n```\n");
-    }
+    let _ = write!(text, "\n## Exit codes\n\n```text\n{EXIT_CODES}\n```\n");
     text
 }
 

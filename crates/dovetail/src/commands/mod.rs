@@ -6,12 +6,9 @@ pub(crate) mod config;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod demo_traces;
-#[cfg(feature = "scheduler")]
 pub(crate) mod live;
 pub(crate) mod markdown_help;
-#[cfg(feature = "scheduler")]
 pub(crate) mod scheduler;
-#[cfg(feature = "scheduler")]
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;

@@ -59,10 +59,6 @@ pub(crate) fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = 
 /// What objects leave open.
 pub(crate) struct Doubt {
     /// What stays the same of it while pods come and go.
-    #[cfg_attr(
-        not(feature = "scheduler"),
-        expect(dead_code, reason = "only serve tells it again")
-    )]
     pub(crate) kind: String,
     /// As it is told.
     pub(crate) text: String,

@@ -72,7 +72,6 @@ pub(crate) struct Prices {
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
     pub(crate) lists: Vec<Option<i64>>,
     pub(crate) told: Vec<PriceLine>,
-    #[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only servers have parts"))]
     pub(crate) used: PricesUsed,
     /// What is to be said of them.
     pub(crate) notes: Vec<String>,
@@ -93,7 +92,6 @@ pub(crate) struct PricesUsed {
 
 impl PricesUsed {
     /// Adds what was used at another time.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn add(&mut self, other: Self) {
         for (types, gpus) in other.stand_ins {
             let most = self.stand_ins.entry(types).or_default();
@@ -138,7 +136,6 @@ pub(crate) struct PriceLine {
 
 impl NodePriceFlags {
     /// Whether any price is named.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn is_given(&self) -> bool {
         self.prices.is_some() || !self.gpu_price.is_empty()
     }
@@ -223,7 +220,6 @@ impl NodePriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn notes_of(
         &self,
         settings: &Settings,

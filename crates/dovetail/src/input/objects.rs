@@ -6,17 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-#[cfg(feature = "scheduler")]
 use dovetail_kube::client::{Lists, PAGE, read_lists};
 use dovetail_kube::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
 use dovetail_kube::facts::Inventory;
 
 use crate::app::App;
 use crate::exit::{BadInput, UsageError};
-#[cfg(feature = "scheduler")]
 use crate::input::connection::connection_runtime;
 use crate::input::example;
-#[cfg(feature = "scheduler")]
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::plain::plain;
 
@@ -34,7 +31,6 @@ pub(crate) struct ObjectFlags {
     #[arg(long, conflicts_with = "from")]
     pub(crate) example: bool,
     /// Read the objects from the cluster that this file leads to
-    #[cfg(feature = "scheduler")]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example"])]
     kubeconfig: Option<PathBuf>,
 }
@@ -71,14 +67,8 @@ impl ObjectFlags {
     }
 
     /// The kubeconfig of the cluster that is read, if one is.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn server(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
-    }
-
-    #[cfg(not(feature = "scheduler"))]
-    fn server(&self) -> Option<&Path> {
-        None
     }
 
     /// Reads all objects.
@@ -107,10 +97,8 @@ impl ObjectFlags {
     /// As [`Self::read`].
     pub(crate) fn now_ms(&self, what: &str) -> Result<u64> {
         if !self.is_given() {
-            let server =
-                if cfg!(feature = "scheduler") { "--kubeconfig with a cluster, " } else { "" };
             let text = format!(
-                "name what to {what}: {server}--from with files of `kubectl get nodes,pods,... -A -o json`, \
+                "name what to {what}: --kubeconfig with a cluster, --from with files of `kubectl get nodes,pods,... -A -o json`, \
                  or --example"
             );
             return Err(UsageError(text).into());
@@ -152,7 +140,6 @@ impl ObjectFlags {
 }
 
 /// All objects of a server.
-#[cfg(feature = "scheduler")]
 fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
     let cluster = ConnectionFlags::of_file(path.to_owned());
     let lists = connection_runtime()?.block_on(lists_of(&cluster, sink))?;
@@ -169,15 +156,9 @@ fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static st
 ///
 /// # Errors
 /// A cluster that does not answer, named as it was given.
-#[cfg(feature = "scheduler")]
 pub(crate) async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Lists> {
     let config = cluster.connect().await?;
     read_lists(&config, PAGE, sink).await.with_context(|| cluster.name())
-}
-
-#[cfg(not(feature = "scheduler"))]
-fn served(_: &App, _: &Path, _: &mut dyn Sink) -> Result<Vec<&'static str>> {
-    unreachable!("this build has no flag that names a server")
 }
 
 /// What is no dump is bad input; what cannot be opened is not.

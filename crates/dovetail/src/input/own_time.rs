@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_kube::facts::Gathered;
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::Span;
-#[cfg(feature = "scheduler")]
 use dovetail_metrics::exporter::{Holder, ObservedTime};
 use dovetail_metrics::file::UsageSeries;
 use jiff::Timestamp;
@@ -62,7 +60,6 @@ impl<'g> OwnTime<'g> {
     }
 
     /// Takes what exporters or a server said of other times off the pods; answers with what that is, in words.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn keep_time(&self, time: &mut ObservedTime, source: &str) -> Vec<String> {
         let own = |holder: &Holder| {
             let key = (holder.namespace.clone(), holder.pod.clone());

@@ -80,7 +80,6 @@ impl PriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
         self.looked_up(&self.book()?, models)
     }

@@ -16,7 +16,6 @@ use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_u
 
 use crate::exit::BadInput;
 use crate::input::own_time::OwnTime;
-#[cfg(feature = "scheduler")]
 use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};
 use crate::output::plain::plain;
@@ -53,7 +52,6 @@ pub(crate) struct Uses {
 
 impl UsageFileFlags {
     /// No server where a file is given; else the one that is chosen.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn or_else<'c>(&self, choice: &'c ServerChoice) -> &'c ServerChoice {
         if self.usage.is_some() { &ServerChoice::None } else { choice }
     }

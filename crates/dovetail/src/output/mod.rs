@@ -2,7 +2,6 @@
 
 pub(crate) mod file;
 pub(crate) mod forms;
-#[cfg(feature = "scheduler")]
 pub(crate) mod log;
 pub(crate) mod places;
 pub(crate) mod plain;

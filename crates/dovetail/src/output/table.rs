@@ -5,7 +5,6 @@ pub(crate) use dovetail_model::grouped as whole;
 
 const WIDTH: u16 = 100;
 /// What most terminals have at the least.
-#[cfg(feature = "scheduler")]
 const NARROW: u16 = 80;
 /// What a number begins with; a dash stands for one that is not known.
 const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+'];
@@ -17,7 +16,6 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// The same in 80 columns, or in as many more as it needs to break no text.
-#[cfg(feature = "scheduler")]
 pub(crate) fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let columns = (0..header.len()).map(|place| Column::of(header[place], &rows, place));
     let wider = excess(&columns.collect::<Vec<_>>(), NARROW);

@@ -177,7 +177,6 @@ impl CostSection {
     }
 
     /// Labels of nodes that say which machine they are, for readers that must ask for them by name.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn hardware_labels(&self) -> Vec<String> {
         let labels = self.hardware.iter().flatten().filter_map(|machine| machine.labels().ok());
         let keys = |pairs: LabelPairs| pairs.keys().map(str::to_owned).collect::<Vec<_>>();
@@ -200,7 +199,6 @@ impl CostSection {
     }
 
     /// What teams may cost in a month.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn budgets_usd_micros(&self) -> BTreeMap<String, Money> {
         // What the file says was looked at when it was read.
         let budgets = self.budgets.iter().flatten();

@@ -117,7 +117,7 @@ impl Settings {
     }
 
     /// What holds where nobody says anything.
-    #[cfg(all(test, feature = "scheduler"))]
+    #[cfg(test)]
     pub(crate) fn of_nothing() -> Self {
         let flags =
             SettingFlags { output: None, seed: None, threads: None, color: None, config: None };

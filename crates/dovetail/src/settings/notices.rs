@@ -64,13 +64,11 @@ impl NoticeSection {
     }
 
     /// Whether anything is written to a cluster.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn writes_events(&self) -> bool {
         self.idle_events == Some(true) || self.receipts == Some(true)
     }
 
     /// A duration that was looked at when the file was read.
-    #[cfg(feature = "scheduler")]
     fn ms(text: &Option<String>, default_ms: u64) -> u64 {
         text.as_deref()
             .and_then(|text| text.parse().ok())
@@ -78,7 +76,6 @@ impl NoticeSection {
     }
 
     /// After how long GPUs count as idle, in ms: those of notebooks, and all others.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn idle_after_ms(&self, is_notebook: bool) -> u64 {
         match is_notebook {
             true => Self::ms(&self.idle_after_notebooks, 60 * MINUTE_MS),
@@ -87,7 +84,6 @@ impl NoticeSection {
     }
 
     /// The same owner is told again after so long, in ms.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn repeat_ms(&self) -> u64 {
         Self::ms(&self.repeat, DAY_MS)
     }

@@ -100,7 +100,6 @@ impl PriceSection {
     }
 
     /// Labels that are looked at, for readers that must ask for them by name.
-    #[cfg(feature = "scheduler")]
     pub(crate) fn labels(&self) -> Vec<String> {
         let selectors = self.selectors().unwrap_or_default();
         selectors.iter().flat_map(LabelPairs::keys).map(str::to_owned).collect()

@@ -172,7 +172,6 @@ fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
 }
 
 /// From a server, and from the file that was collected there: the same findings.
-#[cfg(feature = "scheduler")]
 #[test]
 fn a_server_is_read_as_its_dump_is() {
     let api = dovetail_testkit::FakeApi::start().expect("a free port");

@@ -556,7 +556,6 @@ fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
 
 /// A time needs somebody who is asked about it, a price somebody who has the model.
 /// Objects of a file or of the example have no users: the whole cluster is no answer to the question for one's own.
-#[cfg(feature = "scheduler")]
 #[test]
 fn mine_without_a_cluster_is_refused() {
     let folder = folder();
@@ -570,7 +569,6 @@ fn mine_without_a_cluster_is_refused() {
     assert!(done.code == Some(2) && done.err.contains("--kubeconfig"), "{}", done.err);
 }
 
-#[cfg(feature = "scheduler")]
 #[test]
 fn flags_without_effect_are_told() {
     let folder = folder();

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::cost::node;
-#[cfg(feature = "scheduler")]
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 
@@ -114,7 +113,6 @@ fn pods_that_are_over_are_attempts_of_the_run_that_goes_on() {
 }
 
 /// One GPU for two hours: half an hour of a pod that failed, half an hour of nobody, an hour of its retry.
-#[cfg(feature = "scheduler")]
 fn series(query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let of = |pod: &str, more: Value| {
@@ -149,7 +147,6 @@ fn series(query: &Query) -> Vec<Made> {
     }
 }
 
-#[cfg(feature = "scheduler")]
 #[test]
 fn a_period_has_attempts_that_are_gone_and_runs_cost_what_jobs_cost() {
     let server = FakePrometheus::start(series);

@@ -5,9 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::cost::{document, folder, made_long_ago, node, pod};
-#[cfg(feature = "scheduler")]
 use crate::fake_prometheus::{FakePrometheus, two_gpus};
-#[cfg(feature = "scheduler")]
 use crate::program::Folder;
 
 /// GPU-hours of a pod by cause.
@@ -142,7 +140,6 @@ fn samples_that_lie_days_apart_are_no_measurement() {
 }
 
 /// Two pods have one GPU, which computes in even hours.
-#[cfg(feature = "scheduler")]
 #[test]
 fn over_a_period_too_what_several_pods_computed_on_one_gpu_is_unknown() {
     let server = FakePrometheus::start(|query| {

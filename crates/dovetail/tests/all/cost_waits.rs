@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::cost::node;
-#[cfg(feature = "scheduler")]
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::program::Folder;
 
@@ -93,7 +92,6 @@ fn a_gang_waits_for_its_last_member_and_what_is_free_now_is_told_by_cause() {
 }
 
 /// Two GPUs for two hours: one serves, the other is held by a run in the second hour and free before.
-#[cfg(feature = "scheduler")]
 fn series(query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let end_s = query.moments.last().copied().unwrap_or(0.0);
@@ -144,7 +142,6 @@ fn series(query: &Query) -> Vec<Made> {
     }
 }
 
-#[cfg(feature = "scheduler")]
 #[test]
 fn a_period_has_waits_from_the_job_on_and_requests_cost_all_that_their_servers_did() {
     let server = FakePrometheus::start(series);

@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 27] = [
     "",
     "sim",
     "sim run",
@@ -16,15 +16,23 @@ const COMMANDS: [&str; 18] = [
     "trace export",
     "usage",
     "usage idle",
+    "usage gpus",
     "audit",
     "cost",
     "cost job",
     "cost questions",
+    "cost digest",
     "collect",
+    "demo",
+    "scheduler",
+    "serve",
+    "why",
+    "queue",
+    "top",
+    "config",
 ];
 
 #[test]
-#[cfg_attr(feature = "scheduler", ignore = "the help of the default build is documented")]
 fn help_is_as_documented() {
     let folder = Folder::new();
     for command in [
@@ -40,6 +48,42 @@ fn help_is_as_documented() {
         let done = folder.call(&format!("{command} --help"));
         let name = format!("help_{}", command.replace(' ', "_"));
         insta::assert_snapshot!(name.trim_end_matches('_'), done.whole());
+    }
+}
+
+#[test]
+fn the_help_of_the_program_is_one_screen_of_a_terminal() {
+    let folder = Folder::new();
+    let help = folder.call("--help").out;
+    assert!(help.lines().count() <= 24, "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    for line in ["-h", "help"] {
+        assert_eq!(folder.call(line).out, help, "{line}");
+    }
+    // What has no room there is one command away.
+    let options = folder.call("options").out;
+    for wanted in ["--output", "--seed", "--threads", "--color", "--config", "Exit codes"] {
+        assert!(options.contains(wanted), "{wanted}: {options}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_or_flag_is_answered_with_the_nearest() {
+    let folder = Folder::new();
+    for (line, nearest) in [
+        ("audti", "'audit'"),
+        ("shceduler", "'scheduler'"),
+        ("usage gpu", "'gpus'"),
+        ("sim comapre", "'compare'"),
+        ("audit --kubeconfg x", "'--kubeconfig'"),
+        ("cost --exmaple", "'--example'"),
+        ("cost job --perid 7d", "'--period'"),
+        ("top --ouptut json", "'--output'"),
+        ("config --output jsn", "'json'"),
+    ] {
+        let done = folder.call(line);
+        assert_eq!(done.code, Some(2), "{line}");
+        assert!(done.err.contains("similar") && done.err.contains(nearest), "{line}: {}", done.err);
     }
 }
 

@@ -40,7 +40,6 @@ pub(super) struct ConfirmedOut {
 
 impl ConfirmedOut {
     /// Without figures.
-    #[cfg(feature = "scheduler")]
     pub(super) fn unknown(why: &str) -> Self {
         let why = why.to_owned();
         Self { status: "unknown", why, before: None, after: None, confirmed: None }

@@ -1,13 +1,11 @@
 //! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
 
 mod baseline;
-#[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only a ledger fills it"))]
 mod confirmed;
 mod document;
 mod explain;
 mod html;
 mod ignore_file;
-#[cfg(feature = "scheduler")]
 mod ledger;
 mod markdown;
 mod patch;
@@ -29,14 +27,11 @@ use dovetail_kube::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use crate::app::App;
 use crate::exit::Found;
 use crate::input::doubts::CONTESTED;
-#[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::ObjectFlags;
-#[cfg(feature = "scheduler")]
 use crate::input::prometheus::{Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
-#[cfg(feature = "scheduler")]
 use crate::input::uses_of_server;
 use crate::output::Output;
 use crate::output::table::plural;
@@ -51,19 +46,12 @@ pub(crate) struct AuditFlags {
     measured: UsageFileFlags,
     /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did; `auto` looks
     /// for one in the cluster of --kubeconfig, `none` asks nobody
-    #[cfg(feature = "scheduler")]
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     prometheus: ServerChoice,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     server: ServerFlags,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     exporters: ExporterFlags,
-    /// Asks nobody what GPUs did: this build cannot
-    #[cfg(not(feature = "scheduler"))]
-    #[arg(long, value_name = "SOURCE", default_value = "none")]
-    prometheus: PrometheusFlag,
     /// Label that names the team, on a pod or its namespace; can be given several times [default: team, cost-center,
     /// owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
@@ -78,7 +66,6 @@ pub(crate) struct AuditFlags {
     /// An earlier audit (--output json): says what is new and what is fixed since, and what would confirm it
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     ledger: ledger::LedgerFlags,
     /// End with exit code 5 on a finding this bad or worse; with --baseline, on a new one
@@ -89,13 +76,6 @@ pub(crate) struct AuditFlags {
     explain: Option<String>,
     #[command(flatten)]
     prices: NodePriceFlags,
-}
-
-#[cfg(not(feature = "scheduler"))]
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PrometheusFlag {
-    /// Nobody
-    None,
 }
 
 /// From which severity on an audit fails.
@@ -132,7 +112,6 @@ impl AuditFlags {
     }
 
     /// What GPUs did, from wherever the flags say.
-    #[cfg(feature = "scheduler")]
     fn uses(&self, app: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
         if self.exporters.are_given() {
             let looked = self.exporters.read(app, self.source.server())?;
@@ -148,13 +127,6 @@ impl AuditFlags {
                 self.measured.read(gathered, self.source.example)
             }
         }
-    }
-
-    /// What GPUs did, from a file.
-    #[cfg(not(feature = "scheduler"))]
-    fn uses(&self, _: &App, gathered: &mut Gathered) -> Result<Option<Uses>> {
-        let PrometheusFlag::None = self.prometheus;
-        self.measured.read(gathered, self.source.example)
     }
 }
 
@@ -193,7 +165,6 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
     document.notes.extend(measured);
     document.notes.extend(ignore_file::without_effect(&policy, &found));
-    #[cfg(feature = "scheduler")]
     let document = flags.ledger.held_against(app, &gathered, document)?;
     let document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
     if let Some(folder) = &flags.patches {

@@ -20,12 +20,8 @@ pub(super) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
         );
     };
     let days = (now_ms - before.from_ms).div_ceil(DAY_MS);
-    let build = match cfg!(feature = "scheduler") {
-        true => "",
-        false => " and a build with the feature scheduler",
-    };
     format!(
-        "{fallacy}. What became of the waste tells a ledger of both times: --store LEDGER{build}; series of --prometheus \
+        "{fallacy}. What became of the waste tells a ledger of both times: --store LEDGER; series of --prometheus \
          alone do not. One that keeps the last {days} days fills a ledger first: dovetail cost --prometheus URL --period \
          {days}d --store LEDGER"
     )

@@ -8,7 +8,6 @@ use dovetail_bill::focus::Pricing;
 use dovetail_bill::import::Commitment;
 use dovetail_ledger::cost::NodeBill;
 use dovetail_ledger::device_time::Span;
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::rollup::DAY_MS;
 use dovetail_ledger::split::ListPrices;
 use dovetail_model::Money;
@@ -36,7 +35,6 @@ pub(super) struct Account {
     /// Only pods of these namespaces are charged; `None` is everything.
     pub(super) only: Option<BTreeSet<String>>,
     /// Whether it is among the notes that node names went to another machine: a run that reads the period tells it.
-    #[cfg(feature = "scheduler")]
     pub(super) are_machines_told: bool,
     /// What is known of the figures and what they leave out.
     pub(super) notes: Vec<String>,
@@ -76,7 +74,6 @@ impl Account {
 }
 
 /// What the samples of one day of a cluster are.
-#[cfg_attr(not(feature = "scheduler"), allow(dead_code, reason = "only servers have days"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DayOf {
     pub(super) cluster: String,
@@ -97,7 +94,6 @@ pub(super) enum Basis {
     #[default]
     RunRate,
     /// Hours that a ledger has kept.
-    #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers are kept"))]
     Ledger,
     /// Samples so far apart.
     Sampled {
@@ -188,13 +184,11 @@ pub(super) fn list_price(bill: &NodeBill, prices: &ListPrices) -> Money {
 }
 
 /// A period cut at the ends of days (UTC).
-#[cfg(feature = "scheduler")]
 pub(super) fn days_of(period: Span) -> Vec<Span> {
     cut(period, DAY_MS)
 }
 
 /// A span in parts, each but the last ending with a multiple of `every_ms`.
-#[cfg(feature = "scheduler")]
 pub(super) fn cut(span: Span, every_ms: u64) -> Vec<Span> {
     let mut parts = Vec::new();
     let mut from_ms = span.from_ms;

@@ -14,18 +14,15 @@ use dovetail_price::parse_usd_micros;
 use super::account::Account;
 use super::billed::{self, BillOut};
 use super::from_objects::{self, Parts};
-#[cfg(feature = "scheduler")]
 use super::from_prometheus::{self, Look, Sources};
 use super::names;
 use super::teams::Teams;
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::input::doubts::{contested_in_words, doubts};
-#[cfg(feature = "scheduler")]
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::{ObjectFlags, Read};
-#[cfg(feature = "scheduler")]
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
 use crate::output::plain::plain;
@@ -40,13 +37,10 @@ pub(crate) struct AccountFlags {
     pub(super) measured: UsageFileFlags,
     /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `auto`
     /// looks for one in the cluster of --kubeconfig, `none` looks at objects alone
-    #[cfg(feature = "scheduler")]
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     pub(super) prometheus: ServerChoice,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     pub(super) server: ServerFlags,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     exporters: ExporterFlags,
     /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split, opencost,
@@ -97,7 +91,6 @@ pub(super) struct Terms {
 /// What a bill is made from.
 pub(super) enum Source {
     Moment(Box<AtMoment>),
-    #[cfg(feature = "scheduler")]
     Server(Box<OverTime>),
 }
 
@@ -111,7 +104,6 @@ pub(super) struct AtMoment {
 }
 
 /// A server that is asked about a period, with the objects that are read beside it.
-#[cfg(feature = "scheduler")]
 pub(super) struct OverTime {
     pub(super) asker: Asker,
     pub(super) objects: Option<AtMoment>,
@@ -167,7 +159,6 @@ impl AccountFlags {
     /// # Errors
     /// Nothing that is named, or something that cannot be read.
     pub(super) fn source(&self, app: &App, teams: &Teams) -> Result<Source> {
-        #[cfg(feature = "scheduler")]
         if self.exporters.are_given() {
             let looked = self.exporters.read(app, self.objects.server())?;
             let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
@@ -175,7 +166,6 @@ impl AccountFlags {
                 self.gathered_from(app, teams, read, |gathered| Ok(Some(looked.uses(gathered))))?;
             return Ok(Source::Moment(Box::new(moment)));
         }
-        #[cfg(feature = "scheduler")]
         let told = {
             let choice = self.measured.or_else(&self.prometheus);
             let Chosen { asker, mut told } = self.server.chosen(choice, self.objects.server())?;
@@ -187,8 +177,6 @@ impl AccountFlags {
             told.extend(self.server.without_effect());
             told
         };
-        #[cfg(not(feature = "scheduler"))]
-        let told: Vec<String> = Vec::new();
         let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
         let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
         let mut moment = self.gathered_from(app, teams, read, of_file)?;
@@ -197,7 +185,6 @@ impl AccountFlags {
     }
 
     /// Objects, and where they were read: beside a server that knows more.
-    #[cfg(feature = "scheduler")]
     pub(super) fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
         let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
         self.gathered_from(app, teams, self.read_objects(app)?, of_file)
@@ -250,7 +237,6 @@ impl AccountFlags {
                 let parts = parts(&moment.gathered, &mut moment.told)?;
                 self.of_moment(app, terms, &moment, &parts, is_hour)
             }
-            #[cfg(feature = "scheduler")]
             Source::Server(mut over) => {
                 let (account, bill, _) = self.over_time(app, terms, &mut over)?;
                 Ok((account, bill))
@@ -287,7 +273,6 @@ impl AccountFlags {
     }
 
     /// The account of a period, with all that it was made from.
-    #[cfg(feature = "scheduler")]
     pub(super) fn over_time(
         &self,
         app: &App,

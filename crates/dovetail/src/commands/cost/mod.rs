@@ -2,51 +2,35 @@
 
 mod account;
 mod billed;
-#[cfg(feature = "scheduler")]
 pub(crate) mod collecting;
-#[cfg(feature = "scheduler")]
 pub(crate) mod digest;
 mod dimension;
 mod document;
-#[cfg(feature = "scheduler")]
 mod doubts_told;
 mod flags;
 mod focus;
-#[cfg(feature = "scheduler")]
 mod free_moments;
-#[cfg(feature = "scheduler")]
 mod from_exporters;
-#[cfg(feature = "scheduler")]
 mod from_ledger;
 mod from_objects;
-#[cfg(feature = "scheduler")]
 mod from_prometheus;
-#[cfg(feature = "scheduler")]
 mod from_store;
 mod job;
 mod names;
-#[cfg(feature = "scheduler")]
 pub(crate) mod noticing;
-#[cfg(feature = "scheduler")]
 mod parts_told;
 mod questions;
-#[cfg(feature = "scheduler")]
 mod reading;
-#[cfg(feature = "scheduler")]
 mod receipt_lives;
-#[cfg(feature = "scheduler")]
 mod receipts;
 mod resolution;
 mod rows_csv;
-#[cfg(feature = "scheduler")]
 mod same_names;
-#[cfg(feature = "scheduler")]
 mod silence;
 mod statement;
 mod teams;
 mod terminal;
 mod top;
-#[cfg(feature = "scheduler")]
 mod turns;
 mod without_price;
 
@@ -66,9 +50,7 @@ use account::{Account, Basis};
 use dimension::Dimension;
 use document::Document;
 use flags::{AccountFlags, Terms};
-#[cfg(feature = "scheduler")]
 use from_store::Answer;
-#[cfg(feature = "scheduler")]
 pub(crate) use from_store::{Ledger, bad_address};
 use statement::Statement;
 use top::Top;
@@ -84,12 +66,10 @@ pub(crate) struct CostFlags {
     /// A ledger: a file, or postgres://USER@HOST/DATABASE. What is read of --prometheus is kept in it, only what
     /// it does not have of the period is read, and the answer comes out of it; without --prometheus nothing
     /// is read
-    #[cfg(feature = "scheduler")]
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     store: Option<String>,
     /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list pods, as the
     /// cluster itself says
-    #[cfg(feature = "scheduler")]
     #[arg(long, requires = "kubeconfig", conflicts_with = "focus")]
     mine: bool,
     /// One row for each of these; several, separated by commas, such as team,cause
@@ -118,7 +98,6 @@ enum Question {
     /// Answer what people ask first: who wastes most, how busy GPUs are, what is idle, low, misplaced, on spot.
     Questions(Box<questions::QuestionsFlags>),
     /// Say what each team had in a week, and in the week before, out of a ledger; on paper, or sent.
-    #[cfg(feature = "scheduler")]
     Digest(Box<digest::DigestFlags>),
 }
 
@@ -127,7 +106,6 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     match &flags.question {
         Some(Question::Job(flags)) => return job::run(app, flags),
         Some(Question::Questions(flags)) => return questions::run(app, flags),
-        #[cfg(feature = "scheduler")]
         Some(Question::Digest(flags)) => return digest::run(app, flags),
         None => {}
     }
@@ -135,7 +113,6 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     flags.refuse_other_forms_of_focus(app)?;
     let by = flags.dimensions()?;
     flags.refuse_mine_without_cluster()?;
-    #[cfg(feature = "scheduler")]
     if let Some(ledger) = &flags.store {
         return match from_store::answer(app, flags, ledger, &by)? {
             Answer::Document(document) => print(app, output, &document),
@@ -204,7 +181,6 @@ impl CostFlags {
     }
 
     /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for --kubeconfig.
-    #[cfg(feature = "scheduler")]
     fn refuse_mine_without_cluster(&self) -> Result<()> {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());
@@ -214,23 +190,10 @@ impl CostFlags {
         Err(crate::exit::UsageError(text.to_owned()).into())
     }
 
-    #[cfg(not(feature = "scheduler"))]
-    #[allow(clippy::unnecessary_wraps, reason = "with a cluster it can fail")]
-    fn refuse_mine_without_cluster(&self) -> Result<()> {
-        Ok(())
-    }
-
     /// The namespaces of who asks, where only they are asked for.
-    #[cfg(feature = "scheduler")]
     fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
         let kubeconfig = self.account.objects.server().filter(|_| self.mine);
         kubeconfig.map(crate::input::own_namespaces::own_namespaces).transpose()
-    }
-
-    #[cfg(not(feature = "scheduler"))]
-    #[allow(clippy::unnecessary_wraps, reason = "with a cluster it can fail")]
-    fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
-        Ok(None)
     }
 
     fn top(&self) -> Option<Top> {

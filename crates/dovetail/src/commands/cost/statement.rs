@@ -4,10 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::cost::Paid;
 use dovetail_ledger::cost::{Charge, CostSum, charges};
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::rollup::ByMethod;
 use dovetail_ledger::split::{Headline, SplitMethod, Unused, headline};
 use dovetail_model::Money;
@@ -44,7 +42,6 @@ pub(super) struct Row {
 }
 
 /// Charges of one key and cause, as a ledger keeps them.
-#[cfg(feature = "scheduler")]
 #[derive(Debug)]
 pub(super) struct KeptCharges {
     pub(super) key: Vec<String>,
@@ -56,7 +53,6 @@ pub(super) struct KeptCharges {
 
 impl Statement {
     /// Splits an account.
-    #[cfg(feature = "scheduler")]
     pub(super) fn of(
         account: &Account,
         method: SplitMethod,
@@ -88,7 +84,6 @@ impl Statement {
 
     /// Of what a ledger has split before. Methods without a price for something that has one are left out,
     /// but for the one that is asked for.
-    #[cfg(feature = "scheduler")]
     pub(super) fn of_kept(
         kept: &[KeptCharges],
         method: SplitMethod,

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(feature = "scheduler")]
 use dovetail_store::SumRow;
 
 use super::account::Account;
 use super::dimension::UNKNOWN;
-#[cfg(feature = "scheduler")]
 use super::document::hours;
 use crate::output::plain::plain;
 use crate::output::table::counted;
@@ -46,7 +44,6 @@ pub(super) fn unpriced(account: &Account) -> Vec<String> {
 }
 
 /// The same of rows out of a ledger, which tell groups of nodes apart: its time without a price.
-#[cfg(feature = "scheduler")]
 pub(super) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
     const WHEN: &str = " where the ledger is filled: what is read from then on has it";
     let mut models: BTreeMap<&str, i128> = BTreeMap::new();
@@ -72,7 +69,6 @@ pub(super) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
 }
 
 /// Whether nothing of a row has a price.
-#[cfg(feature = "scheduler")]
 pub(super) fn is_unpriced(row: &SumRow) -> bool {
     row.charges > 0 && row.costs.iter().all(Option::is_none)
 }

@@ -18,16 +18,13 @@ use crate::output::table::{facts, whole};
 #[derive(Debug, Args)]
 pub(crate) struct ExportFlags {
     /// File with jobs
-    #[cfg_attr(feature = "scheduler", arg(required_unless_present = "from_ledger"))]
-    #[cfg_attr(not(feature = "scheduler"), arg(required = true))]
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", required_unless_present = "from_ledger")]
     jobs: Option<PathBuf>,
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     #[command(flatten)]
     rows: RowFlags,
-    #[cfg(feature = "scheduler")]
     #[command(flatten)]
     ledger: super::from_ledger::LedgerFlags,
 }
@@ -43,7 +40,6 @@ struct Report {
 
 /// Writes a job table, or what a ledger saw.
 pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
-    #[cfg(feature = "scheduler")]
     if let Some(ledger) = &flags.ledger.from_ledger {
         return super::from_ledger::run(app, &flags.ledger, ledger, &flags.to);
     }

@@ -1,7 +1,6 @@
 //! `dovetail trace`: files with jobs and machines.
 
 mod export;
-#[cfg(feature = "scheduler")]
 mod from_ledger;
 mod import;
 mod stats;

@@ -1,6 +1,5 @@
 //! `dovetail usage`: what GPUs did while somebody held them.
 
-#[cfg(feature = "scheduler")]
 pub(crate) mod gpus;
 mod idle;
 
@@ -15,7 +14,6 @@ pub(crate) enum Command {
     /// Find long runs of low activity in samples, and the GPU-hours that could be taken back.
     Idle(idle::IdleFlags),
     /// Read what every GPU did from Prometheus: allocated against active time, and what idle time costs.
-    #[cfg(feature = "scheduler")]
     Gpus(Box<gpus::GpusFlags>),
 }
 
@@ -24,7 +22,6 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Idle(flags) => idle::run(app, &flags),
-            #[cfg(feature = "scheduler")]
             Self::Gpus(flags) => gpus::run(app, &flags),
         }
     }

@@ -13,9 +13,7 @@ mod held;
 mod name;
 mod of_example;
 mod of_moment;
-#[cfg(feature = "scheduler")]
 mod of_series;
-#[cfg(feature = "scheduler")]
 mod of_several;
 mod terminal;
 
@@ -73,7 +71,6 @@ impl JobFlags {
                 let job = wanted.find(&account)?;
                 of_moment::time(account, job, &moment, &parts)
             }
-            #[cfg(feature = "scheduler")]
             Source::Server(mut over) => {
                 let (account, _, look) = self.account.over_time(app, terms, &mut over)?;
                 let job = wanted

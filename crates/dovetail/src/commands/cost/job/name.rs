@@ -78,7 +78,6 @@ impl Wanted<'_> {
     }
 
     /// Whether a pod is of what is meant, by its owner or its own name.
-    #[cfg(feature = "scheduler")]
     pub(super) fn means(&self, pod: &CostPod) -> bool {
         self.is_owner(pod) || self.is_pod(pod)
     }

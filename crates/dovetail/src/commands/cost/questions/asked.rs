@@ -1,26 +1,20 @@
 //! What answers are made from.
 
 use std::collections::BTreeMap;
-#[cfg(feature = "scheduler")]
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dovetail_ledger::cost::Paid;
 use dovetail_ledger::device_time::Span;
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
 use dovetail_ledger::signal::ActivityRule;
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::signal::UnknownReason;
 use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_ledger::utilisation::Level;
 
-#[cfg(feature = "scheduler")]
 use dovetail_metrics::kube_state::pod_ends;
-#[cfg(feature = "scheduler")]
 use dovetail_metrics::serving::Counted;
 
-#[cfg(feature = "scheduler")]
 use super::attempts::OfPeriod;
 use super::attempts::{RunPods, of_objects};
 use super::by_request::ServedByJob;
@@ -30,12 +24,9 @@ use crate::app::App;
 use crate::commands::cost::account::{Account, Basis};
 use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
 use crate::commands::cost::from_objects::Parts;
-#[cfg(feature = "scheduler")]
 use crate::commands::cost::from_prometheus::{Look, Sources};
 use crate::commands::cost::statement::{NodeCharges, all_charges};
-#[cfg(feature = "scheduler")]
 use crate::input::prometheus::Asker;
-#[cfg(feature = "scheduler")]
 use crate::input::serving;
 use crate::input::uses::Uses;
 
@@ -125,7 +116,6 @@ impl Asked {
                     served: None,
                 })
             }
-            #[cfg(feature = "scheduler")]
             Source::Server(mut over) => {
                 let (mut account, _, mut look) = flags.over_time(app, terms, &mut over)?;
                 let (span, step_ms) = (over.asker.period, over.asker.step_ms);
@@ -184,7 +174,6 @@ pub(super) fn node_charges(
 }
 
 /// Asks how pods ended.
-#[cfg(feature = "scheduler")]
 fn add_pod_ends(asker: &mut Asker, look: &mut Look, notes: &mut Vec<String>) {
     let window_ms = asker.period.to_ms - asker.period.from_ms;
     match asker.instant(&pod_ends(window_ms), asker.period.to_ms.saturating_sub(1)) {
@@ -194,7 +183,6 @@ fn add_pod_ends(asker: &mut Asker, look: &mut Look, notes: &mut Vec<String>) {
 }
 
 /// Asks what inference servers counted in the pods of the account, by workload.
-#[cfg(feature = "scheduler")]
 fn served(asker: &mut Asker, account: &mut Account) -> BTreeMap<String, ServedByJob> {
     let served = serving::read(asker, &mut account.notes);
     let mut by_job: BTreeMap<String, ServedByJob> = BTreeMap::new();
@@ -276,7 +264,6 @@ fn levels(samples: Vec<(u64, u32)>, uses: &Uses) -> Vec<Level> {
 }
 
 /// Levels from the series of exporters: what is held is what the bill has.
-#[cfg(feature = "scheduler")]
 fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<HeldLevels>> {
     let numbers = numbers(account);
     let mut held = Vec::new();

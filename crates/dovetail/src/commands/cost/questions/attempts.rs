@@ -5,22 +5,17 @@ use std::collections::BTreeMap;
 use dovetail_kube::facts::{Gathered, PodLife};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::runs::{PodEnd, RunOwner, RunPod};
-#[cfg(feature = "scheduler")]
 use dovetail_metrics::kube_state::{KubeState, label};
 use dovetail_model::Money;
 
-#[cfg(feature = "scheduler")]
 use super::asked::HeldLevels;
 use super::training::Training;
 use crate::commands::cost::account::Account;
-#[cfg(feature = "scheduler")]
 use crate::commands::cost::account::CostPod;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::names::{CLASS, RUN};
-#[cfg(feature = "scheduler")]
 use crate::commands::cost::statement::NodeCharges;
 use crate::commands::cost::teams::{Labels, Teams};
-#[cfg(feature = "scheduler")]
 use crate::commands::usage::gpus::grouping::owner_name;
 use crate::settings::cost::CostSection;
 
@@ -107,7 +102,6 @@ fn end_of(life: &PodLife) -> Option<PodEnd> {
 }
 
 /// What a bill of a period is joined with.
-#[cfg(feature = "scheduler")]
 pub(super) struct OfPeriod<'p> {
     pub(super) account: &'p Account,
     pub(super) charges: &'p NodeCharges,
@@ -119,7 +113,6 @@ pub(super) struct OfPeriod<'p> {
     pub(super) step_ms: u64,
 }
 
-#[cfg(feature = "scheduler")]
 impl OfPeriod<'_> {
     /// What pods held and cost in the bill, with all that is known of whose they are.
     pub(super) fn pods(&self) -> RunPods {

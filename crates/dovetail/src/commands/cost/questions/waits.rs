@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 
 use dovetail_kube::facts::Gathered;
 use dovetail_ledger::FreeCause;
-#[cfg(feature = "scheduler")]
 use dovetail_ledger::device_time::device_intervals;
 use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_ledger::queue_wait::QueuedPod;
-#[cfg(feature = "scheduler")]
 use dovetail_metrics::kube_state::{KubeTimes, PodTimes, TimeSeries};
 
 use super::training::may_end;
 use crate::commands::cost::from_objects::{Parts, words};
-#[cfg(feature = "scheduler")]
 use crate::commands::cost::from_prometheus::{Look, Pods, Sources};
 use crate::commands::cost::teams::{Labels, Teams};
-#[cfg(feature = "scheduler")]
 use crate::input::prometheus::Asker;
 
 /// Pods that asked for GPUs.
@@ -35,7 +31,6 @@ pub(super) enum Free {
     /// Now, in milli-GPU by cause.
     Now(BTreeMap<FreeCause, i64>),
     /// Over a period, with how much; causes are not known.
-    #[cfg_attr(not(feature = "scheduler"), expect(dead_code, reason = "only servers know a past"))]
     Over(Vec<(Span, i64)>),
 }
 
@@ -79,7 +74,6 @@ pub(super) fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) 
 }
 
 /// From kube-state-metrics: pods that were made within the period. Nothing, and a note, where it does not answer.
-#[cfg(feature = "scheduler")]
 pub(super) fn over_time(
     asker: &mut Asker,
     look: &Look,
@@ -135,7 +129,6 @@ pub(super) fn over_time(
 }
 
 /// When how much of any device was held by nobody.
-#[cfg(feature = "scheduler")]
 fn free_over(look: &Look, period: Span) -> Vec<(Span, i64)> {
     let devices = look.seen.time.devices.iter();
     // The bill was made from the same histories, so none of them is wrong.
