@@ -237,7 +237,7 @@ fn serve(
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::FreeCause;
+    use dovetail_model::FreeCause;
     use proptest::prelude::*;
 
     use super::*;

@@ -1,6 +1,8 @@
 //! Giving finite demand to free pieces: each waiting milli-GPU explains one free one.
 
-use crate::cause::{CAUSES, FreeCause};
+use dovetail_model::FreeCause;
+
+use crate::cause::CAUSES;
 use crate::verdicts::{FITS, OpenPiece};
 
 /// Milli-GPU by number of the cause.

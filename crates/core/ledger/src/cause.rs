@@ -34,139 +34,44 @@
 //! Demand that was turned away for good (the arrival-only protocol, where a rejected pod does not wait) can
 //! be added by the caller; where it would fit at a later moment it explains nothing.
 
+use dovetail_model::FreeCause;
 use dovetail_plan::Cause;
-use serde::{Deserialize, Serialize};
-
-/// Why something is free; the module says what each means. The first that applies is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum FreeCause {
-    /// The node is cordoned or draining.
-    DrainingOrCordoned = 0,
-    /// The node is coming up.
-    Starting,
-    /// A reservation keeps it, or the order keeps it for the head of the line.
-    Reserved,
-    /// Taints, labels or names keep away what waits.
-    Taint,
-    /// What waits may not use this model.
-    TypeMismatch,
-    /// Spread, affinity or a required level keeps away what waits.
-    Topology,
-    /// Too little CPU is left beside it.
-    StrandedByCpu,
-    /// Too little memory is left beside it.
-    StrandedByMemory,
-    /// Too little of something else is left beside it.
-    StrandedByOther,
-    /// The free pieces are too small or too few.
-    Fragmented,
-    /// A pod would fit, its whole gang does not.
-    GangShort,
-    /// A queue or a quota is at its limit.
-    Quota,
-    /// Nothing waits for it.
-    NoDemand,
-}
 
 /// Number of causes.
-pub(crate) const CAUSES: usize = 13;
+pub(crate) const CAUSES: usize = FreeCause::ALL.len();
 
-impl FreeCause {
-    /// All causes in the order in which they are looked at.
-    pub const ALL: [Self; CAUSES] = [
-        Self::DrainingOrCordoned,
-        Self::Starting,
-        Self::Reserved,
-        Self::Taint,
-        Self::TypeMismatch,
-        Self::Topology,
-        Self::StrandedByCpu,
-        Self::StrandedByMemory,
-        Self::StrandedByOther,
-        Self::Fragmented,
-        Self::GangShort,
-        Self::Quota,
-        Self::NoDemand,
-    ];
-
-    /// The causes that rest on waiting demand, the one nearest to starting first.
-    pub(crate) const OF_DEMAND: [Self; 10] = [
-        Self::Reserved,
-        Self::Quota,
-        Self::GangShort,
-        Self::Fragmented,
-        Self::StrandedByOther,
-        Self::StrandedByMemory,
-        Self::StrandedByCpu,
-        Self::Topology,
-        Self::TypeMismatch,
-        Self::Taint,
-    ];
-
-    /// Name as in every output, for example `stranded_by_cpu`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DrainingOrCordoned => "draining_or_cordoned",
-            Self::Starting => "starting",
-            Self::Reserved => "reserved",
-            Self::Taint => "taint",
-            Self::TypeMismatch => "type_mismatch",
-            Self::Topology => "topology",
-            Self::StrandedByCpu => "stranded_by_cpu",
-            Self::StrandedByMemory => "stranded_by_memory",
-            Self::StrandedByOther => "stranded_by_other",
-            Self::Fragmented => "fragmented",
-            Self::GangShort => "gang_short",
-            Self::Quota => "quota",
-            Self::NoDemand => "no_demand",
-        }
-    }
-
-    /// Whether free time of this cause is waste. Time without demand is, above the configured headroom.
-    pub fn is_waste(self) -> bool {
-        !matches!(self, Self::Reserved | Self::Starting)
-    }
-
-    /// Whether work waits that would use the time, were this out of its way.
-    pub fn is_of_demand(self) -> bool {
-        Self::OF_DEMAND.contains(&self)
-    }
-
-    /// The cause behind an obstacle of placement; `None` if nothing is in the way.
-    pub(crate) fn of_obstacle(obstacle: Cause) -> Option<Self> {
-        Some(match obstacle {
-            Cause::None => return None,
-            // A ready node gives none of these three.
-            Cause::NotReady | Cause::Cordoned => Self::DrainingOrCordoned,
-            Cause::Starting => Self::Starting,
-            Cause::Unschedulable
-            | Cause::Taint
-            | Cause::VolumeDriver
-            | Cause::VolumeNodeAffinity
-            | Cause::StorageTopology
-            | Cause::StorageCapacity
-            | Cause::VolumeZone
-            | Cause::DeclaredFeatures => Self::Taint,
-            // Labels tell kinds of nodes apart, and most of those that pods ask for name a model.
-            Cause::Model | Cause::NodeAffinity | Cause::NodeName => Self::TypeMismatch,
-            Cause::HostPort
-            | Cause::DiskConflict
-            | Cause::ReadWriteOncePod
-            | Cause::SpreadLabel
-            | Cause::Spread
-            | Cause::Affinity
-            | Cause::AntiAffinity
-            | Cause::ExistingAntiAffinity => Self::Topology,
-            Cause::Cpu => Self::StrandedByCpu,
-            Cause::Memory => Self::StrandedByMemory,
-            Cause::Overcommitted
-            | Cause::Ephemeral
-            | Cause::PodSlots
-            | Cause::Extended
-            | Cause::VolumeLimit => Self::StrandedByOther,
-            Cause::Device => Self::Fragmented,
-        })
-    }
+/// The cause behind an obstacle of placement; `None` if nothing is in the way.
+pub(crate) fn of_obstacle(obstacle: Cause) -> Option<FreeCause> {
+    Some(match obstacle {
+        Cause::None => return None,
+        // A ready node gives none of these three.
+        Cause::NotReady | Cause::Cordoned => FreeCause::DrainingOrCordoned,
+        Cause::Starting => FreeCause::Starting,
+        Cause::Unschedulable
+        | Cause::Taint
+        | Cause::VolumeDriver
+        | Cause::VolumeNodeAffinity
+        | Cause::StorageTopology
+        | Cause::StorageCapacity
+        | Cause::VolumeZone
+        | Cause::DeclaredFeatures => FreeCause::Taint,
+        // Labels tell kinds of nodes apart, and most of those that pods ask for name a model.
+        Cause::Model | Cause::NodeAffinity | Cause::NodeName => FreeCause::TypeMismatch,
+        Cause::HostPort
+        | Cause::DiskConflict
+        | Cause::ReadWriteOncePod
+        | Cause::SpreadLabel
+        | Cause::Spread
+        | Cause::Affinity
+        | Cause::AntiAffinity
+        | Cause::ExistingAntiAffinity => FreeCause::Topology,
+        Cause::Cpu => FreeCause::StrandedByCpu,
+        Cause::Memory => FreeCause::StrandedByMemory,
+        Cause::Overcommitted
+        | Cause::Ephemeral
+        | Cause::PodSlots
+        | Cause::Extended
+        | Cause::VolumeLimit => FreeCause::StrandedByOther,
+        Cause::Device => FreeCause::Fragmented,
+    })
 }

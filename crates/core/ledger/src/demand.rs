@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{DeviceRequest, JobId};
+use dovetail_model::{DeviceRequest, FreeCause, JobId};
 use dovetail_plan::engine::supply::{Levels, WaitingSet};
 use dovetail_plan::{Engine, ShapeId};
 
-use crate::cause::FreeCause;
 use crate::weight;
 
 /// Pods of one shape of jobs that ask for the same.

@@ -6,6 +6,7 @@
 //! nothing changes, and what was open of each model is split by it in proportion. So a split is never older
 //! than the period, and the sums stay exact.
 
+use dovetail_model::{FreeCause, in_proportion};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,8 +15,7 @@ use dovetail_plan::Engine;
 use thiserror::Error;
 
 use crate::assign::ByCause;
-use crate::cause::{CAUSES, FreeCause};
-use crate::proportion::in_proportion;
+use crate::cause::CAUSES;
 use crate::states::States;
 use crate::survey::Account;
 use crate::tracker::{FreeTracker, Picture, add_to};

@@ -1,7 +1,7 @@
 //! What is free and why, how long, and what it costs.
 //!
 //! [`what_is_free`] gives every milli-GPU of a cluster its place at one moment: unavailable, allocated, or
-//! free by one [`FreeCause`]; that module says what each cause means. [`UsageIntegral`] follows an engine
+//! free by one [`FreeCause`](dovetail_model::FreeCause); `cause` says what each cause means. [`UsageIntegral`] follows an engine
 //! through time and adds up GPU-time; [`price`] turns that into money. The identity
 //! installed = unavailable + allocated + free by cause holds exactly, in GPU-time and in money.
 //!
@@ -28,7 +28,6 @@
 //! | [`utilisation`] | how busy devices were on average, and when they were hardly busy for long |
 //! | `price` | GPU-time in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
-//! | `proportion` | splitting without losing a unit |
 
 mod assign;
 mod cause;
@@ -40,7 +39,6 @@ mod integral;
 pub mod job_phases;
 pub mod notices;
 mod price;
-mod proportion;
 pub mod queue_wait;
 pub mod rollup;
 pub mod runs;
@@ -54,7 +52,6 @@ pub mod utilisation;
 mod verdicts;
 mod weight;
 
-pub use cause::FreeCause;
 pub use idle_runs::{ActivitySample, IdleRule, IdleRuns, IdleTime, idle_runs};
 pub use integral::{ClockError, UsageIntegral};
 pub use price::{Amount, AssumedPrice, GpuPrice, ModelBill, Priced, PricedUsage, price};

@@ -8,11 +8,10 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use dovetail_model::Money;
 use dovetail_model::money::split;
+use dovetail_model::{FreeCause, Money};
 use serde::Serialize;
 
-use crate::cause::FreeCause;
 use crate::states::States;
 use crate::usage::{Usage, gpu_hours};
 

@@ -7,7 +7,7 @@ use dovetail_model::QueueName;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::cause::FreeCause;
+use dovetail_model::FreeCause;
 
 /// A quantity split by state. The unit stands with whatever holds this.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

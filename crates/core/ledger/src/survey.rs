@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Condition, HoldingId, NodeId, Owner};
+use dovetail_model::{Condition, HoldingId, NodeId, Owner, in_proportion};
 use dovetail_plan::Engine;
 
-use crate::proportion::in_proportion;
 use crate::weight;
 
 /// Where milli-GPU of one model are booked.

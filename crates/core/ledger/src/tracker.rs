@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_model::{NodeId, NodeName, Requirement};
+use dovetail_model::{FreeCause, NodeId, NodeName, Requirement};
 use dovetail_plan::engine::supply::ChangeCursor;
 use dovetail_plan::{Engine, ShapeId};
 use serde::Serialize;
 
 use crate::assign::{ByCause, Demand, Row, assign};
-use crate::cause::{CAUSES, FreeCause};
+use crate::cause::CAUSES;
 use crate::demand::DemandReader;
 use crate::states::States;
 use crate::survey::{Account, Survey, Surveyor};

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::NodeId;
+use dovetail_model::{FreeCause, NodeId};
 use dovetail_plan::engine::supply::PodProbe;
 use dovetail_plan::{Engine, ShapeId};
 
-use crate::cause::{CAUSES, FreeCause};
+use crate::cause::{CAUSES, of_obstacle};
 use crate::survey::Piece;
 
 /// Node answers kept, 8 bytes each.
@@ -103,7 +103,7 @@ impl Column {
             return known as u8;
         }
         *asked += 1;
-        let answer = number(FreeCause::of_obstacle(self.probe.obstacle(engine, open.node)));
+        let answer = number(of_obstacle(self.probe.obstacle(engine, open.node)));
         self.by_node[slot] = open.stamp << 8 | u64::from(answer);
         answer
     }
@@ -115,7 +115,7 @@ impl Column {
         }
         if self.by_device[place] == UNKNOWN {
             let obstacle = self.probe.device_obstacle(engine, device);
-            self.by_device[place] = number(FreeCause::of_obstacle(obstacle));
+            self.by_device[place] = number(of_obstacle(obstacle));
         }
         self.by_device[place]
     }

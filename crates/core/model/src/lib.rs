@@ -12,12 +12,15 @@
 //! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
 //! | [`holding`], [`preemption`] | who holds what, in which phase; who may be stopped for whom |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
+//! | [`proportion`] | splitting amounts without losing a unit |
+//! | [`free_cause`] | why a GPU is free |
 //! | [`ids`] | names of things |
 
 pub mod action;
 pub mod device;
 pub mod digits;
 pub mod event;
+pub mod free_cause;
 pub mod holding;
 pub mod ids;
 pub mod images;
@@ -26,6 +29,7 @@ pub mod money;
 pub mod node;
 pub mod preemption;
 pub mod preference;
+pub mod proportion;
 pub mod quantity;
 pub mod queue;
 pub mod requirement;
@@ -38,6 +42,7 @@ pub use action::{Action, PendingReason, Plan};
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;
+pub use free_cause::FreeCause;
 pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use images::{ImageName, Images};
@@ -46,6 +51,7 @@ pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use preemption::{Budget, Claim, Place, PreemptionCost, PreemptionRules};
 pub use preference::{Preference, Preferred};
+pub use proportion::in_proportion;
 pub use quantity::Quantity;
 pub use queue::{Axis, BoundBy, Bounds, Charge, Queue};
 pub use requirement::{

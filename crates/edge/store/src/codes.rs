@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::cost::Paid;
 use dovetail_ledger::device_time::{DeviceState, Work};
 use dovetail_ledger::signal::Signal;
+use dovetail_model::FreeCause;
 
 /// States by their number.
 const STATES: [&str; 22] = [

@@ -99,9 +99,9 @@ fn pull(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::FreeCause;
     use dovetail_ledger::device_time::{DeviceState, Work};
     use dovetail_ledger::signal::Signal;
+    use dovetail_model::FreeCause;
     use proptest::prelude::*;
 
     use super::*;

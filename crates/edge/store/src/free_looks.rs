@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_ledger::rollup::{FreeLook, HOUR_MS, looks_over};
+use dovetail_model::FreeCause;
 use sqlx::AnyConnection;
 
 use crate::codes::Codes;

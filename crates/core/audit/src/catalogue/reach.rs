@@ -1,7 +1,7 @@
 //! Which GPU-time would end with a finding: what a ledger is asked for once the finding is gone.
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Work};
+use dovetail_model::FreeCause;
 
 /// Whose time, in which states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

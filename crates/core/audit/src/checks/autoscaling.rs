@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_model::FreeCause;
 
 use super::{Run, View, claims_on, length_words, node_ref, pods_of};
 use crate::catalogue::Check;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::FreeCause;
 
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;

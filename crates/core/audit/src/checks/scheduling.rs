@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::DeviceState;
-use dovetail_model::{Condition, Taint, TaintEffect};
+use dovetail_model::{Condition, FreeCause, Taint, TaintEffect};
 
 use super::{Run, View, claims_on, mend, node_ref, pod_ref, pods_of};
 use crate::catalogue::Check;

@@ -11,10 +11,9 @@ mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_model::{
-    Condition, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
+    Condition, FreeCause, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
 };
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Ledgers by hand, and laws that hold for all.
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::DeviceState;
+use dovetail_model::FreeCause;
 use proptest::prelude::*;
 
 use super::*;

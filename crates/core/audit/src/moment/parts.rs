@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_model::Condition;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Condition, FreeCause};
 
 use super::{Causes, Held, HeldState, NodeGpus, Units};
 use crate::usage::GpuUse;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_ledger::split::SplitMethod;
 use dovetail_model::{
-    Condition, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Mode, Money,
+    Condition, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job, JobId, Mode, Money,
     Node as ModelNode, Owner, Phase, Requirement, Resources, Snapshot,
 };
 use proptest::prelude::*;

@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 
-use dovetail_model::Money;
+use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
 use super::*;
-use crate::FreeCause;
 use crate::device_time::{DeviceState, Work};
 use crate::split::{ListPrices, NodeParts, SplitMethod, Unused};
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use dovetail_model::Money;
 use dovetail_model::money::split;
+use dovetail_model::{FreeCause, Money};
 
 use super::history::{DeviceHistory, Span, Work};
 use super::intervals::{DeviceInterval, DeviceState};
-use crate::cause::FreeCause;
 use crate::price::{Amount, Priced};
 use crate::states::Imbalance;
 

@@ -1,10 +1,10 @@
 //! What is known of one device over a period.
 
+use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::share::Share;
-use crate::cause::FreeCause;
 use crate::signal::ActivitySegment;
 
 /// Begin and end (exclusive) in ms since 1970.

@@ -1,10 +1,10 @@
 //! Histories cut into intervals of one state.
 
+use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::history::{DeviceHistory, HistoryError, HoldingTime, Span, Work, WorkSpan};
 use super::share::parts_milli;
-use crate::cause::FreeCause;
 use crate::signal::{Activity, ActivitySegment, Signal};
 
 /// What a part of a device is.

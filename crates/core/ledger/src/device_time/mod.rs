@@ -13,7 +13,7 @@
 //! | state | while |
 //! |---|---|
 //! | unavailable | the device is lost or its node is not ready; as a whole, whoever holds it |
-//! | free | nobody holds the part; with the cause ([`crate::FreeCause`]), or unknown where nobody looked |
+//! | free | nobody holds the part; with the cause ([`dovetail_model::FreeCause`]), or unknown where nobody looked |
 //! | provisioning | held, and its pod has not become ready for the first time |
 //! | gang-wait | its pod is ready, and others of its gang are not |
 //! | active, idle, unknown | as the signals say ([`crate::signal`]); unknown where none does |

@@ -2,7 +2,7 @@
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
-use crate::proportion::in_proportion;
+use dovetail_model::in_proportion;
 
 /// A part of a device, by what the device is cut into.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use dovetail_check::{DeviceLife, DevicePiece, judge_device_time};
+use dovetail_model::FreeCause;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cause::FreeCause;
 use crate::price::{GpuPrice, Priced};
 use crate::signal::{Activity, ActivitySegment, Signal, Verdict};
 

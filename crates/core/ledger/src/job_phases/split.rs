@@ -1,10 +1,11 @@
 //! One piece of time split into phases, by what events, its own sample and the other members say.
 
+use dovetail_model::in_proportion;
+
 use super::mixture::Mixture;
 use super::phase::Phase;
 use super::piece::{Piece, State};
 use super::scene::{MemberScene, Scene};
-use crate::proportion::in_proportion;
 
 /// What a split looks at.
 pub(super) struct Splitter<'a> {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cause::FreeCause;
+use dovetail_model::FreeCause;
+
 use crate::device_time::{DeviceInterval, DeviceState, Span, joined};
 
 /// What was free on a node for some time, by cause; more that was free has a cause that nobody knows.

@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 
-use dovetail_model::Money;
+use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
 use super::*;
-use crate::FreeCause;
 use crate::cost::{HeldTime, Paid};
 use crate::device_time::{DeviceInterval, DeviceState, Span, Work};
 use crate::split::{ListPrices, SplitMethod};

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_ledger::FreeCause::*;
-use dovetail_ledger::{FreeCause, what_is_free};
+use dovetail_ledger::what_is_free;
+use dovetail_model::FreeCause::*;
 use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Bounds, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
-    Holding, HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase, Queue,
-    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
-    TaintEffect, Topology, TopologyRequest,
+    FreeCause, Holding, HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase,
+    Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot,
+    Taint, TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::world::{cluster, engine, free, free_of, gang, node, share, submit, whole};

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause::*;
-use dovetail_ledger::{
-    Amount, FreeCause, GpuPrice, Priced, PricedUsage, States, Usage, UsageIntegral, price,
-};
-use dovetail_model::Money;
+use dovetail_ledger::{Amount, GpuPrice, Priced, PricedUsage, States, Usage, UsageIntegral, price};
+use dovetail_model::FreeCause::*;
+use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
 
 use crate::properties::{Reader, happen, random_world};

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::FreeCause;
 use dovetail_model::{
-    Condition, DeviceRequest, Job, Node, Owner, PodId, Requirement, RuleKind, Snapshot, TaintEffect,
+    Condition, DeviceRequest, FreeCause, Job, Node, Owner, PodId, Requirement, RuleKind, Snapshot,
+    TaintEffect,
 };
 use dovetail_plan::Engine;
 use dovetail_plan::explain::Relaxation;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{FreeCause, FreeTracker, Picture, what_is_free};
+use dovetail_ledger::{FreeTracker, Picture, what_is_free};
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    Bounds, Condition, CounterRule, CounterScope, DeviceAmount, Event, Holding, HoldingId, Job,
-    JobId, Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue, Requirement, ReservationId,
-    Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint, TaintEffect, Topology,
-    TopologyRequest,
+    Bounds, Condition, CounterRule, CounterScope, DeviceAmount, Event, FreeCause, Holding,
+    HoldingId, Job, JobId, Knowledge, Node, NodeCondition, Owner, Phase, PodSet, Queue,
+    Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot, Taint,
+    TaintEffect, Topology, TopologyRequest,
 };
 use dovetail_plan::Engine;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! GPU-time: exact sums whatever the period, causes exact at every change and never older than the period.
 
-use dovetail_ledger::FreeCause::*;
-use dovetail_ledger::{ClockError, FreeCause, UsageIntegral};
-use dovetail_model::{Event, JobId};
+use dovetail_ledger::{ClockError, UsageIntegral};
+use dovetail_model::FreeCause::*;
+use dovetail_model::{Event, FreeCause, JobId};
 use proptest::prelude::*;
 
 use crate::oracle::judge;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_ledger::{FreeCause, Picture, what_is_free};
+use dovetail_ledger::{Picture, what_is_free};
 use dovetail_model::{
-    DeviceRequest, Event, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot,
+    DeviceRequest, Event, FreeCause, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, PolicySpec};

@@ -1,6 +1,6 @@
 //! Where the GPU-time of a replay went, as a table, and in four figures.
 
-use dovetail_ledger::FreeCause;
+use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_trace::Trace;

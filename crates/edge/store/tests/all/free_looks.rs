@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_ledger::rollup::{DAY_MS, FreeLook, HOUR_MS};
-use dovetail_store::{Detail, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading};
-use dovetail_store::{Retention, Store};
+use dovetail_model::FreeCause;
+use dovetail_store::{
+    Detail, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention, Store,
+};
 
 use crate::databases::{Databases, open, run};
 use crate::world::{START_HOUR, START_MS};

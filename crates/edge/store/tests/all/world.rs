@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::cost::HeldTime;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
 use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
 use dovetail_ledger::signal::Signal;
 use dovetail_ledger::split::ListPrices;
+use dovetail_model::FreeCause;
 use dovetail_store::{Detail, Question, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store};
 
 /// Begin of all worlds: a day.

@@ -1,6 +1,6 @@
 //! Where the money goes, and the prices that this rests on.
 
-use dovetail_ledger::FreeCause;
+use dovetail_model::FreeCause;
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
 use crate::report::number::{UNKNOWN, amount, percent, printable, usd};

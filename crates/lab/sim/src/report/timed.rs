@@ -1,6 +1,6 @@
 //! What a section on jobs in time says.
 
-use dovetail_ledger::FreeCause;
+use dovetail_model::FreeCause;
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
 use crate::report::money;

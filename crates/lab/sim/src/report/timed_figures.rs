@@ -1,6 +1,6 @@
 //! The pictures of a section on jobs in time.
 
-use dovetail_ledger::FreeCause;
+use dovetail_model::FreeCause;
 
 use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};
 use crate::report::money::cause_label;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{FreeCause, States, Usage};
+use dovetail_ledger::{States, Usage};
+use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 
 /// Milli-GPU × ms by cause, in the order of [`FreeCause::ALL`].

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
+use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::gpu_time::{ByCause, GpuTime};

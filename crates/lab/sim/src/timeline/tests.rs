@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::FreeCause;
-use dovetail_model::{Action, Condition, Event, JobId, NodeName, Plan};
+use dovetail_model::{Action, Condition, Event, FreeCause, JobId, NodeName, Plan};
 use dovetail_plan::{Engine, PolicySpec};
 use dovetail_trace::synth::{SynthConfig, SynthProfile, Synthetic, synth};
 

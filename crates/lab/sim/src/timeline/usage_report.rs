@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{Amount, FreeCause, Priced, States, Usage, price};
+use dovetail_ledger::{Amount, Priced, States, Usage, price};
+use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 
 /// Days of the month that costs are stated for.

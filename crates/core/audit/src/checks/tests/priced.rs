@@ -1,7 +1,7 @@
 //! What findings claim of the time that stood free because of them.
 
-use dovetail_ledger::FreeCause;
 use dovetail_ledger::device_time::{DeviceInterval, DeviceState};
+use dovetail_model::FreeCause;
 
 use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
 use crate::checks::audit;

@@ -4,7 +4,7 @@
 ///
 /// The parts sum to `total`, and each is less than one unit away from its exact share. If all weights are
 /// zero the first part gets everything; without weights there are no parts.
-pub(crate) fn in_proportion(total: i128, weights: &[i128]) -> Vec<i128> {
+pub fn in_proportion(total: i128, weights: &[i128]) -> Vec<i128> {
     let sum: i128 = weights.iter().sum();
     if sum == 0 {
         let first = (0..weights.len()).map(|index| if index == 0 { total } else { 0 });
