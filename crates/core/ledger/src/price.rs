@@ -12,8 +12,7 @@ use dovetail_model::money::split;
 use dovetail_model::{FreeCause, Money};
 use serde::Serialize;
 
-use crate::states::States;
-use crate::usage::{Usage, gpu_hours};
+use dovetail_capacity::{States, Usage, gpu_hours};
 
 /// Prices a period. The key of a price is the model; `None` is for GPUs whose model is unknown. A model
 /// without an entry has an unknown price: its GPU-time is reported, its money is not.

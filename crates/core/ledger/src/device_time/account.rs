@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use dovetail_capacity::Imbalance;
 use dovetail_model::money::split;
 use dovetail_model::{FreeCause, Money};
 
 use super::history::{DeviceHistory, Span, Work};
 use super::intervals::{DeviceInterval, DeviceState};
 use crate::price::{Amount, Priced};
-use crate::states::Imbalance;
 
 /// A quantity of device-time by state. In milli-GPU × ms unless priced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,3 @@
 //! All integration tests of the crate in one binary.
 
-mod causes;
 mod money;
-mod oracle;
-mod properties;
-mod time;
-mod world;

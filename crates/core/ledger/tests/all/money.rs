@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{Amount, GpuPrice, Priced, PricedUsage, States, Usage, UsageIntegral, price};
+use dovetail_capacity::{States, Usage};
+use dovetail_ledger::{Amount, GpuPrice, Priced, PricedUsage, price};
 use dovetail_model::FreeCause::*;
 use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
-
-use crate::properties::{Reader, happen, random_world};
-use crate::world::{cluster, gang, node, submit, whole};
 
 fn known(usd_micros_per_gpu_hour: i64, assumed: bool) -> Priced {
     Priced::Known(GpuPrice { usd_micros_per_gpu_hour, source: "test".to_owned(), assumed })
@@ -63,38 +61,67 @@ fn check(priced: &PricedUsage, usage: &Usage, micros_a: i64) -> Result<(), TestC
     Ok(())
 }
 
+/// A period of one model: what was unavailable, held by others, held by two queues, free by each cause.
+fn states(parts: &[i128]) -> States<i128> {
+    let mut states = States::zero();
+    states.unavailable = parts[0];
+    states.add_allocated(None, parts[1]);
+    states.add_allocated(Some(""), parts[2]);
+    states.add_allocated(Some("team"), parts[3]);
+    for (cause, amount) in FreeCause::ALL.into_iter().zip(&parts[4..]) {
+        states.add_free(cause, *amount);
+    }
+    states.installed = states.unavailable + states.allocated + states.free;
+    states
+}
+
+fn usage(models: impl IntoIterator<Item = (&'static str, States<i128>)>) -> Usage {
+    let mut usage = Usage {
+        from_ms: 0,
+        to_ms: 3_600_000,
+        cause_period_ms: 0,
+        cause_samples: 1,
+        total_gpu_milli_ms: States::zero(),
+        models_gpu_milli_ms: BTreeMap::new(),
+    };
+    for (model, states) in models {
+        usage.total_gpu_milli_ms.add(&states);
+        usage.models_gpu_milli_ms.insert(model.to_owned(), states);
+    }
+    usage.check().expect("the parts are the whole");
+    usage
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn totals_are_capacity_times_time_times_price(
-        draw in prop::collection::vec(any::<u32>(), 60..400),
+        parts in prop::collection::vec(
+            prop::collection::vec(
+                prop_oneof![Just(0), 0i128..10, 0i128..1_000_000_000_000],
+                4 + FreeCause::ALL.len(),
+            ),
+            1..4,
+        ),
         micros_a in 0i64..20_000_000,
     ) {
-        let mut draw = Reader(draw.iter());
-        let mut engine = random_world(&mut draw);
-        let mut account = UsageIntegral::new(&engine, 0, 0).expect("in order");
-        let (mut next_job, mut now_ms) = (0, 0);
-        for _ in 0..8 {
-            now_ms += u64::from(draw.below(10_000_000));
-            account.advance(&mut engine, now_ms).expect("in order");
-            happen(&mut engine, &mut draw, &mut next_job, now_ms);
-        }
-        let usage = account.usage();
+        let usage = usage(["a", "b", ""].into_iter().zip(parts.iter().map(|parts| states(parts))));
         let prices = BTreeMap::from([(Some("a".to_owned()), known(micros_a, false))]);
         check(&price(&usage, &prices), &usage, micros_a)?;
     }
 }
 
 fn an_hour_of_three_models() -> Usage {
-    let mut nodes = vec![node("a", 2), node("b", 1), node("unnamed", 1)];
-    nodes[1].devices[0].model = "b".to_owned();
-    nodes[2].devices[0].model = String::new();
-    let mut engine = cluster(nodes);
-    submit(&mut engine, gang(1, whole(1), 1));
-    let mut account = UsageIntegral::new(&engine, 0, 0).expect("in order");
-    account.advance(&mut engine, 3_600_000).expect("in order");
-    account.usage()
+    const GPU_HOUR: i128 = 3_600_000_000;
+    let gpus = |held: i128, free: i128| {
+        let mut states = States::zero();
+        states.installed = (held + free) * GPU_HOUR;
+        states.add_allocated(Some(""), held * GPU_HOUR);
+        states.add_free(NoDemand, free * GPU_HOUR);
+        states
+    };
+    usage([("a", gpus(1, 1)), ("b", gpus(0, 1)), ("", gpus(0, 1))])
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use dovetail_ledger::Usage;
+use dovetail_capacity::Usage;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};

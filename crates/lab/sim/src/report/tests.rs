@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::{GpuPrice, Priced, States, Usage};
+use dovetail_capacity::{States, Usage};
+use dovetail_ledger::{GpuPrice, Priced};
 use dovetail_model::FreeCause;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{States, Usage};
+use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 

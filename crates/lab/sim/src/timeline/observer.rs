@@ -1,6 +1,6 @@
 //! The observer of a timed simulation that adds up GPU-time and fills the series.
 
-use dovetail_ledger::{ClockError, Imbalance, Usage, UsageIntegral};
+use dovetail_capacity::{ClockError, Imbalance, Usage, UsageIntegral};
 use dovetail_model::{Event, Plan};
 use dovetail_plan::Engine;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{Amount, Priced, States, Usage, price};
+use dovetail_capacity::{States, Usage};
+use dovetail_ledger::{Amount, Priced, price};
 use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 

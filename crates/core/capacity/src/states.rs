@@ -42,7 +42,7 @@ pub struct Imbalance {
 
 impl<N: Copy + Default + AddAssign> States<N> {
     /// Nothing, with every cause listed.
-    pub(crate) fn zero() -> Self {
+    pub fn zero() -> Self {
         Self {
             free_by_cause: FreeCause::ALL.iter().map(|cause| (*cause, N::default())).collect(),
             ..Self::default()
@@ -50,13 +50,13 @@ impl<N: Copy + Default + AddAssign> States<N> {
     }
 
     /// Adds to one cause, and to what is free.
-    pub(crate) fn add_free(&mut self, cause: FreeCause, amount: N) {
+    pub fn add_free(&mut self, cause: FreeCause, amount: N) {
         self.free += amount;
         *self.free_by_cause.entry(cause).or_default() += amount;
     }
 
     /// Adds to a queue (`None`: others), and to what is allocated.
-    pub(crate) fn add_allocated(&mut self, queue: Option<&str>, amount: N) {
+    pub fn add_allocated(&mut self, queue: Option<&str>, amount: N) {
         self.allocated += amount;
         match queue {
             None => self.allocated_by_others += amount,
@@ -70,7 +70,7 @@ impl<N: Copy + Default + AddAssign> States<N> {
     }
 
     /// Adds all of another split.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.installed += other.installed;
         self.unavailable += other.unavailable;
         for (queue, amount) in &other.allocated_by_queue {

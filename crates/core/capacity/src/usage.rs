@@ -41,6 +41,6 @@ impl Usage {
 }
 
 /// GPU-hours of milli-GPU × milliseconds, for people.
-pub(crate) fn gpu_hours(gpu_milli_ms: i128) -> f64 {
+pub fn gpu_hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }

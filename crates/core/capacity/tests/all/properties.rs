@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::{FreeTracker, Picture, what_is_free};
+use dovetail_capacity::{FreeTracker, Picture, what_is_free};
 use dovetail_model::requirement::{Operator, Toleration};
 use dovetail_model::topology::Level;
 use dovetail_model::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_ledger::what_is_free;
+use dovetail_capacity::what_is_free;
 use dovetail_model::FreeCause::*;
 use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;

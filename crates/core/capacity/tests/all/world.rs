@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_ledger::{Picture, what_is_free};
+use dovetail_capacity::{Picture, what_is_free};
 use dovetail_model::{
     DeviceRequest, Event, FreeCause, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot,
 };

@@ -1,6 +1,6 @@
 //! GPU-time: exact sums whatever the period, causes exact at every change and never older than the period.
 
-use dovetail_ledger::{ClockError, UsageIntegral};
+use dovetail_capacity::{ClockError, UsageIntegral};
 use dovetail_model::FreeCause::*;
 use dovetail_model::{Event, FreeCause, JobId};
 use proptest::prelude::*;
