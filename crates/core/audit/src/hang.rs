@@ -1,9 +1,9 @@
 //! Time in which all members of a job waited for each other.
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::{JobPhases, Phase, Stretch};
+use dovetail_phases::job_phases::{JobPhases, Phase, Stretch};
 
-/// How a job hung while it was measured, by the method of `dovetail_ledger::job_phases`: members spin, none works,
+/// How a job hung while it was measured, by the method of `dovetail_phases::job_phases`: members spin, none works,
 /// and nothing is read or written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hang {

@@ -3,14 +3,11 @@
 //! | module | what |
 //! |---|---|
 //! | [`device_time`] | what each part of each device was over a period: free, held, active, idle, unknown |
-//! | [`job_phases`] | where the allocated time of one job went |
 //! | [`notices`] | what owners of GPUs are told, and when |
 //! | [`signal`] | which exporter signal counts as active, and when none does |
 //! | [`split`] | a node's price split over its pods by named methods |
 //! | [`cost`] | a node's price as charges with one payer and one cause each |
 //! | [`rollup`] | device-time by the hour, read again and again, with its money under every method |
-//! | [`queue_wait`] | how long work waits for its first and for its last member |
-//! | [`runs`] | attempts of one run, and what failed ones cost |
 //! | [`utilisation`] | how busy devices were on average, and when they were hardly busy for long |
 //! | `price` | a period of a whole cluster in money |
 //! | `idle_runs` | the method `sampled-idle-runs`: long runs of low activity, from samples alone |
@@ -18,12 +15,9 @@
 pub mod cost;
 pub mod device_time;
 mod idle_runs;
-pub mod job_phases;
 pub mod notices;
 mod price;
-pub mod queue_wait;
 pub mod rollup;
-pub mod runs;
 pub mod signal;
 pub mod split;
 pub mod utilisation;

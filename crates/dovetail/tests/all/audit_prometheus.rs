@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use dovetail_ledger::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
+use dovetail_phases::job_phases::{JobRecord, Phase, PhaseRule, job_phases};
 use dovetail_signals::Kind;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::job_phases::{
+use dovetail_phases::job_phases::{
     JobRecord, Member, Phase, PhaseRule, RunEnd, Sample, job_phases,
 };
 use dovetail_signals::{Case, Collected, Half, Kind};
@@ -183,7 +183,7 @@ fn a_job_is_told_as_if_its_record_had_been_at_hand() {
             .collect();
         let hours = found["gpu_hours"].as_f64().expect("hours");
         assert!((hours / (time as f64 / 3.6e9) - 1.0).abs() < 0.02, "{kind:?}: {hours}");
-        for phase in dovetail_ledger::job_phases::Phase::ALL {
+        for phase in dovetail_phases::job_phases::Phase::ALL {
             let wanted = wanted.get(&phase).copied().unwrap_or(0) as f64 / time as f64;
             let said = said.get(phase.name()).copied().unwrap_or(0.0);
             assert!((wanted - said).abs() < 0.015, "{kind:?} {phase:?}: {said}, not {wanted}");

@@ -4,7 +4,7 @@
 //! and `util` with fewer signals; `tuning`, `tuning-stock` and `tuning-util` the same on the other ranges. With `cases` also the largest mistakes of each job.
 #![allow(missing_docs, clippy::print_stdout)]
 
-use dovetail_ledger::job_phases::{PHASES, Phase, PhaseRule, job_phases};
+use dovetail_phases::job_phases::{PHASES, Phase, PhaseRule, job_phases};
 use dovetail_signals::{Case, Collected, Confusion, Half, Kind};
 
 const SEEDS: std::ops::Range<u64> = 0..24;

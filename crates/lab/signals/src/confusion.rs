@@ -1,6 +1,6 @@
 //! How well phases are told: what was said of each second beside what it was.
 
-use dovetail_ledger::job_phases::{MemberPhases, PHASES, Phase};
+use dovetail_phases::job_phases::{MemberPhases, PHASES, Phase};
 
 use crate::scrape::{BEGIN_MS, Collected};
 use crate::tape::Tape;

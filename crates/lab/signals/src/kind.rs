@@ -1,6 +1,6 @@
 //! Kinds of jobs: what happens in their course.
 
-use dovetail_ledger::job_phases::{Phase, RunEnd};
+use dovetail_phases::job_phases::{Phase, RunEnd};
 
 use crate::course::{Course, Restart, Straggler};
 use crate::nature::Nature;

@@ -2,7 +2,7 @@
 //!
 //! A [`Case`] is one job as it truly ran: its ranks start, iterate, wait for each other, save, fail, hang and
 //! rest, and each moment has a label. What a monitoring system would keep of it is a
-//! [`dovetail_ledger::job_phases::JobRecord`]: means over windows with jitter, clocks up to five seconds
+//! [`dovetail_phases::job_phases::JobRecord`]: means over windows with jitter, clocks up to five seconds
 //! apart, two samples in a hundred missing. [`Confusion`] sets what a method says of the record beside the
 //! labels. Nothing here knows how the method decides, and no number is shared with it.
 //!
@@ -23,7 +23,7 @@ mod random;
 mod scrape;
 mod tape;
 
-use dovetail_ledger::job_phases::{JobPhases, JobRecord};
+use dovetail_phases::job_phases::{JobPhases, JobRecord};
 
 pub use confusion::Confusion;
 pub use kind::Kind;

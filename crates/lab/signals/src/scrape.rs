@@ -2,7 +2,7 @@
 //! should be, with samples that are missing.
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::{JobRecord, Member, Run, Sample};
+use dovetail_phases::job_phases::{JobRecord, Member, Run, Sample};
 
 use crate::course::{Course, Held};
 use crate::random::Random;

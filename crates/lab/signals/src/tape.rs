@@ -1,6 +1,6 @@
 //! What truly happened to one member, second by second.
 
-use dovetail_ledger::job_phases::{PHASES, Phase};
+use dovetail_phases::job_phases::{PHASES, Phase};
 
 /// Number of quantities.
 pub(crate) const QUANTITIES: usize = 12;

@@ -88,7 +88,7 @@ pub(crate) fn share_out(budget: Money, has: &[i128], offered: i128) -> (Vec<Mone
 
 /// Splits money by weights of any size: those beyond what can be multiplied exactly are cut alike, far below
 /// a micro-dollar.
-pub(crate) fn split_money(total: Money, weights: &[i128]) -> Vec<Money> {
+pub fn split_money(total: Money, weights: &[i128]) -> Vec<Money> {
     const BITS: u32 = 126;
     let bits = |number: u128| u128::BITS - number.leading_zeros();
     let sum = weights.iter().fold(0_u128, |sum, weight| sum.saturating_add(weight.unsigned_abs()));

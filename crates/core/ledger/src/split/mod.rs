@@ -26,7 +26,8 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use budget::{budgets, share_out, split_money};
+pub use budget::split_money;
+pub(crate) use budget::{budgets, share_out};
 pub use headline::{Headline, headline, is_range};
 pub use method::SplitMethod;
 pub use node::{

@@ -3,8 +3,8 @@
 use dovetail_kube::facts::{Gathered, PodLife};
 use dovetail_ledger::device_time::Span;
 use dovetail_ledger::notices::Attempts;
-use dovetail_ledger::queue_wait::{QueuedPod, starts};
-use dovetail_ledger::runs::{PodEnd, RunOwner, RunPod, runs};
+use dovetail_phases::queue_wait::{QueuedPod, starts};
+use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 
 use super::from_objects::words;
 

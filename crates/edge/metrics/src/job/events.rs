@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::{Run, RunEnd};
+use dovetail_phases::job_phases::{Run, RunEnd};
 
 use super::query::{JobSeries, NOTE};
 use crate::prometheus::{Labels, Sample};

@@ -1,4 +1,4 @@
-//! One job as [`dovetail_ledger::job_phases`] wants it: what its devices and hosts did, and when its containers
+//! One job as [`dovetail_phases::job_phases`] wants it: what its devices and hosts did, and when its containers
 //! ran.
 //!
 //! A bill needs to know whether a device worked; where the time of a job went needs tensor cores, memory

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::job_phases::Sample;
 use dovetail_ledger::signal::{Scale, Signal, micro_percent};
+use dovetail_phases::job_phases::Sample;
 
 use super::events::PodEvents;
 use super::query::JobSeries;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
+use dovetail_phases::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
 
 use super::events::PodEvents;
 use super::readings::{Devices, Grid, JobReadings};

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::{Run, RunEnd};
 use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
 use dovetail_metrics::job::{
@@ -13,6 +12,7 @@ use dovetail_metrics::job::{
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, RangeQuery, Series,
 };
+use dovetail_phases::job_phases::{Run, RunEnd};
 use dovetail_testkit::PrometheusServer;
 
 const ENGINE: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use dovetail_ledger::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
 use dovetail_ledger::split::{Headline, SplitMethod};
 use dovetail_model::Money;
+use dovetail_phases::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
 use serde::Serialize;
 
 use super::held::{HeldMember, JobBill, JobTime, Samples};

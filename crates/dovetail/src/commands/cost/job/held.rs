@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_audit::{Class, Workload};
 use dovetail_ledger::cost::{CostSum, Paid};
-use dovetail_ledger::job_phases::{
-    BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
-};
 use dovetail_ledger::split::{Headline, headline};
 use dovetail_model::Money;
+use dovetail_phases::job_phases::{
+    BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
+};
 
 use super::name::Job;
 use crate::commands::cost::account::Account;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use dovetail_audit::Part;
 use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::job_phases::{
+use dovetail_ledger::signal::ActivityRule;
+use dovetail_metrics::file::UsageSeries;
+use dovetail_phases::job_phases::{
     Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,
     ranks,
 };
-use dovetail_ledger::signal::ActivityRule;
-use dovetail_metrics::file::UsageSeries;
 
 use super::held::{HeldMember, JobTime, Samples, is_together, unmeasured};
 use super::name::Job;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use dovetail_audit::ObjectRef;
 use dovetail_ledger::device_time::{Span, device_intervals};
-use dovetail_ledger::job_phases::{PhaseRule, job_phases};
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
+use dovetail_phases::job_phases::{PhaseRule, job_phases};
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::{Job, Wanted};

@@ -1,10 +1,10 @@
 //! GPUs that several pods have: for whom one computed nobody knows, and its job is not told to have done it.
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::job_phases::Sample;
 use dovetail_ledger::signal::UnknownReason;
 use dovetail_metrics::exporter::Holder;
 use dovetail_metrics::job::{Grid, Holding};
+use dovetail_phases::job_phases::Sample;
 
 /// When the device of a holding computed for one of several pods that had it, as the bill has it.
 pub(super) fn for_any_holder(holding: &Holding<'_>, holders: &[Holder]) -> Vec<Span> {

@@ -1,6 +1,6 @@
 //! Where a job's hours went, for people, at most 100 columns wide.
 
-use dovetail_ledger::job_phases::{Confidence, Phase};
+use dovetail_phases::job_phases::{Confidence, Phase};
 
 use super::document::{Document, MethodOut, PartOut};
 use crate::commands::cost::document::{by_method, percent, usd};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use dovetail_kube::facts::{Gathered, PodLife};
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::runs::{PodEnd, RunOwner, RunPod};
 use dovetail_metrics::kube_state::{KubeState, label};
 use dovetail_model::Money;
+use dovetail_phases::runs::{PodEnd, RunOwner, RunPod};
 
 use super::asked::HeldLevels;
 use super::training::Training;

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::runs::{Attempt, Run, RunAmount, RunPod, runs};
 use dovetail_model::Money;
+use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
 
 use super::Name;
 use super::answer::{Answer, Cell, Row};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_ledger::device_time::Span;
-use dovetail_ledger::queue_wait::{Start, common_ms, spread, starts, union};
+use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
 
 use super::Name;
 use super::answer::{Answer, Cell, Row};

@@ -1,5 +1,7 @@
 //! Pieces joined into stretches, with evidence and confidence.
 
+use dovetail_ledger::device_time::Span;
+
 use super::mixture::Mixture;
 use super::outcome::{Confidence, Part, Stretch};
 use super::phase::{PHASES, Phase};
@@ -7,7 +9,6 @@ use super::piece::{Piece, State};
 use super::reading::evidence;
 use super::repeated::Lost;
 use super::scene::MemberScene;
-use crate::device_time::Span;
 
 /// A phase with so much of a piece fills it.
 const FILLS: f64 = 0.9;

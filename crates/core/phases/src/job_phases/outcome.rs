@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_ledger::device_time::Span;
 use serde::Serialize;
 
 use super::phase::Phase;
-use crate::device_time::Span;
 
 /// Name of the method, which is part of every figure.
 pub const METHOD: &str = "job-phases-1";

@@ -1,12 +1,13 @@
 //! Work that was lost: from the last checkpoint before the end of an attempt to that end.
 
+use dovetail_ledger::device_time::Span;
+
 use super::attempt::Attempt;
 use super::outcome::Confidence;
 use super::phase::Phase;
 use super::piece::{Piece, State};
 use super::record::{JobRecord, RunEnd};
 use super::scene::Scene;
-use crate::device_time::Span;
 
 /// Time that was lost, and how its begin is known.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! Records by hand, whose phases can be read off, and random ones, whose time must add up.
 
+use dovetail_ledger::device_time::Span;
 use proptest::prelude::*;
 
 use super::*;
-use crate::device_time::Span;
 
 const STEP_MS: u64 = 30_000;
 const MINUTE_MS: u64 = 60_000;

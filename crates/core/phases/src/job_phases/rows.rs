@@ -1,11 +1,11 @@
 //! The phases of a job as rows of a bill.
 
+use dovetail_ledger::device_time::Span;
+use dovetail_ledger::split::split_money;
 use dovetail_model::{Money, in_proportion};
 
 use super::outcome::{Confidence, Evidence, MemberPhases, Part, Stretch};
 use super::phase::{PHASES, Phase};
-use crate::device_time::Span;
-use crate::split::split_money;
 
 /// One member's place in a bill.
 #[derive(Clone, Copy, Debug)]

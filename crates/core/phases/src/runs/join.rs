@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_ledger::device_time::Span;
+
 use super::instance::{Part, parts};
 use super::pod::RunPod;
 use super::run::{Attempt, AttemptEnd, Join, Run, RunAmount};
 use super::stem::stem;
-use crate::device_time::Span;
 
 /// Names join what begins so long after the last end, at most.
 pub const MOST_APART_MS: u64 = 24 * 3_600_000;

@@ -1,8 +1,9 @@
 //! The times in which pods of one owner ran together.
 
+use dovetail_ledger::device_time::Span;
+
 use super::pod::{PodEnd, RunPod};
 use super::run::{Attempt, AttemptEnd, RunAmount};
-use crate::device_time::Span;
 
 /// Pods that end so shortly before the last of an attempt ended with it: what tells others of a failure takes
 /// minutes.

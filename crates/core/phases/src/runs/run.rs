@@ -2,10 +2,10 @@
 
 use std::ops::AddAssign;
 
+use dovetail_ledger::device_time::Span;
 use dovetail_model::Money;
 
 use super::pod::{RunOwner, RunPod};
-use crate::device_time::Span;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]

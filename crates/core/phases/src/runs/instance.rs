@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_ledger::device_time::Span;
+
 use super::attempt::attempts;
 use super::join::MOST_APART_MS;
 use super::pod::RunPod;
 use super::run::Attempt;
-use crate::device_time::Span;
 
 /// What is joined to others as a whole.
 pub(super) struct Part {

@@ -1,8 +1,8 @@
+use dovetail_ledger::device_time::Span;
+use dovetail_model::Money;
 use proptest::prelude::*;
 
 use super::*;
-use crate::device_time::Span;
-use dovetail_model::Money;
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_ledger::device_time::Span;
+
 use super::record::{JobRecord, Run, RunEnd};
-use crate::device_time::Span;
 
 /// A time in which every rank ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_ledger::device_time::Span;
+
 use super::attempt::Attempt;
 use super::phase::{PHASES, Phase};
 use super::record::{Member, RunEnd};
-use crate::device_time::Span;
 
 /// What events say about a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
