@@ -4,13 +4,13 @@
 use std::fmt::Display;
 use std::io::{BufReader, Cursor};
 
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::ActivityRule;
+use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{NodePrice, SuppressionPolicy, device_states, report};
 use dovetail_bill::import::{self, Machines};
 use dovetail_kube::dump::{Names, read_objects};
 use dovetail_kube::facts::{Inventory, TEAM_LABELS};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::ActivityRule;
-use dovetail_ledger::{IdleRule, idle_runs};
 use dovetail_metrics::exporter::{Observation, PodLabels, measures};
 use dovetail_metrics::file::{UsageFileOptions, read_usage_file};
 use dovetail_metrics::prometheus;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Sub};
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_model::Money;
 use dovetail_model::money::MS_PER_HOUR;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_model::{NodeCondition, Toleration};
 
 use crate::hang::Hang;

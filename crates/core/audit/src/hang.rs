@@ -1,6 +1,6 @@
 //! Time in which all members of a job waited for each other.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{JobPhases, Phase, Stretch};
 
 /// How a job hung while it was measured, by the method of `dovetail_phases::job_phases`: members spin, none works,

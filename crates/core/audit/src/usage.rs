@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceState, Span, Work};
-use dovetail_ledger::signal::{Activity, ActivitySegment, Signal, UnknownReason};
+use dovetail_account::device_time::{DeviceState, Span, Work};
+use dovetail_account::signal::{Activity, ActivitySegment, Signal, UnknownReason};
 
 use crate::facts::Facts;
 use crate::moment::{HeldState, Moment};
@@ -91,7 +91,7 @@ impl GpuUse {
     /// The same where other pods had that GPU too, and it was measured as a whole: by the rule of
     /// [`Verdict::of_each_holder`], nobody knows for whom it computed.
     ///
-    /// [`Verdict::of_each_holder`]: dovetail_ledger::signal::Verdict::of_each_holder
+    /// [`Verdict::of_each_holder`]: dovetail_account::signal::Verdict::of_each_holder
     pub fn of_each_holder(self) -> Self {
         let unknown_ms = self.unknown_ms + self.active_ms;
         let for_any_holder_ms = self.for_any_holder_ms + self.active_ms;
@@ -247,7 +247,7 @@ fn of_each_pod(facts: &Facts, moment: &Moment, uses: &UsesOfPods) -> UsesOfPods 
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::signal::{Verdict, activity_over};
+    use dovetail_account::signal::{Verdict, activity_over};
 
     use super::*;
 
@@ -262,7 +262,7 @@ mod tests {
             [(0, Active), (10, Idle), (20, Active), (30, Idle), (40, Idle)]
                 .map(|(at_ms, activity)| (at_ms, verdict(activity)))
                 .into();
-        let rule = dovetail_ledger::signal::ActivityRule::default();
+        let rule = dovetail_account::signal::ActivityRule::default();
         let of = |end_ms| {
             GpuUse::of_segments("0".into(), &activity_over(&samples, (0, end_ms), 10, &rule))
         };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 /// A pod that asked for devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::device_time::Span;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::Span;
 use dovetail_metrics::exporter::{Holder, ObservedTime};
 use dovetail_metrics::file::UsageSeries;
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};

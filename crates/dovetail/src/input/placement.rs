@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::device_time::Span;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::Span;
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::kube_state::KubeState;
 

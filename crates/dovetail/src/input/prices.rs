@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args};
-use dovetail_ledger::{GpuPrice, Priced};
+use dovetail_account::{GpuPrice, Priced};
 use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::{ArgAction, Args};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::ActivityRule;
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::ActivityRule;
 use dovetail_metrics::exporter::{
     Measure, Observation, ObservedTime, PodLabels, mean_over_steps, measures, peaks_of_mixed_steps,
 };

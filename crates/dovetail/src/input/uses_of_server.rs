@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use dovetail_account::device_time::HoldingTime;
+use dovetail_account::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::HoldingTime;
-use dovetail_ledger::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_price::{LabelPairs, OwnedMachine, OwnedNodes, PriceBook, parse_usd_micros};
 use serde::Deserialize;

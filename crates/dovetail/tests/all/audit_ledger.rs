@@ -1,8 +1,8 @@
 //! What a ledger confirms of findings that are fixed: work that stopped wasting, work that only moved, and objects and
 //! times of which it knows nothing.
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::rollup::{HOUR_MS, NodeTerms};
 use dovetail_store::{Address, ReadDevice, ReadNode, ReadPod, Reading, Store};
 use serde_json::{Value, json};
 

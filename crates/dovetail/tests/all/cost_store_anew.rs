@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_account::device_time::Span;
 use dovetail_bill::focus::{Version, check};
-use dovetail_ledger::device_time::Span;
 use dovetail_store::{Address, Store};
 use dovetail_testkit::PostgresServer;
 use serde_json::{Value, json};

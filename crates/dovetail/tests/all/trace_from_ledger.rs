@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_store::{Address, Store};
 use dovetail_testkit::PostgresServer;
 use dovetail_trace::{Cut, ReadOptions, read_cluster, read_trace};

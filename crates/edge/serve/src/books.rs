@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::split::SplitMethod;
 use dovetail_store::{Address, Party, Question, Store, StoreError, SumRow, default_method};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};

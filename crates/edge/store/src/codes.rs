@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::Paid;
-use dovetail_ledger::device_time::{DeviceState, Work};
-use dovetail_ledger::signal::Signal;
+use dovetail_account::cost::Paid;
+use dovetail_account::device_time::{DeviceState, Work};
+use dovetail_account::signal::Signal;
 use dovetail_model::FreeCause;
 
 /// States by their number.

@@ -8,8 +8,8 @@
 //! is short of a whole device, in milli-GPU; `holder` is 0 for nobody. The first byte of an interval is plain, all
 //! other numbers are LEB128. A GPU that one pod holds for an hour is about ten bytes.
 
-use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::codes::Codes;
@@ -99,8 +99,8 @@ fn pull(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::device_time::{DeviceState, Work};
-    use dovetail_ledger::signal::Signal;
+    use dovetail_account::device_time::{DeviceState, Work};
+    use dovetail_account::signal::Signal;
     use dovetail_model::FreeCause;
     use proptest::prelude::*;
 

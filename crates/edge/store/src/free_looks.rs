@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::rollup::{FreeLook, HOUR_MS, looks_over};
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_account::rollup::{FreeLook, HOUR_MS, looks_over};
 use dovetail_model::FreeCause;
 use sqlx::AnyConnection;
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::DeviceInterval;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::DeviceInterval;
+use dovetail_account::rollup::HOUR_MS;
 use sqlx::AnyConnection;
 
 use crate::codes::Codes;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms, RolledUp, overlay, roll_up, with_causes};
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::rollup::{HOUR_MS, NodeTerms, RolledUp, overlay, roll_up, with_causes};
+use dovetail_account::split::SplitMethod;
 use sqlx::AnyConnection;
 
 use crate::codes::Codes;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use dovetail_ledger::cost::{HeldTime, Paid};
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::cost::{HeldTime, Paid};
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::Money;
 use sqlx::AnyConnection;
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::{FreeLook, HOUR_MS, NodeTerms};
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::rollup::{FreeLook, HOUR_MS, NodeTerms};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::error::StoreError;

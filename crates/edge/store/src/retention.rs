@@ -1,6 +1,6 @@
 //! What is kept for how long.
 
-use dovetail_ledger::rollup::DAY_MS;
+use dovetail_account::rollup::DAY_MS;
 use sqlx::Connection;
 
 use crate::error::{Failure, StoreError};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{Coverage, HOUR_MS};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{Coverage, HOUR_MS};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, ConnectOptions, Connection, Transaction};
 
 use crate::address::Address;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dovetail_ledger::cost::Paid;
-use dovetail_ledger::rollup::ByMethod;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::cost::Paid;
+use dovetail_account::rollup::ByMethod;
+use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;

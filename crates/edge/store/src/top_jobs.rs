@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::split::SplitMethod;
 use sqlx::AnyConnection;
 
 use crate::codes::Codes;

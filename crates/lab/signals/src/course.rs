@@ -1,6 +1,6 @@
 //! The course of a job: what its ranks do one after the other, written on tapes with labels.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{Phase, Run, RunEnd};
 
 use crate::nature::Nature;

@@ -1,6 +1,6 @@
 //! Which GPU-time would end with a finding: what a ledger is asked for once the finding is gone.
 
-use dovetail_ledger::device_time::{DeviceState, Work};
+use dovetail_account::device_time::{DeviceState, Work};
 use dovetail_model::FreeCause;
 
 /// Whose time, in which states.

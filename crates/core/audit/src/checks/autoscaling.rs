@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
 
 use super::{Run, View, claims_on, length_words, node_ref, pods_of};

@@ -1,6 +1,6 @@
 //! CAP: GPUs that are paid and cannot be used.
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::Condition;
 
 use super::{Run, View, claims_on, node_ref};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 
 use super::measured::{all_units, idle_claims};
 use super::{Run, View, claims_on, measured, pod_ref, pods_of};

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::{View, mend, node_ref, pod_ref};

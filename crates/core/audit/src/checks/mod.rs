@@ -18,7 +18,7 @@ mod visibility;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
 
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};

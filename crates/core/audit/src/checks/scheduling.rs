@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect};
 
 use super::{Run, View, claims_on, mend, node_ref, pod_ref, pods_of};

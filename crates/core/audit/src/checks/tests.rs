@@ -11,7 +11,7 @@ mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_model::{
     Condition, FreeCause, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
 };

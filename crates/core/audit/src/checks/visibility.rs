@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_ledger::signal::Signal;
+use dovetail_account::signal::Signal;
 
 use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;

@@ -12,7 +12,7 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 
 use crate::catalogue::{CATALOGUE, Reach, check};
 use crate::facts::ObjectRef;

@@ -1,7 +1,7 @@
 //! Equal periods before an audit and before a later one.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 
 /// What is longer says little about how things are now: four weeks.
 const MOST_DAYS: u64 = 28;

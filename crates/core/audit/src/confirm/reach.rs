@@ -1,6 +1,6 @@
 //! Which rows of a ledger a finding is about, by the reach of its check.
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 
 use super::{FixedFinding, LedgerRow};
 use crate::catalogue::{Reach, check};

@@ -1,6 +1,6 @@
 //! Ledgers by hand, and laws that hold for all.
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const HOUR_MS: u64 = 3_600_000;
 const READ_MS: u64 = MONTH_MS / 2;
 const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
 const DRAINING: DeviceState = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
-const ACTIVE: DeviceState = DeviceState::Active(dovetail_ledger::device_time::Work::NotSeparable);
+const ACTIVE: DeviceState = DeviceState::Active(dovetail_account::device_time::Work::NotSeparable);
 
 fn serve() -> ObjectRef {
     ObjectRef::new("Deployment", "prod", "serve")

@@ -12,8 +12,8 @@ mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_capacity::what_is_free;
-use dovetail_ledger::device_time::{DeviceInterval, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Action, Condition, FreeCause, JobId, Plan, Snapshot};
 use dovetail_plan::Engine;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_account::device_time::{DeviceState, Span};
 
 use super::{Moment, Part};
 use crate::facts::Facts;

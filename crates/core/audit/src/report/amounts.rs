@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::{Charge, NodeBill, Paid, charges};
-use dovetail_ledger::device_time::DeviceState;
-use dovetail_ledger::split::{Headline, NodeParts, SplitMethod, Unused, headline};
+use dovetail_account::cost::{Charge, NodeBill, Paid, charges};
+use dovetail_account::device_time::DeviceState;
+use dovetail_account::split::{Headline, NodeParts, SplitMethod, Unused, headline};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::device_time::DeviceState;
 
 use super::room::{Freed, waiting_work_takes};
 use crate::catalogue::Worth;

@@ -10,8 +10,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::DeviceState;
-use dovetail_ledger::split::Headline;
+use dovetail_account::device_time::DeviceState;
+use dovetail_account::split::Headline;
 use dovetail_model::Money;
 
 use crate::checks::audit;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_account::split::SplitMethod;
 use dovetail_model::{
     Condition, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job, JobId, Mode, Money,
     Node as ModelNode, Owner, Phase, Requirement, Resources, Snapshot,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use serde::Serialize;
 
 use super::phase::Phase;

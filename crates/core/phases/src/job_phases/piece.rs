@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 use super::attempt::Attempt;
 use super::phase::{PHASES, Phase};

@@ -1,6 +1,6 @@
 //! Which devices of a job took over from each other.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 /// Who takes over may come before the other one is quite gone.
 const HANDOVER_MS: u64 = 120_000;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 /// A job: its members, and the grid on which their devices and hosts were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Work that was lost: from the last checkpoint before the end of an attempt to that end.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 use super::attempt::Attempt;
 use super::outcome::Confidence;

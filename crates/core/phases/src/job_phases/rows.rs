@@ -1,7 +1,7 @@
 //! The phases of a job as rows of a bill.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::split::split_money;
+use dovetail_account::device_time::Span;
+use dovetail_account::split::split_money;
 use dovetail_model::{Money, in_proportion};
 
 use super::outcome::{Confidence, Evidence, MemberPhases, Part, Stretch};

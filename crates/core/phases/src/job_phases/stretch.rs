@@ -1,6 +1,6 @@
 //! Pieces joined into stretches, with evidence and confidence.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 use super::mixture::Mixture;
 use super::outcome::{Confidence, Part, Stretch};

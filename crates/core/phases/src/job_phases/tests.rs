@@ -1,6 +1,6 @@
 //! Records by hand, whose phases can be read off, and random ones, whose time must add up.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! The times in which pods of one owner ran together.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 use super::pod::{PodEnd, RunPod};
 use super::run::{Attempt, AttemptEnd, RunAmount};

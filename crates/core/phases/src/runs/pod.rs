@@ -2,7 +2,7 @@
 
 use dovetail_model::Money;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 /// A pod with what it held and cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

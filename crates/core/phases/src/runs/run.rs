@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_model::Money;
 
 use super::pod::{RunOwner, RunPod};

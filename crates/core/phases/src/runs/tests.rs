@@ -1,4 +1,4 @@
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_model::Money;
 use proptest::prelude::*;
 

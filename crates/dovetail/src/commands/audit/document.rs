@@ -1,11 +1,11 @@
 //! What an audit says, in the words of its JSON. Everything that was read is harmless text from here on.
 
+use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
 };
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::split::{Headline, SplitMethod};
 use dovetail_model::Money;
 use serde::{Serialize, Serializer};
 
@@ -480,7 +480,7 @@ fn formula(claimed: PricedTime) -> String {
 
 fn states(report: &Report) -> Vec<StateOut> {
     let state = |(state, time): (&_, &PricedTime)| {
-        let state: &dovetail_ledger::device_time::DeviceState = state;
+        let state: &dovetail_account::device_time::DeviceState = state;
         StateOut {
             state: state.name(),
             is_waste: state.is_waste(),

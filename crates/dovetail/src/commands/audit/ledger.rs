@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_account::cost::Paid;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::split::SplitMethod;
 use dovetail_audit::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate, Verdict,
     confirm, equal_periods,
 };
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::cost::Paid;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::split::SplitMethod;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};

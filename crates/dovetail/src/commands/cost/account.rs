@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::cost::NodeBill;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::DAY_MS;
+use dovetail_account::split::ListPrices;
 use dovetail_audit::NodePrice;
 use dovetail_bill::focus::Pricing;
 use dovetail_bill::import::Commitment;
-use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::DAY_MS;
-use dovetail_ledger::split::ListPrices;
 use dovetail_model::Money;
 use dovetail_price::NodePlace;
 

@@ -1,8 +1,8 @@
 //! What a row of a bill is about.
 
 use clap::ValueEnum;
-use dovetail_ledger::cost::{Charge, Paid};
-use dovetail_ledger::device_time::DeviceState;
+use dovetail_account::cost::{Charge, Paid};
+use dovetail_account::device_time::DeviceState;
 
 use super::account::Account;
 

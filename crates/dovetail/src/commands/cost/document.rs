@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::split::{Headline, SplitMethod, Unused, is_range};
+use dovetail_account::cost::CostSum;
+use dovetail_account::split::{Headline, SplitMethod, Unused, is_range};
 use dovetail_model::Money;
 use serde::Serialize;
 

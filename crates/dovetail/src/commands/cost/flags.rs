@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
 use dovetail_price::parse_usd_micros;
 
 use super::account::Account;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use dovetail_account::cost::{Charge, NodeBill, Paid, charges};
+use dovetail_account::device_time::Span;
+use dovetail_account::split::{SplitMethod, Unused};
 use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
 use dovetail_bill::import::Commitment;
-use dovetail_ledger::cost::{Charge, NodeBill, Paid, charges};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::split::{SplitMethod, Unused};
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
@@ -139,7 +139,7 @@ fn part(account: &Account, charge: &Charge) -> Option<Part> {
         Paid::HeldCpuMemory | Paid::UnusedCpuMemory | Paid::UnusedShare { .. } => None,
     };
     let is_held = state.is_some_and(|state| state.is_allocated());
-    let is_active = matches!(state, Some(dovetail_ledger::device_time::DeviceState::Active(_)));
+    let is_active = matches!(state, Some(dovetail_account::device_time::DeviceState::Active(_)));
     let when = |is: bool| if is { time } else { 0 };
     Some(Part {
         cost: charge.cost?,

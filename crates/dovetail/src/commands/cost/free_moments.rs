@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_account::rollup::{FreeLook, HOUR_MS};
 use dovetail_audit::NodeGpus;
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::rollup::{FreeLook, HOUR_MS};
 use dovetail_model::FreeCause;
 
 use super::from_objects::Parts;

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_account::cost::NodeBill;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::split::{ListPrices, NodeParts, SplitMethod};
 use dovetail_audit::NodePrice;
-use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
-use dovetail_ledger::split::{ListPrices, NodeParts, SplitMethod};
 use dovetail_price::{NodePlace, Purchase};
 use dovetail_store::{HistoryPod, NodeFacts, NodeTime};
 

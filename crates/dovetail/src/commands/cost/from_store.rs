@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use anyhow::Result;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
+use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
-use dovetail_ledger::split::{ListPrices, SplitMethod, Unused};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_account::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_audit::{ObjectRef, Workload};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
-use dovetail_ledger::rollup::HOUR_MS;
 
 use super::from_objects::words;
 use super::from_store::Ledger;

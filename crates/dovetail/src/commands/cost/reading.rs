@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{DeviceInterval, Span, device_intervals};
-use dovetail_ledger::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::{DeviceInterval, Span, device_intervals};
+use dovetail_account::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};

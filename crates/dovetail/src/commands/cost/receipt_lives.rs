@@ -1,8 +1,8 @@
 //! What objects tell of a job that ended, beside what its devices were: how long it waited, and how often it was tried.
 
+use dovetail_account::device_time::Span;
+use dovetail_account::notices::Attempts;
 use dovetail_kube::facts::{Gathered, PodLife};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::notices::Attempts;
 use dovetail_phases::queue_wait::{QueuedPod, starts};
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 

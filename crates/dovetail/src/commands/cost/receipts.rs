@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_account::notices::{JobTotals, Tally, receipt_text};
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::notices::{JobTotals, Tally, receipt_text};
-use dovetail_ledger::rollup::HOUR_MS;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;

@@ -55,8 +55,8 @@ pub(super) fn names_of_several<'n>(
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::cost::Paid;
-    use dovetail_ledger::device_time::DeviceState;
+    use dovetail_account::cost::Paid;
+    use dovetail_account::device_time::DeviceState;
 
     use super::*;
 

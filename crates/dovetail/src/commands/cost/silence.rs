@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::signal::ActivityRule;
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::signal::ActivityRule;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_store::{DeviceKey, HistoryPod, LastSeen, ReadDevice, ReadPod, Reading};
 

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use dovetail_ledger::cost::Paid;
-use dovetail_ledger::cost::{Charge, CostSum, charges};
-use dovetail_ledger::rollup::ByMethod;
-use dovetail_ledger::split::{Headline, SplitMethod, Unused, headline};
+use dovetail_account::cost::Paid;
+use dovetail_account::cost::{Charge, CostSum, charges};
+use dovetail_account::rollup::ByMethod;
+use dovetail_account::split::{Headline, SplitMethod, Unused, headline};
 use dovetail_model::Money;
 
 use super::account::Account;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dovetail_ledger::cost::CostSum;
+use dovetail_account::cost::CostSum;
 
 use super::statement::Sums;
 

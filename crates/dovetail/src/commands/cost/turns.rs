@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{ReadDevice, ReadNode, Reading};
 
 use super::from_prometheus::Machine;

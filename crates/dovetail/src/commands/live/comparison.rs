@@ -1,8 +1,8 @@
 //! The report of `dovetail scheduler --dry-run --of SCHEDULER`.
 
 use anyhow::Result;
+use dovetail_account::Priced;
 use dovetail_kube::schedule::Compared;
-use dovetail_ledger::Priced;
 use dovetail_price::format_usd_micros;
 use serde::Serialize;
 
@@ -151,7 +151,7 @@ fn text(app: &App, report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::GpuPrice;
+    use dovetail_account::GpuPrice;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use dovetail_ledger::device_time::{DeviceInterval, Span};
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Error, Result};
 use clap::Args;
-use dovetail_ledger::{IdleRule, IdleRuns, idle_runs};
+use dovetail_account::{IdleRule, IdleRuns, idle_runs};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_metrics::parse_decimal;
 use serde::Serialize;

@@ -14,10 +14,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args};
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::ActivityRule;
 use dovetail_audit::UsagePeriod;
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::ActivityRule;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::scrape::{RefusedLines, Scrapes};
 use tokio::time::Instant;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceHistory, HoldingTime, Share, Span};
-use dovetail_ledger::rollup::Coverage;
-use dovetail_ledger::signal::{
+use dovetail_account::device_time::{DeviceHistory, HoldingTime, Share, Span};
+use dovetail_account::rollup::Coverage;
+use dovetail_account::signal::{
     Activity, ActivityRule, Mixed, Verdict, activity_over, judge, mig_compute_slices, mixed,
 };
 

@@ -1,6 +1,6 @@
 //! Which series are asked for, and what their numbers mean.
 
-use dovetail_ledger::signal::{ActivityRule, ReadingProblem, Scale, Signal, micro_percent};
+use dovetail_account::signal::{ActivityRule, ReadingProblem, Scale, Signal, micro_percent};
 
 /// What a series measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

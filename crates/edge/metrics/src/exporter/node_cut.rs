@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::signal::mig_compute_slices;
+use dovetail_account::signal::mig_compute_slices;
 
 use crate::kube_state::{Amount, KubeNode, label};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::signal::{Moment, Peaks, Scale};
+use dovetail_account::signal::{Moment, Peaks, Scale};
 
 use super::measure::Measure;
 use super::origin::{Holder, Origin, Slice};

@@ -2,8 +2,8 @@
 
 use std::ops::AddAssign;
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::{ActiveShare, Activity, Verdict};
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::{ActiveShare, Activity, Verdict};
 
 use super::history::ObservedTime;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{HoldingTime, Span};
-use dovetail_ledger::rollup::Coverage;
-use dovetail_ledger::signal::{ActivitySegment, UnknownReason};
+use dovetail_account::device_time::{HoldingTime, Span};
+use dovetail_account::rollup::Coverage;
+use dovetail_account::signal::{ActivitySegment, UnknownReason};
 
 use super::history::ObservedTime;
 use super::origin::Holder;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceHistory, HoldingTime, Share, Span};
+use dovetail_account::device_time::{DeviceHistory, HoldingTime, Share, Span};
 
 use super::history::{ObservedDevice, ObservedTime};
 use super::node_cut::{Cut, NodeCut};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::BufRead;
 
-use dovetail_ledger::ActivitySample;
+use dovetail_account::ActivitySample;
 
 use super::error::{MAX_LISTED_ROWS, RowError, UsageFileError, shown};
 use super::lines::{Line, Lines, fields};

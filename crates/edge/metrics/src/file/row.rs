@@ -1,6 +1,6 @@
 //! One row: which column stands where, and what its cells say.
 
-use dovetail_ledger::ActivitySample;
+use dovetail_account::ActivitySample;
 
 use super::error::shown;
 use crate::decimal::parse_decimal;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
-use dovetail_ledger::ActivitySample;
+use dovetail_account::ActivitySample;
 use proptest::prelude::*;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{Run, RunEnd};
 
 use super::query::{JobSeries, NOTE};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::signal::{Scale, Signal, micro_percent};
+use dovetail_account::signal::{Scale, Signal, micro_percent};
 use dovetail_phases::job_phases::Sample;
 
 use super::events::PodEvents;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{JobRecord, Member, Run, RunEnd, ranks};
 
 use super::events::PodEvents;

@@ -141,8 +141,8 @@ impl Scrapes {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::device_time::{DeviceState, DeviceTime, Span, device_intervals};
-    use dovetail_ledger::signal::ActivityRule;
+    use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_intervals};
+    use dovetail_account::signal::ActivityRule;
 
     use super::*;
 

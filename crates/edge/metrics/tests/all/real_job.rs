@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{Measure, Observation, PodLabels, mean_over_steps};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,

@@ -1,7 +1,7 @@
 //! What a real Prometheus makes of exporters' labels, and what is read back.
 
-use dovetail_ledger::device_time::{DeviceState, DeviceTime, Span, device_intervals};
-use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
+use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_intervals};
+use dovetail_account::signal::{ActivityRule, Scale, Signal};
 use dovetail_metrics::exporter::{
     Measure, Observation, PodLabels, mean_over_steps, peaks_of_mixed_steps,
 };

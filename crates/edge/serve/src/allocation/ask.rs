@@ -1,7 +1,7 @@
 //! A question, as it stands in the address that is asked.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_store::Detail;
 use percent_encoding::percent_decode_str;
 use thiserror::Error;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::{CostSum, Paid};
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::cost::{CostSum, Paid};
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_store::{Party, SumRow};
 use jiff::Timestamp;

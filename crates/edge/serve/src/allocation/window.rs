@@ -1,7 +1,7 @@
 //! Windows and steps as people write them, in whole hours (UTC).
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_store::{Party, SumRow};
 

@@ -1,9 +1,9 @@
 //! Two hours of three GPUs, small enough to work out by hand, in a ledger.
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
-use dovetail_ledger::split::ListPrices;
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::rollup::{HOUR_MS, NodeTerms};
+use dovetail_account::split::ListPrices;
 use dovetail_serve::Books;
 use dovetail_store::{Address, Party, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store};
 use tempfile::TempDir;

@@ -3,8 +3,8 @@
 
 use std::future::Future;
 
-use dovetail_ledger::rollup::NodeTerms;
-use dovetail_ledger::split::ListPrices;
+use dovetail_account::rollup::NodeTerms;
+use dovetail_account::split::ListPrices;
 use dovetail_store::{Address, ReadNode, ReadPod, Store};
 
 pub(crate) const NODES: usize = 5_000;

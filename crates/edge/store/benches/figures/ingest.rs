@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use dovetail_ledger::device_time::{Span, device_intervals};
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::signal::ActivityRule;
+use dovetail_account::device_time::{Span, device_intervals};
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::signal::ActivityRule;
 use dovetail_metrics::exporter::{Observation, PodLabels, measures};
 use dovetail_metrics::prometheus::read;
 use dovetail_store::{ReadDevice, Reading, Store};

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
-use dovetail_ledger::rollup::HOUR_MS;
-use dovetail_ledger::signal::Signal;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::signal::Signal;
+use dovetail_account::split::SplitMethod;
 use dovetail_store::{
     Address, Detail, Question, ReadDevice, Reading, Retention, Store, SumRow, TopJobs,
     default_method,

@@ -1,7 +1,7 @@
 //! Disks that fill and servers that crash: an error that says so, and then everything goes on.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{Address, Store, StoreError};
 use dovetail_testkit::PostgresServer;
 

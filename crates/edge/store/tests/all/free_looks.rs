@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
-use dovetail_ledger::rollup::{DAY_MS, FreeLook, HOUR_MS};
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::rollup::{DAY_MS, FreeLook, HOUR_MS};
 use dovetail_model::FreeCause;
 use dovetail_store::{
     Detail, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention, Store,

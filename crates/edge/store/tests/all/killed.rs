@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dovetail_ledger::rollup::hours;
+use dovetail_account::rollup::hours;
 use dovetail_store::Address;
 
 use crate::databases::{Databases, open, run};
@@ -103,7 +103,7 @@ fn a_kill_at_any_moment_neither_loses_nor_doubles_a_second() {
                 );
                 let now_ms = period.to_ms;
                 for span in missing {
-                    assert_eq!(span.from_ms % dovetail_ledger::rollup::HOUR_MS, 0);
+                    assert_eq!(span.from_ms % dovetail_account::rollup::HOUR_MS, 0);
                     store.keep(&world.reading(span), now_ms).await.unwrap();
                 }
                 let found = everything(&mut store, &world).await;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{DeviceKey, ReadDevice, Reading};
 
 use crate::databases::{Databases, open, run};

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_store::{Address, Detail, Kept, Reading, Retention, Store, StoreError, SumRow};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,7 +1,7 @@
 //! Each day says how far apart the samples were that it rests on.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{DayResolution, Reading};
 
 use crate::databases::{Databases, open, run};

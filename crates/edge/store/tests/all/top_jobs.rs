@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::split::SplitMethod;
 use dovetail_store::{Detail, Question, Reading, Store, SumRow};
 
 use crate::databases::{Databases, open, run};

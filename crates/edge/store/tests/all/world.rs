@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span, Work};
-use dovetail_ledger::rollup::{HOUR_MS, NodeTerms};
-use dovetail_ledger::signal::Signal;
-use dovetail_ledger::split::ListPrices;
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
+use dovetail_account::rollup::{HOUR_MS, NodeTerms};
+use dovetail_account::signal::Signal;
+use dovetail_account::split::ListPrices;
 use dovetail_model::FreeCause;
 use dovetail_store::{Detail, Question, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store};
 

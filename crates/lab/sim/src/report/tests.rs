@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::{GpuPrice, Priced};
 use dovetail_capacity::{States, Usage};
-use dovetail_ledger::{GpuPrice, Priced};
 use dovetail_model::FreeCause;
 
 use super::*;

@@ -189,7 +189,7 @@ fn an_account_that_saw_nothing_says_so() {
 
 #[test]
 fn a_month_is_the_period_scaled_and_unknown_stays_unknown() {
-    use dovetail_ledger::{GpuPrice, Priced};
+    use dovetail_account::{GpuPrice, Priced};
     let from = small();
     let until_ms = Some(DAY_MS);
     let config = TimelineConfig { until_ms, ..TimelineConfig::default() };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_account::{Amount, Priced, price};
 use dovetail_capacity::{States, Usage};
-use dovetail_ledger::{Amount, Priced, price};
 use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ impl UsageReport {
         let period_ms = usage.to_ms - usage.from_ms;
         let states = |amounts: &States<Amount>| StatesReport::of(amounts, period_ms);
         let named = |model: &String| (!model.is_empty()).then(|| model.clone());
-        let model = |(model, bill): (&String, &dovetail_ledger::ModelBill)| {
+        let model = |(model, bill): (&String, &dovetail_account::ModelBill)| {
             let known = match &bill.price {
                 Priced::Known(known) => Some(known),
                 Priced::Unknown => None,

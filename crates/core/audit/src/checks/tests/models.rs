@@ -1,6 +1,6 @@
 //! Models that are served, prices elsewhere, and jobs that hang.
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 
 use super::{Case, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, label, used};
 use crate::checks::audit;

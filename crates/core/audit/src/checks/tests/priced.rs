@@ -1,6 +1,6 @@
 //! What findings claim of the time that stood free because of them.
 
-use dovetail_ledger::device_time::{DeviceInterval, DeviceState};
+use dovetail_account::device_time::{DeviceInterval, DeviceState};
 use dovetail_model::FreeCause;
 
 use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
@@ -62,7 +62,7 @@ fn claimed_of_idle(facts: &mut Facts, idle_hours: [u64; 5]) -> Vec<(&'static str
     let waste = |(device, hours): (u32, u64)| {
         let span = facts.period;
         let span =
-            dovetail_ledger::device_time::Span { to_ms: span.from_ms + hours * HOUR_MS, ..span };
+            dovetail_account::device_time::Span { to_ms: span.from_ms + hours * HOUR_MS, ..span };
         let state = DeviceState::Idle;
         let holder = Some(TRAIN as u32);
         let interval = DeviceInterval { span, gpu_milli: 1000, state, holder, signal: None };

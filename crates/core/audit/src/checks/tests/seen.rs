@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::signal::Signal;
+use dovetail_account::signal::Signal;
 
 use super::{Case, EXPORTER, HOUR_MS, SERVE, main_of, map, offered_as, used};
 use crate::facts::{Advice, Facts, ObjectRef, Recommended};

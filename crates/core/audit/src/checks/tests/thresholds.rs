@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_ledger::signal::Signal;
+use dovetail_account::signal::Signal;
 
 use super::models::{asked, cheaper, hung, sized};
 use super::seen::{advised, misplaced_for, seen_by, throttled};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_account::device_time::Span;
 use dovetail_bill::focus::Pricing;
 use dovetail_bill::import::{Bill, Cost};
-use dovetail_ledger::device_time::Span;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 

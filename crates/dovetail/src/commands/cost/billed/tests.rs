@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::{DeviceState, Span};
+use dovetail_account::cost::NodeBill;
+use dovetail_account::device_time::{DeviceState, Span};
 
 use super::super::account::{Basis, CostNode, Stretch};
 use super::*;

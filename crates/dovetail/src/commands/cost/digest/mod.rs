@@ -6,9 +6,9 @@ mod weekly;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::DAY_MS;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::DAY_MS;
+use dovetail_account::split::SplitMethod;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_store::Address;
 use serde_json::json;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Result;
-use dovetail_ledger::cost::{CostSum, Paid};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::cost::{CostSum, Paid};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::split::SplitMethod;
 use dovetail_store::{Detail, Question, SumRow, default_method};
 use serde::Serialize;
 

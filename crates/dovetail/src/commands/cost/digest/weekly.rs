@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dovetail_ledger::notices::week_due;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::notices::week_due;
+use dovetail_account::split::SplitMethod;
 use dovetail_serve::webhook::{Patience, Webhook};
 use serde_json::json;
 
@@ -100,8 +100,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    use dovetail_ledger::device_time::{DeviceInterval, DeviceState, Span};
-    use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
+    use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+    use dovetail_account::rollup::{DAY_MS, HOUR_MS};
     use dovetail_store::{Address, ReadDevice, ReadNode, ReadPod, Reading};
 
     use super::*;

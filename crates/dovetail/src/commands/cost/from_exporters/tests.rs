@@ -1,4 +1,4 @@
-use dovetail_ledger::rollup::HOUR_MS;
+use dovetail_account::rollup::HOUR_MS;
 use dovetail_store::{Address, Detail, Question};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! What pods kept of CPU and memory, from kube-state-metrics.
 
-use dovetail_ledger::cost::HeldTime;
-use dovetail_ledger::device_time::Span;
+use dovetail_account::cost::HeldTime;
+use dovetail_account::device_time::Span;
 use dovetail_metrics::kube_state::{Kept, kept_over};
 
 use crate::input::prometheus::Asker;

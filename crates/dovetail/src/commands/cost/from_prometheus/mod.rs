@@ -20,11 +20,11 @@ mod unmeasured;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::{DeviceInterval, Span, device_intervals};
-use dovetail_ledger::rollup::{DAY_MS, HOUR_MS};
-use dovetail_ledger::signal::ActivityRule;
-use dovetail_ledger::split::NodeParts;
+use dovetail_account::cost::NodeBill;
+use dovetail_account::device_time::{DeviceInterval, Span, device_intervals};
+use dovetail_account::rollup::{DAY_MS, HOUR_MS};
+use dovetail_account::signal::ActivityRule;
+use dovetail_account::split::NodeParts;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
 use dovetail_price::canonical_gpu_model;

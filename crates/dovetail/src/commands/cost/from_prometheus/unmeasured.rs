@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use dovetail_ledger::signal::ActivityRule;
+use dovetail_account::signal::ActivityRule;
 use dovetail_metrics::exporter::{ObservedTime, UnmeasuredNode};
 use dovetail_metrics::kube_state::{
     DeviceAmounts, KubeState, SampleTime, any_request, devices_of_nodes, devices_of_pods,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use dovetail_ledger::split::{Headline, SplitMethod};
+use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
 use serde::Serialize;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use dovetail_account::cost::{CostSum, Paid};
+use dovetail_account::split::{Headline, headline};
 use dovetail_audit::{Class, Workload};
-use dovetail_ledger::cost::{CostSum, Paid};
-use dovetail_ledger::split::{Headline, headline};
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
@@ -160,6 +160,6 @@ impl JobTime {
 
 /// A member that nobody measured.
 pub(super) fn unmeasured() -> MemberPhases {
-    let second = dovetail_ledger::device_time::Span { from_ms: 0, to_ms: 1_000 };
+    let second = dovetail_account::device_time::Span { from_ms: 0, to_ms: 1_000 };
     MemberPhases::all(Phase::Unknown, Confidence::Low, second)
 }

@@ -135,8 +135,8 @@ fn held(account: &Account) -> BTreeMap<String, i128> {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::cost::NodeBill;
-    use dovetail_ledger::device_time::DeviceState;
+    use dovetail_account::cost::NodeBill;
+    use dovetail_account::device_time::DeviceState;
 
     use super::*;
     use crate::commands::cost::account::Stretch;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use dovetail_ledger::cost::NodeBill;
-use dovetail_ledger::device_time::{DeviceState, Span, Work};
-use dovetail_ledger::split::NodeParts;
+use dovetail_account::cost::NodeBill;
+use dovetail_account::device_time::{DeviceState, Span, Work};
+use dovetail_account::split::NodeParts;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_price::{canonical_gpu_model, node_place};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_account::signal::ActivityRule;
 use dovetail_audit::Part;
-use dovetail_ledger::device_time::{DeviceState, Span};
-use dovetail_ledger::signal::ActivityRule;
 use dovetail_metrics::file::UsageSeries;
 use dovetail_phases::job_phases::{
     Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,

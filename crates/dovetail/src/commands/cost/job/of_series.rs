@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
+use dovetail_account::device_time::{Span, device_intervals};
 use dovetail_audit::ObjectRef;
-use dovetail_ledger::device_time::{Span, device_intervals};
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,

@@ -1,7 +1,7 @@
 //! GPUs that several pods have: for whom one computed nobody knows, and its job is not told to have done it.
 
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::signal::UnknownReason;
+use dovetail_account::device_time::Span;
+use dovetail_account::signal::UnknownReason;
 use dovetail_metrics::exporter::Holder;
 use dovetail_metrics::job::{Grid, Holding};
 use dovetail_phases::job_phases::Sample;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use dovetail_ledger::cost::Paid;
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::device_time::device_intervals;
-use dovetail_ledger::signal::ActivityRule;
-use dovetail_ledger::signal::UnknownReason;
-use dovetail_ledger::split::{SplitMethod, Unused};
-use dovetail_ledger::utilisation::Level;
+use dovetail_account::cost::Paid;
+use dovetail_account::device_time::Span;
+use dovetail_account::device_time::device_intervals;
+use dovetail_account::signal::ActivityRule;
+use dovetail_account::signal::UnknownReason;
+use dovetail_account::split::{SplitMethod, Unused};
+use dovetail_account::utilisation::Level;
 
 use dovetail_metrics::kube_state::pod_ends;
 use dovetail_metrics::serving::Counted;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::cost::{CostSum, Paid, add_up};
-use dovetail_ledger::device_time::DeviceState;
-use dovetail_ledger::split::SplitMethod;
+use dovetail_account::cost::{CostSum, Paid, add_up};
+use dovetail_account::device_time::DeviceState;
+use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::cost::{CostSum, add_up};
-use dovetail_ledger::device_time::Span;
-use dovetail_ledger::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
+use dovetail_account::cost::{CostSum, add_up};
+use dovetail_account::device_time::Span;
+use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
 
 use super::Name;
 use super::answer::{Answer, Cell, Row};

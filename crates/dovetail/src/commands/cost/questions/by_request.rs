@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_ledger::cost::{CostSum, add_up};
+use dovetail_account::cost::{CostSum, add_up};
 
 use super::Name;
 use super::answer::{Answer, Cell, Row};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dovetail_ledger::cost::CostSum;
+use dovetail_account::cost::CostSum;
 use dovetail_model::Money;
 use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_ledger::device_time::Span;
+use dovetail_account::device_time::Span;
 use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
 
 use super::Name;

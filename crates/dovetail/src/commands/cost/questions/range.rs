@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_ledger::cost::CostSum;
-use dovetail_ledger::split::{Headline, SplitMethod, headline};
+use dovetail_account::cost::CostSum;
+use dovetail_account::split::{Headline, SplitMethod, headline};
 use dovetail_model::Money;
 use serde::Serialize;
 

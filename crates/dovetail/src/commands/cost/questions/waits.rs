@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_account::device_time::device_intervals;
+use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_kube::facts::Gathered;
-use dovetail_ledger::device_time::device_intervals;
-use dovetail_ledger::device_time::{DeviceState, Span};
 use dovetail_metrics::kube_state::{KubeTimes, PodTimes, TimeSeries};
 use dovetail_model::FreeCause;
 use dovetail_phases::queue_wait::QueuedPod;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_ledger::device_time::{DeviceState, DeviceTime, Span, device_intervals};
-use dovetail_ledger::signal::Signal;
-use dovetail_ledger::{Amount, Priced};
+use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_intervals};
+use dovetail_account::signal::Signal;
+use dovetail_account::{Amount, Priced};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
 use serde::Serialize;
 
@@ -297,8 +297,8 @@ fn usd(usd: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_ledger::GpuPrice;
-    use dovetail_ledger::signal::{ActivityRule, Scale};
+    use dovetail_account::GpuPrice;
+    use dovetail_account::signal::{ActivityRule, Scale};
     use dovetail_metrics::exporter::{Measure, Observation, PodLabels};
     use dovetail_metrics::prometheus::{Labels, Sample, Series};
 

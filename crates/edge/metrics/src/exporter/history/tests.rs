@@ -1,5 +1,5 @@
-use dovetail_ledger::device_time::{DeviceState, DeviceTime, device_intervals};
-use dovetail_ledger::signal::{Scale, Signal};
+use dovetail_account::device_time::{DeviceState, DeviceTime, device_intervals};
+use dovetail_account::signal::{Scale, Signal};
 
 use super::*;
 use crate::exporter::{Measure, PodLabels};

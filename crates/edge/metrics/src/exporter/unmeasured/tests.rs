@@ -1,7 +1,7 @@
 //! Devices that no exporter measures, in worlds small enough to see who holds what.
 
-use dovetail_ledger::device_time::{DeviceTime, device_intervals};
-use dovetail_ledger::signal::{ActivityRule, Scale, Signal};
+use dovetail_account::device_time::{DeviceTime, device_intervals};
+use dovetail_account::signal::{ActivityRule, Scale, Signal};
 
 use super::*;
 use crate::exporter::{Measure, Observation, PodLabels};

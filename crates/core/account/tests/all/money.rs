@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_account::{Amount, GpuPrice, Priced, PricedUsage, price};
 use dovetail_capacity::{States, Usage};
-use dovetail_ledger::{Amount, GpuPrice, Priced, PricedUsage, price};
 use dovetail_model::FreeCause::*;
 use dovetail_model::{FreeCause, Money};
 use proptest::prelude::*;
