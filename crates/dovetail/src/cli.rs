@@ -119,7 +119,7 @@ impl Cli {
             Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
             Command::MonitoringDashboard => app.print(&dovetail_serve::monitoring::dashboard()),
             Command::MarkdownHelp => markdown_help::run(&app),
-            Command::QueueDefinition => app.print(&dovetail_kube::queues::definition_text()),
+            Command::QueueDefinition => app.print(&dovetail_cluster::queues::definition_text()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Dependencies point inward: the binary sees edge and lab, these see core, core sees core.
+//! Dependencies point inward: `dovetail → app → edge → kube → core`, and `lab → kube, core`. What is Kubernetes as
+//! plain data knows neither a client nor a clock.
 
 use anyhow::Result;
 
@@ -9,14 +10,23 @@ use super::{Outcome, Violation, Workspace};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layer {
     Core,
+    /// Kubernetes as plain data.
+    Kube,
     Lab,
     Edge,
+    /// What joins lab with edge or kube.
+    App,
     Binary,
     /// Builders and fakes that only tests see.
     Testkit,
     /// Chores: this crate.
     Chores,
 }
+
+/// What speaks to a server, waits or writes a log: no crate of Kubernetes as plain data declares it. Features are
+/// unified over the workspace, so only the manifests can say it.
+const OUTSIDE: [&str; 6] =
+    ["hyper", "k8s-openapi", "kube", "prometheus-client", "tokio", "tracing"];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let mut violations = Vec::new();
@@ -32,11 +42,20 @@ fn violations_of(krate: &Crate, all: &[Crate], manifest: &str) -> Vec<Violation>
     let path = krate.manifest();
     let Some(layer) = layer(krate) else {
         let message = format!("{} stands in no layer", krate.name);
-        let mend = "move it to crates/core, crates/lab or crates/edge".to_owned();
+        let mend = "move it to crates/core, kube, lab, edge or app".to_owned();
         return vec![Violation { path, line: 1, message, mend }];
     };
     let mut violations = Vec::new();
     for dependency in &krate.dependencies {
+        let is_shipped = dependency.kind != cargo_metadata::DependencyKind::Development;
+        if layer == Layer::Kube && is_shipped && OUTSIDE.contains(&dependency.name.as_str()) {
+            violations.push(Violation {
+                path: path.clone(),
+                line: line_of_key(manifest, &dependency.name),
+                message: format!("{} is plain data: no `{}`", krate.folder, dependency.name),
+                mend: "let crates/edge or crates/app do it, and take what comes of it".to_owned(),
+            });
+        }
         let Some(other) = all.iter().find(|other| other.name == dependency.name) else { continue };
         let Some(theirs) = self::layer(other) else { continue };
         let for_tests = dependency.kind == cargo_metadata::DependencyKind::Development;
@@ -45,7 +64,7 @@ fn violations_of(krate: &Crate, all: &[Crate], manifest: &str) -> Vec<Violation>
                 path: path.clone(),
                 line: line_of_key(manifest, &dependency.name),
                 message: format!("{} must not depend on {}", krate.folder, other.folder),
-                mend: "let the inner crate define what both need, or join the two in the binary"
+                mend: "let the inner crate define what both need, or join the two in crates/app"
                     .to_owned(),
             });
         }
@@ -58,6 +77,8 @@ fn layer(krate: &Crate) -> Option<Layer> {
     match (parts.next()?, parts.next()) {
         ("xtask", None) => Some(Layer::Chores),
         ("crates", Some("core")) => Some(Layer::Core),
+        ("crates", Some("kube")) => Some(Layer::Kube),
+        ("crates", Some("app")) => Some(Layer::App),
         ("crates", Some("lab")) => Some(Layer::Lab),
         ("crates", Some("edge")) => Some(Layer::Edge),
         ("crates", Some("dovetail")) => Some(Layer::Binary),
@@ -67,12 +88,15 @@ fn layer(krate: &Crate) -> Option<Layer> {
 }
 
 fn may_see(from: Layer, to: Layer) -> bool {
+    use Layer::{App, Binary, Chores, Core, Edge, Kube, Lab, Testkit};
     match from {
-        Layer::Core => to == Layer::Core,
-        Layer::Lab => matches!(to, Layer::Core | Layer::Lab),
-        Layer::Edge => matches!(to, Layer::Core | Layer::Edge),
-        Layer::Binary => matches!(to, Layer::Core | Layer::Lab | Layer::Edge),
-        Layer::Testkit | Layer::Chores => !matches!(to, Layer::Binary | Layer::Chores),
+        Core => to == Core,
+        Kube => matches!(to, Core | Kube),
+        Lab => matches!(to, Core | Kube | Lab),
+        Edge => matches!(to, Core | Kube | Edge),
+        App => matches!(to, Core | Kube | Lab | Edge | App),
+        Binary => !matches!(to, Binary | Testkit | Chores),
+        Testkit | Chores => !matches!(to, Binary | Chores),
     }
 }
 
@@ -96,8 +120,16 @@ mod tests {
     fn only_inward_dependencies_pass() {
         const NORMAL: DependencyKind = DependencyKind::Normal;
         const DEV: DependencyKind = DependencyKind::Development;
-        let others = ["core/model", "lab/sim", "edge/kube", "dovetail", "testkit"]
-            .map(|folder| krate(&format!("crates/{folder}"), &[]));
+        let others = [
+            "core/model",
+            "kube/objects",
+            "lab/sim",
+            "edge/price",
+            "app/costing",
+            "dovetail",
+            "testkit",
+        ]
+        .map(|folder| krate(&format!("crates/{folder}"), &[]));
         let count = |folder, dependency| {
             let krate = krate(folder, &[dependency]);
             let manifest = format!("[dependencies]\n{}.workspace = true\n", dependency.0);
@@ -110,7 +142,17 @@ mod tests {
         assert_eq!(count("crates/core/plan", ("sim", DEV)), 1);
         assert_eq!(count("crates/core/plan", ("testkit", DEV)), 0);
         assert_eq!(count("crates/core/plan", ("testkit", NORMAL)), 1);
-        assert_eq!(count("crates/lab/exact", ("kube", NORMAL)), 1);
+        assert_eq!(count("crates/kube/cluster", ("objects", NORMAL)), 0);
+        assert_eq!(count("crates/kube/cluster", ("price", NORMAL)), 1);
+        assert_eq!(count("crates/kube/cluster", ("tokio", NORMAL)), 1);
+        assert_eq!(count("crates/kube/cluster", ("tokio", DEV)), 0);
+        assert_eq!(count("crates/core/plan", ("objects", NORMAL)), 1);
+        assert_eq!(count("crates/lab/exact", ("objects", NORMAL)), 0);
+        assert_eq!(count("crates/lab/exact", ("price", NORMAL)), 1);
+        assert_eq!(count("crates/edge/serve", ("objects", NORMAL)), 0);
+        assert_eq!(count("crates/edge/serve", ("costing", NORMAL)), 1);
+        assert_eq!(count("crates/app/costing", ("sim", NORMAL)), 0);
+        assert_eq!(count("crates/app/costing", ("dovetail", NORMAL)), 1);
         assert_eq!(count("crates/edge/price", ("sim", NORMAL)), 1);
         assert_eq!(count("crates/edge/price", ("dovetail", NORMAL)), 1);
         assert_eq!(count("crates/dovetail", ("sim", NORMAL)), 0);

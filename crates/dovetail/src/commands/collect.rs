@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use dovetail_kube::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
+use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
 use serde_json::{Value, json};
 
 use crate::app::App;

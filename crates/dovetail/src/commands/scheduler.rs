@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use dovetail_cluster::{translate, world};
 use dovetail_kube::lead::{LeaseName, Terms};
 use dovetail_kube::schedule::{Election, Metrics, Options, Recording, Status, endpoints, run};
-use dovetail_kube::{translate, world};
 use dovetail_plan::{EngineConfig, PreemptionConfig};
 // Its version of the types holds for all crates.
 use k8s_openapi as _;

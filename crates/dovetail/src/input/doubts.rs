@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::facts::{Clamped, Gathered, Unjudged};
+use dovetail_inventory::facts::{Clamped, Gathered, Unjudged};
 
 use crate::output::plain::plain_sentence;
 use crate::output::shortened::BETWEEN;

@@ -1,7 +1,7 @@
 //! A cluster for readers without one: generated, so that nothing is asked of anybody.
 
 use anyhow::Result;
-use dovetail_kube::dump::{Sink, read_objects};
+use dovetail_inventory::dump::{Sink, read_objects};
 use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, Objects, ObjectsConfig, objects};
 
 /// What it is called where files are named.

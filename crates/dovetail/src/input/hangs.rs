@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_audit::{Class, Hang, Workload};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::job::{Grid, Holding, JobReadings, records, tensor_queries};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_price::{
     Asked, Exchange, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase,
     canonical_gpu_model, node_place,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Holder, ObservedTime};
 use dovetail_metrics::file::UsageSeries;
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::kube_state::KubeState;
 

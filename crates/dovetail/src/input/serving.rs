@@ -1,7 +1,7 @@
 //! What inference servers counted, from whatever answers Prometheus' query API.
 
 use dovetail_audit::{Class, ServedModel, Workload};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::serving::{Counted, SERVER_SERIES, Served};
 
 use crate::input::prometheus::Asker;

@@ -11,7 +11,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::signal::{Activity, ActivityRule, Verdict, activity_over};
 use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
 
 use crate::exit::BadInput;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_account::device_time::HoldingTime;
 use dovetail_account::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 
 use crate::app::App;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use dovetail_kube::status::harmless;
+use dovetail_objects::harmless;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;

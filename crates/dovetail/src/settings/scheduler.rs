@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use dovetail_kube::translate::levels::{LevelLabels, Levels};
-use dovetail_kube::world::{Patience, VolumePatience};
+use dovetail_cluster::translate::levels::{LevelLabels, Levels};
+use dovetail_cluster::world::{Patience, VolumePatience};
 use dovetail_plan::Order;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;

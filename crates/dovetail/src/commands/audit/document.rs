@@ -5,7 +5,7 @@ use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
 };
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use serde::{Serialize, Serializer};
 

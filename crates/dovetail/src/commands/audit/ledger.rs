@@ -10,7 +10,7 @@ use dovetail_audit::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate, Verdict,
     confirm, equal_periods,
 };
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
-use dovetail_kube::facts::{DESCRIBE_POD, Gathered, Unjudged};
+use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 
 use crate::app::App;
 use crate::exit::Found;
@@ -106,7 +106,7 @@ impl AuditFlags {
     /// Labels of namespaces that name a team.
     fn teams(&self) -> BTreeSet<String> {
         match self.team_label.is_empty() {
-            true => dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).into(),
+            true => dovetail_inventory::facts::TEAM_LABELS.map(str::to_owned).into(),
             false => self.team_label.iter().cloned().collect(),
         }
     }

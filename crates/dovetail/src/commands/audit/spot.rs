@@ -1,7 +1,7 @@
 //! Which nodes their provider may take back, and where they would cost less: prices know the labels of providers.
 
 use dovetail_audit::{CheapestRegion, Node};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_price::{Asked, NodePlace, PriceBook, Purchase, node_place};
 
 /// Marks each node of a known provider as spot capacity or not.
@@ -58,8 +58,8 @@ fn cheapest(
 
 #[cfg(test)]
 mod tests {
-    use dovetail_kube::dump::read_objects;
-    use dovetail_kube::facts::Inventory;
+    use dovetail_inventory::dump::read_objects;
+    use dovetail_inventory::facts::Inventory;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::NodeStates;
-use dovetail_kube::facts::{Gathered, Inventory};
+use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};

@@ -8,7 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_price::parse_usd_micros;
 
 use super::account::Account;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
 use dovetail_store::{ReadPod, Reading, Retention};
 

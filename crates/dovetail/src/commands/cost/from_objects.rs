@@ -6,7 +6,7 @@ use dovetail_account::cost::{HeldTime, NodeBill};
 use dovetail_account::device_time::Span;
 use dovetail_account::split::{ListPrices, NodeParts};
 use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times};
-use dovetail_kube::facts::{Gathered, Tenant};
+use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
 use dovetail_price::{NodePlace, canonical_gpu_model, node_place};
 

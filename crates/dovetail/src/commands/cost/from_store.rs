@@ -7,7 +7,7 @@ use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };

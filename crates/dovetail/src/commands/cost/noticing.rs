@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_account::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_audit::{ObjectRef, Workload};
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 
 use super::from_objects::words;
 use super::from_store::Ledger;

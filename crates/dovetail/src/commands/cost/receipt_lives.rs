@@ -2,7 +2,7 @@
 
 use dovetail_account::device_time::Span;
 use dovetail_account::notices::Attempts;
-use dovetail_kube::facts::{Gathered, PodLife};
+use dovetail_inventory::facts::{Gathered, PodLife};
 use dovetail_phases::queue_wait::{QueuedPod, starts};
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_account::notices::{JobTotals, Tally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;

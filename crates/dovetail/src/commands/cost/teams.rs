@@ -18,7 +18,7 @@ pub(super) type Labels = BTreeMap<String, String>;
 impl Teams {
     /// By the settings; labels named on the command line come instead of theirs.
     pub(super) fn new(section: &CostSection, labels: &[String]) -> Self {
-        let default = || dovetail_kube::facts::TEAM_LABELS.map(str::to_owned).to_vec();
+        let default = || dovetail_inventory::facts::TEAM_LABELS.map(str::to_owned).to_vec();
         let labels = match labels.is_empty() {
             true => section.team_labels.clone().unwrap_or_else(default),
             false => labels.to_vec(),

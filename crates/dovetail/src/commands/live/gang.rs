@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::status::{Reason, Waiting, harmless};
-use dovetail_kube::translate::NotYet;
-use dovetail_kube::world::{
+use dovetail_cluster::translate::NotYet;
+use dovetail_cluster::world::{
     GangLook, Gathering, MemberLook, ShortLook, World, how_many, waits_for_members,
 };
+use dovetail_kube::status::{Reason, Waiting};
 use dovetail_model::JobId;
+use dovetail_objects::harmless;
 use serde::Serialize;
 
 use crate::output::table::{table, wrapped};

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use dovetail_kube::queues::shown_name;
+use dovetail_cluster::queues::shown_name;
 use dovetail_kube::schedule::{News, Scheduler};
 use dovetail_kube::status::{WAITING_FOR_RESERVATION, Waiting};
 use dovetail_model::{Job, JobId, PendingReason};

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::object::Pod;
+use dovetail_cluster::world::{Gathering, World, waits_for_members};
 use dovetail_kube::status::{
     COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES,
-    Waiting, harmless,
+    Waiting,
 };
-use dovetail_kube::world::{Gathering, World, waits_for_members};
+use dovetail_objects::{Pod, harmless};
 use serde::Serialize;
 
 use crate::output::table::{counted, wrapped};

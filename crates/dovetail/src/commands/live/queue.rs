@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_kube::object;
-use dovetail_kube::queues::amounts;
+use dovetail_cluster::queues::amounts;
+use dovetail_cluster::world::MissingQueue;
 use dovetail_kube::schedule::Scheduler;
-use dovetail_kube::status::harmless;
-use dovetail_kube::world::MissingQueue;
+use dovetail_objects as object;
+use dovetail_objects::harmless;
 use serde::Serialize;
 
 use super::LookFlags;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_kube::object::Pod;
-use dovetail_kube::status::harmless;
-use dovetail_kube::world::World;
+use dovetail_cluster::world::World;
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
+use dovetail_objects::{Pod, harmless};
 use serde::Serialize;
 
 use super::LookFlags;

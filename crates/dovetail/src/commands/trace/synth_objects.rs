@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use dovetail_kube::dump::dump_files;
+use dovetail_inventory::dump::dump_files;
 use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, Slip, objects};
 use serde::Serialize;
 

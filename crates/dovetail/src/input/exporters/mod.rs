@@ -17,7 +17,7 @@ use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_audit::UsagePeriod;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::scrape::{RefusedLines, Scrapes};
 use tokio::time::Instant;

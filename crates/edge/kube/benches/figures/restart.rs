@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use dovetail_kube::object::Kind;
 use dovetail_kube::watch::served;
+use dovetail_objects::Kind;
 use futures_util::{AsyncBufReadExt, StreamExt};
 use kube::Client;
 use serde_json::{Value, json};

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use dovetail_cluster::translate::NotYet;
+use dovetail_objects::harmless;
+
 use super::announcer::{Report, Written};
 use super::due::Due;
 use super::{Condition, Note, PodIdentity, Write};
 use crate::pause::{ServerPause, doubled};
-use crate::status::{Reason, Waiting, harmless, is_own_word};
-use crate::translate::NotYet;
+use crate::status::{Reason, Waiting, is_own_word};
 
 /// The message of a condition is changed at most so often, its reason more often.
 const CHANGE_MS: u64 = 10_000;

@@ -15,11 +15,11 @@ pub use announcer::{Announcer, Report, Written};
 pub(crate) use request::patch as condition_patch;
 pub use statuses::{Look, Statuses};
 
+use dovetail_cluster::world::PodKey;
+use dovetail_objects::{Kind, Pod};
 use serde_json::Value;
 
-use crate::object::{Kind, Pod};
 use crate::status::Waiting;
-use crate::world::PodKey;
 
 /// A pod or another object of a namespace, and not another one of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use dovetail_objects::{Kind, harmless};
 use hyper::Request;
 use jiff::Timestamp;
 use kube::Client;
@@ -10,8 +11,6 @@ use serde_json::{Value, json};
 
 use super::{Condition, Note, Source, StatusOf, Write};
 use crate::client::{self, Answered};
-use crate::object::Kind;
-use crate::status::harmless;
 
 /// Longest text of an event that API servers take, in bytes.
 const NOTE_LIMIT_BYTES: usize = 1_024;

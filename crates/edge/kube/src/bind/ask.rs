@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_cluster::world::PodKey;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
@@ -16,7 +17,6 @@ use super::orders::{Order, OrderEnd, Wires, carry_out};
 use super::step::Step;
 use super::stop::{Stop, StopDecision};
 use crate::client::lacked_right;
-use crate::world::PodKey;
 
 /// Questions of one decision on their way at once.
 const AT_ONCE: usize = 16;

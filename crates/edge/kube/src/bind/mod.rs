@@ -22,7 +22,7 @@ pub use binder::{Binder, BinderSettings, Report};
 pub use orders::{Order, OrderEnd, OrderReport, Orders};
 pub use stop::{Stop, StopDecision};
 
-pub use crate::world::DECISION;
+pub use dovetail_cluster::world::DECISION;
 
 /// One decided bind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The node that is freed for a pod, and what the pod says of it, in one write: people never read of two nodes.
 
+use dovetail_cluster::world::PodKey;
 use kube::Client;
 use serde_json::{Value, json};
 
 use super::request::{get, patch_status, send_patch};
 use crate::announce::{Condition, condition_patch};
 use crate::client::Answered;
-use crate::world::PodKey;
 
 /// Sets the node that is freed for a pod, or takes it back if that is empty, if it is still this pod. `says` is
 /// written with it: to the version of the pod that was seen waiting, else to the one that is there, if that has no

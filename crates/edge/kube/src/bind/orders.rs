@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use dovetail_cluster::world::{ClaimKey, PodKey};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use kube::Client;
 use tokio::sync::{Semaphore, mpsc};
@@ -28,7 +29,6 @@ use super::turns::{Ended, Turn, Turns};
 use crate::announce::Condition;
 use crate::lead::Leadership;
 use crate::repeats::Repeats;
-use crate::world::{ClaimKey, PodKey};
 
 /// Orders that wait to be taken, and as many that wait for their turn.
 const QUEUE: usize = 4_096;

@@ -1,5 +1,7 @@
 //! The requests about binds and orders, as small as they can be.
 
+use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use hyper::Request;
 use kube::Client;
 use kube::client::Body;
@@ -8,8 +10,6 @@ use serde_json::{Value, json};
 
 use super::{Bind, DECISION, EPOCH};
 use crate::client::{Answered, send};
-use crate::object::{DISRUPTION_TARGET, SELECTED_NODE};
-use crate::world::{ClaimKey, PodKey};
 
 #[derive(Serialize)]
 struct Binding<'a> {

@@ -1,6 +1,7 @@
 //! One write about a pod or a claim: what it is called, which right it needs, how it is sent, and what an answer to
 //! it means.
 
+use dovetail_cluster::world::{ClaimKey, PodKey};
 use tracing::warn;
 
 use super::OrderEnd;
@@ -11,7 +12,6 @@ use super::stop::{Kept, Stop};
 use crate::announce::Condition;
 use crate::client::{Answered, is_about_identity, lacked_right, message};
 use crate::repeats::{Repeats, without_names};
-use crate::world::{ClaimKey, PodKey};
 
 /// One write about a pod or a claim.
 pub(super) enum Step<'a> {

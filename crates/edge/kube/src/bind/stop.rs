@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use dovetail_cluster::world::PodKey;
+use dovetail_objects::NOT_STOPPED;
+
 use crate::client::lacked_right;
-use crate::object::NOT_STOPPED;
-use crate::world::PodKey;
 
 /// Why a pod is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Stop {
     pub fn reason(self) -> &'static str {
         match self {
             Self::GangGivenUp => "GangIncomplete",
-            Self::Preempted => crate::object::PREEMPTION_BY_SCHEDULER,
+            Self::Preempted => dovetail_objects::PREEMPTION_BY_SCHEDULER,
         }
     }
 

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::world::{ClaimKey, PodKey};
 use futures_util::FutureExt;
 use futures_util::future::{Shared, join_all};
 use tokio::sync::oneshot;
 
 use super::orders::Order;
-use crate::world::{ClaimKey, PodKey};
 
 /// What an order is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

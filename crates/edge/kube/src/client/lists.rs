@@ -1,12 +1,12 @@
 //! All objects that the audit needs, from a server, page by page.
 
+use dovetail_inventory::dump::{DumpError, Sink, read_objects};
 use hyper::Request;
 use kube::{Client, Config};
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{ClientError, to_read};
-use crate::dump::{DumpError, Sink, read_objects};
 
 /// A kind with the path of its list, and whether there are servers without it.
 struct Listed {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_cluster::{queues, world};
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use serde_json::Value;
 use tracing::{debug, warn};
 
@@ -15,11 +17,8 @@ use crate::announce::{
     Write, Written,
 };
 use crate::bind::Stop;
-use crate::object::Kind;
-use crate::queues;
 use crate::repeats::{Repeats, without_names};
 use crate::status::{self, Waiting};
-use crate::world;
 
 /// Who waits for less says nothing about it.
 const SETTLE_MS: u64 = 500;

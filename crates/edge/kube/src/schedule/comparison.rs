@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cluster::world::{Change, World};
+use dovetail_objects::{Kind, Object, Pod};
+
 use crate::bind::Bind;
-use crate::object::{Kind, Object, Pod};
-use crate::world::{Change, World};
 
 /// The comparison so far.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_objects::Kind;
+
 use super::look::{OTHERS_WITHIN_MS, resource};
-use crate::object::Kind;
 use crate::repeats::Repeats;
 
 /// How long lists may fail, and what follows.

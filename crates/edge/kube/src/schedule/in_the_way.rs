@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_cluster::world::PodKey;
 use dovetail_model::{Job, JobId};
+use dovetail_objects::Pod;
 use dovetail_plan::{Engine, View};
 use jiff::Timestamp;
 
 use super::scheduler::Scheduler;
-use crate::object::Pod;
-use crate::world::PodKey;
 
 /// Pods named; of more, the first.
 const NAMED: usize = 3;

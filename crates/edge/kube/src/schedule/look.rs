@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dovetail_cluster::world::World;
+use dovetail_objects::Kind;
 use futures_util::StreamExt;
 use kube::runtime::watcher;
 use kube::{Client, Config};
@@ -12,9 +14,7 @@ use tokio::time::Instant;
 use super::Options;
 use super::scheduler::Scheduler;
 use crate::client::{ClientError, to_watch};
-use crate::object::Kind;
 use crate::watch::{Notice, served, watch};
-use crate::world::World;
 
 /// After one kind was refused, others are refused within this time.
 pub(super) const OTHERS_WITHIN_MS: u64 = 1_000;

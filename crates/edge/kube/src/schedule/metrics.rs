@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 
+use dovetail_objects::Kind;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::MetricType;
@@ -18,7 +19,6 @@ use super::news::News;
 use super::scheduler::Counts;
 use crate::announce::{self, Write, Written};
 use crate::bind::{Cause, Outcome, Report};
-use crate::object::Kind;
 
 /// All metrics of one process.
 #[derive(Debug)]
@@ -364,8 +364,8 @@ fn outcome(outcome: &Outcome) -> &'static str {
 }
 
 /// What is wrong with an object; `None` for reports of what goes as it should.
-fn problem(report: &crate::world::Report) -> Option<&'static str> {
-    use crate::world::Report;
+fn problem(report: &dovetail_cluster::world::Report) -> Option<&'static str> {
+    use dovetail_cluster::world::Report;
     Some(match report {
         Report::Strange(_) => "unreadable",
         Report::TwiceOffered { .. } => "twice_offered",

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use dovetail_cluster::world::{self, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptionCost};
+use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineError;
 
 use crate::announce::Condition;
 use crate::bind::{Bind, Report};
-use crate::object::Pod;
-use crate::world::{self, PodKey};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]

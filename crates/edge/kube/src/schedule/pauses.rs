@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::world::PodKey;
+
 use crate::pause::{ServerPause, doubled};
-use crate::world::PodKey;
 
 /// First and longest pause, in milliseconds; each failure in a row doubles it.
 const SERVER_MS: (u64, u64) = (100, 5_000);

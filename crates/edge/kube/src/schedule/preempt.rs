@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::world::PodKey;
 use dovetail_model::{Claim, JobId, Owner, PendingReason, Place, PodId, PreemptionCost};
+use dovetail_objects::Pod;
 use dovetail_plan::Engine;
 
 use super::news::{News, PodName, Preempts};
@@ -11,8 +13,6 @@ use super::scheduler::Scheduler;
 use super::stops::preemptor;
 use crate::announce::{Condition, PodIdentity};
 use crate::bind::{Order, StopDecision};
-use crate::object::Pod;
-use crate::world::PodKey;
 
 /// What is under way for a job that room is made for.
 #[derive(Debug)]

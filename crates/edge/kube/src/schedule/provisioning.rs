@@ -7,14 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cluster::translate::NotYet;
+use dovetail_cluster::world::{ClaimKey, PodKey, VolumePatience};
 use dovetail_model::{JobId, NodeName, PodId};
 use dovetail_plan::Cause as Refusal;
 
 use super::pauses::Pause;
 use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd};
-use crate::translate::NotYet;
-use crate::world::{ClaimKey, PodKey, VolumePatience};
 
 /// Decisions that wait for volumes.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cluster::world::PodKey;
 use dovetail_model::JobId;
 
 use super::news::{News, PodName, StopRefused};
@@ -12,7 +13,6 @@ use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd};
 use crate::client::lacked_right;
 use crate::pause::doubled;
-use crate::world::PodKey;
 
 /// First and longest pause between two questions, in milliseconds. Who is given the right waits no longer than that.
 const PAUSES_MS: (u64, u64) = (1_000, 30_000);

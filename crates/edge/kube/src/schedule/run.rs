@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dovetail_cluster::world;
+use dovetail_plan::engine::EngineConfig;
 use kube::Config;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -18,8 +20,7 @@ use super::term::{Term, Unlisted};
 use crate::bind::BinderSettings;
 use crate::client::{ClientError, Clients};
 use crate::lead::{Alone, Clock, Keeper, LeaseName, Phase, Terms, TermsError};
-use crate::{watch as watches, world};
-use dovetail_plan::engine::EngineConfig;
+use crate::watch as watches;
 
 /// Until the lease is seen, it is asked for so often whether it was.
 const LOOK: Duration = Duration::from_secs(1);

@@ -7,9 +7,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use dovetail_cluster::queues::{self, Problem, engine_name};
+use dovetail_cluster::translate::NotYet;
+use dovetail_cluster::translate::gang::gang_decision;
+use dovetail_cluster::world::{Change, PodKey, Unwinding, World};
 use dovetail_model::{
     Action, Event, JobId, NodeName, Owner, PendingReason, Phase, Plan, PodId, Snapshot,
 };
+use dovetail_objects::{Pod, Queue};
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{Engine, QueueUse, View};
@@ -27,12 +32,7 @@ use super::stops::Stops;
 use super::tries::Tries;
 use super::waits::Waits;
 use crate::bind::{Bind, Cause, Order, Outcome, Report};
-use crate::object::{Pod, Queue};
-use crate::queues::{self, Problem, engine_name};
 use crate::status;
-use crate::translate::NotYet;
-use crate::translate::gang::gang_decision;
-use crate::world::{Change, PodKey, Unwinding, World};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then the
 /// pod itself is suspected.

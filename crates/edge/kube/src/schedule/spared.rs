@@ -1,6 +1,7 @@
 //! Pods that were to be stopped for others, and that the server does not let go: others are looked for, and these are
 //! left in peace for a while.
 
+use dovetail_cluster::world::PodKey;
 use dovetail_model::JobId;
 
 use super::news::{News, PodName, StopRefused};
@@ -8,7 +9,6 @@ use super::pauses::Pause;
 use super::scheduler::Scheduler;
 use crate::bind::Stop;
 use crate::client::lacked_right;
-use crate::world::PodKey;
 
 impl Scheduler {
     /// The server refuses to stop a pod.

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::world::PodKey;
 use dovetail_model::{JobId, Owner, PodId};
+use dovetail_objects::Pod;
 
 use super::news::{News, PodName, Stopped};
 use super::scheduler::Scheduler;
 use crate::bind::{Order, OrderEnd, Stop, StopDecision};
-use crate::object::Pod;
-use crate::world::PodKey;
 
 /// Decisions to stop pods that are not settled yet, by number.
 #[derive(Debug, Default)]

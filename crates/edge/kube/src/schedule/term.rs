@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use dovetail_cluster::world::{self, Change, Unwinding, World};
+use dovetail_objects::Kind;
 use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -24,10 +26,8 @@ use crate::bind::{
 };
 use crate::client::{lacked_right, with_causes};
 use crate::lead::{Clock, Leadership};
-use crate::object::Kind;
 use crate::repeats::Repeats;
 use crate::watch::{self as watches, Notice, served, watch};
-use crate::world::{self, Change, Unwinding, World};
 
 /// Without any news, the loop comes round so often.
 const ROUND: Duration = Duration::from_secs(1);

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, PendingReason};
+use dovetail_objects::Pod;
 use tracing::info;
 
 use super::looks::Looks;
 use super::news::News;
 use super::scheduler::Scheduler;
-use crate::object::Pod;
 
 /// Who waits for less says nothing about it.
 const SETTLE_MS: u64 = 500;

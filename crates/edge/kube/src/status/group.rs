@@ -3,16 +3,13 @@
 //! As kube-scheduler 1.37 writes it: true, for the reason `Scheduled`, once the group has its size, and never
 //! false again from then on; before that false, with the word and the text that its pods have.
 
+use dovetail_cluster::translate::NotYet;
+use dovetail_objects::{INITIALLY_SCHEDULED, PodGroup, harmless};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::Waiting;
 use super::waiting::LEFT_UNTOUCHED;
-use super::{Waiting, harmless};
-use crate::object::PodGroup;
-use crate::translate::NotYet;
-
-/// Type of the condition.
-pub const INITIALLY_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 
 /// What a group says that has its size.
 pub fn group_is_scheduled() -> Value {

@@ -5,7 +5,6 @@ mod apart;
 #[cfg(feature = "client")]
 mod away;
 mod group;
-mod harmless;
 mod near;
 mod obstacles;
 mod reason;
@@ -13,10 +12,7 @@ mod waiting;
 
 #[cfg(feature = "client")]
 pub(crate) use away::away_from_its_gang;
-pub use group::{
-    INITIALLY_SCHEDULED, group_is_left_untouched, group_is_scheduled, group_patch, group_waits,
-};
-pub use harmless::harmless;
+pub use group::{group_is_left_untouched, group_is_scheduled, group_patch, group_waits};
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use dovetail_cluster::translate::Rules;
 use dovetail_model::{Job, NodeName};
 use dovetail_plan::{Cause, Engine};
 use serde::Serialize;
 
 use super::reason::reason;
 use super::waiting::look;
-use crate::translate::Rules;
 
 /// Nodes that one and the same thing keeps a pod off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

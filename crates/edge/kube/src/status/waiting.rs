@@ -9,6 +9,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dovetail_cluster::queues::{amounts, shown_name};
+use dovetail_cluster::translate::{NotYet, Rules};
+use dovetail_cluster::world::{
+    Gathering, group_waits_for_volumes, waits_for_members, waits_for_volumes,
+    waits_for_volumes_of_others,
+};
 use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
@@ -16,12 +22,6 @@ use dovetail_plan::{Engine, View};
 use super::apart::what_keeps_apart;
 use super::near::Near;
 use super::reason::{none_is_available, reason as words_of};
-use crate::queues::{amounts, shown_name};
-use crate::translate::{NotYet, Rules};
-use crate::world::{
-    Gathering, group_waits_for_volumes, waits_for_members, waits_for_volumes,
-    waits_for_volumes_of_others,
-};
 
 /// Why a pod waits, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dovetail_objects::Kind;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::Client;
 use tracing::{debug, info};
 
 use super::served;
-use crate::object::Kind;
 
 /// Each of these kinds once the server has it; ends when it has all of them.
 pub(super) fn kinds(

@@ -14,12 +14,12 @@ pub use served::served;
 
 use std::collections::BTreeSet;
 
+use dovetail_objects::Kind;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::Client;
 use kube::runtime::watcher;
 
-use crate::object::Kind;
-use crate::world::Change;
+use dovetail_cluster::world::Change;
 
 /// What a watch has to say.
 #[derive(Debug)]

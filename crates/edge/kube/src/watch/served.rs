@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 
-use crate::object::Kind;
+use dovetail_objects::Kind;
 
 /// The kinds that the server has. A group that is absent is no error: older servers lack some, and some are
 /// switched off.

@@ -1,5 +1,7 @@
 //! The changes of one kind.
 
+use dovetail_cluster::world::Change;
+use dovetail_objects::Kind;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
@@ -7,8 +9,6 @@ use kube::{Api, Client};
 use super::served::served;
 use super::watched::Watched;
 use super::{Notice, Settings};
-use crate::object::Kind;
-use crate::world::Change;
 
 /// One kind's watch, with the way its lists come.
 struct Source {

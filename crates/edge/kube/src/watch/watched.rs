@@ -8,7 +8,7 @@ use kube::core::DynamicResourceScope;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::object::{Kind, Object};
+use dovetail_objects::{Kind, Object};
 
 /// The text of an object, with as much of its metadata as a watch needs to go on.
 ///

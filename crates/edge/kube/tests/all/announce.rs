@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
+use dovetail_cluster::translate::NotYet;
+use dovetail_cluster::world::{self, Patience};
 use dovetail_kube::announce::{
     Announcements, Announcer, Limits, Note, PodIdentity, Report, Seen, Source, Write, Written,
 };
@@ -12,8 +14,6 @@ use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Clock, Leadership, Permit};
 use dovetail_kube::schedule::Options;
 use dovetail_kube::status::Waiting;
-use dovetail_kube::translate::NotYet;
-use dovetail_kube::world::{self, Patience};
 use dovetail_model::PendingReason;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_kube::object::{Kind, WorkloadKind};
 use dovetail_kube::schedule::Options;
+use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_testkit::{ControlPlane, KubeletOptions, Kubelets, cluster};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

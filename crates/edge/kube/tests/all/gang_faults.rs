@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dovetail_cluster::world::{self, Patience};
 use dovetail_kube::schedule::Options;
-use dovetail_kube::world::{self, Patience};
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{FakeApi, KubeletOptions, Kubelets, Shape};
 use kube::Client;

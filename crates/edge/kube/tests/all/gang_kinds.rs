@@ -1,6 +1,6 @@
 //! Gangs of workloads: the labels of pods name them, and objects of their controllers say how many pods there will be.
 
-use dovetail_kube::object::{Kind, WorkloadKind};
+use dovetail_objects::{Kind, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, names, node, pod};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::world::{self, Patience};
 use dovetail_kube::schedule::Options;
-use dovetail_kube::world::{self, Patience};
 use dovetail_testkit::binaries::Release;
 use dovetail_testkit::fake_api::FaultRule;
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cluster::world::{Change, Report as Said, Settings, World};
 use dovetail_kube::bind::{Bind, Cause, Outcome, Report};
-use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Scheduler};
-use dovetail_kube::world::{Change, Report as Said, Settings, World};
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Pods that somebody else holds back: scheduling gates of anybody, those of Kueue, gangs of which some pods are held.
 
+use dovetail_objects::Kind;
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, pod};
-use dovetail_kube::object::Kind;
 
 fn gated(mut pod: Value, gate: &str) -> Value {
     pod["spec"]["schedulingGates"] = json!([{"name": gate}]);

@@ -1,6 +1,6 @@
 //! Random histories of a small cluster: what users, controllers and kubelets do to its objects.
 
-use dovetail_kube::object::Kind;
+use dovetail_objects::Kind;
 use serde_json::{Value, json};
 
 use crate::server::{Key, Server};

@@ -2,8 +2,8 @@
 //! when they are tried again.
 
 use dovetail_kube::bind::{Order, OrderEnd, Stop};
-use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::Options;
+use dovetail_objects::Kind;
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use k8s_openapi::api::events::v1::Event;

@@ -1,9 +1,9 @@
 //! Pods that are stopping and do not leave: nobody counts on their room for ever.
 
 use dovetail_kube::bind::Order;
-use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::Options;
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::FakeApi;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_kube::object::{Kind, WorkloadKind};
+use dovetail_objects::{Kind, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, node, pod};

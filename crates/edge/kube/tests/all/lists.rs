@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_kube::client::read_lists;
-use dovetail_kube::dump::{RawObject, Sink, Skipped};
 use dovetail_testkit::{ControlPlane, cluster};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};

@@ -1,8 +1,8 @@
 //! Members that a gang lost while nobody led: the leader that begins keeps room for them.
 
-use dovetail_kube::object::Kind;
+use dovetail_cluster::world::{Settings, World};
 use dovetail_kube::schedule::{Options, Scheduler};
-use dovetail_kube::world::{Settings, World};
+use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::FakeApi;
 use serde_json::{Value, json};

@@ -2,11 +2,7 @@
 
 mod announce;
 mod bind;
-mod device_claims;
-mod device_demand;
 mod differential;
-mod dump;
-mod facts;
 mod freeze;
 mod gang_definitions;
 mod gang_faults;
@@ -25,7 +21,6 @@ mod lost;
 mod memory;
 mod messages;
 mod native_topology;
-mod objects;
 mod preempt;
 mod preempt_orders;
 mod promises;
@@ -39,7 +34,6 @@ mod server;
 mod server_faults;
 mod stops;
 mod translate;
-mod unmade;
 mod volumes;
 mod waiting;
 mod watch;

@@ -1,7 +1,7 @@
 //! What is kept per pod.
 
-use dovetail_kube::object::{Kind, Object};
-use dovetail_kube::world::{Change, Settings, World};
+use dovetail_cluster::world::{Change, Settings, World};
+use dovetail_objects::{Kind, Object};
 use serde_json::{Value, json};
 
 #[global_allocator]

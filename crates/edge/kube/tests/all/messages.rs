@@ -1,8 +1,8 @@
 //! What pods of gangs say that no node takes: the cause that their owners know, and not the means by which it is kept.
 
-use dovetail_kube::object::Kind;
-use dovetail_kube::translate::Rules;
-use dovetail_kube::world::Settings;
+use dovetail_cluster::translate::Rules;
+use dovetail_cluster::world::Settings;
+use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::explain::Relaxation;
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dovetail_cluster::world;
 use dovetail_kube::schedule::Options;
-use dovetail_kube::world;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};

@@ -2,7 +2,7 @@
 
 use dovetail_kube::announce::Condition;
 use dovetail_kube::bind::{Order, OrderEnd};
-use dovetail_kube::object::Kind;
+use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Who is told that it starts when pods that are ending have gone.
 
-use dovetail_kube::object::Kind;
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use serde_json::json;
 
 use crate::gangs::{Cluster, pod};

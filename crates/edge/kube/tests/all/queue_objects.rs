@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dovetail_kube::queues::definition_text;
+use dovetail_cluster::queues::definition_text;
 use dovetail_kube::schedule::Options;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_kube::object::Kind;
+use dovetail_cluster::world::{Change, Settings, World};
 use dovetail_kube::schedule::{News, Scheduler};
-use dovetail_kube::world::{Change, Settings, World};
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! What the server refuses for good: stops of pods, and binds. Those concerned say so, and others are tried.
 
+use dovetail_cluster::world;
 use dovetail_kube::bind::{Cause, Order, OrderEnd, Outcome, Report, Stop};
-use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Options};
-use dovetail_kube::world;
+use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};

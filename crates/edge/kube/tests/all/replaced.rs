@@ -1,8 +1,8 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
 use dovetail_kube::bind::{Cause, Outcome, Report};
-use dovetail_kube::object::Kind;
 use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};

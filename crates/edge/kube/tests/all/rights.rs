@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use dovetail_cluster::world::PodKey;
 use dovetail_kube::bind::{
     Bind, Binder, BinderSettings, Order, Orders, Outcome, Stop, StopDecision,
 };
 use dovetail_kube::client::Clients;
 use dovetail_kube::lead::{Alone, Clock, LeaseName};
-use dovetail_kube::object::SELECTED_NODE;
 use dovetail_kube::schedule::Options;
-use dovetail_kube::world::PodKey;
+use dovetail_objects::SELECTED_NODE;
 use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::cluster::{self, ABSENT_GROUPS};

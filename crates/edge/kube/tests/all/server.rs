@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dovetail_kube::object::{Kind, Meta, Object};
-use dovetail_kube::world::Change;
+use dovetail_cluster::world::Change;
+use dovetail_objects::{Kind, Meta, Object};
 use serde_json::{Value, json};
 
 /// Kind, namespace, name.

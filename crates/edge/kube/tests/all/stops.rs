@@ -1,8 +1,8 @@
 //! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in vain.
 
 use dovetail_kube::bind::{Order, OrderEnd, Stop};
-use dovetail_kube::object::Kind;
 use dovetail_kube::schedule::{News, Options};
+use dovetail_objects::Kind;
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use serde_json::{Value, json};

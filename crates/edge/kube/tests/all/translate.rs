@@ -1,12 +1,14 @@
 //! Translation: what each part of an object becomes. That the whole agrees with kube-scheduler is the
 //! business of the comparison with its own plugins.
 
-use dovetail_kube::object::{CsiNode, Kind, Node, Object, Pod};
-use dovetail_kube::translate::{Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered};
+use dovetail_cluster::translate::{
+    Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered,
+};
 use dovetail_model::{
     Attachment, Condition, ConditionCause, DeviceRequest, Preferred, Requirement, RuleCause,
     RuleKind, TaintEffect,
 };
+use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
 use serde_json::{Value, json};
 
 use crate::server::read;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_cluster::world::Report;
 use dovetail_kube::bind::{Order, OrderEnd};
-use dovetail_kube::object::{Kind, SELECTED_NODE};
 use dovetail_kube::schedule::{News, Options};
-use dovetail_kube::world::Report;
+use dovetail_objects::{Kind, SELECTED_NODE};
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_testkit::{ControlPlane, cluster};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use dovetail_cluster::translate::Rules;
 use dovetail_kube::status::{self, Reason, Waiting, obstacles};
-use dovetail_kube::translate::Rules;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Action, Bounds, DeviceAmount, DeviceRequest, Event, Holding, HoldingId, Job, JobId, Node,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use dovetail_kube::object::{Kind, Object};
+use dovetail_cluster::world::Change;
 use dovetail_kube::watch::{Notice, Settings, served, watch};
-use dovetail_kube::world::Change;
+use dovetail_objects::{Kind, Object};
 use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use http_body_util::StreamBody;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_check::Judge;
-use dovetail_kube::object::Kind;
-use dovetail_kube::queues::shown_name;
-use dovetail_kube::world::{Change, Settings, World};
+use dovetail_cluster::queues::shown_name;
+use dovetail_cluster::world::{Change, Settings, World};
 use dovetail_model::{
     Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Queue, QueueName, Snapshot,
 };
+use dovetail_objects::Kind;
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 use proptest::prelude::*;

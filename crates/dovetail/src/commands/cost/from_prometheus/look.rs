@@ -6,7 +6,7 @@ use anyhow::Result;
 use dovetail_account::rollup::FreeLook;
 use dovetail_account::signal::ActivityRule;
 use dovetail_account::split::ListPrices;
-use dovetail_kube::facts::Gathered;
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
     AskedEarlier, BeginSeries, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries,

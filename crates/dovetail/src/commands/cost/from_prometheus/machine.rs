@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
 use dovetail_audit::ObjectRef;
-use dovetail_kube::facts::POOL_LABELS;
+use dovetail_inventory::facts::POOL_LABELS;
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime};
 use dovetail_metrics::kube_state::{KubeNode, KubeState, label};
 use dovetail_price::{PriceBook, node_place, place_labels};

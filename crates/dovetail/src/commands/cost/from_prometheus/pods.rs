@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::ObjectRef;
-use dovetail_kube::facts::Tenant;
+use dovetail_inventory::facts::Tenant;
 use dovetail_metrics::kube_state::{Kept, KubeState, label};
 
 use super::look::Sources;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
-use dovetail_kube::facts::{Gathered, PodLife};
+use dovetail_inventory::facts::{Gathered, PodLife};
 use dovetail_metrics::kube_state::{KubeState, label};
 use dovetail_model::Money;
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod};

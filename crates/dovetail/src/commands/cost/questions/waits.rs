@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_account::device_time::device_intervals;
-use dovetail_account::device_time::{DeviceState, Span};
-use dovetail_kube::facts::Gathered;
+use dovetail_account::device_time::{DeviceState, Span, device_intervals};
+use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::kube_state::{KubeTimes, PodTimes, TimeSeries};
 use dovetail_model::FreeCause;
 use dovetail_phases::queue_wait::QueuedPod;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_kube::object::{Kind, Object};
+use dovetail_cluster::translate::{NotYet, Rules};
+use dovetail_cluster::world::{Change, Report, Settings, World as Index};
 use dovetail_kube::status::{plugin, reason, unschedulable_message};
-use dovetail_kube::translate::{NotYet, Rules};
-use dovetail_kube::world::{Change, Report, Settings, World as Index};
 use dovetail_model::{Job, JobId, Node, Requirement, RuleCause};
+use dovetail_objects::{Kind, Object};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Cause, Engine, EngineConfig, View};
 use dovetail_testkit::world::World;

@@ -1,0 +1,45 @@
+//! Devices that a device plugin offers: a number of them, of one model; the kubelet chooses which.
+
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Device, DeviceAmount, HeldDevices};
+
+use dovetail_objects::Node;
+
+/// Labels of NVIDIA's GPU feature discovery.
+const PRODUCT: &str = "nvidia.com/gpu.product";
+const MEMORY: &str = "nvidia.com/gpu.memory";
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+
+const MIB: i64 = 1 << 20;
+
+/// The devices of a node: as many as its capacity of the resource; those that are not allocatable are not
+/// healthy. Where a plugin offers MIG slices or replicas under the name of whole devices, each of them is
+/// one device here, of the model that the plugin's label names (`…-MIG-1g.5gb`, `…-SHARED`).
+pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
+    let amount = |of: &dovetail_model::Resources| of.extended.get(resource).copied().unwrap_or(0);
+    let usable = amount(&node.allocatable).clamp(0, MOST_DEVICES);
+    let built_in = amount(&node.capacity).clamp(usable, MOST_DEVICES);
+    let labels = &node.meta.labels;
+    let model = labels.get(PRODUCT).unwrap_or_default();
+    let shared = labels.get(REPLICAS).is_some_and(|replicas| replicas != "0" && replicas != "1");
+    let mib = labels.get(MEMORY).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    let memory_bytes = if shared { 0 } else { mib.clamp(0, i64::MAX / MIB) * MIB };
+    let device = |place| Device { healthy: place < usable, ..Device::plain(model, memory_bytes) };
+    (0..built_in).map(device).collect()
+}
+
+/// How many devices a node says that it has, and how many count, where these are fewer.
+pub fn devices_not_counted(node: &Node, resource: &str) -> Option<(i64, i64)> {
+    let of = |amounts: &dovetail_model::Resources| amounts.extended.get(resource).copied();
+    let said = of(&node.capacity).max(of(&node.allocatable)).unwrap_or(0);
+    (said > MOST_DEVICES).then_some((said, MOST_DEVICES))
+}
+
+/// More devices than this on one node are not numbered; the engine counts devices in 16 bits.
+pub(super) const MOST_DEVICES: i64 = 4096;
+
+/// What a pod holds that was given `count` whole devices of a node with counted devices of this memory.
+pub fn whole_devices(count: u16, memory_bytes: i64) -> HeldDevices {
+    let amount = DeviceAmount::share(WHOLE_DEVICE_MILLI, memory_bytes);
+    (0..count).map(|place| (place, amount.clone())).collect()
+}

@@ -1,0 +1,61 @@
+//! API objects in the words of the engine: pure functions of an object and of what it refers to.
+//!
+//! The rules are those of kube-scheduler 1.37's default filter plugins; each file names the plugin it
+//! follows. What depends on other pods stands in a requirement as a rule over a counter, and
+//! [`counting`] says which pods each counter counts.
+
+pub mod counting;
+mod devices;
+mod disks;
+mod facts;
+pub mod gang;
+pub mod levels;
+mod node;
+mod not_yet;
+mod pod;
+mod ports;
+mod preemption;
+mod preferences;
+mod unbound;
+mod volumes;
+
+use std::collections::BTreeMap;
+
+pub use devices::{devices_not_counted, whole_devices};
+pub use facts::Facts;
+pub use node::{NodeSetting, node, twice_offered};
+pub use not_yet::NotYet;
+pub use pod::{Held, held, kept_away_by, pod};
+pub use preemption::preemption_rules;
+
+/// The resource whose units are whole GPUs, unless another is set.
+pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+
+/// What is the same for every translation.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The extended resource whose units are devices of a node, each given whole to one pod. All others
+    /// are plain counts.
+    pub device_resource: String,
+    /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for them.
+    pub node_selector: BTreeMap<String, String>,
+}
+
+impl Rules {
+    /// Whether pods of ours may be placed on a node with these labels, as far as [`Rules::node_selector`] says.
+    pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
+    }
+
+    /// [`Rules::node_selector`] as kubectl writes it.
+    pub fn selector(&self) -> String {
+        let labels = self.node_selector.iter().map(|(key, value)| format!("{key}={value}"));
+        labels.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { device_resource: DEVICE_RESOURCE.to_owned(), node_selector: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,287 @@
+//! The pods, and by what they are looked up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{NodeName, PodId, Requirement};
+use dovetail_objects::{Pod, PodVolume};
+
+use super::causes::SaidOfLate;
+use super::registry::Use;
+use super::report::Gathering;
+use super::standing::Told;
+use crate::translate::NotYet;
+use crate::translate::gang::GangName;
+
+/// Whoever is stopping is waited for so much longer than it may take.
+pub(super) const SLACK_MS: u64 = 60_000;
+
+/// Number of a pod while it is kept.
+pub(super) type Slot = u32;
+
+/// A pod with what is known about it.
+#[derive(Debug)]
+pub(super) struct PodEntry {
+    pub(super) pod: Arc<Pod>,
+    /// It could not be read: only its name, and maybe its node, are known.
+    pub(super) strange: bool,
+    /// What the engine was told.
+    pub(super) told: Told,
+    /// Where the engine decided to run it, until the watch shows it.
+    pub(super) assumed: Option<NodeName>,
+    /// Whether it is left alone for a while, and what people are told of it.
+    pub(super) held_back: Option<Pause>,
+    /// Whether it waits for volumes on the node that was decided for it.
+    pub(super) waits_for_volumes: bool,
+    /// Whether it counts as gone: a dry run would have stopped it.
+    pub(super) is_left_out: bool,
+    /// Whether it counts as one that may not be stopped: the server does not let it go.
+    pub(super) is_spared: bool,
+    /// Why it is left untouched.
+    pub(super) refused: Option<NotYet>,
+    /// What was said of late about why it is left untouched.
+    pub(super) said: SaidOfLate,
+    /// Its name in the engine, from when it first waits or runs there.
+    pub(super) id: Option<PodId>,
+    /// Whether that name is one in the job of its gang, and not that of a job of its own.
+    pub(super) is_in_job: bool,
+    /// How many pods its gang had, at least, when it was last placed by itself beside them; 0 if it was not.
+    pub(super) beside: u32,
+    /// The gang it belongs to.
+    pub(super) gang: Option<Arc<GangName>>,
+    /// What it needs, if it belongs to a gang and has no node.
+    pub(super) wish: Option<Arc<Requirement>>,
+    /// Whether people were told that it waits for other members of its gang.
+    pub(super) told_to_wait: Option<Gathering>,
+    /// Selectors that are in use because of it.
+    pub(super) uses: Box<[Use]>,
+    /// Where it stands in the indices.
+    place: Box<str>,
+}
+
+/// A pod is left alone for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// What went wrong, where that is not over in a moment.
+    pub(super) why: Option<NotYet>,
+}
+
+impl PodEntry {
+    pub(super) fn new(pod: Arc<Pod>, strange: bool) -> Self {
+        Self {
+            pod,
+            strange,
+            told: Told::Nothing,
+            assumed: None,
+            held_back: None,
+            waits_for_volumes: false,
+            is_left_out: false,
+            is_spared: false,
+            refused: None,
+            said: SaidOfLate::default(),
+            id: None,
+            is_in_job: false,
+            beside: 0,
+            gang: None,
+            wish: None,
+            told_to_wait: None,
+            uses: Box::default(),
+            place: Box::default(),
+        }
+    }
+
+    /// Whether it has no node, and none is decided for it.
+    pub(super) fn waits(&self) -> bool {
+        let pod = &self.pod;
+        pod.node.is_empty() && self.assumed.is_none() && !pod.meta.is_deleting() && !pod.is_over()
+    }
+
+    /// Whether it is on a node and about to leave it.
+    pub(super) fn ends_on_a_node(&self) -> bool {
+        let pod = &self.pod;
+        let is_told = matches!(self.told, Told::Running { .. });
+        is_told && pod.meta.is_deleting() && !pod.is_over()
+    }
+
+    /// The node it is on, is to be on, or that is freed for it; empty if none.
+    fn wanted_place(&self) -> &str {
+        match (&*self.pod.node, &self.assumed) {
+            ("", Some(node)) => node,
+            ("", None) => &self.pod.nominated_node,
+            (node, _) => node,
+        }
+    }
+}
+
+/// All pods.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    slots: Vec<Option<PodEntry>>,
+    free: Vec<Slot>,
+    by_name: BTreeMap<Box<str>, BTreeMap<Box<str>, Slot>>,
+    by_node: BTreeMap<Box<str>, BTreeSet<Slot>>,
+    by_claim: BTreeMap<(Box<str>, Box<str>), BTreeSet<Slot>>,
+    /// Pods without a node that use any claim.
+    unplaced_with_claims: BTreeSet<Slot>,
+    /// Pods on nodes whose deletion has begun, by when they are late with that.
+    late_from: BTreeSet<(u64, Slot)>,
+}
+
+impl Pods {
+    pub(super) fn get(&self, slot: Slot) -> &PodEntry {
+        self.slots[slot as usize].as_ref().expect("a pod that is kept")
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> &mut PodEntry {
+        self.slots[slot as usize].as_mut().expect("a pod that is kept")
+    }
+
+    pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Slot> {
+        self.by_name.get(namespace)?.get(name).copied()
+    }
+
+    /// All pods by namespace and name.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = Slot> {
+        self.by_name.values().flat_map(BTreeMap::values).copied()
+    }
+
+    /// Pods of a namespace.
+    pub(super) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = Slot> {
+        self.by_name.get(namespace).into_iter().flat_map(BTreeMap::values).copied()
+    }
+
+    /// Pods that are on a node, are to be there, or for which it is freed.
+    pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = Slot> {
+        self.by_node.get(node).into_iter().flatten().copied()
+    }
+
+    /// Pods that use a claim.
+    pub(super) fn with_claim(&self, namespace: &str, claim: &str) -> impl Iterator<Item = Slot> {
+        let key = (Box::from(namespace), Box::from(claim));
+        self.by_claim.get(&key).into_iter().flatten().copied()
+    }
+
+    /// Pods that use any claim.
+    pub(super) fn with_claims(&self) -> BTreeSet<Slot> {
+        self.by_claim.values().flatten().copied().collect()
+    }
+
+    /// Pods without a node that use any claim.
+    pub(super) fn unplaced_with_claims(&self) -> impl Iterator<Item = Slot> {
+        self.unplaced_with_claims.iter().copied()
+    }
+
+    /// Pods that became late with leaving their nodes after one time and up to another.
+    pub(super) fn late_between(&self, after_ms: u64, now_ms: u64) -> impl Iterator<Item = Slot> {
+        let later = self.late_from.range((after_ms.saturating_add(1), 0)..);
+        later.take_while(move |(from_ms, _)| *from_ms <= now_ms).map(|(_, slot)| *slot)
+    }
+
+    /// When the next pod is late with leaving its node.
+    pub(super) fn next_late_ms(&self, now_ms: u64) -> Option<u64> {
+        let later = self.late_from.range((now_ms.saturating_add(1), 0)..);
+        later.map(|(from_ms, _)| *from_ms).next()
+    }
+
+    /// Keeps a pod that was not there.
+    pub(super) fn insert(&mut self, entry: PodEntry) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as Slot - 1
+        });
+        let meta = &entry.pod.meta;
+        let of_namespace = self.by_name.entry(meta.namespace.clone()).or_default();
+        of_namespace.insert(meta.name.clone(), slot);
+        self.slots[slot as usize] = Some(entry);
+        self.index_claims(slot, true);
+        self.index_late(slot, true);
+        self.index(slot);
+        slot
+    }
+
+    /// Replaces the object of a pod.
+    pub(super) fn replace(&mut self, slot: Slot, pod: Arc<Pod>, strange: bool) -> Arc<Pod> {
+        self.index_claims(slot, false);
+        self.index_late(slot, false);
+        let entry = self.get_mut(slot);
+        entry.strange = strange;
+        let old = std::mem::replace(&mut entry.pod, pod);
+        self.index_claims(slot, true);
+        self.index_late(slot, true);
+        self.index(slot);
+        old
+    }
+
+    /// Forgets a pod.
+    pub(super) fn remove(&mut self, slot: Slot) -> PodEntry {
+        self.index_claims(slot, false);
+        self.index_late(slot, false);
+        let entry = self.slots[slot as usize].take().expect("a pod that is kept");
+        leave(&mut self.by_node, &entry.place, slot);
+        let meta = &entry.pod.meta;
+        if let Some(of_namespace) = self.by_name.get_mut(&meta.namespace) {
+            of_namespace.remove(&meta.name);
+            if of_namespace.is_empty() {
+                self.by_name.remove(&meta.namespace);
+            }
+        }
+        self.free.push(slot);
+        entry
+    }
+
+    /// Notes where a pod is now.
+    pub(super) fn index(&mut self, slot: Slot) {
+        let entry = self.slots[slot as usize].as_mut().expect("a pod that is kept");
+        let place: Box<str> = entry.wanted_place().into();
+        if entry.place == place {
+            return;
+        }
+        let before = std::mem::replace(&mut entry.place, place.clone());
+        leave(&mut self.by_node, &before, slot);
+        if !place.is_empty() {
+            self.by_node.entry(place).or_default().insert(slot);
+        }
+    }
+
+    fn index_late(&mut self, slot: Slot, there: bool) {
+        let pod = &self.slots[slot as usize].as_ref().expect("a pod that is kept").pod;
+        let Some(from_ms) = late_from_ms(pod).filter(|_| !pod.node.is_empty()) else { return };
+        match there {
+            true => self.late_from.insert((from_ms, slot)),
+            false => self.late_from.remove(&(from_ms, slot)),
+        };
+    }
+
+    fn index_claims(&mut self, slot: Slot, there: bool) {
+        let Self { slots, by_claim, unplaced_with_claims, .. } = self;
+        unplaced_with_claims.remove(&slot);
+        let pod = &slots[slot as usize].as_ref().expect("a pod that is kept").pod;
+        for volume in &pod.volumes {
+            let (PodVolume::Claim(claim) | PodVolume::Ephemeral(claim)) = volume else { continue };
+            let key = (pod.meta.namespace.clone(), claim.clone());
+            if there && pod.node.is_empty() {
+                unplaced_with_claims.insert(slot);
+            }
+            match there {
+                true => {
+                    by_claim.entry(key).or_default().insert(slot);
+                }
+                false => leave(by_claim, &key, slot),
+            }
+        }
+    }
+}
+
+/// From when a pod whose deletion has begun is late with leaving its node: Kubernetes counts its grace period in.
+pub(super) fn late_from_ms(pod: &Pod) -> Option<u64> {
+    Some(pod.meta.gone_by_ms?.get().saturating_add(SLACK_MS))
+}
+
+fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Slot>>, key: &K, slot: Slot) {
+    if let Some(slots) = index.get_mut(key) {
+        slots.remove(&slot);
+        if slots.is_empty() {
+            index.remove(key);
+        }
+    }
+}

@@ -1,0 +1,772 @@
+//! What objects are called, replaced by keyed hashes. Whoever holds the key and the table can read a report in
+//! the true names; nobody else can, and nobody can try names without the key.
+//!
+//! Every text is replaced unless it stands on a list of what says nothing about anybody: kinds, phases, amounts,
+//! times, and the values of labels that checks and prices read. Equal texts get equal hashes, so selectors
+//! still select.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::devices::{is_of_a_kind, is_of_one_device};
+use crate::facts::claims::class::BY_NAME;
+use crate::facts::claims::driver::GpuDriver;
+use crate::facts::claims::selector::reduced;
+
+/// Fields whose texts stay, wherever they stand.
+const FIELDS: [&str; 33] = [
+    "about",
+    "allocationMode",
+    "apiVersion",
+    "collectedAt",
+    "consolidateAfter",
+    "consolidationPolicy",
+    "creationTimestamp",
+    "declaredFeatures",
+    "deletionTimestamp",
+    "effect",
+    "finishedAt",
+    "hostPort",
+    "jobDeploymentStatus",
+    "kind",
+    "lastTransitionTime",
+    "medium",
+    "minDomains",
+    "nodeAffinityPolicy",
+    "nodeTaintsPolicy",
+    "operator",
+    "phase",
+    "policy",
+    "protocol",
+    "restartPolicy",
+    "scopeName",
+    "scopes",
+    "sizeLimit",
+    "status",
+    "timeAdded",
+    "unschedulable",
+    "volumeBindingMode",
+    "volumeMode",
+    "whenUnsatisfiable",
+];
+
+/// Fields in which everything stays, and the one variable and the one argument that are kept.
+const WHOLE: [&str; 6] =
+    ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
+
+/// Amounts by resource.
+const AMOUNTS: [&str; 12] = [
+    "allocatable",
+    "allocatedResources",
+    "capacity",
+    "consumedCapacity",
+    "hard",
+    "limits",
+    "lowerBound",
+    "overhead",
+    "requests",
+    "target",
+    "upperBound",
+    "used",
+];
+
+/// Numbers of pods, or percentages.
+const COUNTS: [&str; 3] = ["maxSurge", "maxUnavailable", "minAvailable"];
+
+/// Fields of autoscalers that name a resource.
+const RESOURCES: [&str; 2] = ["containerResource", "resource"];
+
+/// Reasons that Kubernetes itself gives; whatever runs in a cluster may write others.
+const REASONS: [&str; 17] = [
+    "Completed",
+    "ContainerCreating",
+    "CrashLoopBackOff",
+    "ErrImagePull",
+    "Error",
+    "Evicted",
+    "FailedCreate",
+    "ImagePullBackOff",
+    "Inadmissible",
+    "Infeasible",
+    "KubeletReady",
+    "OOMKilled",
+    "Pending",
+    "PodInitializing",
+    "PreemptionByScheduler",
+    "SchedulingGated",
+    "Unschedulable",
+];
+
+/// Domains of label keys that everybody uses; other keys are names of somebody.
+const DOMAINS: [&str; 33] = [
+    "agentpool",
+    "alpha.eksctl.io",
+    "amd.com",
+    "argoproj.io",
+    "cloud.google.com",
+    "cloud.provider.com",
+    "dovetail.dev",
+    "eks.amazonaws.com",
+    "feature.node.kubernetes.io",
+    "fluxcd.io",
+    "gpu.intel.com",
+    "helm.sh",
+    "hub.jupyter.org",
+    "k8s.amazonaws.com",
+    "k8s.io",
+    "kai.scheduler",
+    "karpenter.k8s.aws",
+    "karpenter.sh",
+    "kubeflow.org",
+    "kubernetes.azure.com",
+    "kubernetes.io",
+    "llm-d.ai",
+    "nvidia.com",
+    "oci.oraclecloud.com",
+    "ray.io",
+    "run.ai",
+    "runai",
+    "serving.kserve.io",
+    "sigs.k8s.io",
+    "topograph.run",
+    "topology.k8s.aws",
+    "volcano.sh",
+    "x-k8s.io",
+];
+
+/// Keys without a domain that checks read, and the field by which a pod names its node.
+const KEYS: [&str; 5] =
+    ["metadata.name", "model", "notebook-name", "pod-template-hash", "rollouts-pod-template-hash"];
+
+/// Groups of Kubernetes' own kinds that have no domain.
+const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
+
+/// Schedulers that everybody knows.
+const SCHEDULERS: [&str; 6] =
+    ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
+
+/// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of somebody.
+const TYPES: [&str; 27] = [
+    "Admitted",
+    "Complete",
+    "Completed",
+    "ContainersReady",
+    "DiskPressure",
+    "DisruptionTarget",
+    "Failed",
+    "FailureTarget",
+    "Finished",
+    "Initialized",
+    "MemoryPressure",
+    "NetworkUnavailable",
+    "OnDelete",
+    "PIDPressure",
+    "PodReadyToStartContainers",
+    "PodResizeInProgress",
+    "PodResizePending",
+    "PodScheduled",
+    "QuotaReserved",
+    "Ready",
+    "Recreate",
+    "ReplicaFailure",
+    "RollingUpdate",
+    "Succeeded",
+    "SuccessCriteriaMet",
+    "Suspended",
+    "Unschedulable",
+];
+
+/// Where the devices of GPUs stand on a node.
+const DEVICES: [&str; 3] = ["/dev/nvidia", "/dev/dri", "/dev/kfd"];
+
+/// What `dovetail.dev/class` may say.
+const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
+
+/// Labels that name a model: how large it is stays.
+const MODELS: [&str; 2] = ["llm-d.ai/model", "model"];
+
+/// Labels whose values stay: models, sizes, places, ways of buying.
+const VALUES: [&str; 24] = [
+    "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
+    "beta.kubernetes.io/instance-type",
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-preemptible",
+    "cloud.google.com/gke-spot",
+    "eks.amazonaws.com/capacityType",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.sh/capacity-type",
+    "kubernetes.azure.com/scalesetpriority",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "node.kubernetes.io/instance-type",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.memory",
+    "nvidia.com/gpu.present",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/mig.config.state",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+];
+
+/// Annotations whose values stay.
+const ANNOTATION_SWITCHES: [&str; 3] = ["true", "false", ""];
+
+/// A table of names that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NamesError {
+    /// Not what [`Names::to_json`] writes.
+    #[error("this is no table of names: give the file that `collect --anonymise` wrote")]
+    Form,
+}
+
+/// A key, and what was replaced under it.
+#[derive(Clone, Debug)]
+pub struct Names {
+    key: Vec<u8>,
+    /// True name by hash.
+    names: BTreeMap<String, String>,
+}
+
+impl Names {
+    /// No names yet, under a key that nobody can guess.
+    pub fn new(key: [u8; 32]) -> Self {
+        Self { key: key.to_vec(), names: BTreeMap::new() }
+    }
+
+    /// A table that was written before: its names keep their hashes.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn from_json(text: &str) -> Result<Self, NamesError> {
+        let value: Value = serde_json::from_str(text).map_err(|_| NamesError::Form)?;
+        let key = value["key"].as_str().and_then(bytes).filter(|key| key.len() == 32);
+        let names = value["names"].as_object().ok_or(NamesError::Form)?;
+        let names =
+            names.iter().map(|(hash, name)| Some((hash.clone(), name.as_str()?.to_owned())));
+        let names: Option<BTreeMap<String, String>> = names.collect();
+        Ok(Self { key: key.ok_or(NamesError::Form)?, names: names.ok_or(NamesError::Form)? })
+    }
+
+    /// The key and all names, for whoever owns them.
+    pub fn to_json(&self) -> String {
+        serde_json::json!({"key": hex(&self.key), "names": self.names}).to_string()
+    }
+
+    /// An object with everything that is a name replaced.
+    pub fn replace(&mut self, object: &Value) -> Value {
+        self.value(object, "")
+    }
+
+    /// A text in which hashes stand, with the true names.
+    pub fn translate(&self, text: &str) -> String {
+        let mut told = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(PREFIX) {
+            let end = at + PREFIX.len() + HASH_DIGITS;
+            let name = rest.get(at..end).and_then(|hash| self.names.get(hash));
+            let (until, shown) = match name {
+                Some(name) => (end, name.as_str()),
+                None => (at + PREFIX.len(), PREFIX),
+            };
+            told += &rest[..at];
+            told += shown;
+            rest = &rest[until..];
+        }
+        told + rest
+    }
+
+    fn value(&mut self, value: &Value, field: &str) -> Value {
+        match value {
+            // Of devices; those of a node's topology are a list.
+            Value::Object(attributes) if field == "attributes" => {
+                Value::Object(self.attributes(attributes))
+            }
+            _ if WHOLE.contains(&field) => value.clone(),
+            Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
+            Value::String(text) => Value::String(match field {
+                "key" | "topologyKey" | "matchLabelKeys" | "mismatchLabelKeys" => {
+                    self.label_key(text)
+                }
+                "deviceClassName" => self.device_class(text),
+                "driver" if GpuDriver::named(text).is_some() => text.clone(),
+                "extendedResourceName" => self.resource(text),
+                "expression" => reduced(text),
+                "resource" if text == "pods" => text.clone(),
+                "schedulerName" if SCHEDULERS.contains(&text.as_str()) => text.clone(),
+                "type" if TYPES.contains(&text.as_str()) => text.clone(),
+                "mountPath" if text.trim_end_matches('/') == "/dev/shm" => text.clone(),
+                "path" => self.path(text),
+                "reason" if REASONS.contains(&text.as_str()) => text.clone(),
+                _ if COUNTS.contains(&field) && is_count(text) => text.clone(),
+                _ if AMOUNTS.contains(&field) => text.clone(),
+                "providerID" => self.provider_id(text),
+                "image" => self.image(text),
+                _ => self.hash(text),
+            }),
+            Value::Array(items) => {
+                // A list of requests is what a claim asks for, and no amounts.
+                let field = if AMOUNTS.contains(&field) { "" } else { field };
+                Value::Array(items.iter().map(|item| self.value(item, field)).collect())
+            }
+            Value::Object(fields) => match field {
+                "labels" | "matchLabels" | "nodeSelector" => Value::Object(self.labels(fields)),
+                "annotations" => Value::Object(self.annotations(fields)),
+                _ if AMOUNTS.contains(&field) => Value::Object(self.amounts(fields)),
+                _ if RESOURCES.contains(&field) => Value::Object(self.of_resource(fields)),
+                _ => Value::Object(self.fields(fields)),
+            },
+            _ => value.clone(),
+        }
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
+        // A requirement on a label whose values stay keeps its values.
+        let key = fields.get("key").and_then(Value::as_str).unwrap_or_default();
+        let mut replaced = Map::new();
+        for (name, value) in fields {
+            let value = match name.as_str() {
+                "values" | "value" if !key.is_empty() => self.label_values(key, value),
+                name => self.value(value, name),
+            };
+            replaced.insert(name.clone(), value);
+        }
+        replaced
+    }
+
+    fn labels(&mut self, labels: &Map<String, Value>) -> Map<String, Value> {
+        let mut replaced = Map::new();
+        for (key, value) in labels {
+            let text = value.as_str().unwrap_or_default();
+            let value = self.label_value(key, text);
+            replaced.insert(self.label_key(key), Value::String(value));
+        }
+        replaced
+    }
+
+    /// Values that are asked of a label: a text, or a list of them.
+    fn label_values(&mut self, key: &str, values: &Value) -> Value {
+        match values {
+            Value::String(text) => Value::String(self.label_value(key, text)),
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.label_values(key, item)).collect())
+            }
+            other => self.value(other, ""),
+        }
+    }
+
+    fn label_value(&mut self, key: &str, value: &str) -> String {
+        match key {
+            _ if VALUES.contains(&key) => value.to_owned(),
+            "dovetail.dev/class" if CLASSES.contains(&value) => value.to_owned(),
+            _ if MODELS.contains(&key) => self.model(value),
+            _ => self.hash(value),
+        }
+    }
+
+    /// Of a model's name its size stays, as in arguments.
+    fn model(&mut self, name: &str) -> String {
+        match dovetail_audit::ServedModel::of_name(name).map(crate::facts::model::argument) {
+            Some(told) => format!("{}/{}", self.hash(name), told.trim_start_matches("--model=")),
+            None => self.hash(name),
+        }
+    }
+
+    /// Devices of GPUs are told apart from other paths; which one it is stays where it is a number.
+    fn path(&mut self, path: &str) -> String {
+        let device = DEVICES.iter().find_map(|device| Some((device, path.strip_prefix(device)?)));
+        match device {
+            Some((_, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit()) => path.to_owned(),
+            Some((device, rest)) => format!("{device}/{}", self.hash(rest)),
+            None => self.hash(path),
+        }
+    }
+
+    /// What kind of device it is stays, which one it is does not.
+    fn attributes(&mut self, attributes: &Map<String, Value>) -> Map<String, Value> {
+        let known = attributes.iter().filter_map(|(name, value)| {
+            let told = match is_of_a_kind(name) {
+                true => value.clone(),
+                false if is_of_one_device(name) => self.value(value, ""),
+                false => return None,
+            };
+            Some((name.clone(), told))
+        });
+        known.collect()
+    }
+
+    /// Keys of annotations are those that were asked for by name; of values only switches stay.
+    fn annotations(&mut self, annotations: &Map<String, Value>) -> Map<String, Value> {
+        let mut replaced = Map::new();
+        for (key, value) in annotations {
+            let text = value.as_str().unwrap_or_default();
+            let value = match key.as_str() {
+                _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
+                "dovetail.dev/ignore" => self.ignored(text),
+                _ => self.hash(text),
+            };
+            replaced.insert(key.clone(), Value::String(value));
+        }
+        replaced
+    }
+
+    /// Amounts stay, names of resources only where everybody has them.
+    fn amounts(&mut self, amounts: &Map<String, Value>) -> Map<String, Value> {
+        let amount = |(name, amount): (&String, &Value)| {
+            // An amount is a number, or a text that begins with one.
+            let is_amount =
+                |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+            let value = match amount {
+                Value::String(text) if !is_amount(text) && name != "type" => {
+                    Value::String(self.hash(text))
+                }
+                amount => amount.clone(),
+            };
+            (self.resource(name), value)
+        };
+        amounts.iter().map(amount).collect()
+    }
+
+    /// What an autoscaler looks at of a resource.
+    fn of_resource(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
+        let field = |(name, value): (&String, &Value)| {
+            let value = match (name.as_str(), value) {
+                ("name", Value::String(text)) => Value::String(self.resource(text)),
+                ("container", value) => self.value(value, name),
+                (_, value) => value.clone(),
+            };
+            (name.clone(), value)
+        };
+        fields.iter().map(field).collect()
+    }
+
+    /// Name of a resource, or of what a quota counts: `requests.nvidia.com/gpu`,
+    /// `CLASS.storageclass.storage.k8s.io/requests.storage`. Of those that name a class of devices the class is hashed,
+    /// unless it comes with a driver.
+    fn resource(&mut self, name: &str) -> String {
+        const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+        const OF_DEVICES: &str = ".deviceclass.resource.k8s.io/";
+        if let Some((class, counted)) = name.split_once(OF_CLASS) {
+            return format!("{}{OF_CLASS}{counted}", self.hash(class));
+        }
+        if let Some((class, counted)) = name.split_once(OF_DEVICES) {
+            return format!("{}{OF_DEVICES}{counted}", self.device_class(class));
+        }
+        let side =
+            ["requests.", "limits.", "count/"].into_iter().find(|side| name.starts_with(side));
+        let (side, resource) = name.split_at(side.map_or(0, str::len));
+        if let Some(class) = resource.strip_prefix(BY_NAME) {
+            return format!("{side}{BY_NAME}{}", self.device_class(class));
+        }
+        let domain = resource.split_once('/').map(|(domain, _)| domain);
+        match domain {
+            _ if dovetail_audit::is_gpu_resource(resource) => name.to_owned(),
+            // An extended resource stays one: domain and name have their own hashes.
+            Some(domain) if !is_known(domain) => {
+                let rest = &resource[domain.len() + 1..];
+                format!("{side}{}/{}", self.hash(domain), self.hash(rest))
+            }
+            // Kubernetes' own have no domain; of other kinds that are counted, the group is it.
+            None if side == "count/"
+                && resource
+                    .split_once('.')
+                    .is_some_and(|(_, group)| !is_known(group) && !GROUPS.contains(&group)) =>
+            {
+                format!("{side}{}", self.hash(resource))
+            }
+            _ => name.to_owned(),
+        }
+    }
+
+    fn device_class(&mut self, class: &str) -> String {
+        match GpuDriver::of_class(class) {
+            Some(_) => class.to_owned(),
+            None => self.hash(class),
+        }
+    }
+
+    /// Names of checks stay, what somebody wrote beside them does not.
+    fn ignored(&mut self, text: &str) -> String {
+        let mut told =
+            |word: &str| match dovetail_audit::check(word).is_some() || word == "idle-notice" {
+                true => word.to_owned(),
+                false => self.hash(word),
+            };
+        // As they are read: separated by commas or blanks.
+        let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+        words.map(&mut told).collect::<Vec<_>>().join(",")
+    }
+
+    fn label_key(&mut self, key: &str) -> String {
+        let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
+        let is_team = crate::facts::TEAM_LABELS.contains(&key);
+        if is_team || KEYS.contains(&key) || is_known(domain) {
+            return key.to_owned();
+        }
+        self.hash(key)
+    }
+
+    /// The provider stays, which machine it is does not.
+    fn provider_id(&mut self, id: &str) -> String {
+        match id.split_once("://") {
+            Some((scheme, path)) => format!("{scheme}:///{}", self.hash(path)),
+            None => self.hash(id),
+        }
+    }
+
+    /// Images are told apart by what they seem to be; registry, owner and tag are names.
+    fn image(&mut self, image: &str) -> String {
+        match crate::facts::class::known_part(image) {
+            Some(kind) => format!("{}/{kind}", self.hash(image)),
+            None => self.hash(image),
+        }
+    }
+
+    fn hash(&mut self, text: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        let hash = format!("{PREFIX}{}", &hex(&keyed(&self.key, text.as_bytes()))[..HASH_DIGITS]);
+        self.names.entry(hash.clone()).or_insert_with(|| text.to_owned());
+        hash
+    }
+}
+
+/// Whether a domain is one that everybody uses, or below one.
+fn is_known(domain: &str) -> bool {
+    DOMAINS.iter().any(|known| {
+        let above = domain.strip_suffix(known);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    })
+}
+
+/// Whether a text is a number or a percentage.
+fn is_count(text: &str) -> bool {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A name that Kubernetes takes, and that no one gives.
+const PREFIX: &str = "anon-";
+
+/// 64 bits: among a million names two are alike once in 40 million collections.
+const HASH_DIGITS: usize = 16;
+
+/// HMAC-SHA-256 (RFC 2104) for keys up to a block.
+fn keyed(key: &[u8], text: &[u8]) -> [u8; 32] {
+    const BLOCK: usize = 64;
+    let pad = |with: u8| -> Vec<u8> {
+        (0..BLOCK).map(|place| key.get(place).copied().unwrap_or(0) ^ with).collect()
+    };
+    let inner = Sha256::new().chain_update(pad(0x36)).chain_update(text).finalize();
+    Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hashes_are_those_of_the_standard() {
+        // RFC 4231, test case 2.
+        let found = hex(&keyed(b"Jefe", b"what do ya want for nothing?"));
+        assert_eq!(found, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+
+    #[test]
+    fn text_of_the_owner_hides_in_no_key_and_no_amount_and_rules_still_hold() {
+        let mut names = Names::new([7; 32]);
+        let object = json!({
+            "metadata": {"annotations": {"dovetail.dev/ignore": "REQ-06, because canary said so"},
+                "labels": {"canary.io/rack": "r1"}},
+            "spec": {"topologySpreadConstraints": [{"topologyKey": "canary.io/rack"},
+                    {"topologyKey": "kubernetes.io/hostname"}],
+                "minAvailable": "half of canary", "maxUnavailable": "25%",
+                "hard": {"requests.canary.com/chip": "4", "requests.nvidia.com/gpu": "8", "pods": "5",
+                    "canary.storageclass.storage.k8s.io/requests.storage": "1Gi",
+                    "canary.deviceclass.resource.k8s.io/devices": "6",
+                    "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "6",
+                    "count/widgets.canary.com": "2", "count/deployments.apps": "3"}},
+            "status": {"allocatable": {"canary.com/chip": "4", "cpu": "96", "habana.ai/gaudi": "8",
+                    "memory": "canary"},
+                "containerStatuses": [
+                    {"state": {"waiting": {"reason": "CanaryNotFed"}}},
+                    {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+        });
+        let replaced = names.replace(&object);
+        let text = replaced.to_string();
+        assert!(!text.to_lowercase().contains("canary"), "{text}");
+        for kept in [
+            "REQ-06,anon-",
+            "\"topologyKey\":\"kubernetes.io/hostname\"",
+            "25%",
+            "CrashLoopBackOff",
+            "\"requests.nvidia.com/gpu\":\"8\"",
+            "\"pods\":\"5\"",
+            "\"cpu\":\"96\"",
+            "habana.ai/gaudi",
+            "count/deployments.apps",
+            ".storageclass.storage.k8s.io/requests.storage\":\"1Gi",
+            ".deviceclass.resource.k8s.io/devices\":\"6",
+            "\"gpu.nvidia.com.deviceclass.resource.k8s.io/devices\"",
+        ] {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        // The rule and the node still mean the same label, the quota and the node the same resource.
+        let key = replaced["spec"]["topologySpreadConstraints"][0]["topologyKey"].as_str().unwrap();
+        assert!(replaced["metadata"]["labels"].get(key).is_some(), "{text}");
+        let offered = replaced["status"]["allocatable"].as_object().unwrap().keys();
+        let chip = offered.clone().find(|name| names.translate(name) == "canary.com/chip").unwrap();
+        let hard = replaced["spec"]["hard"].as_object().unwrap();
+        assert_eq!(hard[&format!("requests.{chip}")], "4");
+    }
+
+    /// Sources whose code asks for labels by key.
+    const READERS: [&str; 16] = [
+        include_str!("../facts/class.rs"),
+        include_str!("../facts/node.rs"),
+        include_str!("../facts/pods.rs"),
+        include_str!("../facts/source.rs"),
+        include_str!("../facts/template.rs"),
+        include_str!("../../../cluster/src/translate/gang/job.rs"),
+        include_str!("../../../cluster/src/translate/gang/job_set.rs"),
+        include_str!("../../../cluster/src/translate/gang/kubeflow.rs"),
+        include_str!("../../../cluster/src/translate/gang/kueue.rs"),
+        include_str!("../../../cluster/src/translate/gang/leader_worker_set.rs"),
+        include_str!("../../../cluster/src/translate/gang/min_member.rs"),
+        include_str!("../../../cluster/src/translate/gang/ray.rs"),
+        include_str!("../../../cluster/src/translate/gang/slices.rs"),
+        include_str!("../../../cluster/src/translate/gang/topology.rs"),
+        include_str!("../../../cluster/src/translate/levels.rs"),
+        include_str!("../../../objects/src/labels.rs"),
+    ];
+
+    /// Quoted texts of the form `domain/name`.
+    fn keys_in(source: &str) -> impl Iterator<Item = &str> {
+        let quoted = source.lines().flat_map(|line| line.split('"').skip(1).step_by(2));
+        quoted.filter(|text| {
+            let is_key = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+            let parts = text.split_once('/');
+            text.chars().all(is_key)
+                && parts.is_some_and(|(domain, name)| {
+                    domain.contains('.') && !name.is_empty() && !name.contains('/')
+                })
+        })
+    }
+
+    #[test]
+    fn every_key_that_is_read_stays() {
+        let mut names = Names::new([7; 32]);
+        let keys: Vec<&str> = READERS.into_iter().flat_map(keys_in).collect();
+        for known in
+            ["kueue.x-k8s.io/queue-name", "scheduling.x-k8s.io/pod-group", "llm-d.ai/model"]
+        {
+            assert!(keys.contains(&known), "{known} is not found: {keys:?}");
+        }
+        let pools = crate::facts::POOL_LABELS.map(|(key, _)| key);
+        let keys = keys.into_iter().chain(pools).chain(crate::facts::TEAM_LABELS).chain(KEYS);
+        for key in keys.filter(|key| !key.starts_with("example.com/")) {
+            assert_eq!(names.label_key(key), key);
+        }
+    }
+
+    #[test]
+    fn values_that_are_read_stay_and_words_of_the_owner_do_not() {
+        let mut names = Names::new([7; 32]);
+        let pod = json!({
+            "metadata": {"labels": {"dovetail.dev/class": "canary", "notebook-name": "canary",
+                "llm-d.ai/model": "canary-70b-fp8", "amd.com/gpu.product-name": "MI300X"}},
+            "spec": {"schedulerName": "volcano",
+                "volumes": [{"hostPath": {"path": "/dev/nvidia0"}}, {"hostPath": {"path": "/canary"}}],
+                "containers": [{"volumeMounts": [{"mountPath": "/dev/shm"}, {"mountPath": "/canary"}]}],
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["canary"]}],
+                "matchExpressions": [{"key": "dovetail.dev/class", "operator": "In",
+                    "values": ["canary", "training"]}],
+                "hard": {"count/secrets.canary145xrqk": "3", "count/jobs.batch": "4"}},
+            "status": {"conditions": [{"type": "CanaryFed", "status": "True"},
+                {"type": "PodScheduled", "status": "True"}]}
+        });
+        let replaced = names.replace(&pod);
+        let text = replaced.to_string();
+        assert!(!text.to_lowercase().contains("canary"), "{text}");
+        let (labels, spec) = (&replaced["metadata"]["labels"], &replaced["spec"]);
+        // 70 thousand million weights of 8 bits each.
+        let model = labels["llm-d.ai/model"].as_str().unwrap();
+        assert!(model.ends_with("/70000m-8bit"), "{model}");
+        assert_eq!(labels["amd.com/gpu.product-name"], "MI300X");
+        assert!(labels.get("notebook-name").is_some(), "{text}");
+        assert_eq!(spec["schedulerName"], "volcano");
+        assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/dev/nvidia0");
+        assert_eq!(spec["containers"][0]["volumeMounts"][0]["mountPath"], "/dev/shm");
+        // The field of the node, with the hash that the node's own name has.
+        let node = names.replace(&json!({"metadata": {"name": "canary"}}));
+        assert_eq!(spec["matchFields"][0]["key"], "metadata.name");
+        assert_eq!(spec["matchFields"][0]["values"][0], node["metadata"]["name"]);
+        assert_eq!(spec["matchExpressions"][0]["values"][0], labels["dovetail.dev/class"]);
+        assert_eq!(spec["matchExpressions"][0]["values"][1], "training");
+        assert_eq!(spec["hard"]["count/jobs.batch"], "4");
+        assert_eq!(replaced["status"]["conditions"][1]["type"], "PodScheduled");
+        let own = names.replace(&json!({"schedulerName": "canary-scheduler"}));
+        assert!(own["schedulerName"].as_str().unwrap().starts_with(PREFIX), "{own}");
+    }
+
+    #[test]
+    fn what_is_called_something_is_not_recognised_and_comes_back_under_the_key() {
+        let mut names = Names::new([7; 32]);
+        let pod = json!({
+            "kind": "Pod",
+            "metadata": {"name": "payroll-0", "namespace": "finance", "labels": {
+                "team": "finance", "secret-project": "x1", "nvidia.com/gpu.product": "NVIDIA-L4"}},
+            "spec": {"nodeName": "node-7", "containers": [{
+                "name": "main", "image": "registry.corp/finance/vllm:1",
+                "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+                "affinity": {"nodeAffinity": {"expressions": [
+                    {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4"]},
+                    {"key": "secret-project", "operator": "In", "values": ["x1"]}]}}},
+            "status": {"phase": "Running"}
+        });
+        let replaced = names.replace(&pod);
+        let text = replaced.to_string();
+        for name in ["payroll", "finance", "secret", "x1", "node-7", "corp", "main"] {
+            assert!(!text.contains(name), "{name}: {text}");
+        }
+        for kept in ["NVIDIA-L4", "\"nvidia.com/gpu\":\"1\"", "Running", "/vllm", "\"team\":"] {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        // A selector still selects.
+        let labels = replaced["metadata"]["labels"].as_object().unwrap();
+        let wanted = &replaced["spec"]["affinity"]["nodeAffinity"]["expressions"][1];
+        assert_eq!(labels[wanted["key"].as_str().unwrap()], wanted["values"][0]);
+        // The table brings a report back, also after it was written; another key knows nothing.
+        let report = format!(
+            "Pod {}/{}",
+            replaced["metadata"]["namespace"].as_str().unwrap(),
+            replaced["metadata"]["name"].as_str().unwrap()
+        );
+        let table = Names::from_json(&names.to_json()).unwrap();
+        assert_eq!(table.translate(&report), "Pod finance/payroll-0");
+        assert_eq!(Names::new([8; 32]).translate(&report), report);
+        assert_eq!(table.translate("anon-é anon-"), "anon-é anon-");
+        assert_ne!(Names::new([8; 32]).replace(&pod), replaced);
+        assert_eq!(Names::from_json("{}").unwrap_err(), NamesError::Form);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a HorizontalPodAutoscaler scales, and by what.
+
+use std::collections::BTreeSet;
+
+use dovetail_audit::{Autoscaler, ObjectRef};
+use dovetail_objects::json::nullable;
+use serde::Deserialize;
+
+use super::inventory::lenient;
+use crate::dump::{RawObject, Skipped};
+
+/// What an autoscaler that names no metric looks at.
+const DEFAULT: &str = "cpu";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    #[serde(deserialize_with = "nullable")]
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "nullable")]
+    scale_target_ref: Target,
+    #[serde(deserialize_with = "nullable")]
+    metrics: Vec<Metric>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Target {
+    #[serde(deserialize_with = "nullable")]
+    kind: String,
+    #[serde(deserialize_with = "nullable")]
+    name: String,
+}
+
+/// One of the fields is there, by the metric's type.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metric {
+    resource: Option<Named>,
+    container_resource: Option<Named>,
+    pods: Option<Source>,
+    object: Option<Source>,
+    external: Option<Source>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Source {
+    #[serde(deserialize_with = "nullable")]
+    metric: Named,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    #[serde(deserialize_with = "nullable")]
+    name: String,
+}
+
+/// Reads an autoscaler of any version.
+pub(super) fn read(raw: &RawObject<'_>) -> Result<Autoscaler, Skipped> {
+    let Spec { scale_target_ref: target, metrics } = lenient::<Object>(raw)?.spec;
+    let name = |metric: Metric| {
+        let own = metric.resource.or(metric.container_resource);
+        let source = metric.pods.or(metric.object).or(metric.external);
+        own.or(source.map(|source| source.metric)).unwrap_or_default().name
+    };
+    let mut metrics: BTreeSet<String> = metrics.into_iter().map(name).collect();
+    if metrics.is_empty() {
+        metrics.insert(DEFAULT.to_owned());
+    }
+    Ok(Autoscaler {
+        object: ObjectRef::new(raw.kind, raw.namespace, raw.name),
+        scales: ObjectRef::new(&target.kind, raw.namespace, &target.name),
+        metrics,
+    })
+}

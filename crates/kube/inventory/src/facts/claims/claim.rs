@@ -1,0 +1,353 @@
+//! Resource claims and their templates: what is asked for, what was given, and who has it.
+
+use std::collections::BTreeMap;
+
+use dovetail_objects::json::{Amount, nullable};
+use serde::Deserialize;
+
+use super::class::Classes;
+use super::driver::GpuDriver;
+use super::selector::Selected;
+use super::slice::DeviceKey;
+use super::whose::Whose;
+use crate::dump::{RawObject, Skipped};
+use crate::facts::inventory::lenient;
+use crate::facts::shown_by;
+
+/// Set on claims that the scheduler makes for pods that ask for an extended resource.
+const FOR_EXTENDED_RESOURCE: &str = "resource.kubernetes.io/extended-resource-claim";
+
+/// No claim can be given more.
+const MOST_DEVICES: i64 = 1 << 20;
+
+/// A claim.
+#[derive(Default)]
+pub(super) struct Claim {
+    pub(super) requests: Vec<Request>,
+    /// GPUs that it was given; `None` until it is given anything.
+    pub(super) given: Option<Vec<Given>>,
+    /// Pods it is reserved for, by name.
+    pub(super) pods: Vec<Box<str>>,
+    /// Whether its pods ask for the same by an extended resource.
+    pub(super) is_for_extended_resource: bool,
+}
+
+/// A device that was given to a claim.
+pub(super) struct Given {
+    pub(super) device: DeviceKey,
+    /// How much of it, by capacity, where several claims may have it.
+    pub(super) consumed: BTreeMap<Box<str>, i64>,
+}
+
+/// What is asked for; of alternatives the first.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    class: Box<str>,
+    selected: Selected,
+    /// How many devices; `None` is all that there are.
+    count: Option<i64>,
+    /// Whether it only looks on while others use the device.
+    looks_on: bool,
+}
+
+impl Request {
+    /// One device of a class, whichever.
+    pub(super) fn one_of(class: &str) -> Self {
+        Self { class: class.into(), selected: Selected::default(), count: Some(1), looks_on: false }
+    }
+}
+
+/// What is wanted of GPUs.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// What is sure of it, by resource name.
+    pub(super) gpus: BTreeMap<String, i64>,
+    /// Why nobody can tell all of it, where that is so.
+    pub(super) not_told: Option<NotTold>,
+}
+
+/// Why nobody can tell what is wanted.
+#[derive(Clone, Debug)]
+pub(super) struct NotTold {
+    /// In words, of the pod: the first reason of several.
+    pub(super) reason: String,
+    /// What shows more of that.
+    pub(super) command: &'static str,
+    /// Whose devices it may be about.
+    pub(super) whose: Whose,
+}
+
+impl NotTold {
+    pub(super) fn of(reason: &str, whose: Whose) -> Self {
+        Self { reason: reason.to_owned(), command: shown_by::POD, whose }
+    }
+
+    /// The same, where it is for want of objects that a command shows.
+    pub(super) fn shown_by(self, command: &'static str) -> Self {
+        Self { command, ..self }
+    }
+}
+
+impl From<NotTold> for Wanted {
+    fn from(not_told: NotTold) -> Self {
+        Self { gpus: BTreeMap::new(), not_told: Some(not_told) }
+    }
+}
+
+impl Wanted {
+    /// With what is wanted beside it.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        for (resource, count) in other.gpus {
+            let sum = self.gpus.entry(resource).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        self.not_told = match (self.not_told, other.not_told) {
+            (Some(first), Some(more)) => {
+                Some(NotTold { whose: first.whose.or(more.whose), ..first })
+            }
+            (one, more) => one.or(more),
+        };
+        self
+    }
+}
+
+/// What requests come to in GPUs. `classes` say which devices those of the cluster's owner are.
+pub(super) fn wanted(requests: &[Request], classes: &Classes) -> Wanted {
+    let asked = requests.iter().filter(|request| !request.looks_on);
+    let of_each = asked.filter_map(|request| match wanted_by(request, classes) {
+        Ok(wanted) => {
+            let gpus = BTreeMap::from([wanted?]);
+            Some(Wanted { gpus, not_told: None })
+        }
+        Err(not_told) => Some(not_told.into()),
+    });
+    of_each.fold(Wanted::default(), Wanted::and)
+}
+
+/// The resource, and how much of it; `None` where it is about no GPU.
+fn wanted_by(request: &Request, classes: &Classes) -> Result<Option<(String, i64)>, NotTold> {
+    let class = classes.named(&request.class);
+    let of_class = class.map(|class| class.selected.clone()).unwrap_or_default();
+    let selected = request.selected.clone().and(of_class);
+    let whose = selected.whose;
+    let Some(driver) = GpuDriver::of_class(&request.class).or(whose.only()) else {
+        return match class {
+            _ if !whose.may_be_gpus() => Ok(None),
+            Some(_) => Err(no_driver(&request.class, whose)),
+            None => Err(no_class(&request.class, whose)),
+        };
+    };
+    let is_part = selected.is_part || driver.is_class_of_parts(&request.class);
+    let resource = match &selected.profile {
+        Some(profile) => driver.part(profile),
+        None if is_part => {
+            let reason = "its claim does not say which slice of a GPU it wants";
+            return Err(NotTold::of(reason, Whose::of(driver)));
+        }
+        None => driver.resource.to_owned(),
+    };
+    let Some(count) = request.count else {
+        let reason = "its claim wants all devices of a node, however many these are";
+        return Err(NotTold::of(reason, Whose::of(driver)));
+    };
+    // Who asks for none waits for no GPU.
+    Ok((count > 0).then(|| (resource, count.min(MOST_DEVICES))))
+}
+
+fn no_driver(class: &str, whose: Whose) -> NotTold {
+    NotTold::of(&format!("device class {class} does not say whose devices it wants"), whose)
+}
+
+fn no_class(class: &str, whose: Whose) -> NotTold {
+    NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), whose)
+        .shown_by(shown_by::DEVICE_CLASSES)
+}
+
+/// Reads a claim.
+pub(super) fn read(raw: &RawObject<'_>) -> Result<Claim, Skipped> {
+    let ClaimJson { metadata, spec, status } = lenient(raw)?;
+    let given = status.allocation.map(|allocation| {
+        let results = allocation.devices.results.into_iter();
+        results.filter(|result| !result.admin_access).filter_map(ResultJson::read).collect()
+    });
+    let pods = status.reserved_for.into_iter().filter(|consumer| &*consumer.resource == "pods");
+    let annotation = metadata.annotations.get(FOR_EXTENDED_RESOURCE);
+    Ok(Claim {
+        requests: spec.requests(),
+        given,
+        pods: pods.map(|consumer| consumer.name).collect(),
+        is_for_extended_resource: annotation.is_some_and(|value| value.as_deref() == Some("true")),
+    })
+}
+
+/// Reads a template of claims.
+pub(super) fn read_template(raw: &RawObject<'_>) -> Result<Vec<Request>, Skipped> {
+    let TemplateJson { spec } = lenient(raw)?;
+    Ok(spec.spec.requests())
+}
+
+pub(super) fn selected(selectors: &[SelectorJson]) -> Selected {
+    let of_each = selectors.iter().map(|selector| Selected::by(&selector.cel.expression));
+    of_each.fold(Selected::default(), Selected::and)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimJson {
+    #[serde(deserialize_with = "nullable")]
+    metadata: MetaJson,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+    #[serde(deserialize_with = "nullable")]
+    status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: TemplateSpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateSpecJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetaJson {
+    #[serde(deserialize_with = "nullable")]
+    annotations: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    devices: AskedJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AskedJson {
+    #[serde(deserialize_with = "nullable")]
+    requests: Vec<RequestJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RequestJson {
+    exactly: Option<ExactJson>,
+    #[serde(deserialize_with = "nullable")]
+    first_available: Vec<ExactJson>,
+    /// What is asked for, in `v1beta1`.
+    #[serde(flatten)]
+    own: ExactJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ExactJson {
+    #[serde(deserialize_with = "nullable")]
+    device_class_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    allocation_mode: Box<str>,
+    count: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    admin_access: bool,
+    #[serde(deserialize_with = "nullable")]
+    selectors: Vec<SelectorJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SelectorJson {
+    #[serde(deserialize_with = "nullable")]
+    cel: CelJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CelJson {
+    #[serde(deserialize_with = "nullable")]
+    expression: String,
+}
+
+impl SpecJson {
+    fn requests(self) -> Vec<Request> {
+        let first = |request: RequestJson| {
+            let RequestJson { exactly, first_available, own } = request;
+            let own = Some(own).filter(|own| !own.device_class_name.is_empty());
+            let asked = exactly.or(first_available.into_iter().next()).or(own)?;
+            Some(Request {
+                selected: selected(&asked.selectors),
+                count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
+                looks_on: asked.admin_access,
+                class: asked.device_class_name,
+            })
+        };
+        self.devices.requests.into_iter().filter_map(first).collect()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusJson {
+    allocation: Option<AllocationJson>,
+    #[serde(deserialize_with = "nullable")]
+    reserved_for: Vec<ConsumerJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ConsumerJson {
+    #[serde(deserialize_with = "nullable")]
+    resource: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AllocationJson {
+    #[serde(deserialize_with = "nullable")]
+    devices: ResultsJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResultsJson {
+    #[serde(deserialize_with = "nullable")]
+    results: Vec<ResultJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResultJson {
+    #[serde(deserialize_with = "nullable")]
+    driver: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pool: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    device: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    admin_access: bool,
+    #[serde(deserialize_with = "nullable")]
+    consumed_capacity: BTreeMap<Box<str>, Option<Amount>>,
+}
+
+impl ResultJson {
+    /// `None` where it is no GPU.
+    fn read(self) -> Option<Given> {
+        let driver = GpuDriver::named(&self.driver)?;
+        let consumed = self.consumed_capacity.iter().filter_map(|(name, amount)| {
+            let amount: Amount = (*amount)?;
+            Some((driver.plain(name).into(), amount.0.to_units()))
+        });
+        let consumed = consumed.collect();
+        Some(Given { device: (driver.name, self.pool, self.device), consumed })
+    }
+}

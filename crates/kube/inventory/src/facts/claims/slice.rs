@@ -1,0 +1,205 @@
+//! Devices that drivers offer: resource slices, of each pool those of its newest generation.
+
+use std::collections::BTreeMap;
+
+use dovetail_objects::json::{Amount, nullable};
+use serde::Deserialize;
+
+use super::driver::GpuDriver;
+use crate::dump::{RawObject, Skipped};
+use crate::facts::inventory::lenient;
+
+/// The bus address of a physical device, by the name that all drivers share.
+const BUS: &str = "resource.kubernetes.io/pciBusID";
+
+/// Devices of one driver and one pool.
+pub(super) struct Slice {
+    driver: &'static GpuDriver,
+    pool: Box<str>,
+    generation: i64,
+    /// Slices of the pool in this generation.
+    of: i64,
+    devices: Vec<Device>,
+}
+
+/// A device as its driver offers it.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    pub(super) driver: &'static GpuDriver,
+    pub(super) name: Box<str>,
+    /// The node it is in; empty if several nodes reach it.
+    pub(super) node: Box<str>,
+    pub(super) model: Option<Box<str>>,
+    pub(super) uuid: Option<Box<str>>,
+    /// UUID of the GPU that it is a part of.
+    pub(super) parent: Option<Box<str>>,
+    pub(super) bus: Option<Box<str>>,
+    /// Which part of a GPU it is; `None` for a whole one.
+    pub(super) part: Option<Box<str>>,
+    pub(super) capacity: BTreeMap<Box<str>, i64>,
+    /// Whether several claims may have it at a time.
+    pub(super) is_for_several: bool,
+    /// Whether a taint of its own keeps it from being given away.
+    pub(super) is_tainted: bool,
+}
+
+/// A device by driver, pool and name: what an allocation names.
+pub(super) type DeviceKey = (&'static str, Box<str>, Box<str>);
+
+/// Reads a slice; `None` where its driver offers no GPUs.
+pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<Slice>, Skipped> {
+    let SliceJson { spec } = lenient(raw)?;
+    let Some(driver) = GpuDriver::named(&spec.driver) else { return Ok(None) };
+    let devices = spec.devices.into_iter().map(|device| device.read(driver, &spec.node_name));
+    Ok(Some(Slice {
+        driver,
+        pool: spec.pool.name,
+        generation: spec.pool.generation,
+        of: spec.pool.resource_slice_count,
+        devices: devices.collect(),
+    }))
+}
+
+/// The devices of all pools, and what is missing of them in words.
+pub(super) fn newest(
+    slices: impl Iterator<Item = Slice>,
+) -> (BTreeMap<DeviceKey, Device>, Vec<String>) {
+    let mut pools: BTreeMap<(&'static str, Box<str>), Vec<Slice>> = BTreeMap::new();
+    for slice in slices {
+        let of_pool = pools.entry((slice.driver.name, slice.pool.clone())).or_default();
+        let newest = of_pool.first().map_or(slice.generation, |first| first.generation);
+        match slice.generation.cmp(&newest) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => of_pool.push(slice),
+            std::cmp::Ordering::Greater => *of_pool = vec![slice],
+        }
+    }
+    let (mut devices, mut doubts) = (BTreeMap::new(), Vec::new());
+    for ((driver, pool), slices) in pools {
+        let (seen, of) = (slices.len() as i64, slices.iter().map(|slice| slice.of).max());
+        if let Some(of) = of.filter(|of| *of > seen) {
+            doubts.push(format!(
+                "of pool {pool} of driver {driver} {seen} of {of} resource slices are there: there may be more GPUs"
+            ));
+        }
+        let of_no_node = slices.iter().flat_map(|slice| &slice.devices);
+        let of_no_node = of_no_node.filter(|device| device.node.is_empty()).count();
+        if of_no_node > 0 {
+            doubts.push(format!(
+                "{of_no_node} devices in pool {pool} of driver {driver} are in no single node: they are not counted"
+            ));
+        }
+        for device in slices.into_iter().flat_map(|slice| slice.devices) {
+            devices.insert((driver, pool.clone(), device.name.clone()), device);
+        }
+    }
+    (devices, doubts)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SliceJson {
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    driver: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    node_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    pool: PoolJson,
+    #[serde(deserialize_with = "nullable")]
+    devices: Vec<DeviceJson>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PoolJson {
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    generation: i64,
+    #[serde(deserialize_with = "nullable")]
+    resource_slice_count: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DeviceJson {
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    node_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    attributes: BTreeMap<Box<str>, AttributeJson>,
+    #[serde(deserialize_with = "nullable")]
+    capacity: BTreeMap<Box<str>, CapacityJson>,
+    #[serde(deserialize_with = "nullable")]
+    allow_multiple_allocations: bool,
+    #[serde(deserialize_with = "nullable")]
+    taints: Vec<TaintJson>,
+    /// All but the name, in `v1beta1`.
+    basic: Option<Box<DeviceJson>>,
+}
+
+/// A value of one of several types, of which texts matter here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AttributeJson {
+    string: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CapacityJson {
+    value: Option<Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TaintJson {
+    #[serde(deserialize_with = "nullable")]
+    effect: Box<str>,
+}
+
+impl DeviceJson {
+    fn read(mut self, driver: &'static GpuDriver, node: &str) -> Device {
+        if let Some(basic) = self.basic.take() {
+            self = Self { name: self.name, ..*basic };
+        }
+        let attributes: BTreeMap<&str, &Box<str>> = self
+            .attributes
+            .iter()
+            .filter_map(|(name, value)| Some((driver.plain(name), value.string.as_ref()?)))
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        let text = |name: &str| attributes.get(name).map(|text| (*text).clone());
+        let capacity = self.capacity.iter().filter_map(|(name, of)| {
+            let amount: Amount = of.value?;
+            Some((driver.plain(name).into(), amount.0.to_units()))
+        });
+        let capacity: BTreeMap<Box<str>, i64> = capacity.collect();
+        let is_part = attributes.get("type").is_some_and(|kind| driver.is_part(kind));
+        // AMD's driver also offers all parts of a GPU as one device, and says of how many it is.
+        let is_part = is_part && !capacity.contains_key("partitions");
+        let keeps_away = |taint: &TaintJson| matches!(&*taint.effect, "NoSchedule" | "NoExecute");
+        Device {
+            driver,
+            node: if self.node_name.is_empty() { node.into() } else { self.node_name },
+            // As the labels of nodes write models.
+            model: text(driver.model).map(|model| model.replace(' ', "-").into()),
+            uuid: text("uuid"),
+            parent: text("parentUUID"),
+            bus: text(BUS),
+            part: is_part.then(|| text(driver.profile).unwrap_or_default()),
+            is_for_several: self.allow_multiple_allocations,
+            is_tainted: self.taints.iter().any(keeps_away),
+            name: self.name,
+            capacity,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a workload does, and whether its pods start together: as far as kinds, labels and images of known
+//! servers tell. Where they do not, nobody knows.
+
+use dovetail_audit::Class;
+
+use dovetail_objects::Labels;
+
+/// Kinds of owners whose pods train.
+const TRAINING_KINDS: [&str; 12] = [
+    "JAXJob",
+    "JobSet",
+    "MPIJob",
+    "MXJob",
+    "PaddleJob",
+    "PyTorchJob",
+    "RayJob",
+    "TFJob",
+    "TrainJob",
+    "TrainingJob",
+    "VolcanoJob",
+    "XGBoostJob",
+];
+
+/// Kinds whose pods answer requests.
+const SERVING_KINDS: [&str; 9] = [
+    "DynamoGraphDeployment",
+    "InferencePool",
+    "InferenceService",
+    "LLMInferenceService",
+    "ModelServing",
+    "NIMService",
+    "RayService",
+    "SeldonDeployment",
+    "Service",
+];
+
+/// Parts of image names of inference servers.
+const SERVERS: [&str; 10] = [
+    "llama.cpp",
+    "lmdeploy",
+    "nim/",
+    "ollama",
+    "sglang",
+    "tensorrt-llm",
+    "text-embeddings-inference",
+    "text-generation-inference",
+    "tritonserver",
+    "vllm",
+];
+
+/// Parts of image names of notebooks.
+const NOTEBOOKS: [&str; 4] = ["code-server", "jupyter", "notebook", "rstudio"];
+
+/// Parts of image names of exporters of GPU metrics: NVIDIA's, AMD's, Intel's.
+const EXPORTERS: [&str; 4] = ["dcgm-exporter", "device-metrics-exporter", "xpumanager", "xpumd"];
+
+/// Labels that bind pods into a gang, or hand them to a queue that admits them as a whole.
+const GANG_LABELS: [&str; 7] = [
+    "dovetail.dev/gang",
+    "kueue.x-k8s.io/queue-name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "runai/queue",
+    "scheduling.x-k8s.io/pod-group",
+    "volcano.sh/job-name",
+];
+
+/// Schedulers that place the pods of one owner as a whole.
+const GANG_SCHEDULERS: [&str; 4] = ["kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
+
+/// Annotations that name a pod group.
+pub(super) const GANG_ANNOTATIONS: [&str; 2] = ["pod-group-name", "scheduling.k8s.io/group-name"];
+
+/// What the workload does. `dovetail.dev/class` on its pods says it; else the kinds of its owners from the
+/// nearest to the top, else the images.
+pub(super) fn class_of<'a>(
+    labels: &Labels,
+    kinds: impl Iterator<Item = &'a str>,
+    images: &[String],
+) -> Option<Class> {
+    let named = |text: &str| match text {
+        "training" => Some(Class::Training),
+        "inference" => Some(Class::Inference),
+        "interactive" => Some(Class::Interactive),
+        "batch" => Some(Class::Batch),
+        _ => None,
+    };
+    if let Some(class) = labels.get("dovetail.dev/class").and_then(named) {
+        return Some(class);
+    }
+    let has_label = |key: &str| labels.get(key).is_some();
+    if has_label("notebook-name") || has_label("hub.jupyter.org/username") {
+        return Some(Class::Interactive);
+    }
+    if has_label("serving.kserve.io/inferenceservice") || has_label("llm-d.ai/model") {
+        return Some(Class::Inference);
+    }
+    let mut is_job = false;
+    for kind in kinds {
+        if TRAINING_KINDS.contains(&kind) {
+            return Some(Class::Training);
+        }
+        if SERVING_KINDS.contains(&kind) {
+            return Some(Class::Inference);
+        }
+        if kind == "Notebook" {
+            return Some(Class::Interactive);
+        }
+        is_job |= kind == "Job";
+    }
+    match () {
+        () if is_job => Some(Class::Batch),
+        () if has_part(images, &SERVERS) => Some(Class::Inference),
+        () if has_part(images, &NOTEBOOKS) => Some(Class::Interactive),
+        () => None,
+    }
+}
+
+fn has_part(images: &[String], parts: &[&str]) -> bool {
+    images.iter().any(|image| parts.iter().any(|part| image.to_lowercase().contains(part)))
+}
+
+/// What an image is by its name, if the checks know it.
+pub(crate) fn known_part(image: &str) -> Option<&'static str> {
+    let image = image.to_lowercase();
+    let mut known = SERVERS.iter().chain(&NOTEBOOKS).chain(&EXPORTERS).copied();
+    known.find(|part| image.contains(part))
+}
+
+/// Whether the containers report what GPUs do.
+pub(super) fn exports_gpu_metrics(images: &[String]) -> bool {
+    has_part(images, &EXPORTERS)
+}
+
+/// Whether the pods start all or none.
+pub(super) fn is_gang(labels: &Labels, scheduler: &str, has_group_annotation: bool) -> bool {
+    let by_label = GANG_LABELS.iter().any(|key| labels.get(key).is_some());
+    by_label || has_group_annotation || GANG_SCHEDULERS.contains(&scheduler)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_say_more_than_kinds_and_kinds_more_than_images() {
+        let class = |labels: &[(&str, &str)], kinds: &[&str], image: &str| {
+            let labels: Labels = labels.iter().map(|(key, value)| (*key, *value)).collect();
+            class_of(&labels, kinds.iter().copied(), &[image.to_owned()])
+        };
+        let vllm = "registry.example/vllm/vllm-openai:v0.11";
+        assert_eq!(class(&[], &["ReplicaSet", "Deployment"], vllm), Some(Class::Inference));
+        assert_eq!(class(&[], &["Job", "JobSet"], vllm), Some(Class::Training));
+        assert_eq!(class(&[], &["Job"], vllm), Some(Class::Batch));
+        let own = [("dovetail.dev/class", "interactive")];
+        assert_eq!(class(&own, &["Job", "JobSet"], vllm), Some(Class::Interactive));
+        assert_eq!(class(&[], &["ReplicaSet"], "python:3.13"), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! Quotas, disruption budgets, admission policies and the scheduler's configuration.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use dovetail_audit::{Advice, Autoscaler, BudgetLimit, NumaPolicy, ObjectRef, Scoring};
+use dovetail_objects::json::{Amount, nullable};
+use dovetail_objects::{DisruptionBudget, read};
+use serde::Deserialize;
+
+use super::inventory::lenient;
+use super::unmade::quota::QuotaRoom;
+use crate::dump::{RawObject, Skipped};
+
+/// Kinds of policies that look at objects before they are let in.
+const POLICIES: [&str; 6] = [
+    "ClusterPolicy",
+    "ConstraintTemplate",
+    "Policy",
+    "ValidatingAdmissionPolicy",
+    "ValidatingPolicy",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Groups of policies whose kinds are made up by their users.
+const POLICY_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh/", "kyverno.io/"];
+
+/// Whoever writes a rule about GPUs names one of these.
+const GPU_WORDS: [&str; 5] =
+    ["nvidia.com/", "amd.com/gpu", "gpu.intel.com", "google.com/tpu", "gpu"];
+
+/// Kinds beside policies.
+const OWN: [&str; 6] = [
+    "ResourceQuota",
+    "PodDisruptionBudget",
+    "ConfigMap",
+    "HorizontalPodAutoscaler",
+    "NodeResourceTopology",
+    "VerticalPodAutoscaler",
+];
+
+/// What is known of them.
+#[derive(Default)]
+pub(super) struct ClusterObjects {
+    /// What quotas give, by namespace and by resource as written; the least of several.
+    pub(super) quotas: BTreeMap<String, BTreeMap<String, i64>>,
+    /// What quotas still let in, by namespace.
+    pub(super) quota_rooms: BTreeMap<String, Vec<QuotaRoom>>,
+    pub(super) budgets: Vec<BudgetObject>,
+    pub(super) autoscalers: Vec<Autoscaler>,
+    /// What recommenders say, by the owner that it is about.
+    pub(super) advice: BTreeMap<ObjectRef, Advice>,
+    /// How kubelets put the devices of a pod together, by node.
+    pub(super) numa_policies: BTreeMap<String, NumaPolicy>,
+    /// Whether a policy speaks of GPUs; `None` where no policy was read.
+    pub(super) has_gpu_policy: Option<bool>,
+    pub(super) scoring: Option<Scoring>,
+}
+
+/// A disruption budget.
+pub(super) struct BudgetObject {
+    pub(super) object: ObjectRef,
+    pub(super) budget: DisruptionBudget,
+    pub(super) limit: BudgetLimit,
+}
+
+impl ClusterObjects {
+    /// Whether an object is one of these.
+    pub(super) fn wants(&self, kind: &str, api_version: &str) -> bool {
+        OWN.contains(&kind) || is_policy(kind, api_version)
+    }
+
+    /// Takes one.
+    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        match raw.kind {
+            "ResourceQuota" => self.quota(raw),
+            "PodDisruptionBudget" => self.budget(raw),
+            "ConfigMap" => self.configuration(raw),
+            "HorizontalPodAutoscaler" => {
+                self.autoscalers.push(super::autoscaler::read(raw)?);
+                Ok(())
+            }
+            "VerticalPodAutoscaler" => {
+                self.advice.extend([super::advice::recommender(raw)?]);
+                Ok(())
+            }
+            "NodeResourceTopology" => {
+                let policy = super::advice::numa_policy(raw)?;
+                self.numa_policies.extend(policy.map(|policy| (raw.name.to_owned(), policy)));
+                Ok(())
+            }
+            _ => {
+                let speaks = speaks_of_gpus(raw.json);
+                self.has_gpu_policy = Some(self.has_gpu_policy == Some(true) || speaks);
+                Ok(())
+            }
+        }
+    }
+
+    fn quota(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Quota {
+            #[serde(deserialize_with = "nullable")]
+            spec: Spec,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Spec {
+            #[serde(deserialize_with = "nullable")]
+            hard: BTreeMap<String, Amount>,
+        }
+        let quota: Quota = lenient(raw)?;
+        let room = QuotaRoom::read(raw)?;
+        self.quota_rooms.entry(raw.namespace.to_owned()).or_default().push(room);
+        let limited = self.quotas.entry(raw.namespace.to_owned()).or_default();
+        for (resource, amount) in quota.spec.hard {
+            let amount = amount.0.to_units();
+            let least = limited.entry(resource).or_insert(amount);
+            *least = amount.min(*least);
+        }
+        Ok(())
+    }
+
+    fn budget(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Budget {
+            #[serde(deserialize_with = "nullable")]
+            spec: Spec,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Spec {
+            min_available: Option<serde_json::Value>,
+            max_unavailable: Option<serde_json::Value>,
+        }
+        let Spec { min_available, max_unavailable } = lenient::<Budget>(raw)?.spec;
+        let strange = |field, value: &serde_json::Value| {
+            raw.skipped(field, &format!("{value} is neither a number of pods nor a percentage"))
+        };
+        let limit = match (min_available, max_unavailable) {
+            (Some(value), _) => count(&value)
+                .map(|count| match count {
+                    Count::Pods(pods) => BudgetLimit::MinAvailable(pods),
+                    Count::Percent(percent) => BudgetLimit::MinAvailablePercent(percent),
+                })
+                .ok_or_else(|| strange("spec.minAvailable", &value))?,
+            (None, Some(value)) => count(&value)
+                .map(|count| match count {
+                    Count::Pods(pods) => BudgetLimit::MaxUnavailable(pods),
+                    Count::Percent(percent) => BudgetLimit::MaxUnavailablePercent(percent),
+                })
+                .ok_or_else(|| strange("spec.maxUnavailable", &value))?,
+            // A budget that says neither lets everything go but one.
+            (None, None) => BudgetLimit::MinAvailable(1),
+        };
+        let budget = read("PodDisruptionBudget", raw.json.as_bytes())
+            .map_err(|strange| raw.skipped(&strange.field, &strange.problem))?;
+        let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
+        self.budgets.push(BudgetObject { object, budget, limit });
+        Ok(())
+    }
+
+    /// A ConfigMap with the configuration of a scheduler; of any other nothing is kept.
+    fn configuration(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Map<'a> {
+            #[serde(borrow, deserialize_with = "nullable")]
+            data: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+        }
+        let map: Map<'_> = lenient(raw)?;
+        let is_config = |text: &&Cow<'_, str>| text.contains("KubeSchedulerConfiguration");
+        if let Some(text) = map.data.values().find(is_config) {
+            self.scoring = Some(scoring(text));
+        }
+        Ok(())
+    }
+}
+
+/// Whether objects of a kind are policies that look at others before they are let in.
+pub(crate) fn is_policy(kind: &str, api_version: &str) -> bool {
+    // The GPU operator has a ClusterPolicy of its own, which lets nothing in or out.
+    let is_operators = api_version.starts_with("nvidia.com/");
+    let in_group = POLICY_GROUPS.iter().any(|group| api_version.starts_with(group));
+    in_group || POLICIES.contains(&kind) && !is_operators
+}
+
+/// Whether a policy has anything to do with GPUs.
+pub(crate) fn speaks_of_gpus(policy: &str) -> bool {
+    let text = policy.to_lowercase();
+    GPU_WORDS.iter().any(|word| text.contains(word))
+}
+
+enum Count {
+    Pods(u32),
+    Percent(u32),
+}
+
+fn count(value: &serde_json::Value) -> Option<Count> {
+    if let Some(pods) = value.as_u64() {
+        return u32::try_from(pods).ok().map(Count::Pods);
+    }
+    let text = value.as_str()?.trim();
+    match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().map(Count::Percent),
+        None => text.parse().ok().map(Count::Pods),
+    }
+}
+
+/// The strategy that a configuration names; the scheduler's default where it names none.
+fn scoring(text: &str) -> Scoring {
+    match () {
+        () if text.contains("RequestedToCapacityRatio") => Scoring::RequestedToCapacityRatio,
+        () if text.contains("MostAllocated") => Scoring::MostAllocated,
+        () => Scoring::LeastAllocated,
+    }
+}

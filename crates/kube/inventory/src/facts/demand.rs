@@ -1,0 +1,245 @@
+//! What waits, as worlds that the engine can be asked about: one for each resource that counts GPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_audit::{Demand, Node as FactNode, Untold, is_gpu_resource};
+use dovetail_cluster::translate::Rules;
+use dovetail_cluster::world::{Change, Patience, Settings, World};
+use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot};
+use dovetail_objects::{Kind, Object, Pod};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::claims::UntoldPod;
+use super::gathered::Unjudged;
+use super::inventory::Inventory;
+use super::pods::PodRecord;
+use super::shown_by;
+use super::unmade::{Fate, UnmadePod};
+
+/// The scheduler that every waiting pod is said to name, so that all of them are judged alike.
+const JUDGE: &str = "dovetail";
+
+/// The queue of what waits for a quota that dovetail does not give out; no name of one of its own has a blank.
+const NO_QUOTA: &str = "no quota";
+
+/// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
+const FITS_NOWHERE: &str = "Unschedulable";
+
+/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them; those
+/// of whom it is none of what nodes have are held against them.
+pub(super) fn worlds(
+    inventory: Inventory,
+    nodes: &[FactNode],
+    untold: &[UntoldPod],
+) -> (Vec<Demand>, Vec<Unjudged>) {
+    let resources: BTreeSet<&String> = nodes.iter().flat_map(|node| node.gpus.keys()).collect();
+    let resources: Vec<&String> = resources.into_iter().collect();
+    let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
+    let conditions: BTreeMap<&str, Condition> = conditions.collect();
+    let places: BTreeMap<&str, usize> =
+        nodes.iter().map(|node| &*node.node.name).zip(0..).collect();
+    let now_ms = inventory.now_ms;
+    let objects = Objects::of(inventory);
+    let world = |resource: &String| {
+        let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
+        // Whoever is not there yet will not come.
+        let patience = Patience { quiet_ms: 0, ..Patience::default() };
+        let settings = Settings {
+            scheduler: JUDGE.to_owned(),
+            rules,
+            patience,
+            is_told_in_order: true,
+            ..Settings::default()
+        };
+        let mut world = World::new(settings);
+        let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
+        let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
+        let may_want = |pod: &UntoldPod| pod.may_want(resource) != Untold::default();
+        let is_wanted = objects.is_wanted(resource) || untold.iter().any(may_want);
+        objects.tell(is_wanted, &offering, &mut world);
+        let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
+        let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
+        let unjudged = refused().map(|(pod, reason)| {
+            let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
+            let command = shown_by::of(reason);
+            Unjudged { pod, reason: reason.to_string(), command }
+        });
+        let unjudged: Vec<Unjudged> = unjudged.collect();
+        let refused = objects.refused_by_their_own(resource, &world);
+        let kept = objects.kept_for_quota(&world);
+        let mut snapshot = world.into_snapshot(now_ms);
+        keep_for_quota(&mut snapshot, &kept);
+        snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
+        for node in &mut snapshot.nodes {
+            // Another system's device driver on the node does not make its GPUs less free.
+            node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
+        }
+        (Demand { resource: resource.clone(), world: snapshot, refused, untold }, unjudged)
+    };
+    // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
+    let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
+        resources.into_par_iter().map(world).unzip();
+    let may_want_any = |pod: &&UntoldPod| {
+        worlds.iter().any(|demand| pod.may_want(&demand.resource) != Untold::default())
+    };
+    let untold = untold.iter().filter(may_want_any).map(UntoldPod::told);
+    let unjudged = unjudged.into_iter().flatten().chain(untold).collect();
+    (worlds, unjudged)
+}
+
+/// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows
+/// what they want.
+fn untold_of<'p>(
+    resource: &str,
+    refused: impl Iterator<Item = &'p Pod>,
+    untold: &[UntoldPod],
+) -> Untold {
+    let asked = |pod: &Pod| pod.requests.extended.get(resource).copied().unwrap_or(0);
+    let refused = refused.map(|pod| Untold::AtMost(asked(pod).max(0)));
+    let untold = untold.iter().map(|pod| pod.may_want(resource));
+    refused.chain(untold).fold(Untold::default(), Untold::and)
+}
+
+/// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine that is what a quota of
+/// somebody else is.
+fn keep_for_quota(world: &mut Snapshot, kept: &BTreeSet<JobId>) {
+    let waits = |job: &&mut Job| job.start_ms.is_none() && kept.contains(&job.id);
+    for job in world.jobs.iter_mut().filter(waits) {
+        job.queue = NO_QUOTA.to_owned();
+    }
+    if !kept.is_empty() {
+        let limit = Bounds::gpus(Some(0));
+        world.queues.push(Queue { limit, ..Queue::named(NO_QUOTA) });
+    }
+}
+
+fn wants(pod: &Pod, resource: &str) -> bool {
+    pod.requests.extended.contains_key(resource)
+}
+
+/// What worlds are made of.
+struct Objects {
+    /// Pods apart, by kind.
+    lists: BTreeMap<Kind, Vec<Object>>,
+    /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for nothing that
+    /// is counted here.
+    waiting: Vec<Arc<Pod>>,
+    placed: Vec<Placed>,
+    /// Namespaces and names of waiting pods for which there is no quota.
+    without_quota: BTreeSet<(Box<str>, Box<str>)>,
+    /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
+    reaches_far: bool,
+}
+
+/// A pod that has its node.
+struct Placed {
+    pod: Arc<Pod>,
+    /// Whether pods of its owner wait: what starts together may count it wherever it stands.
+    owner_waits: bool,
+}
+
+impl Objects {
+    fn of(inventory: Inventory) -> Self {
+        let Inventory { nodes, namespaces, pods, waiting: beside, others, .. } = inventory;
+        let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
+        let nodes = nodes.into_values().map(|node| Object::Node(Box::new(node)));
+        lists.insert(Kind::Node, nodes.collect());
+        lists.insert(Kind::Namespace, namespaces.into_values().map(Object::Namespace).collect());
+        for ((kind, ..), mut object) in others {
+            // Like gates: what is held back is asked about, too.
+            if let Object::Workload(_, workload) = &mut object {
+                workload.suspended = false;
+            }
+            lists.entry(kind).or_default().push(object);
+        }
+        let waits = |record: &&PodRecord| record.pod.node.is_empty();
+        let owner = |record: &PodRecord| &pods.groups[record.group].owner;
+        let waiting_owners: BTreeSet<_> =
+            pods.list.iter().filter(waits).map(owner).cloned().collect();
+        let mut waiting = Vec::new();
+        let mut placed = Vec::new();
+        for PodRecord { mut pod, group, .. } in pods.list {
+            if pod.node.is_empty() {
+                waiting.push(pod);
+                continue;
+            }
+            let owner_waits = waiting_owners.contains(&pods.groups[group].owner);
+            // Who placed it does not matter; as another's it is not told as a job that runs.
+            Arc::make_mut(&mut pod).scheduler = Box::default();
+            placed.push(Placed { pod, owner_waits });
+        }
+        let mut without_quota = beside.kept_for_quota;
+        for UnmadePod { pod, fate, .. } in beside.pods {
+            if fate == Fate::WaitsForQuota {
+                without_quota.insert((pod.meta.namespace.clone(), pod.meta.name.clone()));
+            }
+            waiting.push(Arc::new(pod));
+        }
+        waiting.retain(|pod: &Arc<Pod>| {
+            !pod.meta.is_deleting()
+                && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
+        });
+        for pod in &mut waiting {
+            let pod = Arc::make_mut(pod);
+            pod.scheduler = JUDGE.into();
+            pod.gated = false;
+        }
+        let has_rules = |pod: &Arc<Pod>| pod.between_pods.is_some() || !pod.spread.is_empty();
+        let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
+        Self { lists, waiting, placed, without_quota, reaches_far }
+    }
+
+    /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their pods.
+    fn refused_by_their_own(&self, resource: &str, world: &World) -> BTreeMap<JobId, Vec<String>> {
+        let mut refused: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
+        for pod in self.waiting.iter().filter(|pod| wants(pod, resource)) {
+            let says = pod.unscheduled.as_ref().map(|says| &*says.reason);
+            let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
+            if says == Some(FITS_NOWHERE)
+                && let Some(job) = world.job_of(namespace, name)
+            {
+                refused.entry(job).or_default().push(format!("{namespace}/{name}"));
+            }
+        }
+        refused
+    }
+
+    /// Waiting jobs of a world for which there is no quota.
+    fn kept_for_quota(&self, world: &World) -> BTreeSet<JobId> {
+        let jobs = self.without_quota.iter();
+        jobs.filter_map(|(namespace, name)| world.job_of(namespace, name)).collect()
+    }
+
+    /// Whether a pod waits that asks for a resource.
+    fn is_wanted(&self, resource: &str) -> bool {
+        self.waiting.iter().any(|pod| wants(pod, resource))
+    }
+
+    /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes
+    /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
+    fn tell(&self, is_wanted: bool, offering: &BTreeSet<&str>, world: &mut World) {
+        // Each object is told once, so that no list has to say which are gone.
+        for kind in Kind::ALL {
+            if is_wanted || kind == Kind::Node {
+                for object in self.lists.get(&kind).into_iter().flatten() {
+                    world.apply(Change::Applied(object.clone()));
+                }
+            }
+            if is_wanted && kind == Kind::Pod {
+                let stands = self.placed.iter().filter(|placed| {
+                    let pod = &placed.pod;
+                    self.reaches_far
+                        || placed.owner_waits
+                        || pod.between_pods.is_some()
+                        || !pod.volumes.is_empty()
+                        || offering.contains(&*pod.node)
+                });
+                for pod in self.waiting.iter().chain(stands.map(|placed| &placed.pod)) {
+                    world.apply(Change::Applied(Object::Pod(Arc::clone(pod))));
+                }
+            }
+            world.apply(Change::Listed(kind));
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! All of it together: workloads by their top owners, and who holds what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::{
+    Advice, Budget, Container, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Units,
+    Workload, is_gpu_resource,
+};
+use dovetail_model::Condition;
+
+use super::claims::Doubts;
+use super::clamped::{Clamped, Said, beyond_the_node};
+use super::class::{class_of, exports_gpu_metrics, is_gang};
+use super::demand::worlds;
+use super::inventory::Inventory;
+use super::life::PodLife;
+use super::pods::{Pods, REVISION_LABELS, same_but_labels};
+use super::share::{by_cores, counted_as};
+use super::source::Sources;
+use super::template::owned;
+use super::tenant::Tenant;
+use super::unseen::Unseen;
+use crate::dump::Skipped;
+
+/// No pod holds more units of a resource: a node has fewer.
+const MOST_UNITS: i64 = 1 << 20;
+
+/// What an inventory comes to.
+#[derive(Debug)]
+pub struct Gathered {
+    /// For the checks. Devices are numbered by whoever looks at the moment.
+    pub facts: Facts,
+    /// GPUs, what holds them and what waits for them.
+    pub moment: Moment,
+    /// When pods that hold GPUs were made, by namespace and name, as far as known.
+    pub made_ms: BTreeMap<(String, String), u64>,
+    /// `spec.providerID` by node, as far as set.
+    pub provider_ids: BTreeMap<String, String>,
+    /// Pods on nodes, where they were asked for.
+    pub tenants: Vec<Tenant>,
+    /// All pods that ask for GPUs, also those that wait or are over, where tenants were asked for.
+    pub lives: Vec<PodLife>,
+    /// Objects that a person edits.
+    pub sources: Sources,
+    /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
+    pub cluster_uid: String,
+    /// Objects by kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+    /// Waiting pods of which nobody can say where they could go.
+    pub unjudged: Vec<Unjudged>,
+    /// Numbers of GPUs that cannot be, of nodes and of what pods hold there.
+    pub clamped: Vec<Clamped>,
+    /// What resource slices and claims leave open of how many GPUs there are and who holds them, in words.
+    pub device_doubts: Vec<String>,
+    /// Objects that were left out: the first of them.
+    pub skipped: Vec<Skipped>,
+    /// How many were left out.
+    pub skipped_count: u64,
+}
+
+/// A waiting pod that was held against no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Namespace and name.
+    pub pod: String,
+    /// Why.
+    pub reason: String,
+    /// The command that shows more of that.
+    pub command: &'static str,
+}
+
+impl Inventory {
+    /// Facts about all objects so far. `team_labels` name the team.
+    pub fn facts(self, team_labels: BTreeSet<String>) -> Gathered {
+        self.facts_and_tenants(team_labels, None)
+    }
+
+    /// Facts about all objects so far, and all pods on nodes with these of their labels.
+    pub fn facts_and_tenants(
+        mut self,
+        team_labels: BTreeSet<String>,
+        tenant_labels: Option<&BTreeSet<String>>,
+    ) -> Gathered {
+        self.settle_unmade();
+        let unseen = self.unseen();
+        let Doubts { told: device_doubts, untold } = self.count_claimed();
+        let mut provider_ids = BTreeMap::new();
+        let mut facts = Facts {
+            now_ms: self.now_ms,
+            scoring: self.cluster.scoring,
+            has_gpu_admission_policy: self.gpu_policy(),
+            team_labels,
+            namespaces: self.namespaces(),
+            autoscalers: std::mem::take(&mut self.cluster.autoscalers),
+            advice: self.advice(),
+            ..Facts::default()
+        };
+        let mut gpus: Vec<NodeGpus> = Vec::new();
+        let mut clamped = Vec::new();
+        let mut read_nodes: Vec<_> = std::mem::take(&mut self.read_nodes).into_iter().collect();
+        read_nodes.sort_by_key(|(name, _)| self.places.get(name).copied());
+        for (name, read) in read_nodes {
+            gpus.extend(read.gpus);
+            clamped.extend(read.clamped);
+            let numa_policy = self.cluster.numa_policies.get(&name).copied();
+            facts.nodes.push(Node { numa_policy, ..read.node });
+            if !read.provider_id.is_empty() {
+                provider_ids.insert(name, read.provider_id);
+            }
+        }
+        let (workloads, of_group) = self.workloads();
+        facts.workloads = workloads;
+        facts.budgets = self.budgets(&facts.workloads, &of_group);
+        let (held, beyond) = self.held(&facts, &gpus, &of_group);
+        clamped.extend(beyond);
+        let made_ms = self.made_ms(&facts, &held);
+        self.mark_empty(&mut facts.nodes, &held);
+        let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
+        let lives = tenant_labels.map(|labels| self.lives(labels));
+        let system = self.namespaces.get("kube-system");
+        let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
+        let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
+        let skipped_count = self.skipped_count;
+        // The lives share the pods, which the worlds change.
+        self.pods.lives.clear();
+        self.pods.lives_by_claims.clear();
+        let sources = std::mem::take(&mut self.sources);
+        let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
+        let moment = Moment { nodes: gpus, held, demand };
+        Gathered {
+            facts,
+            moment,
+            made_ms,
+            provider_ids,
+            tenants: tenants.unwrap_or_default(),
+            lives: lives.unwrap_or_default(),
+            sources,
+            cluster_uid,
+            kinds,
+            unseen,
+            unjudged,
+            clamped,
+            device_doubts,
+            skipped,
+            skipped_count,
+        }
+    }
+
+    /// What recommenders say, where they were read.
+    fn advice(&self) -> Option<BTreeMap<ObjectRef, Advice>> {
+        const KIND: &str = "VerticalPodAutoscaler";
+        let was_read = self.complete.contains(KIND) || self.kinds.contains_key(KIND);
+        was_read.then(|| self.cluster.advice.clone())
+    }
+
+    fn gpu_policy(&self) -> Option<bool> {
+        let none = self.complete.contains("ValidatingAdmissionPolicy").then_some(false);
+        self.cluster.has_gpu_policy.or(none)
+    }
+
+    /// Namespaces, with what quotas limit where quotas were read.
+    fn namespaces(&self) -> Vec<Namespace> {
+        let has_quotas = self.complete.contains("ResourceQuota") || !self.cluster.quotas.is_empty();
+        let namespace = |(name, namespace): (&String, &dovetail_objects::Namespace)| Namespace {
+            name: name.clone(),
+            labels: owned(&namespace.meta.labels),
+            quota_resources: has_quotas.then(|| {
+                let limited = self.cluster.quotas.get(name).into_iter().flat_map(BTreeMap::keys);
+                limited.cloned().collect()
+            }),
+            gpu_quota: self.gpu_quota(name),
+        };
+        self.namespaces.iter().map(namespace).collect()
+    }
+
+    /// How much of GPU resources the quotas of a namespace give.
+    fn gpu_quota(&self, namespace: &str) -> BTreeMap<String, i64> {
+        let limits = self.cluster.quotas.get(namespace).into_iter().flatten();
+        let of_gpus = limits.filter_map(|(name, amount)| {
+            let resource = name.strip_prefix("requests.")?;
+            is_gpu_resource(resource).then(|| (resource.to_owned(), *amount))
+        });
+        of_gpus.collect()
+    }
+
+    /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the last of the
+    /// pods that are still listed ended. Pods that are gone nobody sees, so it may be less long.
+    fn mark_empty(&self, nodes: &mut [Node], held: &[Held]) {
+        let busy: BTreeSet<&str> = held.iter().map(|held| &*held.node).collect();
+        for node in nodes.iter_mut().filter(|node| node.has_gpus()) {
+            let name = &*node.node.name;
+            let joined_ms = self.nodes.get(name).map_or(0, |object| object.meta.created_ms);
+            let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
+            let is_up = node.node.condition == Condition::Ready && joined_ms > 0;
+            if is_up && !busy.contains(name) {
+                node.without_gpu_pods_since_ms = Some(joined_ms.max(ended_ms));
+            }
+        }
+    }
+
+    /// Workloads, and the number of its workload for each group of pods. They take what is known of templates and
+    /// pods with them.
+    fn workloads(&mut self) -> (Vec<Workload>, Vec<usize>) {
+        let Pods { list, groups, facts, .. } = &mut self.pods;
+        let mut workloads: Vec<Workload> = Vec::new();
+        let mut wanted: Vec<BTreeMap<&ObjectRef, Option<u32>>> = Vec::new();
+        let mut by_owner: BTreeMap<ObjectRef, Vec<usize>> = BTreeMap::new();
+        let mut of_group = Vec::with_capacity(groups.len());
+        for group in groups {
+            let pod = &list[group.first].pod;
+            let template = std::mem::take(&mut group.common.template);
+            let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
+            let chain = self.owners.chain(&group.owner, hash);
+            let top = chain.last().unwrap_or(&group.owner);
+            let numbers = by_owner.entry(top.clone()).or_default();
+            let same = |number: &&usize| same_but_labels(&workloads[**number].template, &template);
+            let known = numbers.iter().find(same).copied();
+            let number = known.unwrap_or_else(|| {
+                numbers.push(workloads.len());
+                let kinds = chain.iter().map(|owner| owner.kind.as_str());
+                let labels = &pod.meta.labels;
+                workloads.push(Workload {
+                    owner: top.clone(),
+                    class: class_of(labels, kinds, &group.common.images),
+                    is_gang: is_gang(labels, &pod.scheduler, group.common.has_group_annotation),
+                    exports_gpu_metrics: exports_gpu_metrics(&group.common.images),
+                    template,
+                    memory_kills: Some(0),
+                    ..Workload::default()
+                });
+                wanted.push(BTreeMap::new());
+                workloads.len() - 1
+            });
+            let workload = &mut workloads[number];
+            workload.ignores.extend(self.owners.ignores(&chain));
+            workload.ignores.extend(group.common.ignores.iter().cloned());
+            wanted[number].insert(&group.owner, self.owners.desired(&group.owner));
+            of_group.push(number);
+        }
+        for (record, fact) in list.iter().zip(std::mem::take(facts)) {
+            let workload = &mut workloads[of_group[record.group]];
+            workload.pods.push(fact);
+            if let Some(kills) = &mut workload.memory_kills {
+                *kills += record.memory_kills;
+            }
+        }
+        for (workload, wanted) in workloads.iter_mut().zip(wanted) {
+            let mut wanted = wanted.into_values();
+            let all = wanted.try_fold(0, |sum: u32, of| Some(sum.saturating_add(of?)));
+            // An owner with several templates does not say how many of each.
+            let shared = by_owner[&workload.owner].len() > 1;
+            let there = u32::try_from(workload.pods.len()).unwrap_or(u32::MAX);
+            workload.replicas = all.filter(|_| !shared).unwrap_or(there);
+        }
+        (workloads, of_group)
+    }
+
+    /// Budgets with the workload of the first pod that each selects.
+    fn budgets(&self, workloads: &[Workload], of_group: &[usize]) -> Vec<Budget> {
+        let mut by_namespace: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (number, record) in self.pods.list.iter().enumerate() {
+            by_namespace.entry(&record.pod.meta.namespace).or_default().push(number);
+        }
+        let budget = |budget: &super::cluster::BudgetObject| {
+            let pods = by_namespace.get(&*budget.object.namespace)?.iter();
+            let mut records = pods.map(|number| &self.pods.list[*number]);
+            let selected =
+                records.find(|record| budget.budget.selector.matches(&record.pod.meta.labels))?;
+            Some(Budget {
+                object: budget.object.clone(),
+                protects: workloads[of_group[selected.group]].owner.clone(),
+                limit: budget.limit,
+            })
+        };
+        self.cluster.budgets.iter().filter_map(budget).collect()
+    }
+
+    /// When pods that hold GPUs were made.
+    fn made_ms(&self, facts: &Facts, held: &[Held]) -> BTreeMap<(String, String), u64> {
+        let holders: BTreeSet<(&str, &str)> = held
+            .iter()
+            .map(|held| (&*facts.workloads[held.workload].owner.namespace, &*held.pod))
+            .collect();
+        let records = self.pods.list.iter().map(|record| &record.pod.meta);
+        let known = records.filter(|meta| {
+            meta.created_ms > 0 && holders.contains(&(&*meta.namespace, &*meta.name))
+        });
+        known
+            .map(|meta| ((meta.namespace.to_string(), meta.name.to_string()), meta.created_ms))
+            .collect()
+    }
+
+    /// What pods hold of GPUs, by node; and where that is more than there is.
+    fn held(
+        &self,
+        facts: &Facts,
+        gpus: &[NodeGpus],
+        of_group: &[usize],
+    ) -> (Vec<Held>, Vec<Clamped>) {
+        let nodes: BTreeMap<&str, &Node> =
+            facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let units: BTreeMap<&str, &[Units]> =
+            gpus.iter().map(|of_node| (&*of_node.node, &*of_node.units)).collect();
+        let mut held = Vec::new();
+        let mut pods: Vec<(&str, i64)> = Vec::new();
+        for record in self.pods.list.iter().filter(|record| !record.pod.node.is_empty()) {
+            let Some(node) = nodes.get(&*record.pod.node) else { continue };
+            let of_node = units.get(&*record.pod.node).copied().unwrap_or_default();
+            let workload = of_group[record.group];
+            let containers = &facts.workloads[workload].template.containers;
+            for resource in node.gpus.keys() {
+                let said = record.pod.holds().extended.get(resource).copied().unwrap_or(0);
+                let units = said.min(MOST_UNITS);
+                if units > 0 {
+                    let (name, counted, gpu_milli) =
+                        counted(containers, node, of_node, resource, units);
+                    let gpu_milli = record.claimed_milli.get(resource).copied().or(gpu_milli);
+                    // Parts of devices are compared as the devices that they are parts of.
+                    let said = if name == *resource { said } else { counted };
+                    pods.push((&*record.pod.meta.namespace, said));
+                    held.push(Held {
+                        node: record.pod.node.to_string(),
+                        resource: name,
+                        workload,
+                        pod: record.pod.meta.name.to_string(),
+                        units: counted,
+                        gpu_milli,
+                        state: record.state,
+                        uses: Vec::new(),
+                    });
+                }
+            }
+        }
+        let said = held.iter().zip(pods);
+        let said = said.map(|(held, (namespace, units))| Said { held, namespace, units });
+        let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
+        (held, clamped)
+    }
+}
+
+/// Under which name units of a resource are counted on a node, how many they are, and how much of its GPUs where
+/// the units do not say it. `containers` are those of the pod that holds them, `of_node` what the node offers.
+fn counted(
+    containers: &[Container],
+    node: &Node,
+    of_node: &[Units],
+    resource: &str,
+    units: i64,
+) -> (String, i64, Option<i64>) {
+    if let Some((name, slice)) = counted_as(&node.gpus, resource) {
+        let gpu_milli = slice.milli(units);
+        return (name.to_owned(), gpu_milli / 1000, Some(gpu_milli));
+    }
+    let offered = of_node.iter().find(|of| of.resource == resource);
+    let gpu_milli = offered.and_then(|of| by_cores(containers, resource, of.slice));
+    (resource.to_owned(), units, gpu_milli)
+}

@@ -1,0 +1,243 @@
+//! Objects as they come, and what is kept of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_objects::json::nullable;
+use dovetail_objects::{Kind, Namespace, Node, Object, Pod, read};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use serde::Deserialize;
+
+use super::claims::DeviceObjects;
+use super::cluster::ClusterObjects;
+use super::detail::{NodeDetail, PodDetail};
+use super::node::{ReadNode, negative, read as read_node};
+use super::owner::Owners;
+use super::pods::Pods;
+use super::read_pod::ReadPod;
+use super::source::Sources;
+use super::unmade::Waiting;
+use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
+
+/// Labels that name a team where nobody says which do.
+pub const TEAM_LABELS: [&str; 6] =
+    ["cost-center", "cost_center", "costcenter", "dovetail.dev/team", "owner", "team"];
+
+/// What was left out is listed up to so many; beyond that it is only counted.
+const MOST_SKIPPED: usize = 1000;
+
+/// What is kept of the objects of a cluster.
+#[derive(Default)]
+pub struct Inventory {
+    pub(super) now_ms: u64,
+    pub(super) nodes: BTreeMap<String, Node>,
+    /// Places of nodes in the order in which they came. Where two are alike it decides, not their names, so that an
+    /// anonymised collection says what the objects say.
+    pub(super) places: BTreeMap<String, usize>,
+    /// What the audit reads of each node.
+    pub(super) read_nodes: BTreeMap<String, ReadNode>,
+    pub(super) namespaces: BTreeMap<String, Namespace>,
+    pub(super) pods: Pods,
+    pub(super) owners: Owners,
+    /// What waits beside the pods that are there, once all objects are read.
+    pub(super) waiting: Waiting,
+    pub(super) sources: Sources,
+    pub(super) cluster: ClusterObjects,
+    /// What drivers offer and claims hold.
+    pub(super) devices: DeviceObjects,
+    /// Volumes, claims, classes, workloads: what decides where a waiting pod can go.
+    pub(super) others: BTreeMap<(Kind, Box<str>, Box<str>), Object>,
+    /// How many objects of each kind were read.
+    pub(super) kinds: BTreeMap<String, u64>,
+    /// Kinds that were asked for and answered, with or without objects.
+    pub(super) complete: BTreeSet<String>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped_count: u64,
+}
+
+impl Inventory {
+    /// Nothing yet; `now_ms` is the moment of the objects, in ms since 1970.
+    pub fn new(now_ms: u64) -> Self {
+        Self { now_ms, ..Self::default() }
+    }
+
+    /// Hears that all objects of a kind (`Pod`) were handed over, even if there was none.
+    pub fn all_of(&mut self, kind: &str) {
+        self.complete.insert(kind.to_owned());
+    }
+
+    /// Objects that were left out: the first of them, and how many there are.
+    pub fn left_out(&self) -> (&[Skipped], u64) {
+        (&self.skipped, self.skipped_count)
+    }
+
+    fn take(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        let json = raw.json.as_bytes();
+        match raw.kind {
+            "Namespace" => {
+                let namespace: Namespace =
+                    read("Namespace", json).map_err(|strange| raw.strange(&strange))?;
+                self.namespaces.insert(raw.name.to_owned(), namespace);
+            }
+            COLLECTION if raw.api_version.starts_with("dovetail.dev/") => {
+                let collection: Collection = lenient(raw)?;
+                self.complete.extend(collection.complete);
+            }
+            kind if self.devices.wants(kind, raw.api_version) => {
+                self.devices.add(raw)?;
+                // By a class pods may ask for devices as for an extended resource.
+                if kind == Kind::DeviceClass.name() {
+                    let class = Object::DeviceClass(
+                        read("DeviceClass", json).map_err(|strange| raw.strange(&strange))?,
+                    );
+                    let key = (Kind::DeviceClass, raw.namespace.into(), raw.name.into());
+                    self.others.insert(key, class);
+                }
+            }
+            kind if self.cluster.wants(kind, raw.api_version) => {
+                self.cluster.add(raw)?;
+                self.sources.add(raw);
+            }
+            kind => match watched(kind, raw.api_version) {
+                // It may own pods, too.
+                Some(kind @ Kind::Workload(_)) => {
+                    self.own(raw)?;
+                    let object = Object::read(kind, json);
+                    self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
+                }
+                Some(kind) => {
+                    let object = Object::read(kind, json);
+                    if let Object::Strange(_, problem) = object {
+                        return Err(raw.strange(&problem));
+                    }
+                    self.others.insert((kind, raw.namespace.into(), raw.name.into()), object);
+                }
+                // Whatever may own pods: any kind, also those of operators.
+                None => self.own(raw)?,
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Inventory {
+    /// Takes an object that may own pods; one at the top is what a person edits.
+    fn own(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
+        if self.owners.add(raw)? {
+            self.sources.add(raw);
+        }
+        Ok(())
+    }
+}
+
+impl Inventory {
+    /// Takes what was read of an object by itself, and reads the others.
+    fn note(&mut self, raw: &RawObject<'_>, by_itself: Result<ByItself, Skipped>) {
+        let taken = by_itself.and_then(|read| match read {
+            ByItself::Node(node) => {
+                let (object, read) = *node;
+                let next = self.places.len();
+                self.places.entry(raw.name.to_owned()).or_insert(next);
+                self.nodes.insert(raw.name.to_owned(), object);
+                self.read_nodes.insert(raw.name.to_owned(), read);
+                Ok(())
+            }
+            ByItself::Pod(pod) => {
+                self.pods.add(*pod);
+                Ok(())
+            }
+            ByItself::NotYet => self.take(raw),
+        });
+        match taken {
+            Ok(()) => *self.kinds.entry(raw.kind.to_owned()).or_default() += 1,
+            Err(skipped) => self.skipped(skipped),
+        }
+    }
+}
+
+/// What can be read of an object whatever was read before: that of nodes and pods, which are most of all.
+enum ByItself {
+    Node(Box<(Node, ReadNode)>),
+    Pod(Box<ReadPod>),
+    /// It is of another kind.
+    NotYet,
+}
+
+impl ByItself {
+    fn read(raw: &RawObject<'_>, now_ms: u64) -> Result<Self, Skipped> {
+        if raw.name.is_empty() {
+            return Err(raw.skipped("metadata.name", "it is missing"));
+        }
+        let json = raw.json.as_bytes();
+        match raw.kind {
+            "Node" => {
+                let object: Node = read("Node", json).map_err(|strange| raw.strange(&strange))?;
+                if let Some((field, count)) = negative(&object) {
+                    let problem = format!("{count} GPUs; a node has none or more");
+                    return Err(raw.skipped(&field, &problem));
+                }
+                let detail: NodeDetail<'_> = lenient(raw)?;
+                let read = read_node(&object, &detail, now_ms);
+                Ok(Self::Node(Box::new((object, read))))
+            }
+            "Pod" => {
+                let pod: Pod = read("Pod", json).map_err(|strange| raw.strange(&strange))?;
+                let detail: PodDetail<'_> = lenient(raw)?;
+                Ok(Self::Pod(Box::new(ReadPod::of(pod, &detail, now_ms))))
+            }
+            _ => Ok(Self::NotYet),
+        }
+    }
+}
+
+impl Sink for Inventory {
+    fn object(&mut self, raw: &RawObject<'_>) {
+        let read = ByItself::read(raw, self.now_ms);
+        self.note(raw, read);
+    }
+
+    fn objects(&mut self, raws: &[RawObject<'_>]) {
+        let now_ms = self.now_ms;
+        let read: Vec<_> = raws.par_iter().map(|raw| ByItself::read(raw, now_ms)).collect();
+        for (raw, read) in raws.iter().zip(read) {
+            self.note(raw, read);
+        }
+    }
+
+    fn skipped(&mut self, skipped: Skipped) {
+        self.skipped_count += 1;
+        if self.skipped.len() < MOST_SKIPPED {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+/// What a collection says of itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Collection {
+    #[serde(deserialize_with = "nullable")]
+    complete: Vec<String>,
+}
+
+/// Reads a part of an object; what is wrong is told with its path.
+pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, Skipped> {
+    serde_json::from_str(raw.json).map_err(|_| {
+        let mut input = serde_json::Deserializer::from_str(raw.json);
+        match serde_path_to_error::deserialize::<_, T>(&mut input) {
+            Err(error) => raw.skipped(&error.path().to_string(), &error.inner().to_string()),
+            Ok(_) => raw.skipped(".", "there is text behind the object"),
+        }
+    })
+}
+
+/// Kinds that decide where, or with which others, a waiting pod can go, besides nodes, pods and namespaces.
+fn watched(name: &str, api_version: &str) -> Option<Kind> {
+    let known = [Kind::Node, Kind::Pod, Kind::Namespace];
+    let is_it = |kind: &Kind| match kind {
+        // Two operators have kinds of one name.
+        Kind::Workload(of) => *api_version == format!("{}/{}", of.group(), of.version()),
+        _ => true,
+    };
+    let mut named = Kind::ALL.into_iter().filter(|kind| kind.name() == name);
+    named.find(|kind| !known.contains(kind) && is_it(kind))
+}

@@ -1,0 +1,167 @@
+//! Pods that have not ended, in groups of the same owner and template; of those with GPUs also when they were what.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate, is_gpu_resource};
+use dovetail_objects::Pod;
+
+use super::claims::ClaimOf;
+use super::life::{Lives, note};
+use super::read_pod::{Common, Going, ReadPod};
+
+/// Labels that say which revision of its owner a pod is of.
+pub(super) const REVISION_LABELS: [&str; 2] = ["pod-template-hash", "rollouts-pod-template-hash"];
+
+/// An owner whose pods differ more than this has the last of these templates.
+const MOST_TEMPLATES: usize = 64;
+
+/// All pods that have not ended.
+#[derive(Default)]
+pub(super) struct Pods {
+    pub(super) list: Vec<PodRecord>,
+    /// What the checks see of each, in the same order.
+    pub(super) facts: Vec<FactPod>,
+    pub(super) groups: Vec<Group>,
+    /// All that ask for GPUs, those that are over too.
+    pub(super) lives: Lives,
+    /// All that refer to resource claims or ask for other extended resources instead, which need not be about GPUs.
+    pub(super) lives_by_claims: Lives,
+    /// When the last of those that are over ended, by node, if it held GPUs.
+    pub(super) ended_ms: BTreeMap<Box<str>, u64>,
+    by_owner: BTreeMap<ObjectRef, Vec<usize>>,
+    by_name: BTreeMap<(Box<str>, Box<str>), usize>,
+}
+
+/// A pod.
+pub(super) struct PodRecord {
+    pub(super) pod: Arc<Pod>,
+    /// Number of its group.
+    pub(super) group: usize,
+    pub(super) state: HeldState,
+    /// Kills for memory in the last seven days, as far as its containers still tell.
+    pub(super) memory_kills: u32,
+    /// Resource claims that it refers to.
+    pub(super) claims: Vec<ClaimOf>,
+    /// How much of GPUs it holds by claims, in milli-GPU by resource, where units do not say it.
+    pub(super) claimed_milli: BTreeMap<String, i64>,
+}
+
+/// Pods of one owner from one template.
+pub(super) struct Group {
+    /// The nearest owner; the pod itself where there is none.
+    pub(super) owner: ObjectRef,
+    pub(super) common: Common,
+    /// A pod of it, for its labels and scheduler.
+    pub(super) first: usize,
+}
+
+impl Pods {
+    /// Takes a pod; one that is there already is replaced.
+    pub(super) fn add(&mut self, read: ReadPod) {
+        let ReadPod { mut pod, controller, ended_ms, going } = read;
+        let Some(Going { common, state, fact, memory_kills, claims }) = going else {
+            self.note_end(&pod, ended_ms);
+            let lives = (&mut self.lives, &mut self.lives_by_claims);
+            return note(lives, &Arc::new(pod), controller, ended_ms);
+        };
+        let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
+        let place = self.by_name.get(&key).copied().unwrap_or(self.list.len());
+        let itself = || ObjectRef::new("Pod", &pod.meta.namespace, &pod.meta.name);
+        let owner = controller.as_ref().map_or_else(itself, |(owner, _)| owner.clone());
+        let group = self.group(owner, common, place);
+        if let Some(first) = self.list.get(self.groups[group].first) {
+            share(&mut pod, &first.pod);
+        }
+        let pod = Arc::new(pod);
+        note((&mut self.lives, &mut self.lives_by_claims), &pod, controller, None);
+        let claimed_milli = BTreeMap::new();
+        let record = PodRecord { pod, group, state, memory_kills, claims, claimed_milli };
+        match self.list.get_mut(place) {
+            Some(old) => (*old, self.facts[place]) = (record, fact),
+            None => {
+                self.by_name.insert(key, place);
+                self.list.push(record);
+                self.facts.push(fact);
+            }
+        }
+    }
+
+    /// When the last container of a pod that held GPUs ended, by its node.
+    fn note_end(&mut self, pod: &Pod, ended_ms: Option<u64>) {
+        let held =
+            pod.requests.extended.iter().any(|(name, count)| *count > 0 && is_gpu_resource(name));
+        if let (true, Some(end_ms)) = (held, ended_ms) {
+            let last = self.ended_ms.entry(pod.node.clone()).or_default();
+            *last = end_ms.max(*last);
+        }
+    }
+
+    /// The number of a pod that has not ended.
+    pub(super) fn number_of(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.by_name.get(&(namespace.into(), name.into())).copied()
+    }
+
+    /// The number of the group of a pod, which is a new one if it is the first of its kind.
+    fn group(&mut self, owner: ObjectRef, common: Common, place: usize) -> usize {
+        let numbers = self.by_owner.entry(owner.clone()).or_default();
+        let same = |number: &&usize| {
+            let known = &self.groups[**number].common;
+            known.claims == common.claims && same_but_labels(&known.template, &common.template)
+        };
+        let known = numbers.iter().find(same).copied();
+        let full = numbers.last().copied().filter(|_| numbers.len() >= MOST_TEMPLATES);
+        if let Some(number) = known.or(full) {
+            return number;
+        }
+        numbers.push(self.groups.len());
+        self.groups.push(Group { owner, common, first: place });
+        self.groups.len() - 1
+    }
+}
+
+/// Lets a pod share with another what is equal: pods of one group differ in little.
+fn share(pod: &mut Pod, other: &Pod) {
+    fn one<T: Clone + PartialEq>(own: &mut T, other: &T) {
+        if own == other {
+            own.clone_from(other);
+        }
+    }
+    one(&mut pod.meta.labels, &other.meta.labels);
+    one(&mut pod.meta.annotations, &other.meta.annotations);
+    one(&mut pod.node_selector, &other.node_selector);
+    one(&mut pod.tolerations, &other.tolerations);
+}
+
+/// Labels differ from pod to pod (index, revision); what else does makes another kind of pod.
+pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
+    let PodTemplate {
+        labels: _,
+        claimed_gpus,
+        containers,
+        tolerations,
+        node_conditions,
+        priority_class,
+        shared_memory,
+        keeps_apart_by,
+        eviction_held_by,
+        has_local_data,
+        has_lasting_volume,
+        saves_progress,
+        grace_s,
+        model,
+    } = one;
+    *claimed_gpus == other.claimed_gpus
+        && *containers == other.containers
+        && *tolerations == other.tolerations
+        && *node_conditions == other.node_conditions
+        && *priority_class == other.priority_class
+        && *shared_memory == other.shared_memory
+        && *keeps_apart_by == other.keeps_apart_by
+        && *eviction_held_by == other.eviction_held_by
+        && *has_local_data == other.has_local_data
+        && *has_lasting_volume == other.has_lasting_volume
+        && *saves_progress == other.saves_progress
+        && *grace_s == other.grace_s
+        && *model == other.model
+}

@@ -1,0 +1,174 @@
+//! What is read of one pod, by itself: nothing here depends on other objects, so that many pods can be read at a time.
+
+use std::collections::BTreeSet;
+
+use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_objects::{Phase, Pod};
+
+use super::claims::ClaimOf;
+use super::class::GANG_ANNOTATIONS;
+use super::detail::{ContainerStatusDetail, PodClaimDetail, PodDetail};
+use super::owner::ignores;
+use super::pods::REVISION_LABELS;
+use super::template::template;
+
+/// Kills are counted so far back.
+const KILLS_MS: u64 = 7 * 24 * 3_600_000;
+
+/// A pod, and what the audit reads of it.
+pub(super) struct ReadPod {
+    pub(super) pod: Pod,
+    /// What controls it, and the identity of that.
+    pub(super) controller: Option<(ObjectRef, String)>,
+    /// When the last of its containers ended, if one has.
+    pub(super) ended_ms: Option<u64>,
+    /// `None` if it is over.
+    pub(super) going: Option<Going>,
+}
+
+/// What is read of a pod that has not ended.
+pub(super) struct Going {
+    pub(super) common: Common,
+    pub(super) state: HeldState,
+    /// What the checks see of it.
+    pub(super) fact: FactPod,
+    /// Kills for memory in the last seven days, as far as its containers still tell.
+    pub(super) memory_kills: u32,
+    /// Resource claims that it refers to.
+    pub(super) claims: Vec<ClaimOf>,
+}
+
+/// What pods of one owner from one template have in common.
+pub(super) struct Common {
+    pub(super) template: PodTemplate,
+    pub(super) images: Vec<String>,
+    pub(super) has_group_annotation: bool,
+    pub(super) ignores: BTreeSet<String>,
+    /// Resource claims and templates of claims, as its pods' author wrote them.
+    pub(super) claims: Vec<Box<str>>,
+}
+
+impl ReadPod {
+    /// Reads a pod; `now_ms` is the moment of the objects.
+    pub(super) fn of(pod: Pod, detail: &PodDetail<'_>, now_ms: u64) -> Self {
+        let controller = detail.metadata.controller().map(|owner| {
+            let object = ObjectRef::new(&owner.kind, &pod.meta.namespace, &owner.name);
+            (object, owner.uid.clone())
+        });
+        let statuses = detail.status.container_statuses.iter();
+        let ended = statuses.filter_map(|status| status.state.terminated.as_ref()?.finished_at.0);
+        Self {
+            controller,
+            ended_ms: ended.max(),
+            going: (!pod.is_over()).then(|| Going::of(&pod, detail, now_ms)),
+            pod,
+        }
+    }
+}
+
+impl Going {
+    fn of(pod: &Pod, detail: &PodDetail<'_>, now_ms: u64) -> Self {
+        let template = template(pod, detail);
+        let claims = claims(detail);
+        let state = state(pod, detail);
+        let statuses = detail.status.container_statuses.iter();
+        let statuses = statuses.chain(&detail.status.init_container_statuses);
+        let kills = statuses.filter(|status| killed_for_memory(status, now_ms)).count();
+        let annotation = |key: &&str| detail.metadata.annotation(key).is_some();
+        let images = detail.spec.containers.iter().map(|c| c.image.to_string());
+        Self {
+            fact: fact(pod, detail, state, &template),
+            common: Common {
+                template,
+                images: images.collect(),
+                has_group_annotation: GANG_ANNOTATIONS.iter().any(annotation),
+                ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+                claims: claims.iter().map(|claim| claim.written().into()).collect(),
+            },
+            state,
+            memory_kills: kills as u32,
+            claims,
+        }
+    }
+}
+
+/// The resource claims that a pod refers to.
+pub(super) fn claims(detail: &PodDetail<'_>) -> Vec<ClaimOf> {
+    let made = &detail.status.resource_claim_statuses;
+    let claim = |of: &PodClaimDetail| {
+        let made = made.iter().find(|made| made.name == of.name);
+        let made = made.map(|made| made.resource_claim_name.clone()).unwrap_or_default();
+        let is_own = of.resource_claim_template_name.is_empty();
+        ClaimOf {
+            claim: if is_own { of.resource_claim_name.clone() } else { made },
+            template: of.resource_claim_template_name.clone(),
+        }
+    };
+    detail.spec.resource_claims.iter().map(claim).collect()
+}
+
+/// What a pod does with what it holds.
+fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
+    if pod.meta.is_deleting() {
+        return HeldState::Terminating;
+    }
+    let condition = |kind: &str| detail.status.conditions.iter().find(|c| c.kind == kind);
+    let Some(ready) = condition("Ready") else {
+        return if pod.phase == Phase::Pending { HeldState::Starting } else { HeldState::Ready };
+    };
+    if ready.status == "True" {
+        return HeldState::Ready;
+    }
+    // Not ready, and never was: nothing restarted, and not ready for as long as it has its node.
+    let scheduled_ms = condition("PodScheduled").and_then(|c| c.last_transition_time.0);
+    let since_ms = ready.last_transition_time.0;
+    let restarted = detail.status.container_statuses.iter().any(|c| c.restart_count > 0);
+    let since_start = scheduled_ms.zip(since_ms).is_none_or(|(start, since)| since <= start + 1000);
+    match pod.phase == Phase::Pending || !restarted && since_start {
+        true => HeldState::Starting,
+        false => HeldState::NotReady,
+    }
+}
+
+fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTemplate) -> FactPod {
+    let scheduled =
+        detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
+    let statuses = &detail.status.container_statuses;
+    let waits_for_next_try = |status: &ContainerStatusDetail| {
+        status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
+    };
+    let crash_loops = statuses.iter().chain(&detail.status.init_container_statuses);
+    FactPod {
+        name: pod.meta.name.to_string(),
+        node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
+        placed_since_ms: scheduled.and_then(|condition| condition.last_transition_time.0),
+        is_starting: state == HeldState::Starting && !pod.node.is_empty(),
+        crash_loops: crash_loops.into_iter().any(waits_for_next_try),
+        is_done_but_for_helpers: is_done_but_for_helpers(statuses, template),
+        should_be_gone_ms: detail.metadata.deletion_timestamp.0,
+        revision: REVISION_LABELS
+            .iter()
+            .find_map(|key| pod.meta.labels.get(key))
+            .map(str::to_owned),
+        ..FactPod::default()
+    }
+}
+
+/// Whether each container that holds GPUs is over, and another one is not.
+fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail], template: &PodTemplate) -> bool {
+    let holds_gpus = |status: &&ContainerStatusDetail| {
+        let container = template.containers.iter().find(|c| c.name == status.name);
+        container.is_some_and(|container| container.gpu_limits().next().is_some())
+    };
+    let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
+    let is_over = |status: &&ContainerStatusDetail| status.state.terminated.is_some();
+    !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
+}
+
+fn killed_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> bool {
+    [&status.last_state, &status.state].into_iter().any(|state| {
+        let Some(ended) = &state.terminated else { return false };
+        let ago_ms = ended.finished_at.0.map(|at_ms| now_ms.saturating_sub(at_ms));
+        ended.reason == "OOMKilled" && ago_ms.is_none_or(|ago_ms| ago_ms <= KILLS_MS)
+    })
+}

@@ -1,0 +1,173 @@
+//! What a pod is made from, as the checks see it.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{Container, ContainerKind, PodTemplate, ServedModel, SharedMemory};
+use dovetail_model::requirement::Operator;
+use dovetail_model::{NodeCondition, SelectorTerm, Toleration};
+use dovetail_objects::json::Amount;
+use dovetail_objects::{Labels, Pod};
+
+use super::detail::{ContainerDetail, PodDetail, PodSpecDetail, VolumeDetail};
+use super::model::model_of_words;
+
+/// Annotations by which a pod asks an autoscaler to leave it where it is, with the value that does.
+const HELD_BY: [(&str, &str); 3] = [
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+    ("karpenter.sh/do-not-disrupt", "true"),
+    ("karpenter.sh/do-not-evict", "true"),
+];
+
+/// Labels that name the model of a pod.
+const MODEL_LABELS: [&str; 2] = ["llm-d.ai/model", "model"];
+
+/// Tolerations that Kubernetes adds itself.
+const ADDED_BY_KUBERNETES: &str = "node.kubernetes.io/";
+
+/// What Kubernetes gives a pod that asks for nothing else.
+const DEFAULT_GRACE_S: i64 = 30;
+
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+/// The template of a pod.
+pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
+    let spec = &detail.spec;
+    let main = spec.containers.iter().map(|c| container(c, ContainerKind::Main, &spec.volumes));
+    let init = spec.init_containers.iter().map(|c| {
+        let keeps_running = c.restart_policy == "Always";
+        let kind = if keeps_running { ContainerKind::Sidecar } else { ContainerKind::Init };
+        container(c, kind, &spec.volumes)
+    });
+    let held_by = |(key, value): &(&str, &str)| {
+        let is_set = detail.metadata.annotation(key) == Some(*value);
+        is_set.then(|| format!("{key}: {value}"))
+    };
+    let written = |toleration: &&Toleration| !toleration.key.starts_with(ADDED_BY_KUBERNETES);
+    PodTemplate {
+        labels: owned(&pod.meta.labels),
+        containers: init.chain(main).collect(),
+        // Slices and claims say it, when all of them are read.
+        claimed_gpus: BTreeMap::new(),
+        tolerations: pod.tolerations.iter().filter(written).cloned().collect(),
+        node_conditions: node_conditions(pod),
+        priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),
+        shared_memory: shared_memory(detail),
+        keeps_apart_by: keeps_apart_by(pod),
+        eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
+        has_local_data: spec.volumes.iter().any(is_local),
+        has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
+        saves_progress: detail.metadata.annotation("dovetail.dev/checkpoint-interval").is_some(),
+        grace_s: spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S),
+        model: model(pod, spec),
+    }
+}
+
+/// The model that a pod serves, by its arguments, else by its labels.
+fn model(pod: &Pod, spec: &PodSpecDetail<'_>) -> Option<ServedModel> {
+    let by_words = spec.containers.iter().find_map(|container| {
+        let words = container.command.iter().chain(&container.args).flatten();
+        model_of_words(words.map(|word| &**word))
+    });
+    let by_label = || {
+        let name = MODEL_LABELS.iter().find_map(|key| pod.meta.labels.get(key))?;
+        ServedModel::of_name(name)
+    };
+    by_words.or_else(by_label)
+}
+
+pub(super) fn owned(labels: &Labels) -> BTreeMap<String, String> {
+    labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn container(
+    detail: &ContainerDetail<'_>,
+    kind: ContainerKind,
+    volumes: &[VolumeDetail],
+) -> Container {
+    Container {
+        name: detail.name.clone(),
+        kind,
+        requests: amounts(&detail.resources.requests),
+        limits: amounts(&detail.resources.limits),
+        sees_gpus_by: sees_gpus_by(detail, volumes),
+    }
+}
+
+/// CPU in thousandths, all else in whole units.
+fn amounts(written: &BTreeMap<String, Amount>) -> BTreeMap<String, i64> {
+    let amount = |(name, amount): (&String, &Amount)| {
+        let number = if name == "cpu" { amount.0.to_milli() } else { amount.0.to_units() };
+        (name.clone(), number)
+    };
+    written.iter().map(amount).collect()
+}
+
+/// What shows GPUs to a container beside its limits.
+fn sees_gpus_by(detail: &ContainerDetail<'_>, volumes: &[VolumeDetail]) -> Option<String> {
+    let shows_all = |env: &&super::detail::EnvDetail<'_>| {
+        env.name == "NVIDIA_VISIBLE_DEVICES" && env.value.trim() == "all"
+    };
+    if detail.env.iter().any(|env| shows_all(&env)) {
+        return Some("NVIDIA_VISIBLE_DEVICES=all".to_owned());
+    }
+    let device = detail.volume_mounts.iter().find_map(|mount| {
+        let volume = volumes.iter().find(|volume| volume.name == mount.name)?;
+        let path = &volume.host_path.as_ref()?.path;
+        let is_gpu = ["/dev/nvidia", "/dev/dri", "/dev/kfd"].iter().any(|d| path.starts_with(d));
+        is_gpu.then(|| format!("hostPath {path}"))
+    });
+    let privileged = detail.security_context.privileged == Some(true);
+    device.map(|path| if privileged { format!("{path}, privileged") } else { path })
+}
+
+/// Node selector and required node affinity.
+fn node_conditions(pod: &Pod) -> Vec<NodeCondition> {
+    let mut conditions = Vec::new();
+    if !pod.node_selector.is_empty() {
+        let term = |(key, value): (&str, &str)| SelectorTerm {
+            key: key.to_owned(),
+            operator: Operator::In,
+            values: vec![value.to_owned()],
+        };
+        let terms = pod.node_selector.iter().map(term).collect();
+        conditions.push(NodeCondition::node_affinity(vec![terms]));
+    }
+    let affinity = pod.node_affinity.as_ref();
+    conditions.extend(affinity.map(|any_of| NodeCondition::node_affinity(any_of.to_vec())));
+    conditions
+}
+
+/// What is mounted at `/dev/shm` of a container.
+fn shared_memory(detail: &PodDetail<'_>) -> Option<SharedMemory> {
+    let mounts = detail.spec.containers.iter().flat_map(|container| &container.volume_mounts);
+    let mount =
+        mounts.into_iter().find(|mount| mount.mount_path.trim_end_matches('/') == "/dev/shm")?;
+    let volume = detail.spec.volumes.iter().find(|volume| volume.name == mount.name)?;
+    let limit = volume.empty_dir.as_ref().and_then(|dir| dir.size_limit.as_ref());
+    Some(SharedMemory { limit_bytes: limit.map(|limit| limit.0.to_units()) })
+}
+
+/// The rule that keeps two pods of the same kind off one node.
+fn keeps_apart_by(pod: &Pod) -> Option<String> {
+    let terms = pod.between_pods.as_deref().map(|between| &between.anti_affinity);
+    let mut apart = terms.into_iter().flatten().filter(|term| &*term.topology_key == HOST_NAME);
+    if apart.any(|term| term.pods.selector.matches(&pod.meta.labels)) {
+        return Some(format!("required podAntiAffinity on {HOST_NAME}"));
+    }
+    let spread = pod.spread.iter().find(|spread| {
+        &*spread.topology_key == HOST_NAME
+            && spread.max_skew == 1
+            && spread.selector.matches(&pod.meta.labels)
+    });
+    spread.map(|_| format!("topologySpreadConstraints on {HOST_NAME}, DoNotSchedule"))
+}
+
+/// Whether a volume lives and dies with its node. What is in memory dies with the pod anyway.
+fn is_local(volume: &VolumeDetail) -> bool {
+    let on_disk = volume.empty_dir.as_ref().is_some_and(|dir| dir.medium.is_empty());
+    on_disk || volume.host_path.is_some()
+}
+
+fn outlives_the_pod(volume: &VolumeDetail) -> bool {
+    volume.persistent_volume_claim.is_some() || volume.nfs.is_some()
+}

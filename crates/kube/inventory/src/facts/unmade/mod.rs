@@ -1,0 +1,122 @@
+//! Pods that somebody waits for and that nobody has made: of what is suspended, of what a quota keeps from being made,
+//! and of Kueue's workloads that are not admitted.
+//!
+//! They are worked out when all objects are read, since each may stand for the same pods as another one: a JobSet for
+//! those of its Jobs, a workload of Kueue for those of the Job that it is about. The nearest object that makes pods
+//! counts; what is there counts itself.
+
+mod children;
+mod kueue;
+mod missing;
+pub(crate) mod quota;
+mod read;
+mod scopes;
+mod sets;
+mod settle;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_audit::ObjectRef;
+use dovetail_objects::Pod;
+
+use super::claims::ClaimOf;
+use kueue::KueueWorkload;
+use scopes::ScopedPod;
+
+/// Namespace and name.
+type Key = (Box<str>, Box<str>);
+
+/// The label by which something asks for a queue of Kueue.
+pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+
+/// A pod that nobody has made.
+pub(super) struct UnmadePod {
+    pub(super) pod: Pod,
+    /// Resource claims that it would refer to.
+    pub(super) claims: Vec<ClaimOf>,
+    pub(super) fate: Fate,
+}
+
+/// What keeps a pod from being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Its owner is held back: it would be made, and whether it then starts is for nodes to say.
+    HeldBack,
+    /// There is no quota for it.
+    WaitsForQuota,
+    /// The server refuses it, for something else than a quota.
+    Refused,
+}
+
+/// What waits beside pods that are there.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Pods that nobody has made.
+    pub(super) pods: Vec<UnmadePod>,
+    /// Pods that are there, and that Kueue keeps back until there is quota for them.
+    pub(super) kept_for_quota: BTreeSet<Key>,
+    /// Whether something names a queue of Kueue.
+    pub(super) names_a_queue: bool,
+}
+
+/// What is kept of objects that make pods, until all are read.
+#[derive(Default)]
+pub(super) struct Unmade {
+    makers: BTreeMap<ObjectRef, Maker>,
+    workloads: BTreeMap<ObjectRef, KueueWorkload>,
+    /// Of Jobs that a JobSet made: the JobSet, and which of its replicated Jobs each is of.
+    of_job_sets: BTreeMap<ObjectRef, (ObjectRef, String)>,
+    names_a_queue: bool,
+}
+
+/// An object that makes pods of which some are not there.
+struct Maker {
+    why: Why,
+    sets: Vec<PodSet>,
+}
+
+/// Why pods are not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It is suspended.
+    Suspended,
+    /// It wants more pods than there are.
+    Short {
+        /// How many it says there are.
+        present: u64,
+        says: Says,
+    },
+}
+
+/// What an object says of why the server makes it no pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    /// Nothing.
+    Nothing,
+    /// They are refused, and nobody says for what.
+    Refused,
+    /// They are refused for a quota.
+    NoQuota,
+    /// They are refused for something else.
+    SomethingElse,
+}
+
+/// Pods from one template.
+#[derive(Clone)]
+struct PodSet {
+    /// Its name; empty where there is one alone.
+    name: String,
+    /// Jobs, hosts or replicas that it is made of.
+    parts: u64,
+    /// Pods of each.
+    pods_each: u64,
+    pod: Pod,
+    claims: Vec<ClaimOf>,
+    scoped: ScopedPod,
+}
+
+impl PodSet {
+    fn pods(&self) -> u64 {
+        self.parts.saturating_mul(self.pods_each)
+    }
+}

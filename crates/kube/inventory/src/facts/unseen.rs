@@ -1,0 +1,127 @@
+//! What could not be seen, what that hides, and the command that would show it.
+
+use dovetail_objects::Labels;
+
+use super::inventory::Inventory;
+use super::unmade::QUEUE_LABEL;
+
+/// A part of the cluster that the audit knows nothing of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// What was not seen.
+    pub what: String,
+    /// What cannot be told without it.
+    pub hides: String,
+    /// What would show it.
+    pub command: String,
+}
+
+/// Kinds with what is not known without them.
+const KINDS: [(&[&str], &str, &str, &str); 10] = [
+    (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
+    (&["Pod"], "pods", "what holds GPUs and what waits for them", "pods"),
+    (
+        &["ReplicaSet", "Deployment", "Job", "StatefulSet"],
+        "owners of pods",
+        "suspended jobs, and which object a person edits",
+        "replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs",
+    ),
+    (&["Namespace"], "namespaces", "teams and quotas (GOV-01, GOV-02)", "namespaces"),
+    (&["ResourceQuota"], "quotas", "namespaces that may take every GPU (GOV-01)", "resourcequotas"),
+    (
+        &["PodDisruptionBudget"],
+        "disruption budgets",
+        "budgets that block every drain (AUT-02)",
+        "poddisruptionbudgets",
+    ),
+    (
+        &["HorizontalPodAutoscaler"],
+        "autoscalers",
+        "GPU servers that are scaled by CPU (IDL-03)",
+        "horizontalpodautoscalers",
+    ),
+    (
+        &["ValidatingAdmissionPolicy", "ClusterPolicy", "ValidatingPolicy"],
+        "admission policies",
+        "whether findings can come back (GOV-04)",
+        "validatingadmissionpolicies",
+    ),
+    (
+        &["VerticalPodAutoscaler"],
+        "recommenders",
+        "requests that are guesses, GPUs that wait for CPU (REQ-07, REQ-09, VIS-04)",
+        "verticalpodautoscalers",
+    ),
+    (
+        &["NodeResourceTopology"],
+        "topology of nodes",
+        "pods with GPUs across sockets (SCH-12)",
+        "noderesourcetopologies",
+    ),
+];
+
+/// Kinds that matter where GPUs are given by claims: told only where pods refer to some, or where a server was asked
+/// and did not let them be listed.
+const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
+    (
+        "ResourceSlice",
+        "devices that drivers offer",
+        "GPUs by dynamic resource allocation",
+        "resourceslices",
+    ),
+    (
+        "ResourceClaim",
+        "claims of devices",
+        "who holds and who waits for GPUs by dynamic resource allocation",
+        "resourceclaims,resourceclaimtemplates,deviceclasses",
+    ),
+];
+
+impl Inventory {
+    /// Whether something that Kueue may keep back names one of its queues.
+    fn names_a_queue(&self) -> bool {
+        let mut gated = self.pods.list.iter().filter(|record| record.pod.gated);
+        let names = |labels: &Labels| labels.get(QUEUE_LABEL).is_some();
+        self.waiting.names_a_queue || gated.any(|of| names(&of.pod.meta.labels))
+    }
+
+    /// What was neither handed over nor said to be complete.
+    pub(super) fn unseen(&self) -> Vec<Unseen> {
+        let seen = |kind: &&str| self.kinds.contains_key(*kind) || self.complete.contains(*kind);
+        let missing = KINDS.iter().filter(|(kinds, ..)| !kinds.iter().any(seen));
+        let mut unseen: Vec<Unseen> = missing
+            .map(|(_, what, hides, plural)| Unseen {
+                what: (*what).to_owned(),
+                hides: (*hides).to_owned(),
+                command: format!("kubectl get {plural} -A -o json"),
+            })
+            .collect();
+        let has_claims = self.pods.list.iter().any(|record| !record.claims.is_empty());
+        let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
+            let was_asked = !self.complete.is_empty() && !self.complete.contains(*kind);
+            !self.kinds.contains_key(*kind)
+                && !self.complete.contains(*kind)
+                && (has_claims || was_asked)
+        });
+        unseen.extend(missing.map(|(_, what, hides, plural)| Unseen {
+            what: (*what).to_owned(),
+            hides: (*hides).to_owned(),
+            command: format!("kubectl get {plural} -A -o json"),
+        }));
+        if self.names_a_queue() && !seen(&"Workload") {
+            unseen.push(Unseen {
+                what: "workloads of Kueue".to_owned(),
+                hides: "whether suspended jobs and gated pods wait for quota".to_owned(),
+                command: "kubectl get workloads.kueue.x-k8s.io -A -o json".to_owned(),
+            });
+        }
+        if self.cluster.scoring.is_none() {
+            unseen.push(Unseen {
+                what: "configuration of the scheduler".to_owned(),
+                hides: "whether GPU pods are spread over empty nodes (SCH-07)".to_owned(),
+                command: "kubectl get configmaps -n kube-system -o json".to_owned(),
+            });
+        }
+        unseen
+    }
+}

@@ -1,0 +1,82 @@
+//! Small pieces that the types are read with.
+
+use std::num::NonZeroU64;
+
+use dovetail_model::Quantity;
+use serde::{Deserialize, Deserializer, de};
+
+/// `null` is the same as absent: the API writes empty lists both ways.
+pub fn nullable<'de, D, T>(input: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(input)?.unwrap_or_default())
+}
+
+/// A time in milliseconds since 1970; the end of time if there is something that cannot be read as one.
+pub(super) fn time_or_never<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<NonZeroU64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Time {
+        Text(String),
+        Other(de::IgnoredAny),
+    }
+    let time = Option::<Time>::deserialize(input)?;
+    Ok(time.map(|time| {
+        let read = match time {
+            Time::Text(text) => text.parse::<jiff::Timestamp>().ok(),
+            Time::Other(_) => None,
+        };
+        let time_ms = read.map(|time| time.as_millisecond().max(1).cast_unsigned());
+        time_ms.and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MAX)
+    }))
+}
+
+/// A time in milliseconds since 1970; 0 if there is none, or one that cannot be read.
+pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
+    let text = Option::<std::borrow::Cow<'de, str>>::deserialize(input)?;
+    let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
+}
+
+/// A quantity, written as text or as a plain number.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount(pub Quantity);
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Amount;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a quantity such as 500m, 1.5 or 64Gi")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+                text.trim().parse().map(Amount).map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, units: u64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+
+            fn visit_i64<E: de::Error>(self, units: i64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+
+            fn visit_f64<E: de::Error>(self, units: f64) -> Result<Amount, E> {
+                self.visit_str(&units.to_string())
+            }
+        }
+        input.deserialize_any(Visitor)
+    }
+}
+
+/// A quantity in whole units, rounded up.
+pub(super) fn units<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
+    Ok(Option::<Amount>::deserialize(input)?.map(|amount| amount.0.to_units()))
+}

@@ -1,0 +1,98 @@
+//! Jobs. Their pods start together if all of them run at once and each has a number: completion mode `Indexed`, as
+//! many completions as parallel pods, more than one. That is the rule by which Kubernetes' own Job controller makes a
+//! gang of a Job (KEP-5547).
+
+use serde::Deserialize;
+
+use super::{Workload, WorkloadRole};
+use crate::json::nullable;
+use crate::meta::Meta;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct JobJson {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct SpecJson {
+    parallelism: Option<u32>,
+    completions: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    completion_mode: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
+}
+
+impl SpecJson {
+    /// How many pods there are at a time.
+    pub(super) fn pods(&self) -> u32 {
+        let parallelism = self.parallelism.unwrap_or(1);
+        self.completions.map_or(parallelism, |completions| completions.min(parallelism))
+    }
+
+    /// Why its pods do not start together; `None` if they do.
+    fn apart(&self) -> Option<Box<str>> {
+        let parallelism = self.parallelism.unwrap_or(1);
+        match self.completions {
+            _ if &*self.completion_mode != "Indexed" => {
+                Some("its spec.completionMode is not Indexed".into())
+            }
+            Some(completions) if completions != parallelism => Some(
+                format!(
+                    "its spec.completions ({completions}) differs from its spec.parallelism ({parallelism})"
+                )
+                .into(),
+            ),
+            None => Some("it has no spec.completions".into()),
+            Some(_) if parallelism < 2 => {
+                Some(format!("its spec.parallelism is {parallelism}").into())
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+impl From<JobJson> for Workload {
+    fn from(JobJson { metadata, spec }: JobJson) -> Self {
+        let apart = spec.apart();
+        let role = apart.is_none().then(|| WorkloadRole::fixed("", spec.pods()));
+        Self {
+            meta: metadata,
+            roles: role.into_iter().collect(),
+            apart: apart.unwrap_or_default(),
+            suspended: spec.suspend,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::WorkloadKind;
+    use super::super::tests::{read_value, roles};
+
+    #[test]
+    fn an_indexed_job_whose_pods_all_run_at_once_is_a_gang() {
+        let read = |parallelism: u32, completions: u32, mode: &str| {
+            let spec = json!({"parallelism": parallelism, "completions": completions,
+                "completionMode": mode, "template": {"spec": {"containers": []}}});
+            let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": "train", "namespace": "blue"}, "spec": spec});
+            read_value(WorkloadKind::Job, &job)
+        };
+        assert_eq!(roles(&read(4, 4, "Indexed")), [("", 4, 4)]);
+        for (parallelism, completions, mode) in
+            [(4, 4, "NonIndexed"), (4, 8, "Indexed"), (1, 1, "Indexed")]
+        {
+            assert_eq!(roles(&read(parallelism, completions, mode)), []);
+        }
+        let suspended = json!({"spec": {"suspend": true, "completions": null}});
+        assert!(read_value(WorkloadKind::Job, &suspended).suspended);
+    }
+}

@@ -1,0 +1,153 @@
+//! Training jobs of Kubeflow: the kinds of the training operator (`kubeflow.org/v1`) and the MPIJob of the MPI operator
+//! (`kubeflow.org/v2beta1`). TrainJobs of Kubeflow Trainer make JobSets and are known by those.
+//!
+//! All replicas start together; `runPolicy.schedulingPolicy.minAvailable` says if fewer will do, and so does
+//! `elasticPolicy.minReplicas` for the workers of a PyTorchJob. With `launcherCreationPolicy: WaitForWorkersReady` the
+//! launcher follows.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Workload, WorkloadRole};
+use crate::json::nullable;
+use crate::meta::Meta;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct JobJson {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+type Replicas = BTreeMap<Box<str>, ReplicaJson>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    pytorch_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    tf_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    mpi_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    xgb_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    paddle_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    jax_replica_specs: Replicas,
+    #[serde(deserialize_with = "nullable")]
+    elastic_policy: ElasticPolicyJson,
+    #[serde(deserialize_with = "nullable")]
+    run_policy: RunPolicyJson,
+    #[serde(deserialize_with = "nullable")]
+    launcher_creation_policy: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ReplicaJson {
+    replicas: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ElasticPolicyJson {
+    min_replicas: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RunPolicyJson {
+    #[serde(deserialize_with = "nullable")]
+    scheduling_policy: SchedulingPolicyJson,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SchedulingPolicyJson {
+    min_available: Option<u32>,
+}
+
+impl From<JobJson> for Workload {
+    fn from(JobJson { metadata, spec }: JobJson) -> Self {
+        let SpecJson { elastic_policy, run_policy, .. } = &spec;
+        let all = [
+            &spec.pytorch_replica_specs,
+            &spec.tf_replica_specs,
+            &spec.mpi_replica_specs,
+            &spec.xgb_replica_specs,
+            &spec.paddle_replica_specs,
+            &spec.jax_replica_specs,
+        ];
+        let role = |name: &str, replica: &ReplicaJson| {
+            // The label of its pods is in small letters.
+            let name = name.to_ascii_lowercase();
+            let pods = replica.replicas.unwrap_or(1);
+            let elastic = elastic_policy.min_replicas.filter(|_| name == "worker");
+            let min = elastic.map_or(pods, |min| min.min(pods));
+            WorkloadRole { name: name.into(), pods, min }
+        };
+        let roles = all.into_iter().flatten().map(|(name, replica)| role(name, replica));
+        Self {
+            roles: roles.filter(|role| role.pods > 0).collect(),
+            min: run_policy.scheduling_policy.min_available,
+            in_stages: &*spec.launcher_creation_policy == "WaitForWorkersReady",
+            suspended: run_policy.suspend,
+            meta: metadata,
+            apart: Box::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::WorkloadKind;
+    use super::super::tests::{read_value, roles};
+
+    fn job(kind: &str, spec: Value) -> Value {
+        json!({"apiVersion": "kubeflow.org/v1", "kind": kind, "spec": spec,
+            "metadata": {"name": "train", "namespace": "blue"}})
+    }
+
+    #[test]
+    fn the_replicas_of_every_kind_are_read() {
+        let replica = json!({"replicas": 2, "restartPolicy": "OnFailure", "template": {}});
+        let kinds = [
+            (WorkloadKind::PyTorchJob, "pytorchReplicaSpecs", "Master"),
+            (WorkloadKind::TfJob, "tfReplicaSpecs", "PS"),
+            (WorkloadKind::TrainingMpiJob, "mpiReplicaSpecs", "Launcher"),
+            (WorkloadKind::MpiJob, "mpiReplicaSpecs", "Launcher"),
+            (WorkloadKind::XgBoostJob, "xgbReplicaSpecs", "Master"),
+            (WorkloadKind::PaddleJob, "paddleReplicaSpecs", "Master"),
+            (WorkloadKind::JaxJob, "jaxReplicaSpecs", "Worker"),
+        ];
+        for (kind, field, first) in kinds {
+            let mut replicas = json!({"Worker": replica});
+            replicas[first] = json!({"replicas": 1});
+            let read = read_value(kind, &job(kind.name(), json!({field: replicas})));
+            let pods: u32 = read.roles.iter().map(|role| role.min).sum();
+            assert_eq!(pods, if first == "Worker" { 1 } else { 3 }, "{kind:?}");
+            let name = first.to_ascii_lowercase();
+            assert!(read.roles.iter().any(|role| *role.name == *name && role.pods == 1));
+        }
+    }
+
+    #[test]
+    fn fewer_may_do_and_the_launcher_may_follow() {
+        let replicas = json!({"Master": {"replicas": 1}, "Worker": {"replicas": 4}});
+        let spec = json!({"pytorchReplicaSpecs": replicas, "elasticPolicy": {"minReplicas": 2},
+            "runPolicy": {"schedulingPolicy": {"minAvailable": 3}, "suspend": true}});
+        let read = read_value(WorkloadKind::PyTorchJob, &job("PyTorchJob", spec));
+        assert_eq!(roles(&read), [("master", 1, 1), ("worker", 4, 2)]);
+        assert_eq!((read.min, read.suspended, read.in_stages), (Some(3), true, false));
+        let spec = json!({"mpiReplicaSpecs": {}, "launcherCreationPolicy": "WaitForWorkersReady"});
+        assert!(read_value(WorkloadKind::MpiJob, &job("MPIJob", spec)).in_stages);
+    }
+}

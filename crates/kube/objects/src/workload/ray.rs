@@ -1,0 +1,95 @@
+//! Ray clusters (`ray.io/v1`): the head and the workers start together. With the autoscaler of Ray only the smallest
+//! number of workers is needed, as in the gangs that KubeRay makes for other schedulers.
+
+use serde::Deserialize;
+
+use super::{Workload, WorkloadRole};
+use crate::json::nullable;
+use crate::meta::Meta;
+
+/// The group of the head.
+pub const HEAD_GROUP: &str = "headgroup";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ClusterJson {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    worker_group_specs: Vec<WorkerGroupJson>,
+    #[serde(deserialize_with = "nullable")]
+    enable_in_tree_autoscaling: bool,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WorkerGroupJson {
+    #[serde(deserialize_with = "nullable")]
+    group_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    replicas: u32,
+    #[serde(deserialize_with = "nullable")]
+    min_replicas: u32,
+    num_of_hosts: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
+}
+
+impl WorkerGroupJson {
+    fn role(&self, autoscales: bool) -> WorkloadRole {
+        let needed = if autoscales { self.min_replicas } else { self.replicas };
+        let hosts = self.num_of_hosts.unwrap_or(1);
+        let min = needed.saturating_mul(hosts);
+        let pods = self.replicas.saturating_mul(hosts).max(min);
+        WorkloadRole { name: self.group_name.clone(), pods, min }
+    }
+}
+
+impl From<ClusterJson> for Workload {
+    fn from(ClusterJson { metadata, spec }: ClusterJson) -> Self {
+        let groups = spec.worker_group_specs.iter().filter(|group| !group.suspend);
+        let workers = groups.map(|group| group.role(spec.enable_in_tree_autoscaling));
+        let head = WorkloadRole::fixed(HEAD_GROUP, 1);
+        Self {
+            roles: [head].into_iter().chain(workers).filter(|role| role.pods > 0).collect(),
+            suspended: spec.suspend,
+            meta: metadata,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::WorkloadKind;
+    use super::super::tests::{read_value, roles};
+
+    #[test]
+    fn a_cluster_is_a_head_and_the_workers_that_it_needs() {
+        let cluster = |autoscales: bool| {
+            let groups = json!([
+                {"groupName": "small", "replicas": 3, "minReplicas": 1, "maxReplicas": 9},
+                {"groupName": "slices", "replicas": 2, "minReplicas": 2, "numOfHosts": 4},
+                {"groupName": "off", "replicas": 5, "suspend": true}]);
+            let cluster = json!({"apiVersion": "ray.io/v1", "kind": "RayCluster",
+                "metadata": {"name": "tune", "namespace": "blue"},
+                "spec": {"headGroupSpec": {"rayStartParams": {}}, "workerGroupSpecs": groups,
+                    "enableInTreeAutoscaling": autoscales}});
+            read_value(WorkloadKind::RayCluster, &cluster)
+        };
+        let fixed = cluster(false);
+        assert_eq!(roles(&fixed), [("headgroup", 1, 1), ("small", 3, 3), ("slices", 8, 8)]);
+        let scaled = cluster(true);
+        assert_eq!(roles(&scaled), [("headgroup", 1, 1), ("small", 3, 1), ("slices", 8, 8)]);
+    }
+}

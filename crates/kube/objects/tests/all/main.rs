@@ -1,0 +1,3 @@
+//! Tests of reading objects.
+
+mod objects;
