@@ -48,6 +48,13 @@ tests() {
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 step tidy cargo xtask tidy
+# The same licenses as tidy, and where packages come from; advisories need a database from outside.
+without_deny=""
+if command -v cargo-deny >/dev/null 2>&1; then
+    step deny cargo deny --locked check licenses bans sources
+else
+    without_deny="skipped: cargo deny: not on PATH (cargo install --locked cargo-deny)"
+fi
 # Minutes the first time; later the programs are taken from the cache.
 step cluster cargo xtask cluster build
 say "Prometheus"
@@ -73,6 +80,7 @@ tests cargo test --workspace --locked --no-fail-fast
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"
 [ -z "$skipped" ] || echo "$skipped"
+[ -z "$without_deny" ] || echo "$without_deny"
 [ -n "${DOVETAIL_TRACES:-}" ] ||
     echo "DOVETAIL_TRACES is not set: tests on real traces did not run"
 [ -z "$wrong" ] || echo "failed:$wrong"

@@ -2,6 +2,8 @@
 
 mod cluster;
 mod codegen;
+#[cfg(test)]
+mod commit_message;
 mod tidy;
 
 use std::io::Write;
