@@ -37,6 +37,7 @@ mod book;
 mod day;
 mod error;
 mod exchange;
+mod exponent;
 mod gpu_model;
 mod owned;
 mod owned_nodes;

@@ -1,5 +1,7 @@
 //! Money in and out of text, exactly.
 
+use crate::exponent::without_exponent;
+
 /// The highest price the book accepts: one million USD per GPU-hour, in micro-USD. It leaves room
 /// for a century of 100,000 GPUs in 128-bit sums and catches amounts entered in the wrong unit.
 pub const MAX_USD_MICROS_PER_GPU_HOUR: i64 = 1_000_000 * MICROS_PER_USD;
@@ -7,8 +9,8 @@ pub const MAX_USD_MICROS_PER_GPU_HOUR: i64 = 1_000_000 * MICROS_PER_USD;
 const MICROS_PER_USD: i64 = 1_000_000;
 const DECIMALS: usize = 6;
 
-/// Reads an amount of USD such as `6.88` as micro-USD. Plain digits with at most one decimal point
-/// and six decimals; a seventh significant decimal is refused, never rounded.
+/// Reads an amount of USD such as `6.88` as micro-USD. Digits with at most one decimal point, with
+/// or without an exponent, and six decimals; a seventh significant decimal is refused, never rounded.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the text and how to write it.
@@ -18,9 +20,10 @@ pub fn parse_usd_micros(text: &str) -> Result<i64, String> {
 
 /// The same in another currency, whose millionths it answers with.
 pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let plain = without_exponent(text);
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let point_without_digits = text.contains('.') && fraction.is_empty();
+    let point_without_digits = plain.contains('.') && fraction.is_empty();
     if whole.is_empty() || point_without_digits || !digits(whole) || !digits(fraction) {
         return Err(format!(
             "`{text}` is not an amount of {currency}: write plain digits such as 6.88"
@@ -44,7 +47,8 @@ pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
 /// Plain digits with at most one point and twelve decimals, in 10⁻¹²; `None` for anything else and for more than nine
 /// digits before the point.
 pub(crate) fn decimal_pico(text: &str) -> Option<i128> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let plain = without_exponent(text);
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, "0"));
     let are_digits = |part: &str, most: usize| {
         (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
@@ -76,6 +80,8 @@ mod tests {
             assert_eq!(parse_usd_micros(text), Ok(usd_micros), "{text}");
         }
         assert_eq!(parse_usd_micros("1.5000000000"), Ok(1_500_000));
+        assert_eq!(parse_usd_micros("1.5e1"), Ok(15_000_000));
+        assert!(parse_usd_micros("1e-7").is_err() && parse_usd_micros("1e7").is_err());
         assert_eq!(parse_usd_micros("1000000"), Ok(MAX_USD_MICROS_PER_GPU_HOUR));
     }
 
@@ -84,7 +90,7 @@ mod tests {
         let huge = "9".repeat(40);
         let long = format!("0.{}1", "0".repeat(40));
         let cases =
-            ["", ".", "1.", ".5", "-1", "+1", "1e3", "1_000", "$2", "2,5", " 2", "1.2.3", "NaN"];
+            ["", ".", "1.", ".5", "-1", "+1", "1e", "1_000", "$2", "2,5", " 2", "1.2.3", "NaN"];
         for text in cases {
             assert!(parse_usd_micros(text).unwrap_err().contains("plain digits"), "{text}");
         }
