@@ -8,11 +8,10 @@ use dovetail_exact::BoundError;
 use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
-use dovetail_sim::baseline::{BaselineError, OverheadTableError};
+use dovetail_sim::baseline::BaselineError;
 use dovetail_sim::record::{CheckpointError, RecordError};
 use dovetail_sim::report::ReportError;
 use dovetail_sim::timed::TimedError;
-use dovetail_sim::timed::cluster_events::ClusterEventError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
@@ -145,19 +144,16 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<UsageFileError>() {
         return error.is_bad_input().then_some(BAD_INPUT);
     }
-    if let Some(error) = cause.downcast_ref::<OverheadTableError>() {
-        let is_missing = matches!(error, OverheadTableError::Open { .. });
-        return (!is_missing).then_some(BAD_INPUT);
-    }
     if let Some(error) = cause.downcast_ref::<BoundError>() {
         let is_ours = matches!(error, BoundError::Solver { .. });
         return (!is_ours).then_some(BAD_INPUT);
     }
-    if cause.is::<ClusterEventError>() || cause.is::<PriceError>() {
+    if cause.is::<PriceError>() {
         return Some(BAD_INPUT);
     }
-    if cause.is::<TimelineError>() {
-        return Some(VIOLATED);
+    if let Some(error) = cause.downcast_ref::<TimelineError>() {
+        let is_input = matches!(error, TimelineError::Money { .. });
+        return Some(if is_input { BAD_INPUT } else { VIOLATED });
     }
     if let Some(error) = cause.downcast_ref::<RecordError>() {
         return code_of_recording(error);

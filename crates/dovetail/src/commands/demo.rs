@@ -148,7 +148,7 @@ fn replay(
     let mut eyes = Eyes { timeline, judge, progress };
     simulation.run(None, &mut eyes)?;
     eyes.judge.verdict()?;
-    let usage = UsageReport::new(&eyes.timeline.usage()?, prices);
+    let usage = UsageReport::new(&eyes.timeline.usage()?, prices)?;
     let learns = simulation.engine.policy().learnt().is_some();
     let run = TimedRun {
         seed: 0,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
+use dovetail_trace::limits::{MAX_GPUS, MAX_NODE_GPUS};
 use dovetail_trace::{Cluster, TraceNode};
 
 use crate::app::App;
@@ -53,7 +54,10 @@ impl FromStr for NodesFlag {
              commas such as 4x8,2x4",
         )?;
         let nodes: u64 = sizes.iter().map(|(count, _)| u64::from(*count)).sum();
+        let gpus: u64 =
+            sizes.iter().map(|(count, gpus)| u64::from(*count) * u64::from(*gpus)).sum();
         match nodes {
+            _ if gpus > u64::from(MAX_GPUS) => Err(format!("more than {MAX_GPUS} GPUs")),
             0 => Err("no machine: the counts before x sum up to 0".to_owned()),
             nodes if nodes > MAX_NODES => Err(format!("more than {MAX_NODES} machines")),
             _ => Ok(Self::Sizes(sizes)),
@@ -63,7 +67,7 @@ impl FromStr for NodesFlag {
 
 fn size(text: &str) -> Option<(u32, u32)> {
     let (count, gpus) = text.split_once('x')?;
-    Some((count.parse().ok()?, gpus.parse().ok().filter(|gpus| *gpus <= 1024)?))
+    Some((count.parse().ok()?, gpus.parse().ok().filter(|gpus| *gpus <= MAX_NODE_GPUS)?))
 }
 
 impl NodesFlag {
@@ -106,7 +110,9 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_size_but_is_none_is_refused() {
-        for text in ["8x", "x8", "8*8", "8x8,", "8x8,3", "0x8", "8x5000", "4294967296x1"] {
+        for text in
+            ["8x", "x8", "8*8", "8x8,", "8x8,3", "0x8", "8x5000", "1000x1001", "4294967296x1"]
+        {
             assert!(text.parse::<NodesFlag>().is_err(), "{text}");
         }
         assert_eq!("nodes.csv".parse(), Ok(NodesFlag::File("nodes.csv".into())));

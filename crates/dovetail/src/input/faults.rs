@@ -1,13 +1,15 @@
 //! What happens to machines during a replay, from files and flags.
 
-use std::fs::File;
 use std::path::PathBuf;
 
-use crate::output::places::Named;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use dovetail_sim::timed::FaultModel;
 use dovetail_sim::timed::cluster_events::{ClusterEvent, read_cluster_events};
+use dovetail_trace::Cluster;
+
+use crate::input::file::open;
+use crate::output::places::Named;
 
 /// Milliseconds in an hour.
 const MS_PER_HOUR: f64 = 3_600_000.0;
@@ -44,12 +46,10 @@ impl FaultFlags {
         given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 
-    /// What happens at given times.
-    pub(crate) fn events(&self) -> Result<Vec<ClusterEvent>> {
+    /// What happens at given times to the machines of a cluster.
+    pub(crate) fn events(&self, cluster: &Cluster) -> Result<Vec<ClusterEvent>> {
         let Some(path) = &self.cluster_events else { return Ok(Vec::new()) };
-        let name = path.display().to_string();
-        let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
-        Ok(read_cluster_events(file, &name)?)
+        Ok(read_cluster_events(open(path)?, &path.display().to_string(), cluster)?)
     }
 
     /// What happens by chance.

@@ -1,15 +1,18 @@
 //! What the `fgd` protocol runs on, from files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name};
-use dovetail_trace::{Cluster, Trace};
+use dovetail_trace::{Cluster, Trace, TraceError};
 
 use crate::app::App;
+use crate::exit::BadInput;
 use crate::input::trace_file::{self, RowFlags};
+use crate::output::table::whole;
 
 /// Files with published orders; without them the same orders follow from the seed.
 #[derive(Clone, Debug, Default, Args)]
@@ -49,7 +52,39 @@ impl FgdTrace {
     /// The orders of a seed, computed.
     pub(crate) fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
         // Settings bound seeds to what fits.
-        Ok(fgd_orders(&self.pods.jobs, &cluster.nodes, seed as i64)?)
+        fgd_orders(&self.pods.jobs, &cluster.nodes, seed as i64).map_err(|error| match error {
+            TraceError::Protocol { job, problem, expected } => {
+                let file = &self.pods.source;
+                let place = job.map_or_else(|| file.clone(), |job| self.pods.place(job));
+                BadInput(format!("{place}: {problem}; the fgd protocol needs {expected}")).into()
+            }
+            error => error.into(),
+        })
+    }
+
+    /// Notes the models that pods ask for and no machine has: pods that accept no other are always
+    /// dropped, which may be a typo.
+    pub(crate) fn note_missing_models(&self, app: &App, cluster: &Cluster) {
+        let present: BTreeSet<&str> =
+            cluster.nodes.iter().filter_map(|node| node.gpu_model.as_deref()).collect();
+        let mut missing: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for (row, pod) in self.pods.jobs.iter().enumerate() {
+            let known = |model: &String| present.contains(model.as_str());
+            let can_start = pod.gpu_models.iter().any(known);
+            for model in pod.gpu_models.iter().filter(|model| !known(model)) {
+                let (_, dropped) = missing.entry(model).or_insert((row, 0));
+                *dropped += usize::from(!can_start);
+            }
+        }
+        for (model, (row, dropped)) in missing {
+            app.note(&format!(
+                "{}: no node of {} has GPUs of the model `{model}`; pods that accept no model that \
+                 is there, and so are always dropped: {}",
+                self.pods.place(row),
+                cluster.source,
+                whole(dropped as u64),
+            ));
+        }
     }
 
     /// The orders of a seed, from the files given or computed. A file does not say which pods its rows are of, so

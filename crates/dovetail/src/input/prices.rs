@@ -1,7 +1,6 @@
 //! Prices of GPUs, from the built-in book, a file and flags.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,6 +11,7 @@ use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 
 use crate::exit::{UsageError, refuse_twice};
+use crate::input::file::open;
 use crate::output::places::Named;
 
 /// Prices by GPU model; no model is that of nodes without one.
@@ -142,8 +142,7 @@ pub(crate) fn price_book(
 ) -> Result<PriceBook> {
     if let Some(path) = file {
         let name = path.display().to_string();
-        let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
-        book = book.with_overrides_csv(file, &name)?;
+        book = book.with_overrides_csv(open(path)?, &name)?;
     }
     let models = gpu_prices.iter().map(|text| text.rsplit_once('=').map_or("", |pair| pair.0));
     refuse_twice("--gpu-price", models.filter(|model| !model.is_empty()))?;

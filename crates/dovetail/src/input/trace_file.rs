@@ -67,8 +67,7 @@ pub(crate) fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Re
 fn or_skip(error: TraceError) -> Error {
     match &error {
         TraceError::Row(_) => {
-            let text =
-                format!("{error} Or leave bad rows out, and have them listed: --skip-bad-rows.");
+            let text = format!("{error}; --skip-bad-rows leaves such rows out and lists them");
             Error::new(error).context(text)
         }
         _ => error.into(),
@@ -81,12 +80,9 @@ fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {
         app.note(&format!("{file}: {note}"));
     }
     for row in skipped {
-        let column = row.column.as_ref().map(|column| format!(", column {column}"));
+        let column = row.column.as_ref().map(|column| format!(" column `{column}`:"));
         let column = column.unwrap_or_default();
-        app.note(&format!(
-            "left out {file} line {}{column}: {:?} {}",
-            row.line, row.text, row.reason
-        ));
+        app.note(&format!("left out {file}:{}:{column} `{}` {}", row.line, row.text, row.reason));
     }
     if !skipped.is_empty() {
         app.note(&format!("{file}: {} bad rows left out", skipped.len()));

@@ -121,7 +121,9 @@ fn bad_rows_are_listed_when_they_are_left_out() {
         .write("bad.csv", "job_id,submit_s,duration_s,num_gpu\nj0,0,60,1\nj1,5,-3,1\nj2,6,60,x\n");
     let done = folder.call("trace stats bad.csv --skip-bad-rows --output json");
     assert_eq!(done.code, Some(0));
-    for place in ["line 3, column duration_s", "line 4, column num_gpu", "2 bad rows left out"] {
+    for place in
+        ["bad.csv:3: column `duration_s`", "bad.csv:4: column `num_gpu`", "2 bad rows left out"]
+    {
         assert!(done.err.contains(place), "{place}: {}", done.err);
     }
     let stats: Value = serde_json::from_str(&done.out).unwrap();

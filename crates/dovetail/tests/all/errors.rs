@@ -93,6 +93,48 @@ fn cases_of_files() -> Vec<(&'static str, i32, String)> {
     ]
 }
 
+/// Values beyond the limits, alone or together, and files that look right and are not.
+fn cases_of_values() -> Vec<(&'static str, i32, String)> {
+    vec![
+        ("node_beyond_limits", 3, format!("{FGD} --nodes large_node.csv").replace(" --nodes nodes.csv", "")),
+        ("cluster_beyond_limits", 3, "sim run --protocol timed --nodes large.csv --jobs jobs.csv --order fifo".into()),
+        ("sizes_beyond_limits", 2, "sim run --protocol timed --nodes 2000x1000 --jobs jobs.csv --order fifo".into()),
+        ("time_beyond_limits", 3, "trace stats long.csv".into()),
+        ("money_beyond_limits", 3, "sim run --protocol timed --nodes 8x8 --jobs century.csv --order fifo --gpu-price *=1000000".into()),
+        ("end_beyond_limits", 3, "sim run --protocol timed --nodes 1x1 --jobs centuries.csv --order fifo".into()),
+        ("event_of_unknown_node", 3, format!("{TIMED} --order fifo --cluster-events events.csv")),
+        ("share_with_preemption", 3, "sim run --protocol timed --nodes 2x4 --jobs share.csv --order las".into()),
+        ("fgd_without_gpu_pods", 3, format!("{FGD} --pods cpu_pods.csv").replace(" --pods pods.csv", "")),
+        ("seed_twice", 3, format!("{FGD} --arrivals twice.csv --seed 42")),
+        ("carriage_returns", 3, "trace stats mac.csv".into()),
+        ("directory", 1, "trace stats folder".into()),
+        ("directory_of_events", 1, format!("{TIMED} --order fifo --cluster-events folder")),
+        ("directory_of_prices", 1, format!("{TIMED} --order fifo --price-file folder")),
+        ("directory_as_recording", 1, "sim replay folder".into()),
+    ]
+}
+
+/// The files of these cases.
+fn write_values(folder: &Folder) {
+    let nodes = "node_name,cpu_milli,memory_bytes,gpu_count\n";
+    folder.write("large_node.csv", &format!("{nodes}a,1000,1000,65536\n"));
+    let many: String = (0..1000).map(|node| format!("n{node},1000,1000,1001\n")).collect();
+    folder.write("large.csv", &format!("{nodes}{many}"));
+    let jobs = "job_id,submit_ms,duration_ms,gpu_count\n";
+    folder.write("long.csv", &format!("{jobs}a,0,1000000000000000,8\n"));
+    folder.write("century.csv", &format!("{jobs}a,0,1,8\nb,0,3162240000000,8\n"));
+    let centuries: String = (0..400).map(|job| format!("j{job},0,3162240000000,1\n")).collect();
+    folder.write("centuries.csv", &format!("{jobs}{centuries}"));
+    folder.write("events.csv", "at_s,action,node\n5,cordon,node-000001\n9,fail,node-7\n");
+    folder.write(
+        "share.csv",
+        "job_id,submit_s,duration_s,num_gpu,gpu_milli\na,0,9,1,\nb,0,9,1,500\n",
+    );
+    folder.write("cpu_pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n");
+    folder.write("twice.csv", "1,0 1\n42,0 1 2\n7,2\n42,2 1 0\n");
+    folder.write("mac.csv", &folder.read("jobs.csv").replace('\n', "\r"));
+}
+
 #[test]
 fn errors_name_the_place_and_the_way_out() {
     let folder = Folder::new();
@@ -103,9 +145,11 @@ fn errors_name_the_place_and_the_way_out() {
     );
     folder.write("arrivals.csv", "1,0 1 99\n42,0 1 2\n");
     folder.write("pending.csv", PENDING);
+    write_values(&folder);
     folder.make_folder("folder");
     folder.write("some_overheads.csv", "num_gpu,model,overhead_s\n4,bert,20\n");
-    for (name, code, arguments) in cases().into_iter().chain(cases_of_files()) {
+    let all = cases().into_iter().chain(cases_of_files()).chain(cases_of_values());
+    for (name, code, arguments) in all {
         let done = folder.call(&arguments);
         assert_eq!(done.code, Some(code), "{name}: {}", done.err);
         assert!(done.out.is_empty(), "{name} wrote {}", done.out);
@@ -122,7 +166,7 @@ fn jobs_without_run_time_are_left_out_and_listed_on_request() {
     let done = folder.call(&format!("{run} --skip-bad-rows --output json"));
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("\"jobs\":1,"), "{}", done.out);
-    for place in ["line 3, column deletion_time", "line 4, column scheduled_time", "2 bad rows"] {
+    for place in ["csv:3: column `deletion_time`", "csv:4: column `scheduled_time`", "2 bad rows"] {
         assert!(done.err.contains(place), "{place}: {}", done.err);
     }
     folder.json("trace export pending.csv --to out.csv --skip-bad-rows");
@@ -130,6 +174,20 @@ fn jobs_without_run_time_are_left_out_and_listed_on_request() {
     let left: Vec<String> =
         folder.names().into_iter().filter(|name| name.ends_with(".part")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn models_that_no_node_has_are_named() {
+    let folder = Folder::new();
+    let header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n";
+    let pods = "a,1,1,1,1000,A100\nb,1,1,1,1000,A10O|T4\nc,1,1,1,1000,A10O\nd,1,1,1,1000,A10O\n";
+    folder.write("typo.csv", &format!("{header}{pods}"));
+    let done =
+        folder.call("sim run --protocol fgd --nodes nodes.csv --pods typo.csv --output json");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let note = "typo.csv:3: no node of nodes.csv has GPUs of the model `A10O`";
+    assert!(done.err.contains(note) && done.err.contains("dropped: 2"), "{}", done.err);
+    assert!(!done.err.contains("`A100`") && !done.err.contains("`T4`"), "{}", done.err);
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub enum BoundError {
 const AMOUNT_LIMIT: i64 = 1 << 53;
 const AMOUNT_RANGE: &str = "0 to 2^53";
 /// The largest number of GPUs accepted in one node or pod.
-const GPU_LIMIT: u32 = 1 << 16;
+const GPU_LIMIT: u32 = 1 << 20;
 
 pub(crate) fn validate(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<(), BoundError> {
     for (index, node) in nodes.iter().enumerate() {
@@ -165,7 +165,7 @@ fn amount_fault(
     } else if !(0..=AMOUNT_LIMIT).contains(&memory_bytes) {
         Some(("memory_bytes", memory_bytes, AMOUNT_RANGE))
     } else if gpu_count > GPU_LIMIT {
-        Some(("gpu_count", i64::from(gpu_count), "0 to 65536"))
+        Some(("gpu_count", i64::from(gpu_count), "0 to 2^20"))
     } else {
         None
     }

@@ -8,6 +8,7 @@ use dovetail_model::{
     DeviceRequest, Estimate, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot, Topology,
 };
 use dovetail_model::{device::Device, job::EstimateSource};
+use dovetail_trace::limits::MAX_NODE_GPUS;
 use dovetail_trace::{TraceJob, TraceNode};
 
 /// Label of the zone of a machine.
@@ -87,7 +88,8 @@ impl JobFactory {
     }
 
     fn pod_sets(&mut self, trace: &TraceJob) -> Vec<PodSet> {
-        let most = self.largest_node_gpus.filter(|most| *most > 0).unwrap_or(u32::MAX);
+        // Without GPUs no machine says how many a pod could have; the job waits in any case.
+        let most = self.largest_node_gpus.filter(|most| *most > 0).unwrap_or(MAX_NODE_GPUS);
         if trace.gpu_count <= most {
             let requirement = self.requirement(trace, trace.gpu_count, 1);
             return vec![PodSet::fixed("main", requirement, trace.pod_count)];

@@ -1,6 +1,8 @@
 //! Published and reference results, and what every simulation must keep.
 #![allow(missing_docs)]
 
+#[path = "all/extremes.rs"]
+mod extremes;
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
 #[path = "all/preemption.rs"]

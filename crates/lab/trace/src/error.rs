@@ -13,16 +13,31 @@ pub enum TraceError {
     #[error(transparent)]
     Row(#[from] Box<RowError>),
     /// The file could not be opened or created.
-    #[error("{file}: cannot open it: {source}. Check the path and its permissions.")]
+    #[error("{file}: cannot open it: {source}; check the path and its permissions")]
     Open {
         /// Path as given.
         file: String,
         /// The system's reason.
         source: io::Error,
     },
+    /// The path is a folder.
+    #[error("{file}: is a directory; name a file")]
+    Directory {
+        /// Path as given.
+        file: String,
+    },
+    /// The first line ends with a carriage return and no line feed.
+    #[error(
+        "{file}:1: lines end with a carriage return alone; convert them to line feeds, for example \
+         with tr '\\r' '\\n'"
+    )]
+    CarriageReturns {
+        /// Path as given.
+        file: String,
+    },
     /// Reading stopped with an error; for gzip files also damaged or cut data.
     #[error(
-        "{file} line {line}: cannot read on: {source}. The file may be cut or damaged; fetch it again."
+        "{file}:{line}: cannot read on: {source}; the file may be cut or damaged, fetch it again"
     )]
     Read {
         /// Path as given.
@@ -54,7 +69,8 @@ pub enum TraceError {
     },
     /// The header belongs to no known format.
     #[error(
-        "{file} line 1: the header {header:?} belongs to no known format; expected one of: {known}. Name the format if you know it."
+        "{file}:1: the header `{header}` belongs to no known format; expected one of: {known}; \
+         name the format if you know it"
     )]
     UnknownFormat {
         /// Path as given.
@@ -77,21 +93,21 @@ pub enum TraceError {
         wanted: &'static str,
     },
     /// The header is of a known format but not usable.
-    #[error("{file} line {line}, column {column}: {problem}; expected {expected}")]
+    #[error("{file}:{line}:{} {problem}; expected {expected}", in_column(.column.as_deref()))]
     Header {
         /// Path as given.
         file: String,
         /// Line of the header, from 1.
         line: u64,
-        /// Column concerned.
-        column: String,
+        /// Column by name; `None` when the whole header is concerned.
+        column: Option<String>,
         /// What is wrong with it.
         problem: String,
         /// What would be right.
         expected: String,
     },
     /// A value cannot be expressed in the format that is being written.
-    #[error("{object}, column {column}: {text:?} {problem}; expected {expected}")]
+    #[error("{object}: column `{column}`: `{text}` {problem}; expected {expected}")]
     Unwritable {
         /// The job or machine, by name.
         object: String,
@@ -115,8 +131,10 @@ pub enum TraceError {
         present: String,
     },
     /// The arrivals-only protocol cannot be applied to these jobs and machines.
-    #[error("the fgd protocol needs {expected}; {problem}")]
+    #[error("the fgd protocol needs {expected}: {problem}")]
     Protocol {
+        /// The job concerned, by its place in the list; `None` when it is all of them.
+        job: Option<usize>,
         /// What is wrong.
         problem: String,
         /// What would be right.
@@ -144,6 +162,7 @@ impl TraceError {
         matches!(
             self,
             Self::Row(_)
+                | Self::CarriageReturns { .. }
                 | Self::Read { .. }
                 | Self::NoRows { .. }
                 | Self::UnknownFormat { .. }
@@ -159,8 +178,8 @@ impl TraceError {
 /// A row that says something impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file} line {line}{}: {text:?} {problem}; expected {expected}. Correct the row.",
-    .column.as_ref().map(|column| format!(", column {column}")).unwrap_or_default()
+    "{file}:{line}:{} {} {problem}; expected {expected}",
+    in_column(.column.as_deref()), quoted(.text, .column.is_some())
 )]
 pub struct RowError {
     /// Path as given.
@@ -201,11 +220,30 @@ impl From<RowError> for SkippedRow {
     }
 }
 
-/// The first 80 characters of a text, for messages.
+/// The column in a place such as `FILE:LINE: column `NAME`: ...`.
+fn in_column(column: Option<&str>) -> String {
+    column.map(|column| format!(" column `{column}`:")).unwrap_or_default()
+}
+
+/// The text that is wrong, or what it is that has none.
+fn quoted(text: &str, is_cell: bool) -> String {
+    match (text, is_cell) {
+        ("", true) => "the cell".to_owned(),
+        ("", false) => "the line".to_owned(),
+        (text, _) => format!("`{text}`"),
+    }
+}
+
+/// The first 80 characters of a text, for messages; control characters in their escaped form.
 pub(crate) fn shortened(text: &str) -> String {
     const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
+    let (text, more) = match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => (&text[..end], "..."),
+        None => (text, ""),
+    };
+    let shown = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(shown).collect::<String>() + more
 }

@@ -2,7 +2,12 @@
 
 use serde::Serialize;
 
-use crate::limits::{MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES, MAX_PODS, MAX_TIME_MS};
+use crate::limits::{
+    MAX_CPU_MILLI, MAX_GPUS, MAX_JOB_MEMORY_BYTES, MAX_MEMORY_BYTES, MAX_PODS, MAX_TIME_MS,
+};
+
+/// Microseconds in a millisecond.
+const MICROS_PER_MS: u64 = 1_000;
 
 /// One job of a trace: `pod_count` identical pods that start together.
 ///
@@ -49,6 +54,19 @@ pub struct TraceJob {
     pub outcome: Outcome,
     /// Where the source did not see all of it: then it ran for longer than `duration_ms`.
     pub cut: Cut,
+    /// The times to the microsecond, where `submit_ms` and `duration_ms` round them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact: Option<ExactTimes>,
+}
+
+/// Times to the microsecond. Published results of preemptive orders rest on them; everything else
+/// counts in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExactTimes {
+    /// Submission, in microseconds since the trace's own zero.
+    pub submit_us: u64,
+    /// Time from start to end, in microseconds.
+    pub duration_us: u64,
 }
 
 /// How a job ended in the cluster the trace was taken from.
@@ -149,6 +167,17 @@ impl Violation {
 }
 
 impl TraceJob {
+    /// Submission, to the microsecond where the source says it.
+    pub fn submit_us(&self) -> u64 {
+        self.exact.map_or(self.submit_ms * MICROS_PER_MS, |exact| exact.submit_us)
+    }
+
+    /// Run time, to the microsecond where the source says it; `None` when it is unknown.
+    pub fn duration_us(&self) -> Option<u64> {
+        let exact_us = self.exact.map(|exact| exact.duration_us);
+        exact_us.or(self.duration_ms.map(|ms| ms * MICROS_PER_MS))
+    }
+
     /// GPUs of all pods together, counted as devices.
     pub fn total_gpus(&self) -> u64 {
         u64::from(self.pod_count) * u64::from(self.gpu_count)
@@ -198,6 +227,13 @@ impl TraceJob {
         if !(0..=MAX_MEMORY_BYTES).contains(&self.memory_bytes) {
             return Err(out_of_range("memory_bytes", self.memory_bytes, 0, MAX_MEMORY_BYTES));
         }
+        // 2^53 bytes of a million pods fit 128 bits alone.
+        let memory_bytes = i128::from(self.memory_bytes) * i128::from(self.pod_count);
+        if memory_bytes > i128::from(MAX_JOB_MEMORY_BYTES) {
+            let problem = format!("makes {memory_bytes} for the {} pods together", self.pod_count);
+            let expected = format!("at most {MAX_JOB_MEMORY_BYTES} for a whole job");
+            return Err(Violation::new("memory_bytes", self.memory_bytes, problem, expected));
+        }
         self.check_gpus()
     }
 
@@ -209,6 +245,17 @@ impl TraceJob {
             ("start_ms", self.start_ms),
             ("deadline_ms", self.deadline_ms),
         ];
+        if let Some(exact) = self.exact {
+            let is_rounded =
+                |us: u64, ms: u64| us.abs_diff(ms * MICROS_PER_MS) <= MICROS_PER_MS / 2;
+            let has_submit = is_rounded(exact.submit_us, self.submit_ms);
+            let runs = self.duration_ms.is_some_and(|ms| is_rounded(exact.duration_us, ms));
+            if !has_submit || !runs {
+                let text = format!("{} us, {} us", exact.submit_us, exact.duration_us);
+                let expected = "what submit_ms and duration_ms round";
+                return Err(Violation::new("exact", text, "are other times", expected));
+            }
+        }
         for (field, time) in times {
             if let Some(ms) = time.filter(|ms| *ms > MAX_TIME_MS) {
                 return Err(out_of_range(field, ms, 0, MAX_TIME_MS));
@@ -228,6 +275,11 @@ impl TraceJob {
     fn check_gpus(&self) -> Result<(), Violation> {
         if self.gpu_count > MAX_GPUS {
             return Err(out_of_range("gpu_count", self.gpu_count, 0, MAX_GPUS));
+        }
+        if self.total_gpus() > u64::from(MAX_GPUS) {
+            let problem = format!("makes {} for the pods together", self.total_gpus());
+            let expected = format!("at most {MAX_GPUS} for a whole job");
+            return Err(Violation::new("gpu_count", self.gpu_count, problem, expected));
         }
         let expected = match self.gpu_count {
             0 if self.gpu_milli != 0 => "0, because gpu_count is 0",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | jobs, machines, a whole trace | [`TraceJob`], [`TraceNode`], [`Cluster`], [`Trace`] |
 //! | reading files (plain or gzip, six formats) | [`read_trace`], [`read_cluster`], [`ReadOptions`] |
+//! | other CSV files by the same rules | [`SmallTable`] |
 //! | writing files | [`write_trace`], [`write_cluster`], [`write_job_table`] |
 //! | orders and typical pods of the FGD experiments | [`fgd`] |
 //! | what a person asks first, as figures and as text | [`stats`] |
@@ -28,9 +29,12 @@ mod write;
 
 pub use error::{RowError, SkippedRow, TraceError};
 pub use format::{FORMATS, Format, ReadOptions, SwfProcessors};
-pub use job::{Cut, Outcome, PodSplit, TraceJob};
+pub use job::{Cut, ExactTimes, Outcome, PodSplit, TraceJob};
 pub use node::{Cluster, TraceNode};
-pub use read::{detect_format, read_cluster, read_cluster_from, read_trace, read_trace_from};
+pub use read::{
+    RowProblem, SmallRow, SmallTable, detect_format, read_cluster, read_cluster_from, read_trace,
+    read_trace_from,
+};
 pub use seen::{Seen, SeenPart, SeenPod};
 pub use trace::{Known, Trace};
 pub use write::{write_cluster, write_job_table, write_trace};

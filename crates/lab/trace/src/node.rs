@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::error::SkippedRow;
 use crate::job::{Violation, out_of_range};
-use crate::limits::{MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES};
+use crate::limits::{MAX_CPU_MILLI, MAX_MEMORY_BYTES, MAX_NODE_GPUS};
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -59,8 +59,8 @@ impl TraceNode {
         if !(0..=MAX_MEMORY_BYTES).contains(&self.memory_bytes) {
             return Err(out_of_range("memory_bytes", self.memory_bytes, 0, MAX_MEMORY_BYTES));
         }
-        if self.gpu_count > MAX_GPUS {
-            return Err(out_of_range("gpu_count", self.gpu_count, 0, MAX_GPUS));
+        if self.gpu_count > MAX_NODE_GPUS {
+            return Err(out_of_range("gpu_count", self.gpu_count, 0, MAX_NODE_GPUS));
         }
         if let (0, Some(model)) = (self.gpu_count, &self.gpu_model) {
             let expected = "no model, because gpu_count is 0";

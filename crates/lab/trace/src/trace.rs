@@ -84,6 +84,33 @@ impl Trace {
         Ok(self)
     }
 
+    /// Where a job is written: file and line, or only the source of jobs that come from no file.
+    pub fn place(&self, job: usize) -> String {
+        match self.lines.get(job) {
+            Some(line) => format!("{}:{line}", self.source),
+            None => self.source.clone(),
+        }
+    }
+
+    /// A job that a use of the trace cannot take; `column` is the cell that says so.
+    pub fn row_error(
+        &self,
+        job: usize,
+        column: &str,
+        text: impl ToString,
+        problem: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> TraceError {
+        TraceError::Row(Box::new(RowError {
+            file: self.source.clone(),
+            line: self.lines.get(job).copied().unwrap_or(0),
+            column: Some(column.to_owned()),
+            text: text.to_string(),
+            problem: problem.into(),
+            expected: expected.into(),
+        }))
+    }
+
     fn row_without_run_time(&self, job: usize, expected: String) -> RowError {
         let TraceJob { id, start_ms, .. } = &self.jobs[job];
         let column = self.format.and_then(|format| match format {

@@ -6,7 +6,6 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
-use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use rayon::prelude::*;
@@ -16,7 +15,7 @@ use crate::commands::sim::check::Check;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{self, Limit};
-use crate::commands::sim::money::BriefBill;
+use crate::commands::sim::money::{self, BriefBill};
 use crate::commands::sim::page::Section;
 use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_fgd;
@@ -182,7 +181,7 @@ impl Grid {
                 let files = timed_replay::Files::default();
                 let figures = timed_replay::replay(trace, &self.cluster, &plan, files, &steps)?;
                 let priced = figures.usage.as_ref();
-                usage = priced.map(|priced| UsageReport::new(priced, prices));
+                usage = priced.map(|priced| money::priced(trace, priced, prices)).transpose()?;
                 Figures::Timed(Box::new(figures))
             }
         };
@@ -275,7 +274,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
     let prices = flags.prices.of(&cluster)?;
-    let cluster_events = flags.faults.events()?;
+    let cluster_events = flags.faults.events(&cluster)?;
     let mut plans = Vec::new();
     let mut variants = Vec::new();
     for order in &flags.orders {

@@ -1,8 +1,8 @@
 //! What no policy can exceed, from traces.
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use dovetail_exact::{
-    BoundJob, BoundNode, BoundPod, CAPACITY_LIMIT, DEVICE_MILLI, PrefixBounds,
+    BoundError, BoundJob, BoundNode, BoundPod, CAPACITY_LIMIT, DEVICE_MILLI, PrefixBounds,
     combined_prefix_bounds, completion_bounds, greatest_common_divisor, makespan_bounds,
     prefix_bounds,
 };
@@ -108,12 +108,21 @@ pub(crate) fn times(
 ) -> Result<Option<TimeLimits>> {
     baseline::check_times(trace, baseline::TIMED)?;
     let possible = trace.jobs.iter().enumerate().filter(|(row, _)| !impossible.contains(*row));
-    let possible: Vec<&TraceJob> = possible.map(|(_, job)| job).collect();
+    let (rows, possible): (Vec<usize>, Vec<&TraceJob>) = possible.unzip();
     let unit = Unit::of(&possible, cluster);
     let gpus = u32::try_from(cluster.total_gpus() * unit.in_a_gpu)?;
     let jobs = possible.into_iter().map(|job| bound_job(trace, job, unit));
     let jobs: Vec<BoundJob> = jobs.collect::<Result<_>>()?;
-    let (makespan, completion) = (makespan_bounds(&jobs, gpus)?, completion_bounds(&jobs, gpus)?);
+    let placed = |error: BoundError| match error {
+        BoundError::Job { index, field, value, expected } => {
+            let place = trace.place(rows[index]);
+            let problem = format!("{field} is {value}, for these limits expected {expected}");
+            Error::new(BadInput(format!("{place}: {problem}")))
+        }
+        error => Error::new(error).context(cluster.source.clone()),
+    };
+    let makespan = makespan_bounds(&jobs, gpus).map_err(placed)?;
+    let completion = completion_bounds(&jobs, gpus).map_err(placed)?;
     let seconds = |ms: i64| ms as f64 / 1e3;
     Ok(makespan.zip(completion).map(|(makespan, completion)| TimeLimits {
         average_jct_s: completion.average_completion_ms() / 1e3,
@@ -145,8 +154,8 @@ impl Unit {
 }
 
 fn bound_job(trace: &Trace, job: &TraceJob, unit: Unit) -> Result<BoundJob> {
-    let bad = |problem| BadInput(format!("{}: job {}: {problem}", trace.source, job.id));
-    let duration_ms = job.duration_ms.ok_or_else(|| bad("has no run time"))?;
+    let bad = || BadInput(format!("{}: job {} has no run time", trace.source, job.id));
+    let duration_ms = job.duration_ms.ok_or_else(bad)?;
     let units = match job.is_share() && unit.leaves_shares_out {
         true => 0,
         false => job.total_gpu_milli() * u128::from(unit.in_a_gpu) / 1000,

@@ -1,11 +1,15 @@
 //! Where the GPU-time of a replay went, as a table, and in four figures.
 
+use anyhow::Result;
+use dovetail_capacity::Usage;
 use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
-use dovetail_trace::Trace;
+use dovetail_trace::{Trace, TraceJob};
 use serde::Serialize;
 
+use crate::exit::BadInput;
+use crate::input::prices::Prices;
 use crate::output::table::{duration, number, table, wrapped};
 
 /// Free GPUs are held against waiting jobs at least so often, in virtual time.
@@ -24,6 +28,20 @@ pub(crate) fn period(trace: &Trace) -> TimelineConfig {
         cause_period_ms: ((last - first) / CAUSE_SAMPLES).min(MAX_CAUSE_PERIOD_MS),
         until_ms: (first < last).then_some(last),
     }
+}
+
+/// The account of a trace in money.
+///
+/// # Errors
+/// GPU-time that costs more than can be counted, with the place of the job that ends the account.
+pub(crate) fn priced(trace: &Trace, usage: &Usage, prices: &Prices) -> Result<UsageReport> {
+    UsageReport::new(usage, prices).map_err(|error| {
+        // The account ends with the last submission, or with the end of jobs that come at once.
+        let time = |job: &TraceJob| (job.submit_ms, job.duration_ms);
+        let last = (0..trace.jobs.len()).max_by_key(|row| time(&trace.jobs[*row]));
+        let place = last.map_or_else(|| trace.source.clone(), |row| trace.place(row));
+        BadInput(format!("{place}: {error}")).into()
+    })
 }
 
 /// The figures that policies are compared by.

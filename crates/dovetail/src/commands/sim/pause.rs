@@ -120,7 +120,7 @@ pub(crate) fn resume(
 fn read(path: &Path) -> Result<Body> {
     let bad = |line: u64, problem: &dyn Display| {
         let file = path.display();
-        BadInput(format!("{file}, line {line}: this is not what --checkpoint writes: {problem}"))
+        BadInput(format!("{file}:{line}: this is not what --checkpoint writes: {problem}"))
     };
     let mut bytes = Vec::new();
     let read = open(path)?.read_to_end(&mut bytes);

@@ -8,7 +8,7 @@ use dovetail_plan::{Engine, EngineConfig};
 use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
 
 use crate::app::App;
-use crate::exit::Diverged;
+use crate::exit::{BadInput, Diverged};
 use crate::input::file::open;
 use crate::input::policy;
 use crate::output::file::OutputFile;
@@ -36,35 +36,36 @@ pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
     if let Some(name) = &flags.policy {
         let policy = policy::seeded(name, app.settings.seed.value);
         let report = what_if(&file, open(&flags.recording)?, policy)?;
-        say_if_cut_off(app, &file, report.cut_off_after_line);
-        return match output {
-            Output::Json => app.print_json(&report),
-            _ => app.print(&what_if_text(app, &file, &report)),
-        };
+        match output {
+            Output::Json => app.print_json(&report)?,
+            _ => app.print(&what_if_text(app, &file, &report))?,
+        }
+        return refuse_cut_off(&file, report.cut_off_after_line);
     }
     let report = replay(&file, open(&flags.recording)?)?;
-    say_if_cut_off(app, &file, report.cut_off_after_line);
     match output {
         Output::Json => app.print_json(&report)?,
         _ => app.print(&text(app, &file, &report)?)?,
     }
     match report.divergence {
-        None => Ok(()),
+        None => refuse_cut_off(&file, report.cut_off_after_line),
         Some(found) => {
-            let text = format!("{file}, line {}: the replay decided otherwise", found.line);
+            let text = format!("{file}:{}: the replay decided otherwise", found.line);
             Err(Diverged(text).into())
         }
     }
 }
 
-/// What follows the last whole line nobody knows.
-fn say_if_cut_off(app: &App, file: &str, after_line: Option<u64>) {
-    if let Some(line) = after_line {
-        app.note(&format!(
-            "{file}: no end mark behind line {}: the process that wrote it was killed, or the file was cut off; what \
-             stands before that is compared",
-            whole(line)
-        ));
+/// Ends the command as bad input where a recording is not whole: what its writer decided after the
+/// last whole line is unknown. What comes before is compared and reported all the same.
+fn refuse_cut_off(file: &str, after_line: Option<u64>) -> Result<()> {
+    match after_line {
+        None => Ok(()),
+        Some(line) => Err(BadInput(format!(
+            "{file}:{line}: the recording ends here without its end mark: the process that wrote \
+             it was killed, or the file was cut off; the lines up to here are compared"
+        ))
+        .into()),
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let path = flags.pods.as_deref().context("the command line asks for --pods")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
+    trace.note_missing_models(app, &cluster);
     let progress = Progress::new("pods", orders.arrivals.len() as u64);
     let world = trace.world(&cluster, &orders);
     let replay = replay(&world, policy, flags.check, flags.record.as_deref(), &progress)?;

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
 use dovetail_sim::timeline::UsageReport;
+use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
@@ -69,8 +70,9 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         Some(_) => app.output_of("sim run --pause-at", &[Output::Table, Output::Json])?,
         None => app.output("sim run")?,
     };
-    let plan = plan(app, flags)?;
+    refuse_unknown(flags)?;
     let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let plan = plan(app, flags, &cluster)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
     let prices = flags.prices.of(&cluster)?;
@@ -95,7 +97,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         }
         app.note("the simulation ended before the pause: no checkpoint was written");
     }
-    let usage = figures.usage.as_ref().map(|usage| UsageReport::new(usage, &prices));
+    let usage = figures.usage.as_ref().map(|usage| money::priced(&trace, usage, &prices));
+    let usage = usage.transpose()?;
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
     let report = Report {
         protocol: "timed",
@@ -169,11 +172,9 @@ fn tell_pause(
     app.print(&format!("{title}\n\n{}\n{how}", facts(rows)))
 }
 
-/// The flags as one plan, where they fit together.
-fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
+/// Refuses flags that the order does not know.
+fn refuse_unknown(flags: &RunFlags) -> Result<()> {
     let order = flags.order.context("the command line asks for --order")?;
-    let seed = app.settings.seed.value;
-    let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
     let (flag, problem) = if order.is_preemptive() {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
@@ -192,12 +193,20 @@ fn plan(app: &App, flags: &RunFlags) -> Result<TimedPlan> {
         let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
         return Err(UsageError(text).into());
     }
+    Ok(())
+}
+
+/// The flags as one plan, with the files that they name.
+fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
+    let order = flags.order.context("the command line asks for --order")?;
+    let seed = app.settings.seed.value;
+    let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
     Ok(TimedPlan {
         order,
         policy: flags.learning.policy(name, seed)?,
         estimates: flags.estimates.map(Estimates::from),
         overheads: flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?,
-        cluster_events: flags.faults.events()?,
+        cluster_events: flags.faults.events(cluster)?,
         faults: flags.faults.model(seed),
         preemption: flags.preemption,
         check: flags.check,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_model::{Event, Plan};
@@ -11,7 +11,7 @@ use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionC
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
-    Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedMetrics, TimedWorld,
+    Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedError, TimedMetrics, TimedWorld,
 };
 use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, Trace};
@@ -22,7 +22,7 @@ use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::money;
 use crate::commands::sim::pause::{self, Pause};
 use crate::commands::sim::recording::Recording;
-use crate::exit::UsageError;
+use crate::exit::{BadInput, UsageError};
 use crate::input::baseline;
 use crate::progress::Progress;
 
@@ -190,7 +190,9 @@ fn by_engine(
     let start = |path| Recording::start(path, &config.engine, &simulation.engine);
     let recording = files.record.map(start).transpose()?;
     let mut eyes = Eyes { watch, account, recording, progress };
-    let is_over = simulation.run(files.pause.map(|pause| pause.at_ms), &mut eyes)?;
+    let is_over = simulation
+        .run(files.pause.map(|pause| pause.at_ms), &mut eyes)
+        .map_err(|error| placed(trace, error))?;
     let Eyes { watch, mut account, recording, .. } = eyes;
     recording.map_or(Ok(()), Recording::finish)?;
     watch.verdict()?;
@@ -215,6 +217,16 @@ fn by_engine(
     Ok(figures)
 }
 
+/// What a simulation says of a trace, with the place of the job where it is one.
+fn placed(trace: &Trace, error: TimedError) -> Error {
+    match error {
+        TimedError::TooLate { row, .. } => {
+            BadInput(format!("{}: {error}", trace.place(row))).into()
+        }
+        error => error.into(),
+    }
+}
+
 fn as_published(
     trace: &Trace,
     cluster: &Cluster,
@@ -229,7 +241,8 @@ fn as_published(
         let BaselineEvent { time_us, job, kind } = event;
         log.update(format!("{time_us} {} {job}\n", kind.name()));
     };
-    let run = replay_baseline(&jobs, &pool, order, plan.overheads.as_ref(), &mut on_event)?;
+    let run = replay_baseline(&jobs, &pool, order, plan.overheads.as_ref(), &mut on_event)
+        .map_err(|error| baseline::placed(trace, error))?;
     progress.advance(jobs.len() as u64);
     let mut waits_us: Vec<u64> = run.outcomes.iter().map(|o| o.start_us - o.submit_us).collect();
     waits_us.sort_unstable();

@@ -52,11 +52,14 @@ pub enum BaselineError {
     },
     /// The start-overhead table has no row for the job.
     #[error(
-        "job {job}: the start-overhead table has no row for {num_gpu} GPUs and model {model}; add the row or run without start overheads"
+        "job {job}: the start-overhead table {file} has no row for {num_gpu} GPUs and model {model}; \
+         add the row or run without start overheads"
     )]
     NoOverhead {
         /// Name of the job.
         job: String,
+        /// Name of the table.
+        file: String,
         /// GPUs the job asks for.
         num_gpu: u32,
         /// Model of the job.
@@ -64,7 +67,7 @@ pub enum BaselineError {
     },
     /// A time of the job does not fit the 64-bit microseconds used here.
     #[error(
-        "job {job}: its times exceed what 64-bit microseconds can hold; correct submit_s and service_s"
+        "job {job}: it would end later than 64-bit microseconds can hold; correct the run times of the trace"
     )]
     TimeTooLarge {
         /// Name of the job.
@@ -76,4 +79,21 @@ pub enum BaselineError {
         /// The name that was asked for.
         name: String,
     },
+}
+
+impl BaselineError {
+    /// Name of the job at fault, if it is one.
+    pub fn job(&self) -> Option<&str> {
+        match self {
+            Self::ZeroGpus { job }
+            | Self::JobLargerThanCluster { job, .. }
+            | Self::NoModel { job }
+            | Self::NoOverhead { job, .. }
+            | Self::TimeTooLarge { job } => Some(job),
+            Self::NoJobs
+            | Self::TooManyJobs { .. }
+            | Self::BadCluster { .. }
+            | Self::UnknownOrder { .. } => None,
+        }
+    }
 }

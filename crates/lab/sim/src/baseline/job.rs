@@ -1,5 +1,7 @@
 //! Jobs as given, and as checked and sorted for the replay.
 
+use dovetail_trace::{Trace, TraceError};
+
 use super::{BaselineCluster, BaselineError, StartOverheads};
 
 /// One job of a trace: all its GPUs at once, for `service_us` in total, preemptible at any instant.
@@ -15,6 +17,38 @@ pub struct BaselineJob {
     pub num_gpu: u32,
     /// Model it trains, by which the start overhead is looked up.
     pub model: Option<String>,
+}
+
+impl BaselineJob {
+    /// The jobs of a trace, with their times to the microsecond.
+    ///
+    /// # Errors
+    /// [`TraceError::Row`] names the first job that has no run time, or asks for a part of a GPU,
+    /// with its place.
+    pub fn of_trace(trace: &Trace) -> Result<Vec<Self>, TraceError> {
+        let bad = |row: usize, column: &str, text: &str, problem: &str, expected: &str| {
+            trace.row_error(row, column, text, problem, expected)
+        };
+        let job = |(row, job): (usize, &dovetail_trace::TraceJob)| {
+            let service_us = job.duration_us().ok_or_else(|| {
+                bad(row, "duration", "", "gives no run time", "a run time, which the order needs")
+            })?;
+            if job.is_share() {
+                let text = job.gpu_milli.to_string();
+                let problem = "asks for a part of a GPU, which preemptive orders do not know";
+                return Err(bad(row, "gpu_milli", &text, problem, "whole GPUs, or another order"));
+            }
+            Ok(Self {
+                name: job.id.clone(),
+                submit_us: job.submit_us(),
+                service_us,
+                // A trace has at most a million GPUs in a job.
+                num_gpu: u32::try_from(job.total_gpus()).unwrap_or(u32::MAX),
+                model: job.model.clone(),
+            })
+        };
+        trace.jobs.iter().enumerate().map(job).collect()
+    }
 }
 
 /// A checked job; position in the list of arrivals is its number during the replay.
@@ -65,14 +99,12 @@ fn check(
             cluster_gpus: cluster.total_gpus(),
         });
     }
-    if service_us.checked_mul(u64::from(*num_gpu)).is_none() {
-        return Err(BaselineError::TimeTooLarge { job: name.clone() });
-    }
     let overhead_us = match (overheads, model) {
         (None, _) => 0,
         (Some(_), None) => return Err(BaselineError::NoModel { job: name.clone() }),
         (Some(table), Some(model)) => table.overhead_us(*num_gpu, model).ok_or_else(|| {
-            BaselineError::NoOverhead { job: name.clone(), num_gpu: *num_gpu, model: model.clone() }
+            let (job, file, model) = (name.clone(), table.file().to_owned(), model.clone());
+            BaselineError::NoOverhead { job, file, num_gpu: *num_gpu, model }
         })?,
     };
     Ok(Arrival {

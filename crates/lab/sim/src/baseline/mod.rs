@@ -26,7 +26,6 @@ mod error;
 mod event;
 mod job;
 mod metrics;
-mod micros;
 mod overhead;
 mod replay;
 mod room;
@@ -41,11 +40,13 @@ pub use error::BaselineError;
 pub use event::{BaselineEvent, BaselineEventKind};
 pub use job::BaselineJob;
 pub use metrics::{BaselineMetrics, JobOutcome};
-pub use micros::{MICROS_PER_SECOND, MicrosError, micros_from_decimal_seconds};
-pub use overhead::{OverheadTableError, StartOverheads};
+pub use overhead::StartOverheads;
 
 use replay::Replay;
 use shortest::Shortness;
+
+/// Microseconds in a second.
+pub const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Replays `jobs` on `cluster` in the given order and returns every job's times and the metrics.
 ///

@@ -11,7 +11,7 @@ pub(super) enum Shortness {
 
 /// A job that has arrived and not ended.
 struct Waiting {
-    key: u64,
+    key: u128,
     job: u32,
     num_gpu: u32,
 }
@@ -59,12 +59,11 @@ fn choose(order: &[Waiting], room: &mut Room<'_>) -> Vec<u32> {
 }
 
 impl Shortness {
-    fn key(self, replay: &Replay<'_>, job: u32) -> u64 {
-        let remaining_us = replay.remaining_us(job);
+    fn key(self, replay: &Replay<'_>, job: u32) -> u128 {
+        let remaining_us = u128::from(replay.remaining_us(job));
         match self {
             Self::RemainingTime => remaining_us,
-            // Cannot overflow: the product for the whole service was checked on entry.
-            Self::RemainingService => remaining_us * u64::from(replay.num_gpu(job)),
+            Self::RemainingService => remaining_us * u128::from(replay.num_gpu(job)),
         }
     }
 }

@@ -74,7 +74,8 @@ impl FgdWorld<'_> {
             .into_iter()
             .map(|pod| TargetPod {
                 cpu_milli: pod.cpu_milli,
-                gpu_count: pod.gpu_count as u16,
+                // More than any machine has, in either case.
+                gpu_count: pod.gpu_count.try_into().unwrap_or(u16::MAX),
                 gpu_milli: pod.gpu_milli,
                 gpu_models: pod.gpu_models.into_iter().collect(),
                 weight: pod.weight,

@@ -82,7 +82,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// A line is not what belongs there.
-    #[error("{file}, line {line}: {problem}")]
+    #[error("{file}:{line}: {problem}")]
     Line {
         /// The file.
         file: String,

@@ -49,6 +49,7 @@ fn usage(fragmented: i128) -> UsageReport {
         assumed: true,
     };
     UsageReport::new(&usage, &BTreeMap::from([(Some("H100".to_owned()), Priced::Known(price))]))
+        .unwrap()
 }
 
 fn series(fragmented: f64) -> Series {

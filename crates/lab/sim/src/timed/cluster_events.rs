@@ -2,10 +2,11 @@
 //!
 //! CSV with the columns `at_s,action,node`. A machine whose first event is `add` is not there before it.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
+use dovetail_trace::{Cluster, SmallTable, TraceError};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// One thing that happens to one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,85 +53,38 @@ impl NodeAction {
     }
 }
 
-/// Why a file of cluster events cannot be used.
-#[derive(Debug, Error)]
-pub enum ClusterEventError {
-    /// The file is not CSV.
-    #[error("{file}: {source}")]
-    Csv {
-        /// The file.
-        file: String,
-        /// What the reader says.
-        source: csv::Error,
-    },
-    /// A column is missing.
-    #[error("{file}: the column `{column}` is missing: expected at_s,action,node")]
-    MissingColumn {
-        /// The file.
-        file: String,
-        /// The column.
-        column: &'static str,
-    },
-    /// A cell cannot be used.
-    #[error("{file}, line {line}, column {column}: `{text}` is not {expected}")]
-    Cell {
-        /// The file.
-        file: String,
-        /// Line, from 1.
-        line: u64,
-        /// The column.
-        column: &'static str,
-        /// The cell.
-        text: String,
-        /// What belongs there.
-        expected: String,
-    },
-}
+const COLUMNS: [&str; 3] = ["at_s", "action", "node"];
+const AT: usize = 0;
+const ACTION: usize = 1;
+const NODE: usize = 2;
 
-/// Reads cluster events and sorts them by time; those of one instant keep their order.
+/// Reads what happens to the machines of a cluster and sorts it by time; events of one instant keep
+/// their order. `file` stands for the input in messages.
 ///
 /// # Errors
-/// [`ClusterEventError`] names file, line and column of the first bad cell.
+/// [`TraceError`] names file, line and column of the first bad cell, such as a node that the
+/// cluster does not have.
 pub fn read_cluster_events(
-    input: impl Read,
+    input: impl Read + 'static,
     file: &str,
-) -> Result<Vec<ClusterEvent>, ClusterEventError> {
-    let csv_error = |source| ClusterEventError::Csv { file: file.to_owned(), source };
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(input);
-    let headers = reader.headers().map_err(csv_error)?.clone();
-    let place = |column: &'static str| {
-        headers
-            .iter()
-            .position(|name| name == column)
-            .ok_or_else(|| ClusterEventError::MissingColumn { file: file.to_owned(), column })
-    };
-    let (at, action, node) = (place("at_s")?, place("action")?, place("node")?);
-    let mut events = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(csv_error)?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let bad = |column, text: &str, expected: &str| ClusterEventError::Cell {
-            file: file.to_owned(),
-            line,
-            column,
-            text: text.to_owned(),
-            expected: expected.to_owned(),
-        };
-        let seconds: f64 = record[at]
-            .parse()
-            .ok()
-            .filter(|seconds: &f64| (0.0..1e12).contains(seconds))
-            .ok_or_else(|| bad("at_s", &record[at], "a number of seconds, 0 or more"))?;
-        let known = NodeAction::ALL.iter().find(|(name, _)| *name == &record[action]);
-        let names = NodeAction::ALL.map(|(name, _)| name).join(", ");
-        let action =
-            known.ok_or_else(|| bad("action", &record[action], &format!("one of {names}")))?.1;
-        if record[node].is_empty() {
-            return Err(bad("node", "", "the name of a node"));
+    cluster: &Cluster,
+) -> Result<Vec<ClusterEvent>, TraceError> {
+    let nodes: BTreeSet<&str> = cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    let mut events = SmallTable::new(input, file, &COLUMNS)?.rows(|row| {
+        let at_ms = row.seconds_as_ms(AT)?;
+        let word = row.name(ACTION)?;
+        let known = NodeAction::ALL.iter().find(|(name, _)| *name == word);
+        let (_, action) = known.ok_or_else(|| {
+            let names = NodeAction::ALL.map(|(name, _)| name).join(", ");
+            row.bad(ACTION, "is not an action", format!("one of {names}"))
+        })?;
+        let node = row.name(NODE)?;
+        if !nodes.contains(node.as_str()) {
+            let expected = format!("one of the {} nodes of {}", nodes.len(), cluster.source);
+            return Err(row.bad(NODE, "is not in the list of nodes", expected));
         }
-        let at_ms = (seconds * 1000.0).round() as u64;
-        events.push(ClusterEvent { at_ms, action, node: record[node].to_owned() });
-    }
+        Ok(ClusterEvent { at_ms, action: *action, node })
+    })?;
     events.sort_by_key(|event| event.at_ms);
     Ok(events)
 }

@@ -14,7 +14,7 @@ pub struct JobOutcome {
     /// Times it was lost with a machine and started again.
     pub restarts: u32,
     /// GPU time spent on work that was lost, in milli-GPU·ms.
-    pub repeated_gpu_milli_ms: u64,
+    pub repeated_gpu_milli_ms: u128,
 }
 
 /// Figures over all jobs. Means and quantiles are over the jobs that ended, those of the queue over the jobs that
@@ -55,8 +55,7 @@ impl TimedMetrics {
         let queue = sorted(outcomes.iter().filter_map(|o| between(o.submit_ms, o.start_ms)));
         let first_submit_ms = outcomes.iter().map(|outcome| outcome.submit_ms).min().unwrap_or(0);
         let last_end_ms = outcomes.iter().filter_map(|outcome| outcome.end_ms).max();
-        let repeated: u128 =
-            outcomes.iter().map(|outcome| u128::from(outcome.repeated_gpu_milli_ms)).sum();
+        let repeated: u128 = outcomes.iter().map(|outcome| outcome.repeated_gpu_milli_ms).sum();
         Self {
             jobs: outcomes.len() as u64,
             unfinished_jobs: (outcomes.len() - jct.len()) as u64,

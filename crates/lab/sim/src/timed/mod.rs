@@ -56,6 +56,10 @@ pub enum Estimates {
     Truth,
 }
 
+/// The last instant of a simulation, in ms: 31,700 years. A replay of jobs that each keep to the
+/// limits of their file gets there if thousands of the longest run one after the other.
+pub const LAST_MS: u64 = 1_000_000_000_000_000;
+
 /// Why a simulation cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TimedError {
@@ -77,6 +81,17 @@ pub enum TimedError {
         action: &'static str,
         /// When.
         at_ms: u64,
+    },
+    /// The simulation goes on beyond [`LAST_MS`].
+    #[error(
+        "job {job} would end after {LAST_MS} ms: check the run times of the trace, or give it more \
+         machines"
+    )]
+    TooLate {
+        /// Place of the job in the world.
+        row: usize,
+        /// Name of the job.
+        job: String,
     },
     /// The engine refused an event.
     #[error(transparent)]

@@ -11,7 +11,7 @@ use crate::timed::cluster_events::{ClusterEvent, NodeAction};
 use crate::timed::faults::FaultDraws;
 use crate::timed::metrics::TimedMetrics;
 use crate::timed::progress::{Due, JobProgress, Progress};
-use crate::timed::{Estimates, TimedConfig, TimedError, TimedWorld};
+use crate::timed::{Estimates, LAST_MS, TimedConfig, TimedError, TimedWorld};
 use crate::world::{self, JobFactory};
 
 /// Sees a simulation go by.
@@ -121,7 +121,8 @@ impl Simulation {
         let pods = dovetail_trace::fgd::typical_pods(jobs).into_iter();
         pods.map(|pod| TargetPod {
             cpu_milli: pod.cpu_milli,
-            gpu_count: pod.gpu_count as u16,
+            // More than any machine has, in either case.
+            gpu_count: pod.gpu_count.try_into().unwrap_or(u16::MAX),
             gpu_milli: pod.gpu_milli,
             gpu_models: pod.gpu_models.into_iter().collect(),
             weight: pod.weight,
@@ -181,7 +182,7 @@ impl Simulation {
         for action in &plan.actions {
             self.progress.log.decided(action);
         }
-        self.start(&plan, now_ms);
+        self.start(&plan, now_ms)?;
         self.progress.steps += 1;
         observer.stepped(&mut self.engine, now_ms, events, &plan);
         Ok(plan)
@@ -292,7 +293,7 @@ impl Simulation {
         }
     }
 
-    fn start(&mut self, plan: &Plan, now_ms: u64) {
+    fn start(&mut self, plan: &Plan, now_ms: u64) -> Result<(), TimedError> {
         for action in &plan.actions {
             let Action::Bind { pod, node, .. } = action else { continue };
             let on_node = self.progress.running_on.entry(node.clone()).or_default();
@@ -304,9 +305,16 @@ impl Simulation {
                 job.running_since_ms = Some(now_ms);
                 job.outcome.start_ms.get_or_insert(now_ms);
                 let due = Due::End { job: pod.job, attempt: job.attempt };
-                self.progress.due.push(Reverse((now_ms + job.remaining_ms, due)));
+                let end_ms = now_ms + job.remaining_ms;
+                if end_ms > LAST_MS {
+                    let row = self.order[pod.job.index()] as usize;
+                    let job = self.world.jobs[row].id.clone();
+                    return Err(TimedError::TooLate { row, job });
+                }
+                self.progress.due.push(Reverse((end_ms, due)));
             }
         }
+        Ok(())
     }
 
     fn end(&mut self, id: JobId, now_ms: u64) {
@@ -345,10 +353,10 @@ impl Simulation {
         let since_ms = self.progress.jobs[id.index()].running_since_ms.unwrap_or(now_ms);
         self.stop(id);
         let row = self.order[id.index()] as usize;
-        let milli = self.world.jobs[row].total_gpu_milli() as u64;
+        let milli = self.world.jobs[row].total_gpu_milli();
         let outcome = &mut self.progress.jobs[id.index()].outcome;
         outcome.restarts += 1;
-        outcome.repeated_gpu_milli_ms += milli * (now_ms - since_ms);
+        outcome.repeated_gpu_milli_ms += milli * u128::from(now_ms - since_ms);
         events.push(Event::Ended { job: id });
         self.submit(id, events);
     }

@@ -77,6 +77,17 @@ pub enum TimelineError {
          from the beginning"
     )]
     NothingSeen,
+    /// The GPU-time at its prices is more than an amount of money can be.
+    #[error(
+        "the GPU-time from {from_ms} ms to {to_ms} ms costs more than 9.2e12 USD, or would in a \
+         month: check the times of the trace and the prices"
+    )]
+    Money {
+        /// Begin of the account, on the trace's clock.
+        from_ms: u64,
+        /// Its end.
+        to_ms: u64,
+    },
 }
 
 impl Timeline {

@@ -200,7 +200,7 @@ fn a_month_is_the_period_scaled_and_unknown_stays_unknown() {
     let price =
         GpuPrice { usd_micros_per_gpu_hour: 2_000_000, source: String::new(), assumed: false };
     let prices = BTreeMap::from([(Some(model.clone()), Priced::Known(price))]);
-    let report = UsageReport::new(&usage, &prices);
+    let report = UsageReport::new(&usage, &prices).unwrap();
     let known = report.models.iter().find(|of| of.model.as_ref() == Some(&model)).expect("listed");
     let gpus = from.cluster.nodes.iter().filter(|node| node.gpu_model.as_ref() == Some(&model));
     let gpus: u32 = gpus.map(|node| node.gpu_count).sum();

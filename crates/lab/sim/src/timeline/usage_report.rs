@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use dovetail_account::{Amount, Priced, price};
 use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
+use dovetail_model::money::MS_PER_HOUR;
 use serde::{Deserialize, Serialize};
+
+use crate::timeline::observer::TimelineError;
 
 /// Days of the month that costs are stated for.
 const MONTH_DAYS: u32 = 30;
@@ -86,7 +89,14 @@ pub struct AmountReport {
 
 impl UsageReport {
     /// Prices a period. The key of a price is the model, `None` for GPUs without one.
-    pub fn new(usage: &Usage, prices: &BTreeMap<Option<String>, Priced>) -> Self {
+    ///
+    /// # Errors
+    /// [`TimelineError::Money`] for more than can be counted.
+    pub fn new(
+        usage: &Usage,
+        prices: &BTreeMap<Option<String>, Priced>,
+    ) -> Result<Self, TimelineError> {
+        refuse_too_much(usage, prices)?;
         let priced = price(usage, prices);
         let period_ms = usage.to_ms - usage.from_ms;
         let states = |amounts: &States<Amount>| StatesReport::of(amounts, period_ms);
@@ -116,7 +126,7 @@ impl UsageReport {
             method: Vec::new(),
         };
         report.method = report.method();
-        report
+        Ok(report)
     }
 
     /// GPU-time of all causes but the lack of demand, starting nodes and nodes taken out of service: free
@@ -179,6 +189,33 @@ impl UsageReport {
                 self.month_days
             ),
         ]
+    }
+}
+
+/// Refuses GPU-time whose cost, or cost per month, an amount of money cannot hold. All parts are of
+/// what is installed, so nothing else can be more.
+fn refuse_too_much(
+    usage: &Usage,
+    prices: &BTreeMap<Option<String>, Priced>,
+) -> Result<(), TimelineError> {
+    let mut micros = 0_i128;
+    for (model, states) in &usage.models_gpu_milli_ms {
+        let key = (!model.is_empty()).then(|| model.clone());
+        if let Some(Priced::Known(known)) = prices.get(&key) {
+            // Below 2^127: a million GPUs, 31,700 years, a million USD an hour.
+            let product = states.installed * i128::from(known.usd_micros_per_gpu_hour);
+            micros += product / (1000 * MS_PER_HOUR) + 1;
+        }
+    }
+    let (from_ms, to_ms) = (usage.from_ms, usage.to_ms);
+    let period_ms = i128::from((to_ms - from_ms).max(1));
+    let month_ms = i128::from(MONTH_DAYS) * MS_PER_DAY;
+    // Sums of rounded parts exceed the whole by less than the number of parts.
+    let most = i128::from(i64::MAX - (1 << 20));
+    let per_month = micros.checked_mul(month_ms).map(|product| product / period_ms);
+    match micros <= most && per_month.is_some_and(|micros| micros <= most) {
+        true => Ok(()),
+        false => Err(TimelineError::Money { from_ms, to_ms }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
 
 use std::collections::BTreeSet;
+use std::io::Cursor;
 use std::sync::Arc;
 
 use dovetail_model::{
@@ -29,7 +30,12 @@ fn world() -> TimedWorld {
     );
     TimedWorld {
         jobs: synthetic.trace.jobs.into_iter().filter(|job| job.total_gpus() <= 64).collect(),
-        cluster_events: read_cluster_events(events.as_bytes(), "events").unwrap(),
+        cluster_events: read_cluster_events(
+            Cursor::new(events.into_bytes()),
+            "events",
+            &synthetic.cluster,
+        )
+        .unwrap(),
         nodes: synthetic.cluster.nodes,
     }
 }

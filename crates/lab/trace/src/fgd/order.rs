@@ -49,13 +49,14 @@ pub fn fgd_orders(
 }
 
 fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
-    let bad = |expected, problem: String| Err(TraceError::Protocol { problem, expected });
+    let bad = |expected, problem| Err(TraceError::Protocol { job: None, problem, expected });
     if pods.iter().all(|pod| pod.gpu_count == 0) {
         return bad("pods that ask for GPUs", format!("none of the {} pods does", pods.len()));
     }
-    if let Some(job) = pods.iter().find(|pod| pod.pod_count != 1) {
-        let problem = format!("job {} has {} pods", job.id, job.pod_count);
-        return bad("jobs of one pod each", problem);
+    if let Some(job) = pods.iter().position(|pod| pod.pod_count != 1) {
+        let problem = format!("job {} has {} pods", pods[job].id, pods[job].pod_count);
+        let expected = "jobs of one pod each";
+        return Err(TraceError::Protocol { job: Some(job), problem, expected });
     }
     if nodes.is_empty() || pods.len().max(nodes.len()) > i32::MAX as usize {
         let problem = format!("there are {} pods and {} nodes", pods.len(), nodes.len());
@@ -92,7 +93,7 @@ fn tune(
                 let problem =
                     format!("{MOST_ARRIVALS} arrivals ask for {requested} of {target} milli-GPU");
                 let expected = "pods that ask for more GPU";
-                return Err(TraceError::Protocol { problem, expected });
+                return Err(TraceError::Protocol { job: None, problem, expected });
             }
             requested += demand(row);
             arrivals.push(row);

@@ -76,6 +76,7 @@ struct Order {
 impl Order {
     fn open(path: &Path, keys: &[String], names: &[&'static str]) -> Result<Self, TraceError> {
         let mut lines = LineReader::open(path)?;
+        let mut found: Option<Self> = None;
         let mut present = Vec::new();
         while lines.advance()? {
             let fields = match std::str::from_utf8(lines.bytes()) {
@@ -89,13 +90,22 @@ impl Order {
                 return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
             }
             if keys.iter().zip(&fields).all(|(key, field)| key == field) {
-                return Ok(Self {
+                if let Some(first) = &found {
+                    let problem = format!("was already on line {}", first.line);
+                    let key = keys.join(",");
+                    let problem = RowProblem::in_column(&names.join(","), &key, problem, "one row");
+                    return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
+                }
+                found = Some(Self {
                     file: lines.file().to_owned(),
                     line: lines.line(),
                     rows: fields[keys.len()].to_owned(),
                 });
             }
             present.push(fields[..keys.len()].join(" "));
+        }
+        if let Some(order) = found {
+            return Ok(order);
         }
         let named = |(name, key): (&&str, &String)| format!("{name} {key}");
         let wanted: Vec<String> = names.iter().zip(keys).map(named).collect();

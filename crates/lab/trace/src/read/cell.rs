@@ -1,11 +1,12 @@
 //! One cell of a table, and strict ways to read it.
 
+use super::exponent::without_exponent;
 use crate::job::Violation;
 use crate::limits::MAX_TIME_MS;
 
 /// What is wrong with a row, before its place is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RowProblem {
+pub struct RowProblem {
     pub(crate) column: Option<String>,
     pub(crate) text: String,
     pub(crate) problem: String,
@@ -71,10 +72,10 @@ impl<'a> Cell<'a> {
         self.text()?.ok_or_else(|| self.bad("is empty", "a name"))
     }
 
-    /// A whole number from 0 to `highest`: digits alone.
+    /// A whole number from 0 to `highest`: digits, with or without an exponent.
     pub(crate) fn whole(self, highest: u64) -> Result<u64, RowProblem> {
         let expected = || format!("a whole number from 0 to {highest}");
-        match digits(self.text) {
+        match digits(&without_exponent(self.text)) {
             Some(value) if value <= u128::from(highest) => Ok(value as u64),
             Some(_) => Err(self.bad("is too large", expected())),
             None => Err(self.bad(number_problem(self.text, highest), expected())),
@@ -88,9 +89,10 @@ impl<'a> Cell<'a> {
 
     /// A whole number that may be negative.
     pub(crate) fn signed(self) -> Result<i32, RowProblem> {
-        let (negative, magnitude) = match self.text.strip_prefix('-') {
+        let text = without_exponent(self.text);
+        let (negative, magnitude) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
-            None => (false, self.text),
+            None => (false, &*text),
         };
         let value = digits(magnitude).and_then(|value| i128::try_from(value).ok());
         value
@@ -103,26 +105,40 @@ impl<'a> Cell<'a> {
     }
 
     /// Seconds with or without decimals, as ms, half a millisecond rounded up.
+    pub(crate) fn seconds_as_ms(self) -> Result<u64, RowProblem> {
+        self.seconds(3)
+    }
+
+    /// The same as microseconds, half a microsecond rounded up.
+    pub(crate) fn seconds_as_us(self) -> Result<u64, RowProblem> {
+        self.seconds(6)
+    }
+
+    /// Seconds in units of so many decimals, at most 6.
     ///
     /// The decimals are read as digits, never through a binary fraction.
-    pub(crate) fn seconds_as_ms(self) -> Result<u64, RowProblem> {
+    fn seconds(self, kept: u32) -> Result<u64, RowProblem> {
         let expected = || format!("seconds from 0 to {}, such as 12 or 12.5", MAX_TIME_MS / 1000);
-        let (whole, decimals) = match self.text.split_once('.') {
+        let text = without_exponent(self.text);
+        let (whole, decimals) = match text.split_once('.') {
             Some((whole, decimals)) if digits(decimals).is_some() => (whole, decimals),
             Some(_) => return Err(self.bad(time_problem(self.text), expected())),
-            None => (self.text, ""),
+            None => (&*text, ""),
         };
         let Some(seconds) = digits(whole) else {
             return Err(self.bad(time_problem(self.text), expected()));
         };
-        let digit = |index: usize| decimals.as_bytes().get(index).map_or(0, |byte| byte - b'0');
-        let fraction =
-            u128::from(digit(0)) * 100 + u128::from(digit(1)) * 10 + u128::from(digit(2));
-        let ms = seconds.saturating_mul(1000) + fraction + u128::from(digit(3) >= 5);
-        match u64::try_from(ms) {
-            Ok(ms) if ms <= MAX_TIME_MS => Ok(ms),
-            _ => Err(self.bad("is too large", expected())),
+        let digit = |index: u32| {
+            u128::from(decimals.as_bytes().get(index as usize).map_or(0, |byte| byte - b'0'))
+        };
+        let units = (0..kept).fold(seconds, |units, index| units * 10 + digit(index));
+        let units = units + u128::from(digit(kept) >= 5);
+        let most = u128::from(MAX_TIME_MS / 1000) * 10_u128.pow(kept);
+        if units > most {
+            return Err(self.bad("is too large", expected()));
         }
+        // A century has fewer microseconds than 64 bits hold.
+        Ok(units as u64)
     }
 
     /// As [`Cell::seconds_as_ms`], or `None` when the cell is empty.
@@ -133,11 +149,19 @@ impl<'a> Cell<'a> {
 
 /// The value of a text of ASCII digits alone, capped far above every limit.
 fn digits(text: &str) -> Option<u128> {
-    const CAP: u128 = 1 << 100;
+    const CAP: u128 = 1 << 96;
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     Some(text.bytes().fold(0, |value: u128, byte| (value * 10 + u128::from(byte - b'0')).min(CAP)))
+}
+
+/// True for decimals with or without a sign, such as -1, 0.25 or 1e3.
+pub(crate) fn is_decimal(text: &str) -> bool {
+    let text = &*without_exponent(text);
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    digits(whole).is_some() && digits(decimals).is_some()
 }
 
 fn number_problem(text: &str, highest: u64) -> &'static str {
@@ -154,7 +178,9 @@ fn number_problem(text: &str, highest: u64) -> &'static str {
 
 fn time_problem(text: &str) -> &'static str {
     match number_problem(text, MAX_TIME_MS / 1000) {
-        "is not whole" => "is not written with digits and one point",
+        "is not whole" | "is not written with digits alone" => {
+            "is not written with digits and one point"
+        }
         other => other,
     }
 }
@@ -184,16 +210,34 @@ mod tests {
             "-1",
             "nan",
             "inf",
-            "1e3",
+            "1e",
+            "1e999",
             "1.",
             ".5",
             "1.2.3",
             "+1",
             " 1",
             "1.-2",
-            "1000000000001",
+            "3162240000.0005",
         ] {
             assert!(cell(text).seconds_as_ms().is_err(), "{text}");
+        }
+        assert_eq!(cell("3162240000").seconds_as_ms(), Ok(MAX_TIME_MS));
+        for (text, ms) in [("1e3", 1_000_000), ("1.5E-3", 2), ("15e-4", 2), ("1e-9", 0)] {
+            assert_eq!(cell(text).seconds_as_ms(), Ok(ms), "{text}");
+        }
+        assert_eq!(cell("+1").seconds_as_ms().expect_err("a sign").problem, {
+            "is not written with digits and one point"
+        });
+        for (text, us) in [
+            ("0", 0),
+            ("941386.66419", 941_386_664_190),
+            ("0.0000005", 1),
+            ("0.00000049", 0),
+            ("1.9999996", 2_000_000),
+            ("3162240000", MAX_TIME_MS * 1000),
+        ] {
+            assert_eq!(cell(text).seconds_as_us(), Ok(us), "{text}");
         }
     }
 
@@ -211,6 +255,10 @@ mod tests {
         ] {
             assert_eq!(cell(text).whole(255).expect_err(text).problem, problem);
         }
+        assert_eq!(cell("1.2e2").whole(255), Ok(120));
+        assert_eq!(cell("1.25e1").whole(255).expect_err("a fraction").problem, "is not whole");
+        assert_eq!(cell("1e3").whole(255).expect_err("1000").problem, "is too large");
+        assert_eq!(cell("-1e3").signed(), Ok(-1000));
         assert_eq!(cell("-2147483648").signed(), Ok(i32::MIN));
         assert!(cell("2147483648").signed().is_err());
         assert!(cell("--1").signed().is_err());

@@ -6,7 +6,7 @@ use super::cell::RowProblem;
 use super::{Cell, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{Outcome, TraceJob};
+use crate::job::{ExactTimes, Outcome, TraceJob};
 use crate::limits::{MAX_GPUS, MAX_PODS};
 use crate::trace::{Known, Trace};
 
@@ -46,7 +46,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        format: Some(table.format()),
+        format: table.format(),
         lines: rows.lines,
         known: Known {
             submit_times: true,
@@ -93,10 +93,19 @@ impl Columns {
         let text = |column| row.maybe(column).map_or(Ok(None), Cell::text);
         let seconds = |column| row.maybe(column).map_or(Ok(None), Cell::optional_seconds_as_ms);
         let (pod_count, gpu_count) = self.pods(row)?;
+        let (submit, duration) = (row.cell(self.submit), row.cell(self.duration));
+        let (submit_ms, duration_ms) = (submit.seconds_as_ms()?, duration.seconds_as_ms()?);
+        let exact = ExactTimes {
+            submit_us: submit.seconds_as_us()?,
+            duration_us: duration.seconds_as_us()?,
+        };
+        let is_finer =
+            exact.submit_us != submit_ms * 1000 || exact.duration_us != duration_ms * 1000;
         let job = TraceJob {
             id: row.cell(self.job_id).name()?,
-            submit_ms: row.cell(self.submit).seconds_as_ms()?,
-            duration_ms: Some(row.cell(self.duration).seconds_as_ms()?),
+            submit_ms,
+            duration_ms: Some(duration_ms),
+            exact: is_finer.then_some(exact),
             estimate_ms: seconds(self.estimate)?,
             pod_count,
             gpu_count,

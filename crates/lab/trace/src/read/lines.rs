@@ -26,6 +26,9 @@ impl LineReader {
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let file = path.display().to_string();
         match File::open(path) {
+            Ok(input) if input.metadata().is_ok_and(|found| found.is_dir()) => {
+                Err(TraceError::Directory { file })
+            }
             Ok(input) => Self::new(input, &file),
             Err(source) => Err(TraceError::Open { file, source }),
         }
@@ -75,6 +78,9 @@ impl LineReader {
         }
         if self.line == 1 && self.bytes.starts_with(UTF8_BYTE_ORDER_MARK) {
             self.bytes.drain(..UTF8_BYTE_ORDER_MARK.len());
+        }
+        if self.line == 1 && self.bytes.contains(&b'\r') {
+            return Err(TraceError::CarriageReturns { file: self.file.clone() });
         }
         Ok(true)
     }

@@ -2,10 +2,12 @@
 
 mod cell;
 mod csv_row;
+mod exponent;
 mod job_table;
 mod lines;
 mod openb;
 mod own;
+mod small;
 mod swf;
 mod table;
 
@@ -13,14 +15,17 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
-pub(crate) use cell::{Cell, RowProblem};
+pub(crate) use cell::Cell;
+pub use cell::RowProblem;
 pub(crate) use lines::LineReader;
 pub(crate) use own::{JOB_COLUMNS, NODE_COLUMNS};
+pub use small::{SmallRow, SmallTable};
 pub(crate) use table::{Column, RowView, Table};
 
 use crate::error::{RowError, SkippedRow, TraceError, shortened};
 use crate::format::{FORMATS, Format, ReadOptions};
-use crate::node::Cluster;
+use crate::limits::MAX_GPUS;
+use crate::node::{Cluster, TraceNode};
 use crate::trace::Trace;
 use table::Next;
 
@@ -180,6 +185,27 @@ pub(crate) fn read_rows<T>(
     Ok(rows)
 }
 
+/// GPUs of the machines read so far, of which a cluster has at most [`MAX_GPUS`].
+#[derive(Default)]
+pub(crate) struct ClusterGpus(u32);
+
+impl ClusterGpus {
+    /// Adds a machine, or says that it is one too many; `column` is that of the number of GPUs.
+    pub(crate) fn add(&mut self, node: &TraceNode, column: &str) -> Result<(), RowProblem> {
+        match self.0.checked_add(node.gpu_count).filter(|gpus| *gpus <= MAX_GPUS) {
+            Some(gpus) => {
+                self.0 = gpus;
+                Ok(())
+            }
+            None => {
+                let problem = format!("makes more than {MAX_GPUS} GPUs with the rows before");
+                let expected = "a cluster that is not larger";
+                Err(RowProblem::in_column(column, &node.gpu_count.to_string(), problem, expected))
+            }
+        }
+    }
+}
+
 fn unique(
     first_lines: &mut HashMap<String, u64>,
     column: &'static str,
@@ -203,7 +229,7 @@ fn no_rows(table: &Table, skipped: &[SkippedRow]) -> TraceError {
         file: table.file().to_owned(),
         skipped: skipped.len(),
         first: first.unwrap_or_default(),
-        expected: format!("at least one row of {}", table.format().description()),
+        expected: format!("at least one row of {}", table.holds()),
     }
 }
 

@@ -6,11 +6,11 @@
 //! no model wish, whatever those columns say; and a share above 1000 means a whole GPU.
 
 use super::cell::RowProblem;
-use super::{Cell, Column, RowView, Table, read_rows};
+use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
 use crate::job::{Outcome, TraceJob};
-use crate::limits::{MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES};
+use crate::limits::{MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES, MAX_NODE_GPUS};
 use crate::node::{Cluster, TraceNode};
 use crate::trace::{Known, Trace};
 
@@ -47,7 +47,7 @@ pub(crate) fn read_pods(mut table: Table, options: &ReadOptions) -> Result<Trace
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        format: Some(table.format()),
+        format: table.format(),
         lines: rows.lines,
         known: Known {
             submit_times: columns.times.is_some(),
@@ -65,6 +65,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
     let memory_mib = table.require("memory_mib")?;
     let gpu = table.require("gpu")?;
     let model = table.require("model")?;
+    let mut cluster_gpus = ClusterGpus::default();
     let rows = read_rows(
         &mut table,
         options,
@@ -75,13 +76,14 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
                 name: row.cell(name).name()?,
                 cpu_milli: row.cell(cpu_milli).whole(MAX_CPU_MILLI as u64)? as i64,
                 memory_bytes: memory_bytes(row.cell(memory_mib))?,
-                gpu_count: row.cell(gpu).whole(MAX_GPUS.into())? as u32,
+                gpu_count: row.cell(gpu).whole(MAX_NODE_GPUS.into())? as u32,
                 gpu_model: row.cell(model).text()?,
                 ..TraceNode::default()
             };
             if node.gpu_count == 0 && node.gpu_model.is_some() {
                 return Err(row.cell(model).bad("needs a GPU", "an empty cell, because gpu is 0"));
             }
+            cluster_gpus.add(&node, "gpu")?;
             Ok(Some(node))
         },
     )?;

@@ -1,7 +1,7 @@
 //! dovetail's own CSV of jobs and of machines: every value of the types, nothing else.
 
 use super::cell::RowProblem;
-use super::{Cell, Column, RowView, Table, read_rows};
+use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
 use crate::job::{Cut, Outcome, TraceJob};
@@ -110,7 +110,7 @@ pub(crate) fn read_jobs(mut table: Table, options: &ReadOptions) -> Result<Trace
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        format: Some(table.format()),
+        format: table.format(),
         lines: rows.lines,
         known: Known {
             submit_times: present.has("submit_ms"),
@@ -129,6 +129,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
         table.require(name)?;
     }
     let present = Present::of(&mut table, &NODE_COLUMNS)?;
+    let mut cluster_gpus = ClusterGpus::default();
     let rows = read_rows(
         &mut table,
         options,
@@ -147,6 +148,7 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
                 zone: present.text(row, "zone")?,
             };
             node.check()?;
+            cluster_gpus.add(&node, "gpu_count")?;
             Ok(Some(node))
         },
     )?;
@@ -183,6 +185,7 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
         deadline_ms: present.whole(row, "deadline_ms", u64::MAX)?,
         outcome: row.maybe(present.column("outcome")).map_or(Ok(Outcome::Unknown), outcome)?,
         cut: row.maybe(present.column("cut")).map_or(Ok(Cut::Nowhere), cut)?,
+        exact: None,
     };
     job.check()?;
     Ok(job)

@@ -7,12 +7,12 @@
 
 use std::num::NonZeroU32;
 
-use super::cell::RowProblem;
+use super::cell::{RowProblem, is_decimal};
 use super::{Cell, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::{ReadOptions, SwfProcessors};
 use crate::job::{Outcome, TraceJob};
-use crate::limits::{MAX_GPUS, MAX_MEMORY_BYTES};
+use crate::limits::{MAX_GPUS, MAX_MEMORY_BYTES, MAX_TIME_MS};
 use crate::trace::{Known, Trace};
 
 /// Names of the 18 fields, in order.
@@ -77,7 +77,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     Ok(Trace {
         jobs: rows.values,
         source: table.file().to_owned(),
-        format: Some(table.format()),
+        format: table.format(),
         lines: rows.lines,
         known,
         skipped: rows.skipped,
@@ -102,8 +102,10 @@ impl Fields {
     fn check_numbers(&self, row: RowView<'_>) -> Result<(), RowProblem> {
         for column in &self.0 {
             let cell = row.cell(*column);
-            if !cell.text.parse::<f64>().is_ok_and(f64::is_finite) {
-                return Err(cell.bad("is not a number", "a number, or -1 for unknown"));
+            if !is_decimal(cell.text) {
+                return Err(
+                    cell.bad("is not a number", "digits with at most one point, or -1 for unknown")
+                );
             }
         }
         Ok(())
@@ -119,7 +121,13 @@ impl Fields {
         let number = |name| known(self.cell(row, name), |cell| cell.whole(u64::MAX >> 1));
         let submit = self.cell(row, "submit_time");
         let submit_ms = submit.seconds_as_ms()?;
-        let wait_ms = seconds("wait_time")?;
+        let start_ms = seconds("wait_time")?.map(|wait| submit_ms + wait);
+        if start_ms.is_some_and(|start| start > MAX_TIME_MS) {
+            let expected = format!("a start before {} s", MAX_TIME_MS / 1000);
+            return Err(self
+                .cell(row, "wait_time")
+                .bad("is too large after the submission", expected));
+        }
         let processors = self.processors(row)?;
         let (cpu_milli, gpu_count) = request(processors, meaning);
         let memory = self.cell(row, "requested_memory");
@@ -133,7 +141,7 @@ impl Fields {
             submit_ms,
             duration_ms: seconds("run_time")?,
             estimate_ms: seconds("requested_time")?,
-            start_ms: wait_ms.map(|wait| submit_ms + wait),
+            start_ms,
             pod_count: 1,
             cpu_milli,
             memory_bytes: memory_bytes as i64,

@@ -9,7 +9,9 @@ use crate::format::Format;
 /// A file as a table: named columns, and one current row.
 pub(crate) struct Table {
     lines: LineReader,
-    format: Format,
+    format: Option<Format>,
+    /// What the file should hold, for messages.
+    holds: String,
     columns: Vec<String>,
     used: Vec<bool>,
     fields: Fields,
@@ -47,8 +49,21 @@ impl<'a> RowView<'a> {
 }
 
 impl Table {
-    /// A CSV file; its first line names the columns.
-    pub(crate) fn csv(mut lines: LineReader, format: Format) -> Result<Self, TraceError> {
+    /// A CSV file of a format; its first line names the columns.
+    pub(crate) fn csv(lines: LineReader, format: Format) -> Result<Self, TraceError> {
+        Self::with_header(lines, Some(format), format.description())
+    }
+
+    /// Any other CSV file; its first line names the columns.
+    pub(crate) fn other(lines: LineReader, columns: &[&str]) -> Result<Self, TraceError> {
+        Self::with_header(lines, None, format!("the columns {}", columns.join(",")))
+    }
+
+    fn with_header(
+        mut lines: LineReader,
+        format: Option<Format>,
+        holds: String,
+    ) -> Result<Self, TraceError> {
         let mut fields = Fields::default();
         let split = match lines.advance()? {
             false => Err("the file is empty"),
@@ -62,13 +77,20 @@ impl Table {
             used: vec![false; columns.len()],
             lines,
             format,
+            holds,
             columns,
             fields,
             row_line: 1,
             csv: true,
         };
         if let Err(problem) = split {
-            return Err(table.header_error("(all)", problem, format.description()));
+            return Err(TraceError::Header {
+                file: table.file().to_owned(),
+                line: 1,
+                column: None,
+                problem: problem.to_owned(),
+                expected: table.holds,
+            });
         }
         for (index, name) in table.columns.iter().enumerate() {
             if table.columns[..index].contains(name) {
@@ -82,7 +104,8 @@ impl Table {
     pub(crate) fn blanks(lines: LineReader, format: Format, columns: &[&str]) -> Self {
         Self {
             lines,
-            format,
+            format: Some(format),
+            holds: format.description(),
             columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             used: vec![true; columns.len()],
             fields: Fields::default(),
@@ -100,7 +123,7 @@ impl Table {
 
     /// The column of this name.
     pub(crate) fn require(&mut self, name: &str) -> Result<Column, TraceError> {
-        let expected = format!("a header that has it, as {} does", self.format.description());
+        let expected = format!("a header that has it, as {} does", self.holds);
         self.optional(name).ok_or_else(|| self.header_error(name, "is missing", expected))
     }
 
@@ -114,7 +137,7 @@ impl Table {
         TraceError::Header {
             file: self.file().to_owned(),
             line: 1,
-            column: column.to_owned(),
+            column: Some(column.to_owned()),
             problem: problem.into(),
             expected: expected.into(),
         }
@@ -191,8 +214,13 @@ impl Table {
         self.lines.file()
     }
 
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Option<Format> {
         self.format
+    }
+
+    /// What the file should hold, for messages.
+    pub(crate) fn holds(&self) -> &str {
+        &self.holds
     }
 }
 

@@ -39,14 +39,14 @@ pub fn write_job_table(
         if !trace.known.submit_times {
             return Err(missing(job, "submit_s", "a trace with submission times"));
         }
-        let Some(duration_ms) = job.duration_ms else {
+        let Some(duration_us) = job.duration_us() else {
             return Err(missing(job, "duration_s", "a run time"));
         };
         let id = Some(job.id.clone());
         let mut line = Line::new(&mut output, "job table");
         line.put(checked_text(&job.id, "job_id", &id)?)?;
-        line.put(&seconds(job.submit_ms))?;
-        line.put(&seconds(duration_ms))?;
+        line.put(&seconds_of_us(job.submit_us()))?;
+        line.put(&seconds_of_us(duration_us))?;
         line.put(&job.total_gpus().to_string())?;
         line.put(&job.gpu_milli.to_string())?;
         line.put(&nodes(job))?;
@@ -76,6 +76,14 @@ fn seconds(ms: u64) -> String {
     match ms % 1000 {
         0 => (ms / 1000).to_string(),
         rest => format!("{}.{rest:03}", ms / 1000),
+    }
+}
+
+/// Seconds with six decimals where milliseconds do not say all.
+fn seconds_of_us(us: u64) -> String {
+    match us % 1000 {
+        0 => seconds(us / 1000),
+        _ => format!("{}.{:06}", us / 1_000_000, us % 1_000_000),
     }
 }
 

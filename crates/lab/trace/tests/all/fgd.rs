@@ -145,13 +145,16 @@ fn bad_order_files_are_named() {
     };
     found("41,0 1\n43,2\n", false, &["seed 42", "41, 43"]);
     found("", false, &["seed 42", "none"]);
-    found("41,0\n42,0 3\n", false, &["line 2", "\"3\"", "0 to 2"]);
-    found("42,0 -1\n", false, &["line 1", "\"-1\"", "negative"]);
-    found("42,0  1\n", false, &["line 1", "empty"]);
-    found("nonsense\n", false, &["line 1", "seed,row row"]);
-    found("default,42,0 1 1\n", true, &["line 1", "\"1\"", "twice"]);
-    found("default,42,0 1\n", true, &["line 1", "2 rows", "3 rows"]);
+    found("41,0\n42,0 3\n", false, &["order.csv:2: column `row`: `3`", "0 to 2"]);
+    found("42,0 -1\n", false, &["order.csv:1: column `row`: `-1`", "negative"]);
+    found("42,0  1\n", false, &["order.csv:1: column `row`: the cell is empty"]);
+    found("nonsense\n", false, &["order.csv:1: `nonsense`", "seed,row row"]);
+    found("default,42,0 1 1\n", true, &["order.csv:1: column `row`: `1`", "twice"]);
+    found("default,42,0 1\n", true, &["order.csv:1: ", "2 rows", "3 rows"]);
     found("cpu,42,0 1 2\n", true, &["trace default, seed 42"]);
+    let twice = "42,0 1\n7,1\n42,1 0\n";
+    found(twice, false, &["order.csv:3: column `seed`: `42` was already on line 1"]);
+    found("default,42,0 1 2\ndefault,42,2 1 0\n", true, &["order.csv:2: ", "already on line 1"]);
     std::fs::write(&file, "42,2 0 1 0\n").expect("file");
     assert_eq!(read_arrival_order(&file, 42, 3).expect("good"), [2, 0, 1, 0]);
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use dovetail_trace::{Format, Outcome, ReadOptions, SwfProcessors, TraceError};
+use dovetail_trace::{Format, Outcome, ReadOptions, SwfProcessors, TraceError, read_trace};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -43,22 +43,25 @@ fn pods_of_openb() {
 fn refusals_name_line_column_text_and_expectation() {
     let good = "a,4000,512,1,460,,LS,Running,10,40,12";
     let cases = [
-        ("b,-4,512,1,460,,,Running,1,2,1", "line 3, column cpu_milli: \"-4\" is negative"),
-        ("b,4,5x,1,460,,,Running,1,2,1", "line 3, column memory_mib: \"5x\" is not a number"),
-        ("b,4,5,1.5,460,,,Running,1,2,1", "line 3, column num_gpu: \"1.5\" is not whole"),
-        ("b,4,5,1,0,,,Running,1,2,1", "line 3, column gpu_milli: \"0\" asks for nothing"),
-        ("b,4,5,2,500,,,Running,1,2,1", "line 3, column gpu_milli: \"500\" asks for a part"),
-        ("b,4,5,1,NaN,,,Running,1,2,1", "line 3, column gpu_milli: \"NaN\" is not a finite"),
-        ("b,4,5,1,1,A||B,,Running,1,2,1", "line 3, column gpu_spec: \"A||B\" has an empty"),
-        ("b,4,5,1,1,,,Gone,1,2,1", "line 3, column pod_phase: \"Gone\" is not a pod phase"),
-        ("b,4,5,1,1,,,Running,inf,2,1", "line 3, column creation_time: \"inf\" is not a finite"),
-        ("b,4,5,1,1,,,Running,1,2,0", "line 3, column scheduled_time: \"0\" is before"),
-        ("b,4,5,1,1,,,Running,1,2,", "line 3, column scheduled_time: \"\" does not go"),
-        ("b,4,5,1,1,,,Running,3,2,3", "line 3, column deletion_time: \"2\" is before"),
+        ("b,-4,512,1,460,,,Running,1,2,1", "jobs.csv:3: column `cpu_milli`: `-4` is negative"),
+        ("b,4,5x,1,460,,,Running,1,2,1", "jobs.csv:3: column `memory_mib`: `5x` is not a number"),
+        ("b,4,5,1.5,460,,,Running,1,2,1", "jobs.csv:3: column `num_gpu`: `1.5` is not whole"),
+        ("b,4,5,1,0,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `0` asks for nothing"),
+        ("b,4,5,2,500,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `500` asks for a part"),
+        ("b,4,5,1,NaN,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `NaN` is not a finite"),
+        ("b,4,5,1,1,A||B,,Running,1,2,1", "jobs.csv:3: column `gpu_spec`: `A||B` has an empty"),
+        ("b,4,5,1,1,,,Gone,1,2,1", "jobs.csv:3: column `pod_phase`: `Gone` is not a pod phase"),
+        (
+            "b,4,5,1,1,,,Running,inf,2,1",
+            "jobs.csv:3: column `creation_time`: `inf` is not a finite",
+        ),
+        ("b,4,5,1,1,,,Running,1,2,0", "jobs.csv:3: column `scheduled_time`: `0` is before"),
+        ("b,4,5,1,1,,,Running,1,2,", "jobs.csv:3: column `scheduled_time`: the cell does not go"),
+        ("b,4,5,1,1,,,Running,3,2,3", "jobs.csv:3: column `deletion_time`: `2` is before"),
         ("b,99999999999999999999999,5,1,1,,,Running,1,2,1", "is too large"),
-        ("a,4,5,1,1,,,Running,1,2,1", "line 3, column name: \"a\" was already used on line 2"),
-        (",4,5,1,1,,,Running,1,2,1", "line 3, column name: \"\" is empty"),
-        ("b,4,5,1,1", "line 3: \"b,4,5,1,1\" has 5 fields; expected 11"),
+        ("a,4,5,1,1,,,Running,1,2,1", "jobs.csv:3: column `name`: `a` was already used on line 2"),
+        (",4,5,1,1,,,Running,1,2,1", "jobs.csv:3: column `name`: the cell is empty"),
+        ("b,4,5,1,1", "jobs.csv:3: `b,4,5,1,1` has 5 fields; expected 11"),
         ("b,4,5,1,1,,,Running,1,2,1,9", "has 12 fields; expected 11"),
         ("b\"c,4,5,1,1,,,Running,1,2,1", "has a quote inside a field"),
         ("\"b,4,5,1,1,,,Running,1,2,1", "has a quote that is not closed"),
@@ -66,7 +69,7 @@ fn refusals_name_line_column_text_and_expectation() {
     for (row, part) in cases {
         let message = refusal(PODS, good, row);
         assert!(message.contains(part) && message.contains("; expected "), "{row}: {message}");
-        assert!(message.starts_with("jobs.csv line 3"), "{message}");
+        assert!(message.starts_with("jobs.csv:3: "), "{message}");
     }
 }
 
@@ -74,34 +77,34 @@ fn refusals_name_line_column_text_and_expectation() {
 fn refusals_of_other_formats() {
     let good = "a,1,2.5,16,2,Pass";
     for (row, part) in [
-        ("b,1,,1,,", "column duration_s: \"\" is empty"),
-        ("b,1,2,16,3,", "column nodes: \"3\" cannot share out"),
-        ("b,1,2,0,0,", "column nodes: \"0\" cannot share out"),
-        ("b,1,2,1,,maybe", "column status: \"maybe\" is not a known status"),
-        ("b,-1,2,1,,", "column submit_s: \"-1\" is negative"),
-        ("b,1e3,2,1,,", "column submit_s: \"1e3\" is not"),
-        ("b,1,2,9999999999,,", "column num_gpu: \"9999999999\" is too large"),
+        ("b,1,,1,,", "column `duration_s`: the cell is empty"),
+        ("b,1,2,16,3,", "column `nodes`: `3` cannot share out"),
+        ("b,1,2,0,0,", "column `nodes`: `0` cannot share out"),
+        ("b,1,2,1,,maybe", "column `status`: `maybe` is not a known status"),
+        ("b,-1,2,1,,", "column `submit_s`: `-1` is negative"),
+        ("b,1e,2,1,,", "column `submit_s`: `1e` is not"),
+        ("b,1,2,9999999999,,", "column `num_gpu`: `9999999999` is too large"),
     ] {
         let message = refusal(TABLE, good, row);
-        assert!(message.contains("line 3") && message.contains(part), "{row}: {message}");
+        assert!(message.contains(".csv:3: ") && message.contains(part), "{row}: {message}");
     }
     for (row, part) in [
-        ("b,4,5,0,T4", "column model: \"T4\" needs a GPU"),
-        ("a,4,5,1,T4", "column sn: \"a\" was already used"),
-        ("b,4,5,-1,", "column gpu: \"-1\" is negative"),
+        ("b,4,5,0,T4", "column `model`: `T4` needs a GPU"),
+        ("a,4,5,1,T4", "column `sn`: `a` was already used"),
+        ("b,4,5,-1,", "column `gpu`: `-1` is negative"),
     ] {
         let message = refusal("sn,cpu_milli,memory_mib,gpu,model\n", "a,1,1,1,T4", row);
-        assert!(message.contains("line 3") && message.contains(part), "{row}: {message}");
+        assert!(message.contains(".csv:3: ") && message.contains(part), "{row}: {message}");
     }
     let own = "job_id,duration_ms,gpu_count,gpu_milli,start_ms,submit_ms,pod_count\n";
     for (row, part) in [
-        ("b,1,2,500,,0,1", "column gpu_milli: \"500\" does not go"),
-        ("b,1,0,,,0,1", "column gpu_milli: \"\" is empty"),
-        ("b,1,1,10,4,5,1", "column start_ms: \"4\" is before the submission"),
-        ("b,1,1,10,5,5,0", "column pod_count: \"0\" is out of range"),
+        ("b,1,2,500,,0,1", "column `gpu_milli`: `500` does not go"),
+        ("b,1,0,,,0,1", "column `gpu_milli`: the cell is empty"),
+        ("b,1,1,10,4,5,1", "column `start_ms`: `4` is before the submission"),
+        ("b,1,1,10,5,5,0", "column `pod_count`: `0` is out of range"),
     ] {
         let message = refusal(own, "a,,1,1000,,0,1", row);
-        assert!(message.contains("line 3") && message.contains(part), "{row}: {message}");
+        assert!(message.contains(".csv:3: ") && message.contains(part), "{row}: {message}");
     }
 }
 
@@ -113,18 +116,67 @@ fn bad_headers() {
         ("", "no usable row"),
         ("a,b\n1,2\n", "belongs to no known format"),
         ("job_id,submit_s,duration_s,num_gpu\n", "no usable row"),
-        ("job_id,submit_s,num_gpu\na,1,1\n", "column duration_s: is missing"),
+        ("job_id,submit_s,num_gpu\na,1,1\n", "column `duration_s`: is missing"),
         ("job_id,submit_s,duration_s,service_s,num_gpu\n", "repeats duration_s"),
-        ("job_id,submit_s,duration_s,num_gpu,num_gpu\n", "column num_gpu: is there twice"),
-        ("job_id,duration_ms,gpu_count,colour\n", "column colour: is not a column"),
-        ("name,num_gpu,gpu_milli,memory_mib\n", "column cpu_milli: is missing"),
+        ("job_id,submit_s,duration_s,num_gpu,num_gpu\n", "column `num_gpu`: is there twice"),
+        ("job_id,duration_ms,gpu_count,colour\n", "column `colour`: is not a column"),
+        ("name,num_gpu,gpu_milli,memory_mib\n", "column `cpu_milli`: is missing"),
     ] {
         assert!(message(text).contains(part), "{text:?}: {}", message(text));
     }
     let forced = ReadOptions { format: Some(Format::OpenbPods), ..ReadOptions::default() };
     let error = jobs(b"job_id,submit_s\n", &forced).expect_err("other format");
-    assert!(error.to_string().contains("column name: is missing"), "{error}");
+    assert!(error.to_string().contains("column `name`: is missing"), "{error}");
     assert!(error.is_bad_input());
+}
+
+#[test]
+fn what_is_no_text_file_of_lines_has_its_own_message() {
+    let old_mac = "job_id,submit_s,duration_s,num_gpu\ra,1,1,1\rb,1,1,1\r";
+    let error = jobs(old_mac.as_bytes(), &ReadOptions::default()).expect_err("no line feed");
+    assert!(
+        error.to_string().starts_with("jobs.csv:1: lines end with a carriage return"),
+        "{error}"
+    );
+    assert!(error.is_bad_input());
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let error = read_trace(folder, &ReadOptions::default()).expect_err("a folder");
+    assert!(error.to_string().ends_with("is a directory; name a file"), "{error}");
+    assert!(!error.is_bad_input());
+}
+
+#[test]
+fn the_limits_of_a_whole_cluster_and_of_a_whole_job_hold() {
+    let header = "node_name,cpu_milli,memory_bytes,gpu_count\n";
+    let machines: String = (0..977).map(|node| format!("n{node},0,0,1024\n")).collect();
+    let text = format!("{header}{machines}");
+    let error = nodes(text.as_bytes(), &ReadOptions::default()).expect_err("1000448 GPUs");
+    let place = "nodes.csv:978: column `gpu_count`: `1024` makes more than 1000000 GPUs";
+    assert!(error.to_string().starts_with(place), "{error}");
+    let kept = nodes(text.as_bytes(), &skipping()).expect("the others");
+    assert_eq!((kept.nodes.len(), kept.skipped.len()), (976, 1));
+    let own = "job_id,duration_ms,gpu_count,pod_count,memory_bytes\n";
+    for (row, part) in [
+        ("b,1,1000000,2,0", "column `gpu_count`: `1000000` makes 2000000 for the pods together"),
+        ("b,1,0,129,9007199254740992", "column `memory_bytes`: `9007199254740992` makes 11619"),
+        ("b,1,0,1,9007199254740993", "column `memory_bytes`: `9007199254740993` is out of range"),
+        ("b,3162240000001,0,1,0", "column `duration_ms`: `3162240000001` is out of range"),
+    ] {
+        let message = refusal(own, "a,1,1,1,0", row);
+        assert!(message.starts_with(&format!("jobs.csv:3: {part}")), "{message}");
+    }
+    let message = refusal(header, "a,1,1,1", "b,1,1,1025");
+    assert!(message.starts_with("nodes.csv:3: column `gpu_count`: `1025` is out of"), "{message}");
+}
+
+#[test]
+fn times_of_a_job_table_are_kept_to_the_microsecond() {
+    let text = "job_id,submit_s,service_s,num_gpu\na,0.0000004,941386.6641905,1\nb,1,2.5e0,1\n";
+    let trace = jobs(text.as_bytes(), &ReadOptions::default()).expect("jobs");
+    let [a, b] = &trace.jobs[..] else { panic!("two jobs") };
+    assert_eq!((a.submit_us(), a.duration_us()), (0, Some(941_386_664_191)));
+    assert_eq!((a.submit_ms, a.duration_ms), (0, Some(941_386_664)));
+    assert_eq!((b.duration_us(), b.exact), (Some(2_500_000), None));
 }
 
 #[test]
@@ -200,15 +252,15 @@ fn refusals_of_standard_workload_format() {
     let good = "1 0 5 60 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1";
     for (row, part) in [
         ("2 0 5 60 16 -1 -1 16", "has 8 fields; expected 18"),
-        ("2 -1 5 60 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column submit_time: \"-1\""),
-        ("2 0 5 -2 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column run_time: \"-2\" is negative"),
-        ("2 0 5 60 -1 -1 -1 -1 120 -1 1 3 1 -1 2 -1 -1 -1", "column allocated_processors"),
-        ("2 0 5 60 16 -1 -1 16 120 -1 7 3 1 -1 2 -1 -1 -1", "column status: \"7\""),
-        ("2 0 5 60 16 x -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column average_cpu_time: \"x\""),
+        ("2 -1 5 60 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column `submit_time`: `-1`"),
+        ("2 0 5 -2 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column `run_time`: `-2` is negative"),
+        ("2 0 5 60 -1 -1 -1 -1 120 -1 1 3 1 -1 2 -1 -1 -1", "column `allocated_processors`"),
+        ("2 0 5 60 16 -1 -1 16 120 -1 7 3 1 -1 2 -1 -1 -1", "column `status`: `7`"),
+        ("2 0 5 60 16 x -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "column `average_cpu_time`: `x`"),
         ("1 0 5 60 16 -1 -1 16 120 -1 1 3 1 -1 2 -1 -1 -1", "already used on line 2"),
     ] {
         let message = refusal("; comment\n", good, row);
-        assert!(message.contains("line 3") && message.contains(part), "{row}: {message}");
+        assert!(message.contains(".csv:3: ") && message.contains(part), "{row}: {message}");
     }
 }
 
@@ -218,8 +270,12 @@ fn a_job_without_run_time_is_named_with_its_place_or_left_out() {
     let swf = "; comment\n1 0 0 60 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1\n\
                2 5 -1 -1 4 -1 -1 4 -1 -1 1 1 1 1 1 1 -1 -1\n";
     for (file, place, kept) in [
-        (own, "line 3, column duration_ms: \"\" gives no run time of job b", vec!["a", "c"]),
-        (swf, "line 3, column run_time: \"-1\" gives no run time of job 2", vec!["1"]),
+        (
+            own,
+            "jobs.csv:3: column `duration_ms`: the cell gives no run time of job b",
+            vec!["a", "c"],
+        ),
+        (swf, "jobs.csv:3: column `run_time`: `-1` gives no run time of job 2", vec!["1"]),
     ] {
         let trace = jobs(file.as_bytes(), &ReadOptions::default()).expect("readable");
         let error = trace.clone().with_run_times(false, "a test").expect_err("jobs lack it");

@@ -1,8 +1,12 @@
 //! Writing and reading back gives the same; what cannot come back is refused when writing.
 
+use dovetail_trace::limits::{
+    MAX_CPU_MILLI, MAX_GPUS, MAX_JOB_MEMORY_BYTES, MAX_MEMORY_BYTES, MAX_NODE_GPUS, MAX_PODS,
+    MAX_TIME_MS,
+};
 use dovetail_trace::{
-    Cluster, Cut, Format, Known, Outcome, ReadOptions, Trace, TraceError, TraceJob, TraceNode,
-    write_cluster, write_job_table, write_trace,
+    Cluster, Cut, ExactTimes, Format, Known, Outcome, ReadOptions, Trace, TraceError, TraceJob,
+    TraceNode, write_cluster, write_job_table, write_trace,
 };
 use proptest::prelude::*;
 
@@ -20,7 +24,7 @@ fn text() -> impl Strategy<Value = Option<String>> {
 }
 
 fn time() -> impl Strategy<Value = u64> {
-    prop_oneof![0..10_000_u64, 0..=1_000_000_000_000_000_u64]
+    prop_oneof![0..10_000_u64, 0..=MAX_TIME_MS]
 }
 
 fn gpus() -> impl Strategy<Value = (u32, i64, Vec<String>)> {
@@ -28,7 +32,7 @@ fn gpus() -> impl Strategy<Value = (u32, i64, Vec<String>)> {
     prop_oneof![
         Just((0, 0, Vec::new())),
         (1..=1000_i64, models.clone()).prop_map(|(milli, models)| (1, milli, models)),
-        (1..=1_000_000_u32, models).prop_map(|(count, models)| (count, 1000, models)),
+        (1..=MAX_GPUS, models).prop_map(|(count, models)| (count, 1000, models)),
     ]
 }
 
@@ -36,16 +40,18 @@ prop_compose! {
     fn job()(
         times in (time(), proptest::option::of(time()), proptest::option::of(time()), proptest::option::of(time())),
         wait in proptest::option::of(0..1000_u64),
-        pod_count in 1..=1_000_000_u32,
-        cpu_milli in 0..=1_000_000_000_000_i64,
-        memory_bytes in 0..=(1_i64 << 60),
+        pod_count in 1..=MAX_PODS,
+        cpu_milli in 0..=MAX_CPU_MILLI,
+        memory_bytes in 0..=MAX_MEMORY_BYTES,
         gpus in gpus(),
         texts in (text(), text(), text(), text()),
         priority in any::<i32>(),
         outcome in proptest::sample::select(vec![Outcome::Completed, Outcome::Failed, Outcome::Killed, Outcome::Unknown]),
         cut in proptest::sample::select(vec![Cut::Nowhere, Cut::Begin, Cut::End, Cut::Both]),
     ) -> TraceJob {
-        let submit_ms = times.0.min(1_000_000_000_000_000 - 1000);
+        let submit_ms = times.0.min(MAX_TIME_MS - 1000);
+        let pod_count = pod_count.min(MAX_GPUS / gpus.0.max(1));
+        let memory_bytes = memory_bytes.min(MAX_JOB_MEMORY_BYTES / i64::from(pod_count));
         TraceJob {
             id: String::new(),
             submit_ms,
@@ -66,6 +72,7 @@ prop_compose! {
             deadline_ms: times.3,
             outcome,
             cut,
+            exact: None,
         }
     }
 }
@@ -101,9 +108,9 @@ fn trace() -> impl Strategy<Value = Trace> {
 }
 
 fn node() -> impl Strategy<Value = TraceNode> {
-    let gpu = (1..=1_000_000_u32, text(), proptest::option::of(1..=(1_i64 << 60)));
+    let gpu = (1..=MAX_NODE_GPUS, text(), proptest::option::of(1..=MAX_MEMORY_BYTES));
     let gpu = prop_oneof![Just((0, None, None)), gpu];
-    (text(), 0..=1_000_000_000_000_i64, 0..=(1_i64 << 60), gpu, text(), text()).prop_map(
+    (text(), 0..=MAX_CPU_MILLI, 0..=MAX_MEMORY_BYTES, gpu, text(), text()).prop_map(
         |(name, cpu_milli, memory_bytes, gpu, rack, zone)| TraceNode {
             name: name.unwrap_or_default(),
             cpu_milli,
@@ -140,10 +147,23 @@ proptest! {
     }
 
     #[test]
-    fn job_tables_keep_what_they_promise(mut trace in trace()) {
+    fn job_tables_keep_what_they_promise(
+        mut trace in trace(),
+        micros in proptest::collection::vec((0..1000_u64, 0..1000_u64), 8),
+    ) {
         trace.known = Known::default();
-        for job in &mut trace.jobs {
-            job.duration_ms = job.duration_ms.or(Some(1));
+        for (job, (submit, duration)) in trace.jobs.iter_mut().zip(micros) {
+            // Times as a table may have them, up to half a millisecond away from whole ones.
+            let duration_ms = job.duration_ms.unwrap_or(1).min(MAX_TIME_MS - 1);
+            job.duration_ms = Some(duration_ms);
+            let near = |ms: u64, us: u64| (ms * 1000 + us).saturating_sub(500);
+            let exact = ExactTimes {
+                submit_us: near(job.submit_ms, submit),
+                duration_us: near(duration_ms, duration),
+            };
+            let is_finer =
+                exact.submit_us != job.submit_ms * 1000 || exact.duration_us != duration_ms * 1000;
+            job.exact = is_finer.then_some(exact);
             // The table counts GPUs over the whole job, within the limit of one count.
             job.pod_count = job.pod_count.min(1_000_000 / job.gpu_count.max(1));
             if job.gpu_count == 1 && job.gpu_milli < 1000 {

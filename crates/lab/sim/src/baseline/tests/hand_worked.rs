@@ -47,7 +47,7 @@ fn shortest_remaining_service_weighs_time_with_gpus() {
 #[test]
 fn start_overhead_is_charged_in_every_interval_and_completion_ignores_it() {
     let jobs = [job("a", 0, 10, 1), job("b", 4, 20, 1)];
-    let table = StartOverheads::read("t.csv", "num_gpu,model,overhead_s\n1,bert,2\n".as_bytes());
+    let table = super::overheads("num_gpu,model,overhead_s\n1,bert,2\n");
     let (run, events) = replay(&jobs, &[2], BaselineOrder::Srtf, Some(&table.expect("a table")));
     // At 4 s a lost 4 − 2 of its 10 s, so 8 are left and it ends at 12; then b lost 8 − 2 of 20.
     assert_eq!(story(&events, &jobs), "0:a+ 4:b+ 12:a. 26:b.");

@@ -16,13 +16,11 @@ fn jobs_that_cannot_be_replayed_are_named() {
     assert!(refusal(&[fine.clone(), job("j17", 0, 1, 17)], None).contains("job j17 asks for 17"));
     assert!(refusal(&[job("zero", 0, 1, 0)], None).contains("job zero asks for 0"));
     let endless = BaselineJob { service_us: u64::MAX, num_gpu: 1, ..job("endless", 1, 1, 1) };
-    assert!(refusal(std::slice::from_ref(&endless), None).contains("job endless: its times"));
-    let wide = BaselineJob { submit_us: 0, num_gpu: 2, ..endless };
-    assert!(refusal(&[wide], None).contains("job endless: its times"));
-    let table = StartOverheads::default();
+    assert!(refusal(std::slice::from_ref(&endless), None).contains("job endless: it would end"));
+    let table = overheads("num_gpu,model,overhead_s\n").expect("a table without rows");
     assert!(
         refusal(std::slice::from_ref(&fine), Some(&table))
-            .contains("job fine: the start-overhead table")
+            .contains("job fine: the start-overhead table table.csv has no row")
     );
     let nameless = BaselineJob { model: None, ..fine };
     assert!(refusal(&[nameless], Some(&table)).contains("job fine has no model"));
@@ -36,58 +34,34 @@ fn jobs_that_cannot_be_replayed_are_named() {
 
 #[test]
 fn overhead_tables_are_read_and_their_errors_say_where() {
-    let read = |text: &str| StartOverheads::read("table.csv", text.as_bytes());
-    let table =
-        read("model,overhead_s,num_gpu\nbert,10,4\na2c,7.5,4\n").expect("columns in any order");
+    let table = overheads("model,overhead_s,num_gpu\nbert,10,4\na2c,7.5,4\n")
+        .expect("columns in any order");
     assert_eq!(table.overhead_us(4, "bert"), Some(10_000_000));
     assert_eq!(table.overhead_us(4, "a2c"), Some(7_500_000));
     assert_eq!(table.overhead_us(8, "bert"), None);
 
     let header = "num_gpu,model,overhead_s\n";
     for (text, words) in [
-        ("num_gpu,model\n", "table.csv:1: the column overhead_s is missing"),
-        ("num_gpu,model,seconds\n", "table.csv:1: unexpected column \"seconds\""),
-        ("num_gpu,num_gpu,model,overhead_s\n", "table.csv:1: unexpected column \"num_gpu\""),
-        (&format!("{header}1,bert,7\nx,bert,7\n"), "table.csv:3: column num_gpu: \"x\""),
-        (&format!("{header}0,bert,7\n"), "table.csv:2: column num_gpu: \"0\""),
-        (&format!("{header}1,,7\n"), "table.csv:2: column model"),
-        (&format!("{header}1,bert,-7\n"), "table.csv:2: column overhead_s: \"-7\""),
-        (&format!("{header}1,bert\n"), "table.csv:2: not well-formed"),
+        ("num_gpu,model\n", "table.csv:1: column `overhead_s`: is missing"),
+        (
+            "num_gpu,model,overhead_s,seconds\n",
+            "table.csv:1: column `seconds`: is not a column of this table",
+        ),
+        ("num_gpu,num_gpu,model,overhead_s\n", "table.csv:1: column `num_gpu`: is there twice"),
+        (&format!("{header}1,bert,7\nx,bert,7\n"), "table.csv:3: column `num_gpu`: `x`"),
+        (&format!("{header}0,bert,7\n"), "table.csv:2: column `num_gpu`: `0`"),
+        (&format!("{header}1,,7\n"), "table.csv:2: column `model`"),
+        (&format!("{header}1,bert,-7\n"), "table.csv:2: column `overhead_s`: `-7`"),
+        (&format!("{header}1,bert,1e\n"), "table.csv:2: column `overhead_s`: `1e`"),
+        (&format!("{header}1,bert\n"), "table.csv:2: `1,bert` has 2 fields"),
         (
             &format!("{header}1,bert,7\n1,bert,7\n"),
-            "table.csv:3: 1 GPUs and model bert stand already on line 2",
+            "table.csv:3: column `model`: `bert` was already on line 2 for 1 GPUs",
         ),
     ] {
-        let message = read(text).expect_err(text).to_string();
+        let message = overheads(text).expect_err(text).to_string();
         assert!(message.contains(words), "{message} lacks {words}");
     }
     let missing = StartOverheads::open(std::path::Path::new("no/such/table.csv"));
     assert!(missing.expect_err("no file").to_string().contains("no/such/table.csv"));
-}
-
-#[test]
-fn decimal_seconds_are_exact_and_round_half_up() {
-    for (text, micros) in [
-        ("0", 0),
-        ("1456.0", 1_456_000_000),
-        ("941386.66419", 941_386_664_190),
-        ("0.0000005", 1),
-        ("0.00000049", 0),
-        ("0.9999995", 1_000_000),
-        ("18446744073709.551615", u64::MAX),
-    ] {
-        assert_eq!(micros_from_decimal_seconds(text), Ok(micros), "{text}");
-    }
-    for text in ["", ".", "5.", ".5", "-1", "+1", "1e3", "1.2.3", "NaN", " 1", "1_0"] {
-        assert!(
-            matches!(micros_from_decimal_seconds(text), Err(MicrosError::Malformed { .. })),
-            "{text}"
-        );
-    }
-    for text in ["18446744073709.5516155", "18446744073710", "99999999999999999999999"] {
-        assert!(
-            matches!(micros_from_decimal_seconds(text), Err(MicrosError::TooLarge { .. })),
-            "{text}"
-        );
-    }
 }

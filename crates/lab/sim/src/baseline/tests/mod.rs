@@ -19,6 +19,11 @@ fn job(name: &str, submit_s: u64, service_s: u64, num_gpu: u32) -> BaselineJob {
     }
 }
 
+/// A start-overhead table out of its CSV form.
+fn overheads(text: &str) -> Result<StartOverheads, dovetail_trace::TraceError> {
+    StartOverheads::read("table.csv", std::io::Cursor::new(text.to_owned().into_bytes()))
+}
+
 fn cluster(gpus_per_node: &[u32]) -> BaselineCluster {
     BaselineCluster::new(gpus_per_node.to_vec()).expect("a cluster with GPUs")
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use dovetail_trace::{ReadOptions, read_trace};
+
 use super::*;
 
 type Row = BTreeMap<String, String>;
@@ -22,16 +24,10 @@ fn rows(path: PathBuf) -> Vec<Row> {
     reader.deserialize().map(|row| row.expect("a row")).collect()
 }
 
+/// The jobs as `dovetail sim run` reads them.
 fn jobs(path: PathBuf) -> Vec<BaselineJob> {
-    let micros = |text: &str| micros_from_decimal_seconds(text).expect("seconds");
-    let job = |row: Row| BaselineJob {
-        name: row["job_id"].clone(),
-        submit_us: micros(&row["submit_s"]),
-        service_us: micros(row.get("service_s").unwrap_or_else(|| &row["duration_s"])),
-        num_gpu: row["num_gpu"].parse().expect("GPUs"),
-        model: row.get("model").cloned(),
-    };
-    rows(path).into_iter().map(job).collect()
+    let trace = read_trace(&path, &ReadOptions::default()).expect("a file of the traces");
+    BaselineJob::of_trace(&trace).expect("jobs of whole GPUs with times")
 }
 
 fn number(row: &Row, column: &str) -> f64 {

@@ -1,0 +1,260 @@
+//! Values at and beyond the limits, in every column of every reader: a file is refused with its
+//! place, or taken; and what is taken never panics in a simulation.
+
+use std::io::Cursor;
+
+use dovetail_account::{GpuPrice, Priced};
+use dovetail_plan::{EngineConfig, Order, PolicySpec};
+use dovetail_sim::baseline::{
+    BaselineCluster, BaselineJob, BaselineOrder, StartOverheads, replay_baseline,
+};
+use dovetail_sim::timed::cluster_events::read_cluster_events;
+use dovetail_sim::timed::{
+    FaultModel, Simulation, TimedConfig, TimedError, TimedWorld, impossible_jobs,
+};
+use dovetail_sim::timeline::{Timeline, TimelineConfig, TimelineError, UsageReport};
+use dovetail_trace::{
+    Cluster, ReadOptions, Trace, TraceError, read_cluster_from, read_trace_from, stats,
+    write_job_table, write_trace,
+};
+use proptest::prelude::*;
+
+const EXTREMES: [&str; 26] = [
+    "",
+    "0",
+    "1",
+    "-1",
+    "1000",
+    "1024",
+    "1025",
+    "65535",
+    "65536",
+    "1000000",
+    "1000001",
+    "4294967296",
+    "1000000000",
+    "3162240000",
+    "3162240001",
+    "3162240000000",
+    "3162240000001",
+    "9007199254740992",
+    "9007199254740993",
+    "9223372036854775807",
+    "18446744073709551616",
+    "340282366920938463463374607431768211456",
+    "0.0000005",
+    "1e3",
+    "NaN",
+    "inf",
+];
+
+/// Header and good rows of a file.
+type File = (&'static str, &'static [&'static str]);
+
+const JOBS: [File; 4] = [
+    (
+        "job_id,submit_ms,duration_ms,estimate_ms,start_ms,pod_count,cpu_milli,memory_bytes,\
+         gpu_count,gpu_milli,gpu_models,user,queue,model,service_class,priority,deadline_ms,\
+         outcome,cut",
+        &[
+            "a,0,60000,50000,5,1,1000,1000,1,1000,,u,q,m,s,0,90000,completed,",
+            "b,9,60000,50000,10,2,1000,1000,1,500,T4,u,q,m,s,5,90000,completed,",
+            "c,9,60000,,,1,1000,1000,0,0,,,,,,0,,unknown,end",
+        ],
+    ),
+    (
+        "job_id,submit_s,duration_s,num_gpu,gpu_milli,nodes,queue,user,model,deadline_s,\
+         estimate_s,priority,status",
+        &["a,0,60,1,,1,q,u,m,90,50,0,pass", "b,1.5,60,8,,4,q,u,m,90,50,3,pass"],
+    ),
+    (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\
+         deletion_time,scheduled_time",
+        &["a,4000,512,1,460,,LS,Succeeded,10,400,12", "b,1000,0,2,1000,,BE,Running,20,40,20"],
+    ),
+    // The fields of the Standard Workload Format have blanks between them.
+    (
+        "",
+        &["1 0 5 60 1 -1 -1 1 120 2048 1 3 1 -1 2 -1 -1 -1", "2 1 0 9 2 0 0 2 9 1 0 1 1 1 1 1 0 0"],
+    ),
+];
+
+const NODES: [File; 2] = [
+    (
+        "node_name,cpu_milli,memory_bytes,gpu_count,gpu_model,gpu_memory_bytes,rack,zone",
+        &["x,64000,274877906944,4,T4,16000000000,r,z", "y,64000,274877906944,8,H100,,r,z"],
+    ),
+    ("sn,cpu_milli,memory_mib,gpu,model", &["x,64000,262144,4,T4", "y,64000,262144,8,H100"]),
+];
+
+const EVENTS: File = ("at_s,action,node", &["10,fail,x", "20,repair,x", "30,remove,y", "40,add,y"]);
+const OVERHEADS: File = ("num_gpu,model,overhead_s", &["1,m,7", "8,m,7.5"]);
+
+/// A cell that is replaced: file, row (`None` is all of them), column, by which extreme.
+type Change = (usize, Option<usize>, usize, usize);
+
+/// A file with some of its cells replaced.
+fn changed((header, rows): File, changes: &[Change]) -> Cursor<Vec<u8>> {
+    let separator = if header.is_empty() { ' ' } else { ',' };
+    let mut rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(separator).collect()).collect();
+    for (_, row, column, extreme) in changes {
+        let count = rows.len();
+        for (place, cells) in rows.iter_mut().enumerate() {
+            if row.is_none_or(|row| row % count == place) {
+                let column = column % cells.len();
+                cells[column] = EXTREMES[*extreme];
+            }
+        }
+    }
+    let line = |cells: Vec<&str>| cells.join(&separator.to_string());
+    let lines: Vec<String> = rows.into_iter().map(line).collect();
+    let head = if header.is_empty() { String::new() } else { format!("{header}\n") };
+    Cursor::new(format!("{head}{}\n", lines.join("\n")).into_bytes())
+}
+
+/// What a reader gives, or nothing if it refuses a row with its place.
+fn taken<T>(result: Result<T, TraceError>) -> Result<Option<T>, TestCaseError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(TraceError::Row(error)) => {
+            prop_assert!(error.line >= 1, "{error}");
+            let place = format!("f:{}: ", error.line);
+            prop_assert!(error.to_string().starts_with(&place), "{error}");
+            Ok(None)
+        }
+        // A first line of Standard Workload Format that is none any more.
+        Err(TraceError::UnknownFormat { .. }) => Ok(None),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
+}
+
+/// The simulation of what was read, under some policy and order, with its account in money.
+fn simulate(world: TimedWorld, trace: &Trace, kind: usize) -> Result<(), TestCaseError> {
+    let policies = ["first-fit", "dovetail", "fgd", "kube-default", "best-fit", "fgd-learnt"];
+    let mut policy = PolicySpec::named(policies[kind % policies.len()]);
+    if policy.name == "fgd" {
+        policy.target_mix = Simulation::target_mix(&world.jobs);
+    }
+    let order = [Order::Fifo, Order::FifoSkip, Order::ShortestFirst][kind % 3];
+    let mut engine = EngineConfig { policy, order, ..EngineConfig::default() };
+    engine.preemption.enabled = kind.is_multiple_of(2);
+    // Rare enough that even a job of a century comes to its end.
+    let faults = kind.is_multiple_of(5).then_some(FaultModel {
+        mean_time_between_failures_ms: 30_000_000_000_000,
+        mean_time_to_repair_ms: 1_000,
+        seed: kind as u64,
+    });
+    let config = TimedConfig { engine, faults, ..TimedConfig::default() };
+    let mut timeline = Timeline::new(TimelineConfig { cause_period_ms: u64::MAX, until_ms: None });
+    let run = Simulation::new(world, config)
+        .and_then(|mut simulation| simulation.run(None, &mut timeline).map(|_| simulation));
+    match run {
+        Ok(simulation) => {
+            simulation.metrics();
+        }
+        Err(TimedError::NoDuration { .. } | TimedError::TooLate { .. }) => return Ok(()),
+        Err(other) => return Err(TestCaseError::fail(other.to_string())),
+    }
+    for usd_micros_per_gpu_hour in [0, 2_500_000, 1_000_000_000_000] {
+        let price = GpuPrice { usd_micros_per_gpu_hour, source: "test".to_owned(), assumed: false };
+        let models = [None, Some("T4".to_owned()), Some("H100".to_owned())];
+        let prices =
+            models.into_iter().map(|model| (model, Priced::Known(price.clone()))).collect();
+        let usage = timeline.usage().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        match UsageReport::new(&usage, &prices) {
+            Ok(report) => drop(report.free_while_work_waited()),
+            Err(TimelineError::Money { .. }) => {}
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        }
+    }
+    prop_assert_eq!(trace.lines.len(), trace.jobs.len());
+    Ok(())
+}
+
+/// The published orders on what was read.
+fn replay(trace: &Trace, cluster: &Cluster, overheads: &StartOverheads) {
+    let Ok(jobs) = BaselineJob::of_trace(trace) else { return };
+    let gpus = cluster.nodes.iter().map(|node| node.gpu_count).collect();
+    let Ok(pool) = BaselineCluster::new(gpus) else { return };
+    for order in BaselineOrder::ALL {
+        for table in [None, Some(overheads)] {
+            // Refusals name the job; whoever read the trace knows its place.
+            if let Err(error) = replay_baseline(&jobs, &pool, order, table, &mut |_| {}) {
+                assert!(error.job().is_some(), "{error}");
+            }
+        }
+    }
+}
+
+fn change(files: usize) -> impl Strategy<Value = Change> {
+    (0..files, proptest::option::of(0..4_usize), 0..32_usize, 0..EXTREMES.len())
+}
+
+/// Reads all files with these changes and uses what was taken.
+fn use_all(
+    jobs: usize,
+    nodes: usize,
+    changes: &[Change],
+    kind: usize,
+) -> Result<(), TestCaseError> {
+    let of = |file: usize| -> Vec<Change> {
+        changes.iter().filter(|(changed, ..)| *changed == file).copied().collect()
+    };
+    let options = ReadOptions::default();
+    let trace = taken(read_trace_from(changed(JOBS[jobs], &of(0)), "f", &options))?;
+    let cluster = taken(read_cluster_from(changed(NODES[nodes], &of(1)), "f", &options))?;
+    let overheads = taken(StartOverheads::read("f", changed(OVERHEADS, &of(2))))?;
+    let Some(trace) = trace else { return Ok(()) };
+    stats::describe(&trace, cluster.as_ref());
+    write_trace(&trace, Vec::new()).expect("what was read can be written");
+    if trace.jobs.iter().all(|job| job.duration_ms.is_some()) {
+        write_job_table(&trace, Vec::new()).expect("what was read can be written");
+    }
+    let Some(cluster) = cluster else { return Ok(()) };
+    let events = taken(read_cluster_events(changed(EVENTS, &of(3)), "f", &cluster))?;
+    impossible_jobs(&cluster.nodes, &trace.jobs).expect("an answer for every job");
+    replay(&trace, &cluster, &overheads.unwrap_or_default());
+    let (nodes, jobs) = (cluster.nodes, trace.jobs.clone());
+    let world = TimedWorld { nodes, jobs, cluster_events: events.unwrap_or_default() };
+    simulate(world, &trace, kind)
+}
+
+#[test]
+fn every_extreme_in_every_column_is_taken_or_refused_with_its_place() {
+    let columns = |(header, rows): File| match header {
+        "" => rows[0].split(' ').count(),
+        header => header.split(',').count(),
+    };
+    let mut kind = 0;
+    for jobs in 0..JOBS.len() {
+        for nodes in 0..NODES.len() {
+            let files = [JOBS[jobs], NODES[nodes], OVERHEADS, EVENTS];
+            for (file, of) in files.into_iter().enumerate() {
+                for column in 0..columns(of) {
+                    for extreme in 0..EXTREMES.len() {
+                        for row in [Some(0), None] {
+                            kind += 1;
+                            let change = (file, row, column, extreme);
+                            let used = use_all(jobs, nodes, &[change], kind);
+                            used.unwrap_or_else(|problem| panic!("{change:?}: {problem}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn extremes_that_meet_never_panic(
+        jobs in 0..JOBS.len(),
+        nodes in 0..NODES.len(),
+        changes in proptest::collection::vec(change(4), 1..6),
+        kind in 0..30_usize,
+    ) {
+        use_all(jobs, nodes, &changes, kind)?;
+    }
+}
