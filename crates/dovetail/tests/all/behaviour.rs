@@ -115,6 +115,47 @@ fn learnt_values_are_saved_and_taken_up() {
 }
 
 #[test]
+fn preemptive_orders_count_microseconds() {
+    let folder = Folder::new();
+    // To the millisecond both run for 10 s, and the first of the file would go first.
+    folder.write("fine.csv", "job_id,submit_s,service_s,num_gpu\na,0,10.0004,1\nb,0,10.0003,1\n");
+    let run = folder.json("sim run --protocol timed --nodes 1x1 --jobs fine.csv --order srtf");
+    assert_eq!(run["average_jct_s"], 15.0005);
+    folder.json("trace export fine.csv --to out.csv");
+    assert!(folder.read("out.csv").contains("a,0,10.000400,"), "{}", folder.read("out.csv"));
+    let done = folder.call("trace import fine.csv --to own.csv");
+    assert!(done.err.contains("fine.csv: times of 2 jobs are finer"), "{}", done.err);
+}
+
+#[test]
+fn numbers_with_exponents_are_read_alike_in_every_file() {
+    let folder = Folder::new();
+    folder
+        .write("exponents.csv", "job_id,submit_s,duration_s,num_gpu,model\nj0,0,3.6e3,4e0,bert\n");
+    folder.write("plain.csv", "job_id,submit_s,duration_s,num_gpu,model\nj0,0,3600,4,bert\n");
+    folder.write("events.csv", "at_s,action,node\n1e1,cordon,node-000001\n");
+    folder.write("few.csv", "num_gpu,model,overhead_s\n4E0,bert,2e+1\n");
+    folder.write("price.csv", "gpu_model,usd_per_gpu_hour\nA100,2.5e0\n");
+    folder.write("usage_e.csv", "timestamp_s,pod,gpu,activity_percent\n0,p,0,1e-1\n6e1,p,0,0\n");
+    let timed = "sim run --protocol timed --nodes 2x4";
+    let hash = |jobs: &str, more: &str| {
+        folder.json(&format!("{timed} --jobs {jobs} {more}"))["event_log_hash"].clone()
+    };
+    for more in
+        ["--order fifo --cluster-events events.csv", "--order srtf --start-overhead few.csv"]
+    {
+        assert_eq!(hash("exponents.csv", more), hash("plain.csv", more), "{more}");
+    }
+    for command in [
+        "usage idle --usage usage_e.csv".to_owned(),
+        "sim run --protocol timed --nodes nodes.csv --jobs plain.csv --order fifo --price-file price.csv"
+            .to_owned(),
+    ] {
+        assert_eq!(folder.call(&command).code, Some(0), "{command}: {}", folder.call(&command).err);
+    }
+}
+
+#[test]
 fn bad_rows_are_listed_when_they_are_left_out() {
     let folder = Folder::new();
     folder

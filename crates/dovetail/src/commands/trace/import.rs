@@ -16,7 +16,7 @@ use crate::input::trace_file::{self, RowFlags};
 use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
-use crate::output::table::{facts, whole};
+use crate::output::table::{counted, facts, whole};
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -78,6 +78,13 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
     } else {
         let trace = trace_file::jobs_with(app, &flags.file, &options)?;
         write_whole(&flags.to, |file| write_trace(&trace, file))?;
+        let finer = trace.jobs.iter().filter(|job| job.exact.is_some()).count();
+        if finer > 0 {
+            let (file, jobs) = (flags.file.display(), counted(finer, "job"));
+            app.note(&format!(
+                "{file}: times of {jobs} are finer than a millisecond, to which they are rounded"
+            ));
+        }
         let (jobs, skipped_rows) = (Some(trace.jobs.len()), trace.skipped.len());
         Report { format, jobs, nodes: None, skipped_rows, written }
     };

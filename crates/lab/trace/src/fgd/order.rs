@@ -51,7 +51,10 @@ pub fn fgd_orders(
 fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
     let bad = |expected, problem| Err(TraceError::Protocol { job: None, problem, expected });
     if pods.iter().all(|pod| pod.gpu_count == 0) {
-        return bad("pods that ask for GPUs", format!("none of the {} pods asks for a GPU", pods.len()));
+        return bad(
+            "pods that ask for GPUs",
+            format!("none of the {} pods asks for a GPU", pods.len()),
+        );
     }
     if let Some(job) = pods.iter().position(|pod| pod.pod_count != 1) {
         let problem = format!("job {} has {} pods", pods[job].id, pods[job].pod_count);
