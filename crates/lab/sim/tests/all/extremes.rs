@@ -226,9 +226,9 @@ fn every_extreme_in_every_column_is_taken_or_refused_with_its_place() {
         header => header.split(',').count(),
     };
     let mut kind = 0;
-    for jobs in 0..JOBS.len() {
-        for nodes in 0..NODES.len() {
-            let files = [JOBS[jobs], NODES[nodes], OVERHEADS, EVENTS];
+    for (jobs, of_jobs) in JOBS.into_iter().enumerate() {
+        for (nodes, of_nodes) in NODES.into_iter().enumerate() {
+            let files = [of_jobs, of_nodes, OVERHEADS, EVENTS];
             for (file, of) in files.into_iter().enumerate() {
                 for column in 0..columns(of) {
                     for extreme in 0..EXTREMES.len() {
