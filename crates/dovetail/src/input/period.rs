@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use dovetail_account::device_time::Span;
+use dovetail_units::time::exact_time;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -42,8 +43,10 @@ impl PeriodFlag {
             Self::Between(span) => span,
         };
         if span.from_ms >= until_ms {
-            let text =
-                format!("--period: it begins at {}, which is still to come", time(span.from_ms));
+            let text = format!(
+                "--period: it begins at {}, which is still to come",
+                exact_time(span.from_ms)
+            );
             return Err(UsageError(text));
         }
         let to_ms = span.to_ms.min(until_ms);
@@ -53,7 +56,7 @@ impl PeriodFlag {
             Some(at_ms) => Err(UsageError(format!(
                 "--period: {} lies within a step, and steps of {} s are looked at: give another --step, or moments \
                  between two steps",
-                time(at_ms),
+                exact_time(at_ms),
                 step_ms as f64 / 1e3
             ))),
         }
@@ -120,11 +123,6 @@ fn calendar(text: &str) -> Option<Span> {
         u64::try_from(at.as_millisecond()).ok()
     };
     Some(Span { from_ms: begin_ms(first)?, to_ms: begin_ms(next)? })
-}
-
-fn time(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    at.map_or_else(|| format!("{at_ms} ms"), |at| at.to_string())
 }
 
 #[cfg(test)]

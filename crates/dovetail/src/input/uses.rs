@@ -13,13 +13,14 @@ use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
+use dovetail_units::duration::duration_of_seconds;
 
 use crate::exit::BadInput;
 use crate::input::own_time::OwnTime;
 use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};
 use crate::output::plain::plain;
-use crate::output::table::{counted, duration};
+use crate::output::table::counted;
 
 /// A later sample cannot have been taken yet, in whatever time zone its file was written.
 const ZONES_MS: u64 = 86_400_000;
@@ -88,7 +89,7 @@ pub(crate) fn apply(gathered: &mut Gathered, uses: &Uses) -> Vec<String> {
     }
     let apart_ms = facts.now_ms.abs_diff(uses.period.span.to_ms);
     if apart_ms > APART_MS {
-        let apart = duration((apart_ms / 60_000 * 60) as f64);
+        let apart = duration_of_seconds((apart_ms / 60_000 * 60) as f64);
         notes.push(format!("{source}: its last sample and the objects are {apart} apart"));
     }
     notes
@@ -158,7 +159,7 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
         ))
     })?;
     if step_ms > MOST_STEP_MS {
-        let (file, apart) = (plain(source), duration((step_ms / 1_000) as f64));
+        let (file, apart) = (plain(source), duration_of_seconds((step_ms / 1_000) as f64));
         let problem =
             "of the time between nobody knows anything: check `timestamp_s`, or give more samples";
         return Err(

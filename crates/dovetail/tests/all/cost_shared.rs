@@ -136,7 +136,7 @@ fn samples_that_lie_days_apart_are_no_measurement() {
     assert_eq!(call(1_795_104_000 - 86_400).code, Some(0));
     let done = call(0);
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("usage.csv: samples of a GPU lie 20776.7 d apart"), "{}", done.err);
+    assert!(done.err.contains("usage.csv: samples of a GPU lie 20,777 d apart"), "{}", done.err);
 }
 
 /// Two pods have one GPU, which computes in even hours.

@@ -8,6 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::SplitMethod;
 use dovetail_store::{Address, Party, Question, Store, StoreError, SumRow, default_method};
+use dovetail_units::duration::duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -187,7 +188,7 @@ impl Reader {
             let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
             // What is running is read in a moment.
             if ms >= HOUR_MS {
-                told.push(format!("{name}: {:.1} h", ms as f64 / HOUR_MS as f64));
+                told.push(format!("{name}: {}", duration(ms)));
             }
         }
         let words = told.join(", ");

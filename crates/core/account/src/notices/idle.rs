@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::Money;
+use dovetail_units::amount::{about_usd, gpus};
+use dovetail_units::duration::duration_at_least;
 
-use super::words;
 use crate::device_time::{DeviceInterval, DeviceState};
 
 /// A device in a stretch of time.
@@ -173,16 +174,16 @@ impl IdleSearch {
 /// A spell in words: "6 h idle, $41".
 pub fn idle_text(spell: &IdleSpell, now_ms: u64) -> String {
     let at_least = if spell.is_at_least { "at least " } else { "" };
-    let length = words::duration(now_ms.saturating_sub(spell.since_ms));
+    let length = duration_at_least(now_ms.saturating_sub(spell.since_ms));
     let cost = match spell.cost {
-        Some(cost) => format!(", {} at list prices", words::dollars(cost)),
+        Some(cost) => format!(", {} at list prices", about_usd(cost)),
         None => ", price unknown".to_owned(),
     };
     format!(
         "{at_least}{length} idle{cost}: {} held, none computed. For information: nothing was changed. If they are \
          needed later, a queued job or a smaller replica count frees them until then; the annotation \
          dovetail.dev/ignore: idle-notice ends these notes.",
-        words::gpus(spell.gpu_milli)
+        gpus(spell.gpu_milli)
     )
 }
 
@@ -303,7 +304,7 @@ mod tests {
         let (found, _) = search(12, &[long]);
         assert!(found[&1].is_at_least);
         let text = idle_text(&found[&1], 12 * HOUR / 4);
-        assert!(text.starts_with("at least 1 h idle, $4 at list prices: 1 GPU held"), "{text}");
+        assert!(text.starts_with("at least 60 min idle, $4 at list prices: 1 GPU held"), "{text}");
         assert!(text.len() < 1024);
     }
 }

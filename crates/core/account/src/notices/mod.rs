@@ -7,13 +7,11 @@
 //! | `rate` | who is told now, so that nobody is told too often |
 //! | `receipt` | what a job came to when it ended, and the one setting that would have saved most |
 //! | `weekly` | when a team's weekly digest is due |
-//! | `words` | amounts as people read them |
 
 mod idle;
 mod rate;
 mod receipt;
 mod weekly;
-mod words;
 
 pub use idle::{IdlePod, IdleSearch, IdleSpell, SeenDevice, idle_text};
 pub use rate::{Rate, due};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::Money;
+use dovetail_units::amount::{about_usd, gpu_hours, gpus, whole_percent};
+use dovetail_units::duration::duration;
 
-use super::words;
 use crate::device_time::{DeviceInterval, DeviceState};
 
 /// Everything that is known of a job that ended. Device-time is in milli-GPU × ms.
@@ -142,7 +143,7 @@ impl Setting {
     fn words(self) -> String {
         match self {
             Self::FewerGpus { enough_gpu_milli, .. } => {
-                format!("a limit of {} instead", words::gpus(enough_gpu_milli))
+                format!("a limit of {} instead", gpus(enough_gpu_milli))
             }
             Self::EndWhenIdle { .. } => {
                 "ending when it stops computing (activeDeadlineSeconds, or a culler)".to_owned()
@@ -183,20 +184,20 @@ fn order(setting: Setting) -> u8 {
 
 /// A receipt in words. What nobody knows is said to be unknown.
 pub fn receipt_text(job: &JobTotals) -> String {
-    let hours = words::gpu_hours(job.allocated);
+    let hours = gpu_hours(job.allocated);
     let known = job.active + job.idle;
-    let active = words::percent(job.active, job.allocated);
+    let active = whole_percent(job.active, job.allocated);
     let active = match (active, known < job.allocated) {
         (None, _) => "unknown".to_owned(),
         (Some(_), _) if known == 0 => "unknown".to_owned(),
         (Some(active), false) => active,
         (Some(active), true) => {
-            let most = words::percent(job.allocated - job.idle, job.allocated).unwrap_or_default();
+            let most = whole_percent(job.allocated - job.idle, job.allocated).unwrap_or_default();
             format!("{active} to {most} (not all was measured)")
         }
     };
-    let waited = job.waited_ms.map_or_else(|| "unknown".to_owned(), words::duration);
-    let cost = job.cost.map_or_else(|| "unknown".to_owned(), words::dollars);
+    let waited = job.waited_ms.map_or_else(|| "unknown".to_owned(), duration);
+    let cost = job.cost.map_or_else(|| "unknown".to_owned(), about_usd);
     let attempts = match job.attempts {
         None => "; attempts: unknown".to_owned(),
         Some(Attempts { count, failed: 0, .. }) if count <= 1 => String::new(),
@@ -212,9 +213,9 @@ pub fn receipt_text(job: &JobTotals) -> String {
         let saved = match job.cost {
             Some(cost) => {
                 let part = i128::from(cost.usd_micros) * setting.saves() / job.allocated.max(1);
-                words::dollars(Money::micros(i64::try_from(part).unwrap_or(i64::MAX)))
+                about_usd(Money::micros(i64::try_from(part).unwrap_or(i64::MAX)))
             }
-            None => format!("{} GPU-hours", words::gpu_hours(setting.saves())),
+            None => format!("{} GPU-hours", gpu_hours(setting.saves())),
         };
         text += &format!(" Most would have been saved by {}: up to {saved}.", setting.words());
     }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_units::amount::gib;
 
 use super::{View, mend, node_ref, pod_ref};
 use crate::catalogue::Check;
@@ -167,7 +168,7 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
         let Some((name, slices, of)) = slice else { continue };
         let mut finding = Finding::new(check, &workload.owner)
             .with("busy at 95 of 100 moments", format!("{:.1} %", f64::from(busy) / 1e6))
-            .with("most memory", format!("{:.1} GiB", memory as f64 / f64::from(1u32 << 30)))
+            .with("most memory", gib(memory))
             .with("smallest slice that fits", name)
             .with("measured", period(view))
             .mended_in(

@@ -1,8 +1,7 @@
 //! What a ledger says of findings that are fixed, in the words of the JSON.
 
+use dovetail_units::amount::usd;
 use serde::Serialize;
-
-use super::document::usd;
 
 /// Waste as it would be in a month.
 #[derive(Clone, Debug, Serialize)]

@@ -7,6 +7,8 @@ use dovetail_audit::{
 };
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
+use dovetail_units::amount::{percent, usd};
+use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object, Worth as OldWorth};
@@ -557,21 +559,6 @@ fn share(part: i128, whole: i128) -> f64 {
 
 fn micros(time: PricedTime) -> Option<i64> {
     time.cost().map(|cost| cost.usd_micros)
-}
-
-pub(super) fn time(now_ms: u64) -> String {
-    let time = i64::try_from(now_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
-}
-
-/// Dollars, or a dash where nobody knows.
-pub(super) fn usd(usd_micros: Option<i64>) -> String {
-    usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
-}
-
-/// A share in percent.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 /// The word for a severity.

@@ -1,7 +1,9 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
+use dovetail_units::amount::usd;
+
 use super::confirmed::ConfirmedOut;
-use super::document::{Document, FindingOut, RungOut, object_words, usd};
+use super::document::{Document, FindingOut, RungOut, object_words};
 use super::patch::PatchOut;
 use super::text::html as safe;
 use crate::output::shortened::shortened;

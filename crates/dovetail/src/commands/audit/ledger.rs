@@ -12,9 +12,10 @@ use dovetail_audit::{
 };
 use dovetail_inventory::facts::Gathered;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
+use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
-use super::document::{Document, FixedOut, hours, object_words, time};
+use super::document::{Document, FixedOut, hours, object_words};
 use crate::app::App;
 use crate::commands::cost::{Ledger, bad_address};
 use crate::exit::UsageError;

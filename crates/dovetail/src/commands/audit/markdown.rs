@@ -1,7 +1,9 @@
 //! An audit as Markdown: tables and a section for each finding.
 
+use dovetail_units::amount::usd;
+
 use super::confirmed::ConfirmedOut;
-use super::document::{Document, FindingOut, RungOut, object_words, usd};
+use super::document::{Document, FindingOut, RungOut, object_words};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
 use crate::output::shortened::shortened;

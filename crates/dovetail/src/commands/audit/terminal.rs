@@ -1,6 +1,8 @@
 //! An audit for people, at most 100 columns wide.
 
-use super::document::{Document, FindingOut, RungOut, object_words, percent, usd};
+use dovetail_units::amount::{percent, usd};
+
+use super::document::{Document, FindingOut, RungOut, object_words};
 use crate::input::node_prices::PriceLine;
 use crate::output::shortened::shortened;
 use crate::output::table::{table, wrapped};

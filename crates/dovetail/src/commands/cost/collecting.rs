@@ -13,6 +13,7 @@ use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
+use dovetail_units::time::exact_time;
 
 use super::digest::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
@@ -548,11 +549,7 @@ fn gap_in_words(gap: Span) -> String {
 }
 
 fn span_in_words(span: Span) -> String {
-    let time = |ms: u64| {
-        let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-        time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
-    };
-    format!("from {} to {}", time(span.from_ms), time(span.to_ms))
+    format!("from {} to {}", exact_time(span.from_ms), exact_time(span.to_ms))
 }
 
 /// The hour in which the month began (UTC).

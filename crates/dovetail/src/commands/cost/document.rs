@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dovetail_account::cost::CostSum;
 use dovetail_account::split::{Headline, SplitMethod, Unused, is_range};
 use dovetail_model::Money;
+use dovetail_units::amount::{percent, usd};
+use dovetail_units::time::time;
 use serde::Serialize;
 
 use super::account::{Account, Basis};
@@ -318,11 +320,6 @@ fn nameless(statement: &Statement) -> Vec<String> {
     notes
 }
 
-pub(super) fn time(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
-}
-
 /// GPU-hours of milli-GPU × ms.
 pub(super) fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
@@ -337,17 +334,7 @@ pub(super) fn share_of_any(part: i128, whole: i128) -> Option<f64> {
     (whole != 0).then(|| share(part, whole))
 }
 
-/// Dollars, or a dash where nobody knows.
-pub(super) fn usd(usd_micros: Option<i64>) -> String {
-    usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
-}
-
 /// Dollars by a split method.
 pub(super) fn by_method(usd_micros: i64, method: &str) -> String {
     format!("{} by {method}", usd(Some(usd_micros)))
-}
-
-/// A share in percent.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }

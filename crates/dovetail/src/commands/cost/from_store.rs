@@ -11,10 +11,12 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };
+use dovetail_units::duration::duration;
+use dovetail_units::time::time;
 
 use super::account::{Account, Basis, DayOf, cut};
 use super::dimension::{Dimension, UNKNOWN, without_holder};
-use super::document::{Document, time};
+use super::document::Document;
 use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
@@ -440,11 +442,10 @@ impl Ledger {
 fn gaps_in_words(cluster: &str, missing: &[Span], floor_ms: u64) -> Option<String> {
     const MINUTE_MS: u64 = 60_000;
     let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
-    let time_of = match ms {
-        ..MINUTE_MS => return None,
-        MINUTE_MS..HOUR_MS => format!("{} min", ms / MINUTE_MS),
-        _ => format!("{:.1} h", ms as f64 / HOUR_MS as f64),
-    };
+    if ms < MINUTE_MS {
+        return None;
+    }
+    let time_of = duration(ms);
     let parts = counted(missing.len(), "part");
     let again = match missing.iter().any(|span| span.from_ms < floor_ms) {
         false => "are asked for again".to_owned(),
@@ -577,9 +578,9 @@ mod tests {
             (&[][..], None),
             (&[59], None),
             (&[29, 30], None),
-            (&[60], Some("1 min of the period, in 1 part,")),
-            (&[30, 3569], Some("59 min of the period, in 2 parts,")),
-            (&[3600], Some("1.0 h of the period, in 1 part,")),
+            (&[60], Some("60 s of the period, in 1 part,")),
+            (&[30, 3569], Some("60 min of the period, in 2 parts,")),
+            (&[3600], Some("60 min of the period, in 1 part,")),
             (&[3600, 19_800], Some("6.5 h of the period, in 2 parts,")),
         ] {
             let told = gaps_in_words("west", &gaps(lengths_s), 0);

@@ -1,6 +1,8 @@
 //! A bill for people, at most 100 columns wide.
 
-use super::document::{Document, RowOut, percent, usd};
+use dovetail_units::amount::{percent, usd};
+
+use super::document::{Document, RowOut};
 use super::resolution::sentences;
 use crate::input::node_prices::PriceLine;
 use crate::output::shortened::shortened;

@@ -4,13 +4,14 @@ use anyhow::Result;
 use dovetail_account::Priced;
 use dovetail_kube::schedule::Compared;
 use dovetail_price::format_usd_micros;
+use dovetail_units::duration::duration;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::input::prices::{PriceFlags, Prices};
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, facts, table, whole, wrapped};
+use crate::output::table::{facts, table, whole, wrapped};
 
 /// Milliseconds of an hour.
 const HOUR_MS: u128 = 3_600_000;
@@ -107,13 +108,13 @@ fn text(app: &App, report: &Report) -> String {
     let title = format!("what {} did, beside what dovetail would have done", report.scheduler);
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
     text += &facts(vec![
-        ("compared for", duration(report.span_ms as f64 / 1_000.0)),
+        ("compared for", duration(report.span_ms)),
         ("pods on the node that dovetail had decided", whole(report.pods_on_same_node)),
         ("pods on another node", whole(report.pods_on_other_node)),
         ("pods placed before dovetail decided", whole(report.pods_placed_before)),
         ("pods gone without a node, though one fitted", whole(report.pods_gone)),
         ("pods still without a node, though one fits", whole(report.pods_open)),
-        ("longest wait with a node that fitted", duration(report.longest_ms as f64 / 1_000.0)),
+        ("longest wait with a node that fitted", duration(report.longest_ms)),
     ]);
     text.push('\n');
     if report.idle.is_empty() {
@@ -125,10 +126,11 @@ fn text(app: &App, report: &Report) -> String {
         // To the cent: half a cent is rounded up.
         micros.map_or_else(|| "-".into(), |all| format_usd_micros((all + 5_000) / 10_000 * 10_000))
     };
+    let gpu_time = |ms: u128| duration(u64::try_from(ms).unwrap_or(u64::MAX));
     let row = |one: &Idle| {
         vec![
             one.gpu_model.clone().unwrap_or_else(|| "model not known".to_owned()),
-            duration(one.gpu_ms as f64 / 1_000.0),
+            gpu_time(one.gpu_ms),
             one.usd_micros_per_gpu_hour.map_or_else(|| "-".to_owned(), format_usd_micros),
             usd(one.usd_micros),
         ]
@@ -137,8 +139,8 @@ fn text(app: &App, report: &Report) -> String {
     text += &table(&header, report.idle.iter().map(row).collect());
     text.push('\n');
     if report.unpriced_gpu_ms > 0 {
-        let gpu_time = duration(report.unpriced_gpu_ms as f64 / 1_000.0);
-        text += &wrapped(&format!("{gpu_time} have no price: give one with --gpu-price"), 0);
+        let unpriced = gpu_time(report.unpriced_gpu_ms);
+        text += &wrapped(&format!("{unpriced} have no price: give one with --gpu-price"), 0);
     }
     if report.idle_usd_micros.is_some() {
         text += &wrapped(&format!("together USD {}", usd(report.idle_usd_micros)), 0);

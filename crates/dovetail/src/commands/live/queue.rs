@@ -9,6 +9,7 @@ use dovetail_cluster::world::MissingQueue;
 use dovetail_kube::schedule::Scheduler;
 use dovetail_objects as object;
 use dovetail_objects::harmless;
+use dovetail_units::duration::duration;
 use serde::Serialize;
 
 use super::LookFlags;
@@ -17,7 +18,7 @@ use super::not_in_line::{self, NotInLine, not_in_line};
 use crate::app::App;
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, fits, narrow_table, whole, wrapped};
+use crate::output::table::{fits, narrow_table, whole, wrapped};
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -176,7 +177,7 @@ fn text(
     let title = format!("{jobs} waiting, for {} GPUs", gpus(gpu_milli));
     let row = |job: &InLine| {
         let gpus = gpus(job.gpu_milli);
-        let waited = duration(job.waited_ms as f64 / 1_000.0);
+        let waited = duration(job.waited_ms);
         vec![
             harmless(&job.queue).into_owned(),
             job.place.to_string(),

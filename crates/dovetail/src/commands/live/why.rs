@@ -6,6 +6,7 @@ use dovetail_kube::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 use dovetail_model::{JobId, PodId};
 use dovetail_objects::{Pod, harmless};
 use dovetail_plan::explain::Relaxation;
+use dovetail_units::duration::duration;
 use serde::Serialize;
 
 use super::gang::{GangLine, state_of};
@@ -16,7 +17,7 @@ use crate::app::App;
 use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::style::Stream;
-use crate::output::table::{duration, facts, wrapped};
+use crate::output::table::{facts, wrapped};
 
 /// About what.
 #[derive(Debug, Args)]
@@ -285,7 +286,7 @@ fn text(app: &App, why: &Why) -> String {
         ("queue", harmless(&job.queue).into_owned()),
         ("place in queue", format!("{} of {length}", job.place)),
         ("priority", job.priority.to_string()),
-        ("waited", duration(job.waited_ms as f64 / 1_000.0)),
+        ("waited", duration(job.waited_ms)),
     ]);
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {

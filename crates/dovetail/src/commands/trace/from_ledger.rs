@@ -11,6 +11,8 @@ use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
 };
+use dovetail_units::duration::duration_of_seconds;
+use dovetail_units::time::exact_time;
 use serde::Serialize;
 
 use crate::app::App;
@@ -127,8 +129,8 @@ pub(super) fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Re
             "cluster `{}` had no GPU in a pod's hands from {} to {}: name a period that `dovetail cost --store` \
              has GPU-hours of",
             plain(&cluster),
-            time(span.from_ms),
-            time(span.to_ms)
+            exact_time(span.from_ms),
+            exact_time(span.to_ms)
         );
     }
     let missing = ledger.run(|store| store.missing(&cluster, None, span))?;
@@ -264,19 +266,14 @@ impl Machines {
     }
 }
 
-fn time(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| "an unknown time".to_owned(), |time| time.to_string())
-}
-
 impl Report {
     fn of(trace: &Trace, nodes: &Nodes, span: Span) -> Self {
         let cut = |cut: Cut| trace.jobs.iter().filter(|job| job.cut == cut).count();
         let milli_ms: u128 = trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
         Self {
             cluster: String::new(),
-            from: time(span.from_ms),
-            to: time(span.to_ms),
+            from: exact_time(span.from_ms),
+            to: exact_time(span.to_ms),
             jobs: trace.jobs.len(),
             pods: 0,
             gpu_hours: milli_ms as f64 / 3.6e9,
@@ -307,7 +304,10 @@ impl Report {
             ("end not seen", of(self.cut_at_end + self.cut_at_both, self.jobs)),
             ("CPU unknown", of(self.jobs_without_cpu, self.jobs)),
             ("memory unknown", of(self.jobs_without_memory, self.jobs)),
-            ("never read", format!("{:.1} h of the period", self.hours_never_read)),
+            (
+                "never read",
+                format!("{} of the period", duration_of_seconds(3_600.0 * self.hours_never_read)),
+            ),
             ("unknown of all", "submission (taken as the start), outcome, priority".to_owned()),
             ("machines", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
             (

@@ -9,13 +9,15 @@ use clap::Args;
 use dovetail_account::{IdleRule, IdleRuns, idle_runs};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_metrics::parse_decimal;
+use dovetail_units::amount::percent;
+use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::input::duration::DurationFlag;
 use crate::input::file;
 use crate::output::Output;
-use crate::output::table::{duration, facts, percent, whole};
+use crate::output::table::{facts, whole};
 
 /// Clocks differ, and so do time zones of those who write files.
 const CLOCK_SKEW_MS: u64 = 86_400_000;
@@ -146,12 +148,16 @@ impl Report {
     fn table(&self) -> String {
         let hours =
             |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |h| format!("{h:.2}"));
-        let at_least = |what: &str| format!("{what} of at least {}", duration(self.min_run_s));
-        let share = percent(Some(100.0 * self.idle_share));
+        let at_least =
+            |what: &str| format!("{what} of at least {}", duration_of_seconds(self.min_run_s));
+        let share = percent(self.idle_share);
         let rows = [
             ("pods", whole(self.pods as u64)),
             ("samples", whole(self.samples)),
-            ("one sample stands for", self.sample_step_s.map_or_else(|| "-".to_owned(), duration)),
+            (
+                "one sample stands for",
+                self.sample_step_s.map_or_else(|| "-".to_owned(), duration_of_seconds),
+            ),
             ("GPU-hours", hours(self.gpu_hours)),
             ("  below the threshold", format!("{} ({share})", hours(self.idle_gpu_hours))),
             ("idle runs", self.runs.map_or_else(|| "-".to_owned(), whole)),
@@ -162,7 +168,7 @@ impl Report {
             "\nIdle: activity below {} %. {}, broken where samples are missing; grace {}.\n",
             self.threshold_percent,
             at_least("Runs"),
-            duration(self.grace_s),
+            duration_of_seconds(self.grace_s),
         );
         facts(rows.into()) + &method
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_bill::import::{Bill, Unmatched, Unsaid};
 use dovetail_model::Money;
+use dovetail_units::time::time;
 
 use super::super::account::Account;
 use super::replaced::Replaced;
@@ -141,11 +142,6 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
         ));
     }
     notes
-}
-
-fn time(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| "an unknown time".to_owned(), |time| format!("{time:.0}"))
 }
 
 /// Lines that say no cost, what would, and which nodes are not billed for it.

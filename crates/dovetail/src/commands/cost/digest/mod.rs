@@ -94,7 +94,7 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     if to_ms > now_ms() {
         let text = format!(
             "--until {}: the last of these seven days has not ended: leave it out, or give a time that has been",
-            super::document::time(until_ms)
+            dovetail_units::time::time(until_ms)
         );
         return Err(UsageError(text).into());
     }
@@ -110,7 +110,7 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
             bail!(
                 "team `{}` held no GPU in the week until {}, nor in the week before; these did: {}",
                 plain(team),
-                super::document::time(span.to_ms),
+                dovetail_units::time::time(span.to_ms),
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             );
         }

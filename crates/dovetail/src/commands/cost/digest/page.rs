@@ -1,8 +1,9 @@
 //! A digest as Markdown and as one HTML file that needs nothing else.
 
+use dovetail_units::amount::{percent, usd};
+
 use super::week::{TeamWeek, WeekOut, Weeks};
 use crate::commands::audit::text::{html as safe_html, markdown as safe_markdown};
-use crate::commands::cost::document::{percent, usd};
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">

@@ -9,10 +9,11 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_account::split::SplitMethod;
 use dovetail_store::{Detail, Question, SumRow, default_method};
+use dovetail_units::time::time;
 use serde::Serialize;
 
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{hours, share, time};
+use crate::commands::cost::document::{hours, share};
 use crate::commands::cost::from_store::Ledger;
 use crate::commands::cost::same_names::names_of_several;
 use crate::commands::cost::teams::Teams;

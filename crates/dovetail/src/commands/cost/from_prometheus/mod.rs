@@ -28,6 +28,7 @@ use dovetail_account::split::NodeParts;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
 use dovetail_price::canonical_gpu_model;
+use dovetail_units::duration::duration;
 
 use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
 use crate::input::node_prices::Prices;
@@ -97,16 +98,15 @@ fn unheard_in_words(period: Span, heard: Span, step_ms: u64, is_known: bool) -> 
     let length_ms = |span: Span| span.to_ms.saturating_sub(span.from_ms);
     let unheard_ms = length_ms(period).saturating_sub(length_ms(heard));
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
-    let hours = |ms: u64| ms as f64 / HOUR_MS as f64;
     let what = match is_known {
         true => "what GPUs did then is unknown",
         false => "what GPUs were and cost then is in no amount",
     };
     (unheard_ms > longest_ms).then(|| {
         format!(
-            "of {:.1} of the {:.1} h of the period the server has no series of a GPU exporter: {what}",
-            hours(unheard_ms),
-            hours(length_ms(period))
+            "of {} of the {} of the period the server has no series of a GPU exporter: {what}",
+            duration(unheard_ms),
+            duration(length_ms(period))
         )
     })
 }

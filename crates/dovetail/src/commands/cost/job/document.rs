@@ -6,12 +6,14 @@ use anyhow::Result;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
+use dovetail_units::duration::duration;
+use dovetail_units::time::time;
 use serde::Serialize;
 
 use super::held::{HeldMember, JobBill, JobTime, Samples};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::{hours, share, time};
+use crate::commands::cost::document::{hours, share};
 use crate::commands::cost::flags::Terms;
 use crate::input::node_prices::PriceLine;
 use crate::input::old_prices::old_prices;
@@ -245,8 +247,8 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     let mut notes = Vec::new();
     if basis == Basis::RunRate && samples.span_ms > 0 {
         notes.push(format!(
-            "the hours are those of a month as this moment is; they are split as the {:.1} h of samples were",
-            samples.span_ms as f64 / 3.6e6
+            "the hours are those of a month as this moment is; they are split as the {} of samples were",
+            duration(samples.span_ms)
         ));
     }
     if signals.is_empty() {

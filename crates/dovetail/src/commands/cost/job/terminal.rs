@@ -1,12 +1,14 @@
 //! Where a job's hours went, for people, at most 100 columns wide.
 
 use dovetail_phases::job_phases::{Confidence, Phase};
+use dovetail_units::amount::{percent, usd};
+use dovetail_units::duration::duration_of_seconds;
 
 use super::document::{Document, MethodOut, PartOut};
-use crate::commands::cost::document::{by_method, percent, usd};
+use crate::commands::cost::document::by_method;
 use crate::commands::cost::terminal::price_lines;
 use crate::output::shortened::shortened;
-use crate::output::table::{counted, duration, table, whole, wrapped};
+use crate::output::table::{counted, table, whole, wrapped};
 
 /// Remedies are named for parts of so much of the job.
 const WORTH_MENDING: f64 = 0.02;
@@ -88,7 +90,7 @@ fn second_line(document: &Document) -> String {
         false => {
             format!(
                 "read every {}: {}",
-                duration(document.sample_step_s),
+                duration_of_seconds(document.sample_step_s),
                 document.signals.join(", ")
             )
         }

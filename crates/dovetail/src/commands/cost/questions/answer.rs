@@ -1,10 +1,11 @@
 //! The form of an answer: rows of named cells, with what they mean.
 
+use dovetail_units::amount::{percent, usd};
+use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::commands::cost::document::{percent, usd};
-use crate::output::table::{duration, whole};
+use crate::output::table::whole;
 
 /// An answer.
 #[derive(Debug, Serialize)]
@@ -56,7 +57,7 @@ impl Cell {
             Self::Share(share) => share.map_or_else(|| "-".to_owned(), percent),
             Self::Count(count) => whole(*count),
             Self::Counted(count) => count.map_or_else(|| "-".to_owned(), whole),
-            Self::Seconds(seconds) => seconds.map_or_else(|| "-".to_owned(), duration),
+            Self::Seconds(seconds) => seconds.map_or_else(|| "-".to_owned(), duration_of_seconds),
             Self::UnitUsdMicros(Some(micros)) if micros.abs() < 1_000_000 => {
                 format!("${:.4}", *micros as f64 / 1e6)
             }

@@ -1,6 +1,7 @@
 //! Answers in the words of their JSON.
 
 use anyhow::Result;
+use dovetail_units::time::time;
 use serde::Serialize;
 
 use super::Name;
@@ -10,7 +11,6 @@ use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::commands::cost::document::time;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::without_price::unpriced;
 use crate::input::node_prices::PriceLine;

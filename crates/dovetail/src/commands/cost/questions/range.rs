@@ -6,11 +6,12 @@ use anyhow::Result;
 use dovetail_account::cost::CostSum;
 use dovetail_account::split::{Headline, SplitMethod, headline};
 use dovetail_model::Money;
+use dovetail_units::amount::usd;
 use serde::Serialize;
 
 use super::asked::{Asked, node_charges};
 use super::{Name, by_charge, by_request, by_run};
-use crate::commands::cost::document::{by_method, usd};
+use crate::commands::cost::document::by_method;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{NodeCharges, methods};
 

@@ -1,10 +1,12 @@
 //! Answers for people, at most 100 columns wide.
 
+use dovetail_units::duration::duration_of_seconds;
+
 use super::answer::{Answer, Cell, Row};
 use super::document::{Answered, Document};
 use crate::commands::cost::terminal::price_lines;
 use crate::output::shortened::shortened;
-use crate::output::table::{duration, fits, table, wrapped};
+use crate::output::table::{fits, table, wrapped};
 
 /// All answers.
 pub(super) fn terminal(document: &Document) -> String {
@@ -18,7 +20,8 @@ pub(super) fn terminal(document: &Document) -> String {
     };
     let sampled = match (document.sampled_hours, document.sample_step_s) {
         (Some(hours), Some(step_s)) => {
-            format!("what GPUs did was read every {} over {hours:.1} h", duration(step_s))
+            let (every, over) = (duration_of_seconds(step_s), duration_of_seconds(3_600.0 * hours));
+            format!("what GPUs did was read every {every} over {over}")
         }
         _ => "nobody measured what GPUs did".to_owned(),
     };

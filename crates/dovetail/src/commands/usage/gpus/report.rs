@@ -7,12 +7,14 @@ use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_interv
 use dovetail_account::signal::Signal;
 use dovetail_account::{Amount, Priced};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
+use dovetail_units::amount::percent;
+use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
 use super::grouping::{Grouping, NOBODY, UNKNOWN};
 use crate::input::prices::Prices;
 use crate::output::plain::plain;
-use crate::output::table::{duration, facts, number, percent, table, whole, wrapped};
+use crate::output::table::{facts, number, table, whole, wrapped};
 
 /// Where the samples come from.
 #[derive(Debug, Serialize)]
@@ -142,8 +144,8 @@ impl<'a> Report<'a> {
                 "period",
                 format!(
                     "{} until now, in steps of {}",
-                    duration(seconds),
-                    duration(self.source.step_ms as f64 / 1e3)
+                    duration_of_seconds(seconds),
+                    duration(self.source.step_ms)
                 ),
             ),
             (
@@ -161,7 +163,7 @@ impl<'a> Report<'a> {
                 format!(
                     "{} ({} of what is known)",
                     number(Some(total.active_gpu_hours)),
-                    percent(total.active_percent)
+                    of_known(total.active_percent)
                 ),
             ),
             ("  idle", format!("{}{}", number(Some(total.idle_gpu_hours)), usd(total.idle_usd))),
@@ -176,7 +178,7 @@ impl<'a> Report<'a> {
                 number(Some(row.active_gpu_hours)),
                 number(Some(row.idle_gpu_hours)),
                 number(Some(row.unknown_gpu_hours)),
-                percent(row.active_percent),
+                of_known(row.active_percent),
                 row.idle_usd.map_or_else(|| "-".to_owned(), |usd| number(Some(usd))),
             ]
         });
@@ -289,6 +291,11 @@ fn accounts(
 /// GPU-hours of milli-GPU × ms.
 fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
+}
+
+/// A percentage; a dash for what is not known.
+fn of_known(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| percent(value / 100.0))
 }
 
 fn usd(usd: Option<f64>) -> String {
