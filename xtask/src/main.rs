@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "usage: cargo xtask <task>
   tidy [RULE]...   check the rules of the house; without a name, all of them
+  lines            lines of source without tests, per crate and in total
   codegen cli      write docs/reference/cli.md from the command line's own definition
   codegen queues   write deploy/queue-definition.yaml from the definition in the code
   codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
@@ -44,6 +45,7 @@ fn run() -> Result<ExitCode> {
     }
     match arguments.as_slice() {
         ["tidy", rules @ ..] => tidy::run(rules),
+        ["lines"] => tidy::lines::print(),
         ["codegen", "cli"] => {
             codegen::write_reference(codegen::CLI_REFERENCE, codegen::CLI_COMMAND)
         }

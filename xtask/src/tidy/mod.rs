@@ -3,6 +3,7 @@
 mod direction;
 mod fuzz;
 mod licences;
+pub(crate) mod lines;
 mod lints;
 mod machine;
 mod map_order;
@@ -12,6 +13,7 @@ mod purity;
 mod sizes;
 mod source;
 mod spdx;
+mod types;
 mod unused;
 mod workspace;
 
@@ -28,7 +30,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -36,6 +38,7 @@ const RULES: [Rule; 11] = [
     Rule { name: "licences", check: licences::check },
     Rule { name: "lints", check: lints::check },
     Rule { name: "sizes", check: sizes::check },
+    Rule { name: "types", check: types::check },
     Rule { name: "unused", check: unused::check },
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },

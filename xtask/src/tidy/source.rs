@@ -42,6 +42,14 @@ impl RustFile {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), syntax, test_only })
     }
 
+    /// Lines of test code: all where the whole file is a test, else those of test modules and functions.
+    pub(super) fn test_lines(&self) -> usize {
+        match self.test_only {
+            true => self.text.lines().count(),
+            false => lines_of_tests(&self.syntax.items),
+        }
+    }
+
     /// The file without test code: nothing where the whole file is a test.
     pub(super) fn shipped(&self) -> syn::File {
         let mut syntax = self.syntax.clone();
@@ -86,6 +94,18 @@ pub(super) fn named_paths(file: &syn::File) -> Vec<NamedPath> {
     let mut collector = PathCollector::default();
     collector.visit_file(file);
     collector.paths
+}
+
+fn lines_of_tests(items: &[Item]) -> usize {
+    let of_item = |item: &Item| match item {
+        item if attributes(item).iter().any(is_test_only) => {
+            let span = item.span();
+            span.end().line + 1 - span.start().line
+        }
+        Item::Mod(module) => module.content.as_ref().map_or(0, |(_, items)| lines_of_tests(items)),
+        _ => 0,
+    };
+    items.iter().map(of_item).sum()
 }
 
 fn drop_tests(items: &mut Vec<Item>) {
@@ -271,5 +291,7 @@ mod tests {
         mark_test_modules(&mut files);
         let kept: Vec<usize> = files.iter().map(|file| file.shipped().items.len()).collect();
         assert_eq!(kept, [1, 0, 0, 1, 0]);
+        let tests: Vec<usize> = files.iter().map(RustFile::test_lines).collect();
+        assert_eq!(tests, [2, 1, 2, 0, 1]);
     }
 }
