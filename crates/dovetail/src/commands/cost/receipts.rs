@@ -6,6 +6,7 @@ use anyhow::Result;
 use dovetail_account::notices::{JobTotals, Tally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_inventory::facts::Gathered;
+use dovetail_objects::owner_kind;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;
@@ -20,20 +21,6 @@ const RECENT_HOURS: u64 = 6;
 const SETTLED_MS: u64 = 900_000;
 /// Nobody looks further back for the begin of a job.
 const BACK_HOURS: u64 = 14 * 24;
-/// Owners that end.
-const ENDING: [&str; 11] = [
-    "Job",
-    "JobSet",
-    "PyTorchJob",
-    "TFJob",
-    "MPIJob",
-    "XGBoostJob",
-    "PaddleJob",
-    "JAXJob",
-    "TrainJob",
-    "RayJob",
-    "Workflow",
-];
 
 /// The hours of a cluster from the last one back, with the owners of all pods in them.
 struct Back<'l> {
@@ -87,7 +74,7 @@ pub(super) fn receipts(
     let has_ended = |job: &str, end_ms: u64| {
         let kind = job.split(' ').next().unwrap_or_default();
         let is_gone = workloads.get(job).is_none_or(|workload| workload.pods.is_empty());
-        ENDING.contains(&kind) && is_gone && end_ms + SETTLED_MS <= until_ms
+        owner_kind(kind).ends && is_gone && end_ms + SETTLED_MS <= until_ms
     };
     ends.retain(|job, end_ms| has_ended(job, *end_ms));
     let subjects: Vec<(String, i128)> = ends.keys().map(|job| (subject(job), 0)).collect();

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::HOUR_MS;
+use dovetail_objects::owner_kind;
 use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
@@ -25,21 +26,6 @@ use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
 use crate::output::plain::plain;
 use crate::output::table::{facts, whole};
-
-/// Owners whose pods start together. The pods of a Job need not: each is a job of its own.
-const GANGS: [&str; 11] = [
-    "JobSet",
-    "LeaderWorkerSet",
-    "PyTorchJob",
-    "TFJob",
-    "MPIJob",
-    "XGBoostJob",
-    "PaddleJob",
-    "JAXJob",
-    "TrainJob",
-    "RayJob",
-    "RayCluster",
-];
 
 /// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
 /// missing, whatever else requires it.
@@ -224,7 +210,8 @@ fn named(pod: Option<&HistoryPod>) -> SeenPod {
     let kind = workload.job.split(' ').next().unwrap_or_default();
     SeenPod {
         name: format!("{}/{name}", party.namespace),
-        gang: GANGS.contains(&kind).then(|| workload.job.clone()),
+        // The pods of a Job need not start together: each is a job of its own.
+        gang: owner_kind(kind).gangs.then(|| workload.job.clone()),
         queue: workload.queue.clone(),
         model: workload.model.clone(),
     }

@@ -3,23 +3,7 @@
 
 use dovetail_audit::Class;
 
-use dovetail_objects::Labels;
-
-/// Kinds of owners whose pods train.
-const TRAINING_KINDS: [&str; 12] = [
-    "JAXJob",
-    "JobSet",
-    "MPIJob",
-    "MXJob",
-    "PaddleJob",
-    "PyTorchJob",
-    "RayJob",
-    "TFJob",
-    "TrainJob",
-    "TrainingJob",
-    "VolcanoJob",
-    "XGBoostJob",
-];
+use dovetail_objects::{Labels, owner_kind};
 
 /// Kinds whose pods answer requests.
 const SERVING_KINDS: [&str; 9] = [
@@ -97,7 +81,7 @@ pub(super) fn class_of<'a>(
     }
     let mut is_job = false;
     for kind in kinds {
-        if TRAINING_KINDS.contains(&kind) {
+        if owner_kind(kind).trains {
             return Some(Class::Training);
         }
         if SERVING_KINDS.contains(&kind) {

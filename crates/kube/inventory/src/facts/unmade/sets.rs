@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dovetail_objects::json::nullable;
-use dovetail_objects::{Pod, read};
+use dovetail_objects::{Pod, owner_kind, read};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -14,10 +14,6 @@ use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::PodDetail;
 use crate::facts::inventory::lenient;
 use crate::facts::read_pod::claims;
-
-/// Kinds of training operators with replicas by role.
-pub(super) const TRAINING: [&str; 6] =
-    ["JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"];
 
 #[derive(Deserialize)]
 struct Whole<S> {
@@ -46,7 +42,7 @@ pub(super) fn of(raw: &RawObject<'_>) -> Result<Vec<PodSet>, Skipped> {
             let Whole::<RayJobSpec<'_>> { spec } = lenient(raw)?;
             spec.ray_cluster_spec.sets(raw)
         }
-        kind if TRAINING.contains(&kind) => {
+        kind if owner_kind(kind).has_replica_roles => {
             let Whole::<TrainingSpec<'_>> { spec } = lenient(raw)?;
             spec.sets(raw)
         }

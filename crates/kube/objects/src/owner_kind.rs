@@ -1,0 +1,71 @@
+//! Kinds of owners of pods, and what their pods do, as far as a kind tells: the one table of kinds that train, form gangs
+//! or end.
+
+/// What is known of the pods of a kind of owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerKind {
+    /// The name as manifests write it.
+    pub name: &'static str,
+    /// They train.
+    pub trains: bool,
+    /// They start together.
+    pub gangs: bool,
+    /// They end by themselves.
+    pub ends: bool,
+    /// Their number stands by role in the fields of a training operator.
+    pub has_replica_roles: bool,
+}
+
+const NONE: OwnerKind =
+    OwnerKind { name: "", trains: false, gangs: false, ends: false, has_replica_roles: false };
+
+/// A kind whose pods start together, train and end.
+const fn training(name: &'static str) -> OwnerKind {
+    OwnerKind { name, trains: true, gangs: true, ends: true, ..NONE }
+}
+
+/// A kind of the training operator.
+const fn operator(name: &'static str) -> OwnerKind {
+    OwnerKind { has_replica_roles: true, ..training(name) }
+}
+
+/// All that are known, by name.
+const KINDS: [OwnerKind; 16] = [
+    operator("JAXJob"),
+    // The pods of a Job need not start together, and nobody knows what they do.
+    OwnerKind { name: "Job", ends: true, ..NONE },
+    training("JobSet"),
+    OwnerKind { name: "LeaderWorkerSet", gangs: true, ..NONE },
+    operator("MPIJob"),
+    OwnerKind { name: "MXJob", trains: true, ..NONE },
+    operator("PaddleJob"),
+    operator("PyTorchJob"),
+    OwnerKind { name: "RayCluster", gangs: true, ..NONE },
+    training("RayJob"),
+    operator("TFJob"),
+    training("TrainJob"),
+    OwnerKind { name: "TrainingJob", trains: true, ..NONE },
+    OwnerKind { name: "VolcanoJob", trains: true, ..NONE },
+    OwnerKind { name: "Workflow", ends: true, ..NONE },
+    operator("XGBoostJob"),
+];
+
+/// What is known of a kind; nothing of one that is not in the table.
+pub fn owner_kind(name: &str) -> OwnerKind {
+    KINDS.into_iter().find(|kind| kind.name == name).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WorkloadKind;
+
+    #[test]
+    fn workloads_that_are_read_for_their_gangs_are_known_to_form_them() {
+        let apart = WorkloadKind::ALL.into_iter().filter(|kind| !owner_kind(kind.name()).gangs);
+        // Whether the pods of a Job start together, its fields say.
+        assert_eq!(apart.collect::<Vec<_>>(), [WorkloadKind::Job]);
+        let unknown = owner_kind("Deployment");
+        assert!(!unknown.trains && !unknown.gangs && !unknown.ends);
+    }
+}
