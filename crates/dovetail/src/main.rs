@@ -2,6 +2,7 @@
 
 mod app;
 mod cli;
+mod clock;
 mod commands;
 mod exit;
 mod help;

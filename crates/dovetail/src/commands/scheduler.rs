@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::commands::live::comparison;
 use crate::commands::live::recording::LiveRecording;
 use crate::exit::UsageError;
@@ -233,12 +234,6 @@ pub(crate) fn print_metrics(app: &App) -> Result<()> {
          Amounts of the ledger are gauges over a time that the name says: an hour that is read again restates them.\n\n\
          {of_serve}"
     ))
-}
-
-/// The time, in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lease(text: &str) -> Result<LeaseName> {

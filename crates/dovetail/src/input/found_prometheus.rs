@@ -3,14 +3,13 @@
 //! What a service is called is a reason to ask it. It is believed after it has answered with series of GPU
 //! exporters.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use anyhow::{Context, Result};
 use dovetail_kube::discover::{Candidate, Proxies, find as candidates};
 use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
 use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};
 
+use crate::clock::now_ms;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::through_api_server::ThroughApiServer;
 use crate::output::plain::plain;
@@ -108,9 +107,8 @@ async fn seen(connection: Box<dyn Transport>) -> Result<(Box<dyn Transport>, See
     );
     // One that does not answer at once is not waited for.
     let limits = Limits { tries: 1, answer_bytes: 1 << 20, ..Limits::default() };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut client = PrometheusClient::new(connection, limits);
-    let series = client.instant(&query, now.as_millis() as i64).await;
+    let series = client.instant(&query, now_ms().cast_signed()).await;
     let series = series.map_err(|error| error.to_string())?;
     Ok((client.into_transport(), Seen::of(&series)))
 }

@@ -13,6 +13,7 @@ use dovetail_price::{
 };
 use serde::Serialize;
 
+use crate::clock::today;
 use crate::exit::UsageError;
 use crate::input::prices::{exchange_of, price_book};
 use crate::output::plain::{plain, plain_sentence};
@@ -332,7 +333,7 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
 /// Prices of days that are yet to come.
 fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
     // Days are written so that they sort as they come.
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let today = today().to_string();
     let later = told.iter().filter_map(|line| {
         let day = line.as_of.as_deref().filter(|day| **day > *today)?;
         Some((day, line.model.as_deref().unwrap_or("*")))
@@ -399,7 +400,7 @@ fn without_committed_rate(told: &[PriceLine]) -> Vec<String> {
 pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
     let age_days = rate.as_of.as_deref().and_then(|day| {
         let day: jiff::civil::Date = day.parse().ok()?;
-        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        let today = today();
         day.until(today).ok().map(|span| span.get_days())
     });
     let age = match age_days {

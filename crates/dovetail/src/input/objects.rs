@@ -11,6 +11,7 @@ use dovetail_inventory::facts::Inventory;
 use dovetail_kube::client::{Lists, PAGE, read_lists};
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::exit::{BadInput, UsageError};
 use crate::input::connection::connection_runtime;
 use crate::input::example;
@@ -108,7 +109,7 @@ impl ObjectFlags {
         }
         match (self.at, self.server()) {
             (Some(at), _) => Ok(at.as_millisecond().max(0).cast_unsigned()),
-            (None, Some(_)) => Ok(ms(SystemTime::now())),
+            (None, Some(_)) => Ok(now_ms()),
             (None, None) => newest(&self.from),
         }
     }

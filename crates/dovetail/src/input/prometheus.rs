@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{ArgAction, Args};
@@ -18,6 +18,7 @@ use dovetail_metrics::prometheus::{
 use tokio::runtime::Runtime;
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
@@ -308,11 +309,6 @@ impl Asker {
             app.note(&format!("{server} warns, so data may be missing: {text}"));
         });
     }
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A query for each step of a period.

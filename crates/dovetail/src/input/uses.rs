@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
@@ -15,6 +14,7 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
 use dovetail_units::duration::duration_of_seconds;
 
+use crate::clock::now_ms;
 use crate::exit::BadInput;
 use crate::input::own_time::OwnTime;
 use crate::input::prometheus::ServerChoice;
@@ -64,8 +64,7 @@ impl UsageFileFlags {
     pub(crate) fn read(&self, gathered: &Gathered, is_example: bool) -> Result<Option<Uses>> {
         let rule = ActivityRule::default();
         if let Some(path) = &self.usage {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let latest_ms = (now.as_millis() as u64).saturating_add(ZONES_MS);
+            let latest_ms = now_ms().saturating_add(ZONES_MS);
             return of_file(path, file::open(path)?, latest_ms, gathered, &rule).map(Some);
         }
         if is_example {

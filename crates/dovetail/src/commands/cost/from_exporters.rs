@@ -12,8 +12,8 @@ use dovetail_store::{ReadPod, Reading, Retention};
 
 use super::from_prometheus::Sources;
 use super::from_store::Ledger;
-use super::now_ms;
 use super::reading::{Told, Whose, of_exporters};
+use crate::clock::now_ms;
 use crate::input::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
 use crate::input::prometheus::Observed;
 

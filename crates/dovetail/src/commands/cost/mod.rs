@@ -35,13 +35,13 @@ mod turns;
 mod without_price;
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use dovetail_bill::focus::Version;
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::output::Output;
 use crate::output::shortened::shortened;
 use crate::output::table::counted;
@@ -157,11 +157,6 @@ fn print(app: &App, output: Output, document: &Document) -> Result<()> {
         }
         _ => app.print(&terminal::terminal(document)),
     }
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis() as u64
 }
 
 impl CostFlags {

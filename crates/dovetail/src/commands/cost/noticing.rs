@@ -10,6 +10,7 @@ use dovetail_inventory::facts::Gathered;
 
 use super::from_objects::words;
 use super::from_store::Ledger;
+use crate::clock::now_ms;
 use crate::output::plain::plain;
 use crate::settings::notices::NoticeSection;
 
@@ -87,7 +88,7 @@ fn wants_no_notice(ignores: &BTreeSet<String>) -> bool {
 /// # Errors
 /// A ledger that cannot be written.
 pub(super) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String]) -> Result<()> {
-    let now_ms = super::now_ms();
+    let now_ms = now_ms();
     let before_ms = now_ms.saturating_sub(FORGET_MS);
     ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
 }
@@ -109,7 +110,7 @@ pub(super) fn due_now(
     };
     let told = ledger.run(|store| store.told(cluster))?;
     let subjects = subjects.iter().map(|(subject, weight)| (subject.as_str(), *weight));
-    let due = due(&rate, &told, subjects, super::now_ms());
+    let due = due(&rate, &told, subjects, now_ms());
     Ok(due.into_iter().map(str::to_owned).collect())
 }
 

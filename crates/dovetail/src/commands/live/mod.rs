@@ -19,6 +19,7 @@ use clap::Args;
 use dovetail_kube::schedule::{Options, Scheduler, look};
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::commands::scheduler;
 use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
@@ -52,7 +53,7 @@ impl LookFlags {
         let options: Options = scheduler::watching(app, self.scheduler_name.as_deref());
         connection_runtime()?.block_on(async {
             let config = self.connection.connect().await?;
-            let now_ms = scheduler::now_ms();
+            let now_ms = now_ms();
             let limit = Duration::from_secs(self.timeout);
             let scheduler = look(&config, &options, limit, now_ms).await;
             Ok(Seen {

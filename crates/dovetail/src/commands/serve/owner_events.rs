@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Config};
 
+use crate::clock::now;
 use crate::commands::cost::noticing::{LiveOwner, OwnerNotice};
 
 /// The server has this long.
@@ -42,7 +43,7 @@ impl OwnerEvents {
             namespace => namespace,
         };
         let events = Api::<Event>::namespaced(self.0.clone(), namespace);
-        let event = event(notice, owner, namespace, jiff::Timestamp::now());
+        let event = event(notice, owner, namespace, now());
         let parameters = PostParams::default();
         let written = tokio::time::timeout(WITHIN, events.create(&parameters, &event)).await;
         match written.context("the API server does not answer")? {

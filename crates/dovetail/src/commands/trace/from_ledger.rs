@@ -17,7 +17,8 @@ use dovetail_units::time::exact_time;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::commands::cost::{Ledger, bad_address, now_ms};
+use crate::clock::now_ms;
+use crate::commands::cost::{Ledger, bad_address};
 use crate::exit::UsageError;
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 use crate::input::period::PeriodFlag;

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Error, Result};
 use clap::Args;
@@ -14,6 +13,7 @@ use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::input::duration::DurationFlag;
 use crate::input::file;
 use crate::output::Output;
@@ -78,8 +78,7 @@ pub(crate) fn run(app: &App, flags: &IdleFlags) -> Result<()> {
 
 fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
     let name = flags.usage.display().to_string();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let latest_ms = (now.as_millis() as u64).saturating_add(CLOCK_SKEW_MS);
+    let latest_ms = now_ms().saturating_add(CLOCK_SKEW_MS);
     let options = UsageFileOptions { skip_bad_rows: flags.skip_bad_rows, latest_ms };
     let read = read_usage_file(file::open(&flags.usage)?, &name, &options);
     let samples = read.map_err(|error| match &error {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Result;
 use dovetail_metrics::scrape::Scrapes;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::refused_in_words;
 use super::targets::{self, ANSWER_WITHIN, Target};
+use crate::clock::now_ms;
 use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::plain::plain;
@@ -210,9 +211,4 @@ impl Looker {
 
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis() as u64
 }

@@ -10,7 +10,7 @@ mod targets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args};
@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use self::targets::{ANSWER_WITHIN, Target};
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::exit::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
@@ -134,8 +135,7 @@ impl ExporterFlags {
 /// Asks all of them so often, and when the first look was.
 async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
     let mut looks = Looks::default();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let from_ms = now.as_millis() as u64;
+    let from_ms = now_ms();
     let mut clock = tokio::time::interval(every);
     for round in 0..count {
         clock.tick().await;

@@ -14,9 +14,9 @@ use dovetail_store::Address;
 use serde_json::json;
 
 use super::from_store::{Ledger, bad_address};
-use super::now_ms;
 use super::teams::Teams;
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::exit::UsageError;
 use crate::output::Output;
 use crate::output::plain::plain;

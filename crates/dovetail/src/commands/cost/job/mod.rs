@@ -21,8 +21,8 @@ use anyhow::Result;
 use clap::Args;
 
 use super::flags::{AccountFlags, Source, Terms, parts};
-use super::now_ms;
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::output::Output;
 use document::Document;
 use held::JobTime;

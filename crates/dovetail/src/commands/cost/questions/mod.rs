@@ -31,6 +31,7 @@ use clap::{Args, ValueEnum};
 
 use super::flags::AccountFlags;
 use crate::app::App;
+use crate::clock::now_ms;
 use crate::output::Output;
 use asked::Asked;
 use document::Document;
@@ -79,7 +80,7 @@ pub(super) fn run(app: &App, flags: &QuestionsFlags) -> Result<()> {
     crate::exit::refuse_twice("cost questions", names.iter().map(String::as_str))?;
     let terms = flags.account.terms(app)?;
     let asked = Asked::of(app, &flags.account, &terms)?;
-    let document = Document::of(&asked, &terms, &wanted, super::now_ms())?;
+    let document = Document::of(&asked, &terms, &wanted, now_ms())?;
     match output {
         Output::Json => app.print_json(&document),
         _ => app.print(&terminal::terminal(&document)),
