@@ -38,7 +38,7 @@ pub(crate) struct DemoFlags {
     /// Days of its trace
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
-    /// GPU-time asked for, as a share of what the cluster has
+    /// GPU-time that jobs can use within these days, as a share of what the cluster has
     #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one
@@ -135,11 +135,8 @@ fn replay(
     let spec = PolicySpec::named(policy);
     let engine = EngineConfig { policy: spec, order: Order::FifoSkip, ..EngineConfig::default() };
     let config = TimedConfig { engine, estimates: Estimates::Trace, faults: None };
-    let world = TimedWorld {
-        nodes: cluster.nodes.clone(),
-        jobs: jobs.to_vec(),
-        cluster_events: Vec::new(),
-    };
+    let world =
+        TimedWorld { nodes: cluster.nodes.clone(), jobs: jobs.to_vec(), ..TimedWorld::default() };
     // Behind the last submission a trace offers nothing, and an emptying cluster says nothing.
     let until_ms = jobs.iter().map(|job| job.submit_ms).max();
     let timeline = Timeline::new(TimelineConfig { cause_period_ms: CAUSE_PERIOD_MS, until_ms });

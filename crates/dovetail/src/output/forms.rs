@@ -15,6 +15,7 @@ const FORMS: &[(&str, &[Output])] = &[
     ("sim replay", &[Table, Json]),
     ("sim compare", &[Table, Json, Html]),
     ("sim sweep", &[Table, Json, Csv]),
+    ("sim arena", &[Table, Json, Html]),
     ("sim bounds", &[Table, Json]),
     ("trace import", &[Table, Json]),
     ("trace synth", &[Table, Json]),

@@ -5,6 +5,7 @@
 //! | [`world`] | machines and jobs of a trace as the engine's nodes and jobs |
 //! | [`fgd`] | the `fgd` protocol: pods arrive, none leaves, rejected ones are dropped |
 //! | [`timed`] | the `timed` protocol: submit, queue, run, end; failures, cordons, nodes coming and going |
+//! | [`arena`] | policies compared in many kinds of worlds |
 //! | [`baseline`] | published preemptive orders, apart from the engine |
 //! | [`record`] | recordings, replays, paused simulations |
 //! | [`timeline`] | where the GPU-time of a run went, what it costs, and the series for plots |
@@ -13,6 +14,7 @@
 //!
 //! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the clock.
 
+pub mod arena;
 pub mod baseline;
 pub mod event_log;
 pub mod fgd;

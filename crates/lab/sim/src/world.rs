@@ -7,7 +7,10 @@ use dovetail_model::topology::Level;
 use dovetail_model::{
     DeviceRequest, Estimate, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot, Topology,
 };
-use dovetail_model::{device::Device, job::EstimateSource};
+use dovetail_model::{
+    device::Device,
+    job::{EstimateSource, TopologyRequest},
+};
 use dovetail_trace::limits::MAX_NODE_GPUS;
 use dovetail_trace::{TraceJob, TraceNode};
 
@@ -56,6 +59,8 @@ pub struct JobFactory {
     requirements: BTreeMap<RequirementKey, Arc<Requirement>>,
     /// GPUs of the largest machine: larger pods of a trace are divided over machines of this size.
     largest_node_gpus: Option<u32>,
+    /// Level of which jobs with several pods must be in one domain; `None` lets them be anywhere.
+    gang_level: Option<String>,
 }
 
 /// CPU, memory, devices, milli per device, models.
@@ -65,19 +70,27 @@ impl JobFactory {
     /// A factory for a cluster; a pod with more GPUs than its largest machine becomes several pods.
     pub fn for_nodes<'t>(nodes: impl IntoIterator<Item = &'t TraceNode>) -> Self {
         let largest_node_gpus = nodes.into_iter().map(|node| node.gpu_count).max();
-        Self { requirements: BTreeMap::new(), largest_node_gpus }
+        Self { requirements: BTreeMap::new(), largest_node_gpus, gang_level: None }
+    }
+
+    /// The same, with all pods of a job in one domain of a level.
+    pub fn with_gang_level(self, gang_level: Option<String>) -> Self {
+        Self { gang_level, ..self }
     }
 
     /// One job of a trace.
     pub fn job(&mut self, id: JobId, trace: &TraceJob) -> Job {
+        let pod_sets = self.pod_sets(trace);
+        let pods: u32 = pod_sets.iter().map(|set| set.min).sum();
+        let required = self.gang_level.clone().filter(|_| pods > 1);
         Job {
             id,
             name: trace.id.clone(),
             queue: trace.queue.clone().unwrap_or_default(),
             priority: trace.priority,
             submit_ms: trace.submit_ms,
-            pod_sets: self.pod_sets(trace),
-            topology: Default::default(),
+            pod_sets,
+            topology: TopologyRequest { required, preferred: None },
             estimate: trace.estimate_ms.map(exact_estimate),
             start_ms: None,
             deadline_ms: trace.deadline_ms,

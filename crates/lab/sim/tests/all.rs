@@ -1,12 +1,16 @@
 //! Published and reference results, and what every simulation must keep.
 #![allow(missing_docs)]
 
+#[path = "all/autoscale.rs"]
+mod autoscale;
 #[path = "all/extremes.rs"]
 mod extremes;
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
 #[path = "all/preemption.rs"]
 mod preemption;
+#[path = "all/queues.rs"]
+mod queues;
 #[path = "all/recordings.rs"]
 mod recordings;
 #[path = "all/timed_reference.rs"]

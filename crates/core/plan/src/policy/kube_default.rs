@@ -21,12 +21,12 @@ const MAX_SCORE: i64 = 100;
 pub(crate) struct KubeDefault;
 
 /// CPU and memory of one node: what it has, what is asked of it without and with the pod.
-struct Load {
-    allocatable: [i64; 2],
+pub(crate) struct Load {
+    pub(crate) allocatable: [i64; 2],
     before: [i64; 2],
     after: [i64; 2],
     /// As `after`, with the defaults for pods without requests.
-    counted: [i64; 2],
+    pub(crate) counted: [i64; 2],
 }
 
 impl Policy for KubeDefault {
@@ -49,7 +49,7 @@ impl Policy for KubeDefault {
 }
 
 impl Load {
-    fn of(state: &State, shape: ShapeId, node: NodeId) -> Self {
+    pub(crate) fn of(state: &State, shape: ShapeId, node: NodeId) -> Self {
         let (hot, cold) = (state.nodes.hot(node), state.nodes.cold(node));
         let asked = &state.shapes.get(shape).demand.amounts;
         let allocatable = [cold.node.allocatable.cpu_milli, cold.node.allocatable.memory_bytes];

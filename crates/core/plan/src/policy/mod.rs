@@ -15,6 +15,7 @@ pub(crate) mod fragmentation;
 pub(crate) mod gpu_clustering;
 pub(crate) mod gpu_packing;
 pub(crate) mod kube_default;
+pub(crate) mod kube_most_allocated;
 pub mod meter;
 pub mod named;
 pub(crate) mod scarcity;

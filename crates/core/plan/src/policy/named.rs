@@ -15,11 +15,12 @@ use crate::policy::first_fit::{FirstFit, Random};
 use crate::policy::gpu_clustering::GpuClustering;
 use crate::policy::gpu_packing::GpuPacking;
 use crate::policy::kube_default::KubeDefault;
+use crate::policy::kube_most_allocated::KubeMostAllocated;
 use crate::policy::target::TargetPod;
 use crate::state::State;
 
 /// Names of all policies with what they do, the default first.
-pub const POLICIES: [(&str, &str); 10] = [
+pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
         "least expected fragmentation, scarcity and stranding under a learnt mix (default)",
@@ -33,6 +34,7 @@ pub const POLICIES: [(&str, &str); 10] = [
     ("random", "any node with room, by seed"),
     ("first-fit", "the first node with room"),
     ("kube-default", "kube-scheduler's LeastAllocated and balanced allocation"),
+    ("kube-most-allocated", "kube-scheduler's MostAllocated over CPU, memory and GPUs"),
 ];
 
 /// A policy with everything it is told once.
@@ -100,6 +102,7 @@ pub(crate) fn build(
         "random" => Box::new(Random::new(spec.seed)),
         "first-fit" => Box::new(FirstFit),
         "kube-default" => Box::new(KubeDefault),
+        "kube-most-allocated" => Box::new(KubeMostAllocated),
         name => {
             let known: Vec<&str> = POLICIES.iter().map(|(name, _)| *name).collect();
             return Err(UnknownPolicy::Name { name: name.to_owned(), known: known.join(", ") });

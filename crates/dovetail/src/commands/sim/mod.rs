@@ -1,5 +1,6 @@
 //! `dovetail sim`: replays of traces.
 
+mod arena;
 mod bounds;
 pub(crate) mod check;
 mod compare;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Compare(Box<compare::CompareFlags>),
     /// Replay every combination of policies, traces and seeds; one row each.
     Sweep(Box<sweep::SweepFlags>),
+    /// Compare policies in many kinds of worlds, each against the best simple policy.
+    Arena(arena::ArenaFlags),
     /// Compute what no policy can exceed.
     Bounds(Box<bounds::BoundsFlags>),
 }
@@ -46,6 +49,7 @@ impl Command {
             Self::Replay(flags) => recording::run(app, &flags),
             Self::Compare(flags) => compare::run(app, &flags),
             Self::Sweep(flags) => sweep::run(app, &flags),
+            Self::Arena(flags) => arena::run(app, &flags),
             Self::Bounds(flags) => bounds::run(app, &flags),
         }
     }

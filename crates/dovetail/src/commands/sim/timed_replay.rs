@@ -34,6 +34,8 @@ pub(crate) enum OrderName {
     Fifo,
     /// Submission order; what does not fit is passed over
     FifoSkip,
+    /// Queue with the smallest dominant share first, as live; queues of the trace weigh the same
+    DominantShare,
     /// Shortest job first by its true run time; what does not fit is passed over
     Sjf,
     /// Shortest remaining time first; preemptive, as published
@@ -59,6 +61,7 @@ impl OrderName {
         match self {
             Self::Fifo => "fifo",
             Self::FifoSkip => "fifo-skip",
+            Self::DominantShare => "dominant-share",
             Self::Sjf => "sjf",
             Self::Srtf => "srtf",
             Self::Srsf => "srsf",
@@ -75,6 +78,7 @@ impl OrderName {
         match self {
             Self::Fifo => Kind::Engine(Order::Fifo, Estimates::Trace),
             Self::FifoSkip => Kind::Engine(Order::FifoSkip, Estimates::Trace),
+            Self::DominantShare => Kind::Engine(Order::DominantShare, Estimates::Trace),
             Self::Sjf => Kind::Engine(Order::ShortestFirst, Estimates::Truth),
             Self::Srtf => Kind::Published(BaselineOrder::Srtf),
             Self::Srsf => Kind::Published(BaselineOrder::Srsf),
@@ -169,6 +173,11 @@ fn by_engine(
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
         cluster_events: plan.cluster_events.clone(),
+        queues: match config.engine.order {
+            Order::DominantShare => TimedWorld::named_queues(&trace.jobs),
+            _ => Vec::new(),
+        },
+        ..TimedWorld::default()
     };
     let kept_world = files.pause.map(|_| world.clone());
     let (mut simulation, account) = match files.from_checkpoint {

@@ -40,7 +40,7 @@ pub(crate) struct SynthFlags {
     /// Length of the stream, in days
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
-    /// GPU-time that the jobs ask for, over the GPU-time of the cluster: 1 is all of it
+    /// GPU-time that the jobs can use inside the stream, over that of the cluster: 1 is all of it
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
     /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up to

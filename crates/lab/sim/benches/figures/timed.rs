@@ -19,7 +19,7 @@ pub(crate) fn print() {
     let world = TimedWorld {
         nodes: (0..64).map(node).collect(),
         jobs: read_trace(&file, &ReadOptions::default()).expect("the Philly jobs").jobs,
-        cluster_events: Vec::new(),
+        ..TimedWorld::default()
     };
     let config = TimedConfig {
         engine: openb::config("first-fit", 0),

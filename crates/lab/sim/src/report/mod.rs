@@ -17,7 +17,7 @@ mod arrivals;
 mod data;
 mod money;
 mod number;
-mod page;
+pub(crate) mod page;
 mod plot;
 mod spread;
 mod terminal;

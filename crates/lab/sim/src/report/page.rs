@@ -46,16 +46,35 @@ pub fn html(data: &ReportData) -> Result<String, ReportError> {
         .map(|(place, comparison)| timed::section(place, comparison))
         .chain(data.arrivals.iter().enumerate().map(|(p, c)| arrivals::section(p, c)))
         .collect();
+    let head = Head {
+        title: &data.title,
+        program: &data.program,
+        command: data.command.as_deref(),
+        notes: &data.notes,
+    };
+    laid_out(&head, &sections)
+}
+
+/// What stands around the sections.
+pub(crate) struct Head<'h> {
+    pub(crate) title: &'h str,
+    pub(crate) program: &'h str,
+    pub(crate) command: Option<&'h str>,
+    pub(crate) notes: &'h [String],
+}
+
+/// Lays out sections as one file.
+pub(crate) fn laid_out(head: &Head<'_>, sections: &[Section]) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("report", include_str!("report.html.jinja"))?;
     let page = environment.get_template("report")?.render(context! {
-        title => printable(&data.title),
-        program => printable(&data.program),
-        command => data.command.as_deref().map(printable),
-        notes => data.notes.iter().map(|note| printable(note)).collect::<Vec<_>>(),
+        title => printable(head.title),
+        program => printable(head.program),
+        command => head.command.map(printable),
+        notes => head.notes.iter().map(|note| printable(note)).collect::<Vec<_>>(),
         style => include_str!("report.css"),
-        sections => Serde(&sections),
+        sections => Serde(sections),
     })?;
     Ok(page)
 }

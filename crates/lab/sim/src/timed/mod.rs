@@ -3,6 +3,7 @@
 //! Everything of one instant is taken in first (ends, then what happens to the cluster, then arrivals),
 //! then the engine decides once. A job with run time 0 ends in a second round of the same instant.
 
+mod autoscale;
 pub mod cluster_events;
 mod faults;
 mod impossible;
@@ -10,16 +11,20 @@ mod metrics;
 mod progress;
 mod run;
 
+use std::collections::BTreeSet;
+
+use dovetail_model::Queue;
 use dovetail_plan::{EngineConfig, EngineError};
 use dovetail_trace::{TraceJob, TraceNode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use autoscale::Autoscaler;
 pub use faults::FaultModel;
 pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics};
 pub use progress::Progress;
-pub use run::{Observer, Simulation};
+pub use run::{JobView, Observer, Simulation};
 
 use crate::timed::cluster_events::ClusterEvent;
 
@@ -32,6 +37,22 @@ pub struct TimedWorld {
     pub jobs: Vec<TraceJob>,
     /// What happens to machines, in order of time.
     pub cluster_events: Vec<ClusterEvent>,
+    /// Queues with their weights and bounds. The order by dominant share compares these alone: jobs of
+    /// other queues go in order of submission.
+    pub queues: Vec<Queue>,
+    /// Topology level (`zone`, `rack`) of which all pods of a job must be in one domain; `None` lets them
+    /// be anywhere.
+    pub gang_level: Option<String>,
+    /// Machines that come and go with the work; `None` has none.
+    pub autoscaler: Option<Autoscaler>,
+}
+
+impl TimedWorld {
+    /// The queues that jobs name, each with weight 1 and without bounds, in order of their names.
+    pub fn named_queues(jobs: &[TraceJob]) -> Vec<Queue> {
+        let names: BTreeSet<&str> = jobs.iter().filter_map(|job| job.queue.as_deref()).collect();
+        names.into_iter().map(Queue::named).collect()
+    }
 }
 
 /// How it runs.

@@ -7,6 +7,7 @@ use dovetail_model::{JobId, NodeName};
 use serde::{Deserialize, Serialize};
 
 use crate::event_log::EventLog;
+use crate::timed::autoscale::{PoolDue, PoolState};
 use crate::timed::faults::FaultDraws;
 use crate::timed::metrics::JobOutcome;
 
@@ -24,6 +25,8 @@ pub(crate) enum Due {
     Failure(u32),
     /// A machine is repaired.
     Repair(u32),
+    /// Something with a machine of the pool.
+    Pool(PoolDue),
 }
 
 /// One job on its way.
@@ -52,6 +55,11 @@ pub struct Progress {
     pub(crate) running_on: BTreeMap<NodeName, Vec<JobId>>,
     pub(crate) unfinished: usize,
     pub(crate) faults: Option<FaultDraws>,
+    #[serde(default)]
+    pub(crate) pool: PoolState,
+    /// GPU of the jobs that wait, in thousandths.
+    #[serde(default)]
+    pub(crate) waiting_milli: u64,
     pub(crate) log: EventLog,
     pub(crate) steps: u64,
 }

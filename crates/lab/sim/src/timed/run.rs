@@ -7,9 +7,10 @@ use dovetail_model::{Action, Condition, Event, JobId, NodeName, Plan, Snapshot};
 use dovetail_plan::{Engine, TargetPod};
 use dovetail_trace::TraceJob;
 
+use crate::timed::autoscale::PoolDue;
 use crate::timed::cluster_events::{ClusterEvent, NodeAction};
 use crate::timed::faults::FaultDraws;
-use crate::timed::metrics::TimedMetrics;
+use crate::timed::metrics::{JobOutcome, TimedMetrics};
 use crate::timed::progress::{Due, JobProgress, Progress};
 use crate::timed::{Estimates, LAST_MS, TimedConfig, TimedError, TimedWorld};
 use crate::world::{self, JobFactory};
@@ -26,6 +27,17 @@ pub trait Observer {
 /// An observer that does not look.
 impl Observer for () {}
 
+/// One job and what happened to it.
+#[derive(Clone, Copy, Debug)]
+pub struct JobView<'s> {
+    /// The job.
+    pub job: &'s TraceJob,
+    /// What happened to it.
+    pub outcome: &'s JobOutcome,
+    /// Since when it runs; `None` if it does not.
+    pub running_since_ms: Option<u64>,
+}
+
 /// A simulation that can be run, paused and looked at.
 pub struct Simulation {
     /// The engine under test.
@@ -41,9 +53,11 @@ pub struct Simulation {
 impl Simulation {
     /// A simulation at its beginning.
     pub fn new(world: TimedWorld, config: TimedConfig) -> Result<Self, TimedError> {
-        let absent = absent_at_first(&world)?;
+        let mut absent = absent_at_first(&world)?;
+        absent.extend(world.autoscaler.iter().flat_map(|pool| pool.nodes.iter().cloned()));
         let present = world.nodes.iter().filter(|node| !absent.contains(&node.name));
-        let engine = Engine::new(config.engine.clone(), &world::snapshot(present))?;
+        let snapshot = Snapshot { queues: world.queues.clone(), ..world::snapshot(present) };
+        let engine = Engine::new(config.engine.clone(), &snapshot)?;
         let order = check_and_sort(&world)?;
         let jobs = order.iter().map(|row| fresh(&world.jobs[*row as usize])).collect();
         let mut progress = Progress {
@@ -58,7 +72,7 @@ impl Simulation {
                 progress.due.push(Reverse((at_ms, Due::Failure(node))));
             }
         }
-        let factory = JobFactory::for_nodes(&world.nodes);
+        let factory = JobFactory::for_nodes(&world.nodes).with_gang_level(world.gang_level.clone());
         Ok(Self { engine, progress, world, config, factory, order })
     }
 
@@ -72,7 +86,7 @@ impl Simulation {
     ) -> Result<Self, TimedError> {
         let order = check_and_sort(&world)?;
         let engine = Engine::new(config.engine.clone(), snapshot)?;
-        let factory = JobFactory::for_nodes(&world.nodes);
+        let factory = JobFactory::for_nodes(&world.nodes).with_gang_level(world.gang_level.clone());
         Ok(Self { engine, progress, world, config, factory, order })
     }
 
@@ -104,6 +118,15 @@ impl Simulation {
             self.instant(now_ms, observer)?;
         }
         Ok(true)
+    }
+
+    /// Every job with what happened to it, in order of submission.
+    pub fn outcomes(&self) -> impl Iterator<Item = JobView<'_>> {
+        self.order.iter().zip(&self.progress.jobs).map(|(row, progress)| JobView {
+            job: &self.world.jobs[*row as usize],
+            outcome: &progress.outcome,
+            running_since_ms: progress.running_since_ms,
+        })
     }
 
     /// Figures over the jobs.
@@ -146,8 +169,8 @@ impl Simulation {
         let mut left = self.progress.due.iter();
         !left.any(|Reverse((_, due))| match due {
             Due::End { job, attempt } => self.progress.jobs[job.index()].attempt == *attempt,
-            Due::Repair(_) => true,
-            Due::Failure(_) => false,
+            Due::Repair(_) | Due::Pool(PoolDue::Ready(_)) => true,
+            Due::Failure(_) | Due::Pool(PoolDue::Idle(..)) => false,
         })
     }
 
@@ -161,7 +184,42 @@ impl Simulation {
             let plan = self.decide(&events, now_ms, observer)?;
             events = self.stop_victims(&plan, now_ms);
             if events.is_empty() {
+                self.scale(now_ms);
                 return Ok(());
+            }
+        }
+    }
+
+    /// Lets the autoscaler follow.
+    fn scale(&mut self, now_ms: u64) {
+        let Some(pool) = &self.world.autoscaler else { return };
+        let running_on = &self.progress.running_on;
+        let is_empty = |node: &str| running_on.get(node).is_none_or(Vec::is_empty);
+        let waiting_milli = self.progress.waiting_milli;
+        let dues =
+            self.progress.pool.follow(pool, &self.world.nodes, now_ms, waiting_milli, is_empty);
+        let dues = dues.into_iter().map(|(at_ms, due)| Reverse((at_ms, Due::Pool(due))));
+        self.progress.due.extend(dues);
+    }
+
+    /// Machine-hours of the autoscaled pool so far; `None` without one.
+    pub fn pool_node_hours(&self) -> Option<f64> {
+        let node_ms = self.progress.pool.node_ms(self.progress.now_ms);
+        self.world.autoscaler.as_ref().map(|_| node_ms as f64 / 3.6e6)
+    }
+
+    fn pool_due(&mut self, due: PoolDue, now_ms: u64, events: &mut Vec<Event>) {
+        match due {
+            PoolDue::Ready(row) => {
+                self.progress.pool.ready(row, now_ms);
+                let node = world::node(&self.world.nodes[row as usize]);
+                events.push(Event::NodeChanged(Box::new(node)));
+            }
+            PoolDue::Idle(row, since_ms) => {
+                if self.progress.pool.leaves(row, since_ms, now_ms) {
+                    let node = self.world.nodes[row as usize].name.as_str().into();
+                    events.push(Event::NodeRemoved { node });
+                }
             }
         }
     }
@@ -221,6 +279,7 @@ impl Simulation {
                         self.progress.due.push(Reverse((repaired_ms, Due::Repair(node))));
                     }
                 }
+                Due::Pool(due) => self.pool_due(due, now_ms, events),
                 Due::Repair(node) => {
                     let name = self.world.nodes[node as usize].name.clone();
                     self.condition(&name, Condition::Ready, events);
@@ -280,6 +339,7 @@ impl Simulation {
 
     fn submit(&mut self, id: JobId, events: &mut Vec<Event>) {
         let row = self.order[id.index()] as usize;
+        self.progress.waiting_milli += self.world.jobs[row].total_gpu_milli() as u64;
         let mut job = self.factory.job(id, &self.world.jobs[row]);
         if self.config.estimates == Estimates::Truth {
             job.estimate = Some(world::exact_estimate(self.progress.jobs[id.index()].remaining_ms));
@@ -302,6 +362,8 @@ impl Simulation {
             }
             let job = &mut self.progress.jobs[pod.job.index()];
             if job.running_since_ms.is_none() {
+                let row = self.order[pod.job.index()] as usize;
+                self.progress.waiting_milli -= self.world.jobs[row].total_gpu_milli() as u64;
                 job.running_since_ms = Some(now_ms);
                 job.outcome.start_ms.get_or_insert(now_ms);
                 let due = Due::End { job: pod.job, attempt: job.attempt };

@@ -20,7 +20,7 @@ fn simulation(from: &Synthetic) -> Simulation {
     let world = TimedWorld {
         nodes: from.cluster.nodes.clone(),
         jobs: from.trace.jobs.clone(),
-        cluster_events: Vec::new(),
+        ..TimedWorld::default()
     };
     let mut config = TimedConfig {
         faults: Some(FaultModel {

@@ -31,7 +31,7 @@ impl Observer for Judged {
 }
 
 fn simulation(nodes: Vec<TraceNode>, jobs: Vec<TraceJob>) -> (Simulation, TimedConfig) {
-    let world = TimedWorld { jobs, cluster_events: Vec::new(), nodes };
+    let world = TimedWorld { jobs, nodes, ..TimedWorld::default() };
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     let policy = PolicySpec { seed: 3, ..PolicySpec::named("dovetail") };
     let engine = EngineConfig { policy, preemption, ..EngineConfig::default() };

@@ -37,6 +37,7 @@ fn world() -> TimedWorld {
         )
         .unwrap(),
         nodes: synthetic.cluster.nodes,
+        ..TimedWorld::default()
     }
 }
 

@@ -41,7 +41,7 @@ fn reference_rows_are_met() {
         let world = TimedWorld {
             nodes: nodes(row[1].parse().unwrap(), row[2].parse().unwrap()),
             jobs: read_trace(&file, &ReadOptions::default()).unwrap().jobs,
-            cluster_events: Vec::new(),
+            ..TimedWorld::default()
         };
         let order = serde_json::from_value(order.into()).unwrap();
         let policy = PolicySpec::named("first-fit");

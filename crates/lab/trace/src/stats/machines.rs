@@ -22,7 +22,8 @@ pub struct ClusterStats {
     pub memory_gib: f64,
     /// GPUs by model, most first.
     pub gpu_models: Vec<GpuModelStats>,
-    /// GPU-hours of the jobs over the GPU-hours of the machines during the submissions.
+    /// GPUs that the jobs ask for on average between the first and the last submission, if each started
+    /// when it was submitted, over the GPUs of the machines. What they run for later is not in it.
     pub offered_load: Option<f64>,
 }
 
@@ -38,7 +39,7 @@ pub struct GpuModelStats {
 }
 
 impl ClusterStats {
-    pub(super) fn of(cluster: &Cluster, gpu_hours: Option<f64>, span_hours: Option<f64>) -> Self {
+    pub(super) fn of(cluster: &Cluster, mean_gpus: Option<f64>) -> Self {
         let mut models: BTreeMap<&Option<String>, (u64, u64)> = BTreeMap::new();
         for node in cluster.nodes.iter().filter(|node| node.gpu_count > 0) {
             let sums = models.entry(&node.gpu_model).or_default();
@@ -60,9 +61,7 @@ impl ClusterStats {
             cpu_cores: sum(|node| node.cpu_milli) / 1000.0,
             memory_gib: sum(|node| node.memory_bytes) / f64::from(1 << 30),
             gpu_models,
-            offered_load: gpu_hours
-                .zip(span_hours)
-                .and_then(|(used, hours)| ratio(used, hours * gpus as f64)),
+            offered_load: mean_gpus.and_then(|mean| ratio(mean, gpus as f64)),
         }
     }
 }

@@ -74,7 +74,8 @@ pub fn describe(trace: &Trace, cluster: Option<&Cluster>) -> TraceStats {
     };
     let arrivals = if trace.known.submit_times { ArrivalStats::of(jobs) } else { None };
     let gpu_hours = gpu_hours(jobs);
-    let span_hours = arrivals.as_ref().map(|arrivals| arrivals.span_hours);
+    let demand = arrivals.as_ref().and_then(|_| DemandStats::of(trace));
+    let mean_gpus = demand.as_ref().and_then(|demand| demand.mean_gpus);
     TraceStats {
         source: trace.source.clone(),
         jobs: jobs.len() as u64,
@@ -87,13 +88,13 @@ pub fn describe(trace: &Trace, cluster: Option<&Cluster>) -> TraceStats {
             .filter(|_| trace.known.gpu_models),
         run_time_s: times(|job| job.duration_ms),
         waiting_s: times(|job| job.start_ms.map(|start| start.saturating_sub(job.submit_ms))),
-        demand: arrivals.as_ref().and_then(|_| DemandStats::of(trace)),
+        demand,
         estimates: EstimateStats::of(jobs),
         outcomes: breakdown::outcomes(jobs),
         users: GroupStats::of(jobs, |job| job.user.as_deref()),
         queues: GroupStats::of(jobs, |job| job.queue.as_deref()),
         models: GroupStats::of(jobs, |job| job.model.as_deref()),
-        cluster: cluster.map(|cluster| ClusterStats::of(cluster, gpu_hours, span_hours)),
+        cluster: cluster.map(|cluster| ClusterStats::of(cluster, mean_gpus)),
         arrivals,
     }
 }

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod estimate;
+mod inside;
 mod job_maker;
 mod machines;
 mod model;
@@ -19,12 +20,12 @@ use serde::Serialize;
 
 pub use model::{SizeModel, SynthModel};
 pub use profile::{PROFILES, SynthProfile};
+pub use random::{Purpose, Random};
 
 use crate::error::TraceError;
 use crate::node::Cluster;
 use crate::trace::{Known, Trace};
 use job_maker::JobMaker;
-use random::{Purpose, Random};
 
 /// Most jobs that a stream may be expected to have.
 pub const MAX_EXPECTED_JOBS: f64 = 5_000_000.0;
@@ -38,7 +39,8 @@ pub struct SynthConfig {
     pub nodes: u32,
     /// Length of the stream in days, 1 to 3,650.
     pub days: u32,
-    /// Mean GPU time of the submitted jobs over the GPU time of the cluster, above 0 to 10.
+    /// Mean GPU time that the jobs can use before the end of the stream, if each started when it was
+    /// submitted, over the GPU time of the cluster; above 0 to 10.
     pub load: f64,
     /// Which kind of cluster and work.
     pub profile: SynthProfile,

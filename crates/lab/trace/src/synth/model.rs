@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::arrivals::hour_shares;
+use super::inside::mean_inside_s;
 use super::job_maker::{completed_part_moment, model_pools, possible_sizes};
 use super::people::team_share;
 use super::profile::{Kind, Parameters, SHARES_MILLI, SizeClass};
@@ -18,8 +19,10 @@ use crate::node::Cluster;
 pub struct SynthModel {
     /// Mean number of jobs.
     pub expected_jobs: f64,
-    /// Mean GPU-hours of all jobs.
+    /// Mean GPU-hours of all jobs, with what they run for beyond the end of the stream.
     pub expected_gpu_hours: f64,
+    /// Mean GPU-hours of these that can run inside the stream: the load times the GPU-hours there are.
+    pub expected_gpu_hours_inside: f64,
     /// Standard deviation of the GPU-hours over seeds.
     pub gpu_hours_sd: f64,
     /// Jobs by size.
@@ -84,11 +87,16 @@ impl SynthModel {
             sizes.iter().map(of_size).sum::<f64>()
         };
         let capacity = cluster.total_gpus() as f64 * f64::from(config.days) * 24.0;
-        let expected_gpu_hours = config.load * capacity;
-        let expected_jobs = expected_gpu_hours / moment(1);
+        let inside = |size: &&SizeClass| {
+            let seconds = mean_inside_s(profile, size, config.days);
+            size.weight / total * gpu_moment(size, 1) * seconds / 3600.0
+        };
+        let expected_gpu_hours_inside = config.load * capacity;
+        let expected_jobs = expected_gpu_hours_inside / sizes.iter().map(inside).sum::<f64>();
         Self {
             expected_jobs,
-            expected_gpu_hours,
+            expected_gpu_hours: expected_jobs * moment(1),
+            expected_gpu_hours_inside,
             // Of a sum of a Poisson number of independent terms.
             gpu_hours_sd: libm::sqrt(expected_jobs * moment(2)),
             sizes: sizes.iter().map(|size| size_model(size, total)).collect(),

@@ -1,0 +1,257 @@
+//! `dovetail sim arena`: policies in many kinds of worlds, each against the best simple policy.
+
+mod resume;
+mod traces;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_plan::policy::named::POLICIES;
+use dovetail_sim::arena::{self, Plan, Regime, Run, Summary, Verdict};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::commands::sim::arena::resume::Ledger;
+use crate::commands::sim::arena::traces::Traces;
+use crate::commands::sim::recording::BUILD;
+use crate::exit::{UsageError, refuse_twice};
+use crate::input::policy;
+use crate::output::Output;
+use crate::output::table::{table, whole};
+use crate::progress::Progress;
+
+/// Seeds and orders of the nodes where nothing else is asked for.
+const SEEDS: u64 = 8;
+const ORDERS: u64 = 3;
+/// The same of the quick subset.
+const QUICK_SEEDS: u64 = 4;
+const QUICK_ORDERS: u64 = 1;
+/// The first seed: seeds 42 to 46 are those of the published experiments.
+const FIRST_SEED: u64 = 42;
+/// No reference, and not worth its time unless it is asked for.
+const LEFT_OUT: &str = "random";
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub(crate) struct ArenaFlags {
+    /// Regimes or families of regimes, joined with commas [default: all whose data is there]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    regimes: Vec<String>,
+    /// Policies, joined with commas [default: all but random]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(value_parser = policy::names())]
+    policies: Vec<String>,
+    /// Seeds of the jobs, from 42 on [default: 8, with --quick 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
+    /// Run a small subset: fewer regimes, 4 seeds, 1 order of the nodes instead of 3
+    #[arg(long)]
+    quick: bool,
+    /// Keep finished runs in a file, and leave out the runs that it has
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Folder of outside traces: openb/ and jobs/ as docs/arena.md lists them
+    #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
+    traces: Option<PathBuf>,
+}
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    regimes: Vec<Verdict>,
+    summary: BTreeMap<String, Summary>,
+    seeds: Vec<u64>,
+    orders: u64,
+    /// Regimes whose data is not there.
+    left_out: Vec<String>,
+}
+
+/// Compares.
+pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
+    let output = app.output("sim arena")?;
+    let traces = Traces::read(app, flags.traces.as_deref())?;
+    let (plan, left_out) = flags.plan(&traces)?;
+    tell(app, &plan, &left_out);
+    let runs = run_all(app, &plan, &traces, flags)?;
+    let verdicts: Vec<Verdict> =
+        plan.regimes.iter().zip(&runs).map(|(regime, runs)| Verdict::of(regime, runs)).collect();
+    let summary = arena::summary(&verdicts);
+    let (seeds, orders) = (plan.seeds, plan.orders);
+    let report = Report { regimes: verdicts, summary, seeds, orders, left_out };
+    match output {
+        Output::Json => app.print_json(&report),
+        Output::Html => app.print(&report.html()?),
+        _ => app.print(&report.text()),
+    }
+}
+
+fn tell(app: &App, plan: &Plan, left_out: &[String]) {
+    if !left_out.is_empty() {
+        let count = left_out.len();
+        app.note(&format!(
+            "{count} regimes need traces that are not there and are left out: set DOVETAIL_TRACES or --traces"
+        ));
+    }
+    let runs: usize = plan.worlds().len() * plan.policies.len();
+    app.note(&format!(
+        "{} regimes, {} policies, {} runs",
+        plan.regimes.len(),
+        plan.policies.len(),
+        whole(runs as u64)
+    ));
+}
+
+/// Every run, by regime; of one regime by seed, order and policy, whatever order they finished in.
+fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Result<Vec<Vec<Run>>> {
+    let ledger = Ledger::open(app, flags.resume.as_deref(), plan, &traces.fingerprint)?;
+    let worlds = plan.worlds();
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(app.settings.threads.value as usize).build()?;
+    let progress = Progress::new("worlds", worlds.len() as u64);
+    let run = |key: &arena::WorldKey| -> Result<Vec<Run>> {
+        let regime = &plan.regimes[key.regime].name;
+        let missing: Vec<&str> = plan
+            .policies
+            .iter()
+            .map(String::as_str)
+            .filter(|policy| !ledger.has(regime, policy, *key))
+            .collect();
+        let mut fresh = Vec::new();
+        if !missing.is_empty() {
+            for run in plan.run(&traces.data, *key, &missing)? {
+                fresh.push(ledger.keep(regime, run)?);
+            }
+        }
+        progress.advance(1);
+        Ok(ledger.of_world(regime, plan, *key, fresh))
+    };
+    let runs: Vec<Vec<Run>> =
+        pool.install(|| worlds.par_iter().map(run).collect::<Result<Vec<_>>>())?;
+    let mut by_regime = vec![Vec::new(); plan.regimes.len()];
+    for (key, runs) in worlds.iter().zip(runs) {
+        by_regime[key.regime].extend(runs);
+    }
+    Ok(by_regime)
+}
+
+impl ArenaFlags {
+    /// What is to be run, and the regimes that are left out because their data is not there.
+    fn plan(&self, traces: &Traces) -> Result<(Plan, Vec<String>)> {
+        refuse_twice("--policies", self.policies.iter().map(String::as_str))?;
+        refuse_twice("--regimes", self.regimes.iter().map(String::as_str))?;
+        let (wanted, left_out): (Vec<Regime>, Vec<Regime>) =
+            self.wanted()?.into_iter().partition(|regime| regime.recipe.has_data(&traces.data));
+        if wanted.is_empty() {
+            let text =
+                "--regimes: none of these regimes has its data: set DOVETAIL_TRACES or --traces";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        let default = if self.quick { QUICK_SEEDS } else { SEEDS };
+        let seeds = self.seeds.unwrap_or(default);
+        let plan = Plan {
+            regimes: wanted,
+            policies: self.policies(),
+            seeds: (FIRST_SEED..FIRST_SEED + seeds).collect(),
+            orders: if self.quick { QUICK_ORDERS } else { ORDERS },
+        };
+        Ok((plan, left_out.into_iter().map(|regime| regime.name).collect()))
+    }
+
+    /// Regimes by name or family, those of the quick subset if it is asked for.
+    fn wanted(&self) -> Result<Vec<Regime>> {
+        let all = arena::regimes();
+        let is_named = |regime: &Regime, name: &str| regime.name == name || regime.family == name;
+        if let Some(name) =
+            self.regimes.iter().find(|name| !all.iter().any(|regime| is_named(regime, name)))
+        {
+            let mut families: Vec<&str> = all.iter().map(|regime| regime.family).collect();
+            families.dedup();
+            let text = format!(
+                "--regimes {name}: no regime or family has this name; families: {}",
+                families.join(", ")
+            );
+            return Err(UsageError(text).into());
+        }
+        let is_wanted = |regime: &Regime| {
+            let named =
+                self.regimes.is_empty() || self.regimes.iter().any(|name| is_named(regime, name));
+            named && (!self.quick || regime.is_quick || !self.regimes.is_empty())
+        };
+        Ok(all.into_iter().filter(is_wanted).collect())
+    }
+
+    fn policies(&self) -> Vec<String> {
+        if !self.policies.is_empty() {
+            return self.policies.clone();
+        }
+        let names = POLICIES.iter().map(|(name, _)| *name).filter(|name| *name != LEFT_OUT);
+        names.map(str::to_owned).collect()
+    }
+}
+
+impl Report {
+    /// The matrix as one file.
+    fn html(&self) -> Result<String> {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let mut notes =
+            vec![format!("Seeds {}, {} orders of the nodes each.", seeds.join(" "), self.orders)];
+        if !self.left_out.is_empty() {
+            notes.push(format!("{} regimes have no data here.", self.left_out.len()));
+        }
+        let program = format!("dovetail {BUILD}");
+        Ok(arena::page(&self.regimes, &self.summary, &program, &notes)?)
+    }
+
+    /// What a person wants to see: the default against the reference, regime by regime, and all policies
+    /// in sum.
+    fn text(&self) -> String {
+        let (name, _) = POLICIES[0];
+        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
+        let row = |verdict: &Verdict| {
+            let own = verdict.by_policy.get(name).map(|estimate| estimate.mean);
+            let reference = verdict.reference.as_deref();
+            let best = reference.and_then(|name| verdict.by_policy.get(name)).map(|e| e.mean);
+            let regret = verdict.regret_percent.get(name);
+            vec![
+                verdict.name.clone(),
+                verdict.unit.to_owned(),
+                shown(own),
+                shown(best),
+                reference.unwrap_or("-").to_owned(),
+                match verdict.easy {
+                    true => "easy".to_owned(),
+                    false => {
+                        regret.map_or_else(|| "-".to_owned(), |regret| format!("{regret:+.1}"))
+                    }
+                },
+            ]
+        };
+        let header = ["regime", "unit", name, "reference's", "reference", "regret %"];
+        let mut text = table(&header, self.regimes.iter().map(row).collect());
+        let header = ["policy", "mean regret %", "worst regret %", "wins", "of"];
+        let row = |(policy, summary): (&String, &Summary)| {
+            vec![
+                policy.clone(),
+                format!("{:.2}", summary.mean_regret_percent),
+                format!("{:.1}", summary.worst_regret_percent),
+                summary.wins.to_string(),
+                summary.regimes.to_string(),
+            ]
+        };
+        text += "\n";
+        text += &table(&header, self.summary.iter().map(row).collect());
+        text
+    }
+}
+
+/// Three significant digits, or whole.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0..10.0 => format!("{value:.2}"),
+        10.0..1000.0 => format!("{value:.1}"),
+        _ => whole(value.round() as u64),
+    }
+}

@@ -1,0 +1,110 @@
+//! Finished runs in a file, so that a long comparison can be stopped and resumed.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::commands::sim::recording::BUILD;
+use crate::commands::sim::timed_replay::hexadecimal;
+use crate::exit::BadInput;
+
+/// Regime, policy, seed, order.
+type Key = (String, String, u64, u64);
+
+/// Runs that finished before, and the file that new ones are added to.
+pub(crate) struct Ledger {
+    known: BTreeMap<Key, Run>,
+    file: Option<(PathBuf, Mutex<File>)>,
+}
+
+impl Ledger {
+    /// Reads the runs of a file if there is one, and takes off what was cut at its end.
+    pub(crate) fn open(app: &App, path: Option<&Path>, plan: &Plan, data: &str) -> Result<Self> {
+        let Some(path) = path else { return Ok(Self { known: BTreeMap::new(), file: None }) };
+        let name = path.display().to_string();
+        let settings = Settings::of(plan, &build()?, data);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .with_context(|| format!("{name}: cannot be opened"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(|| format!("{name}: cannot be read"))?;
+        // A cut may lie within a character.
+        let text = String::from_utf8_lossy(&bytes);
+        let found =
+            resumed(&text, &settings).map_err(|error| BadInput(format!("{name}, {error}")))?;
+        let write = |file: &mut File| -> std::io::Result<()> {
+            file.set_len(found.whole_bytes as u64)?;
+            file.seek(SeekFrom::End(0))?;
+            if found.whole_bytes == 0 {
+                file.write_all(line(&settings).as_bytes())?;
+            }
+            Ok(())
+        };
+        write(&mut file).with_context(|| format!("{name}: cannot be written"))?;
+        if !found.records.is_empty() {
+            app.note(&format!("{name} has {} finished runs", found.records.len()));
+        }
+        let keyed = found.records.into_iter().map(|record| {
+            let key = key(&record.regime, &record.policy, record.seed, record.order);
+            (key, record.run())
+        });
+        Ok(Self { known: keyed.collect(), file: Some((path.to_owned(), Mutex::new(file))) })
+    }
+
+    /// Whether a run finished before.
+    pub(crate) fn has(&self, regime: &str, policy: &str, world: WorldKey) -> bool {
+        self.known.contains_key(&key(regime, policy, world.seed, world.order))
+    }
+
+    /// Writes down a finished run, and gives it back as a file would.
+    pub(crate) fn keep(&self, regime: &str, run: Run) -> Result<Run> {
+        let record = Record::of(regime, run);
+        if let Some((path, file)) = &self.file {
+            let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // One write for a line: what is cut is its end.
+            let written = file.write_all(line(&record).as_bytes());
+            written.with_context(|| format!("{}: cannot be written", path.display()))?;
+        }
+        Ok(record.run())
+    }
+
+    /// All runs of a world in the order of the policies, the fresh ones given.
+    pub(crate) fn of_world(
+        &self,
+        regime: &str,
+        plan: &Plan,
+        world: WorldKey,
+        fresh: Vec<Run>,
+    ) -> Vec<Run> {
+        let mut fresh: BTreeMap<String, Run> =
+            fresh.into_iter().map(|run| (run.policy.clone(), run)).collect();
+        let of = |policy: &String| {
+            let known = self.known.get(&key(regime, policy, world.seed, world.order)).cloned();
+            known.or_else(|| fresh.remove(policy))
+        };
+        plan.policies.iter().filter_map(of).collect()
+    }
+}
+
+fn key(regime: &str, policy: &str, seed: u64, order: u64) -> Key {
+    (regime.to_owned(), policy.to_owned(), seed, order)
+}
+
+/// Version and fingerprint of this program: runs of another one may have decided otherwise.
+fn build() -> Result<String> {
+    let path = std::env::current_exe().context("cannot find this program's own file")?;
+    let bytes =
+        std::fs::read(&path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    Ok(format!("{BUILD} ({})", hexadecimal(&Sha256::digest(bytes)[..6])))
+}

@@ -1,0 +1,46 @@
+//! The arena: policies compared in many kinds of worlds, each against the best simple policy.
+//!
+//! A *regime* is a documented, seeded recipe of worlds. Every policy runs in the same worlds of a regime:
+//! several seeds of the jobs, several orders of the machines for each. One simple policy is its
+//! *reference*; how much worse another policy is, is its *regret*.
+//!
+//! | module | what |
+//! |---|---|
+//! | `catalogue` | all regimes |
+//! | `recipe` | how the world of a seed and an order is made |
+//! | `transform`, `streams`, `machines` | what recipes are made of |
+//! | `figures` | what is measured of one run |
+//! | `plan`, `run` | which runs there are; one of them |
+//! | `record` | finished runs as text, to be resumed |
+//! | `statistics`, `verdict` | means with intervals; reference, regret, summary |
+//! | `page` | the matrix of regimes and policies as HTML |
+//!
+//! Traces come in parsed; nothing here reads a file or a clock.
+
+mod catalogue;
+mod figures;
+mod machines;
+mod page;
+mod plan;
+mod recipe;
+mod record;
+mod run;
+mod statistics;
+mod streams;
+mod transform;
+mod verdict;
+
+pub use catalogue::{Figure, OPENB_LISTS, Regime, regimes};
+pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, RunFigures, Window};
+pub use machines::Pool;
+pub use page::page;
+pub use plan::{Plan, WorldKey};
+pub use recipe::{
+    ArenaData, ArenaError, ArrivalRecipe, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World,
+};
+pub use record::{Record, RecordError, Resumed, Settings, line, resumed};
+pub use run::{LOAD, POOL_NODE_HOURS};
+pub use statistics::{Estimate, mean};
+pub use streams::{Tide, demand_inside};
+pub use transform::{Arrival, Transform};
+pub use verdict::{ORACLE, Run, SIMPLE, Summary, Verdict, WAIT_FLOOR_HOURS, summary};

@@ -1,0 +1,347 @@
+//! What a regime is made of: the recipe of a world, and the world that it gives for one seed and one
+//! order of the machines.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::Queue;
+use dovetail_plan::{EngineConfig, Order, PreemptionConfig};
+use dovetail_trace::fgd::fgd_orders;
+use dovetail_trace::synth::{Purpose, Random, SynthConfig, SynthProfile, synth};
+use dovetail_trace::{TraceError, TraceJob, TraceNode};
+use thiserror::Error;
+
+use crate::arena::figures::Window;
+use crate::arena::machines::{self, Pool};
+use crate::arena::streams::{self, Tide};
+use crate::arena::transform::{Arrival, Transform, drawn};
+use crate::timed::{Estimates, FaultModel, TimedConfig, TimedError, TimedWorld};
+
+const DAY_MS: u64 = 86_400_000;
+const HOUR_MS: u64 = 3_600_000;
+/// Part of a stream for warming up, in percent: jobs submitted in it are in no wait.
+pub const WARM_UP_PERCENT: u64 = 20;
+/// Racks of the regimes with gangs have so many machines.
+const RACK_NODES: usize = 8;
+/// Failing machines: mean time to failure of each, and to repair.
+const TIME_BETWEEN_FAILURES_MS: u64 = 5 * DAY_MS;
+const REPAIR_TIME_MS: u64 = 4 * HOUR_MS;
+/// The three queues of the regime with weights.
+const WEIGHTS: [(&str, u32); 3] = [("gold", 4), ("silver", 2), ("bronze", 1)];
+
+/// Traces that regimes are made of. What is empty is not there.
+#[derive(Clone, Debug, Default)]
+pub struct ArenaData {
+    /// Machines of openb with GPUs.
+    pub openb_nodes: Vec<TraceNode>,
+    /// Pods of openb by name of the list, such as `default`.
+    pub openb_pods: BTreeMap<String, Vec<TraceJob>>,
+    /// Jobs of Philly.
+    pub philly: Vec<TraceJob>,
+    /// Jobs of an ITP cluster.
+    pub itp: Vec<TraceJob>,
+}
+
+/// How the worlds of a regime are made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recipe {
+    /// Pods arrive until 130 % of the GPUs have been asked for; none leaves.
+    Arrivals(ArrivalRecipe),
+    /// Jobs are submitted, wait, run and end.
+    Timed(TimedRecipe),
+}
+
+/// Pods of an openb list on openb machines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrivalRecipe {
+    /// Name of the list.
+    pub list: String,
+    /// What is changed.
+    pub transform: Transform,
+    /// In which order pods arrive.
+    pub arrival: Arrival,
+    /// So many machines drawn by seed; `None` takes all.
+    pub nodes: Option<usize>,
+}
+
+/// Jobs that end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimedRecipe {
+    /// Where jobs and machines come from.
+    pub work: Work,
+    /// GPU-time that the jobs can use inside the stream, over that of the machines.
+    pub load: f64,
+    /// Length of the stream.
+    pub days: u32,
+    /// In which order waiting jobs start.
+    pub order: Order,
+    /// What else is special.
+    pub twist: Twist,
+}
+
+/// Where jobs and machines come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A generated stream on its generated cluster.
+    Profile(SynthProfile, u32),
+    /// Shapes and run times of a generated stream that come at other times.
+    Tide(SynthProfile, u32, Tide),
+    /// Jobs of `sharing` in the first half of the stream, of `training` in the second.
+    MixChange(u32),
+    /// A window of Philly, with CPU and memory drawn, on as many machines as give the load.
+    Philly(Pool),
+    /// A window of ITP, likewise.
+    Itp(Pool),
+    /// Pods of openb's default list with run times of Philly, on openb machines drawn by seed.
+    OpenbPods(usize),
+}
+
+/// What else is special about a regime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// Nothing.
+    None,
+    /// All pods of a job in one rack of eight machines.
+    GangsInOneRack,
+    /// Jobs of a higher priority stop others.
+    Preemption,
+    /// Two of five machines are there only while they are used: ten minutes after jobs wait for them, until
+    /// they were empty for ten minutes.
+    AutoscaledPool,
+    /// Machines fail every five days and are repaired after four hours, on average.
+    FailingNodes,
+    /// Users state the true run times.
+    RightEstimates,
+    /// Nobody states a run time.
+    NoEstimates,
+    /// Estimates are off by a lognormal factor, σ = 1.
+    WrongEstimates,
+    /// Three queues of weights 4, 2 and 1.
+    WeightedQueues,
+}
+
+/// Why a world cannot be made or run.
+#[derive(Debug, Error)]
+pub enum ArenaError {
+    /// A trace could not be made.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The simulation refused the world.
+    #[error(transparent)]
+    Timed(#[from] TimedError),
+    /// The engine refused the world or the policy.
+    #[error(transparent)]
+    Engine(#[from] dovetail_plan::EngineError),
+}
+
+/// One world: what every policy is given alike.
+#[derive(Clone, Debug)]
+pub enum World {
+    /// Pods that stay.
+    Arrivals {
+        /// Machines.
+        nodes: Vec<TraceNode>,
+        /// Pods.
+        pods: Vec<TraceJob>,
+        /// Rows of pods in order of arrival.
+        arrivals: Vec<u32>,
+        /// Rows of machines in tie-break order.
+        node_order: Vec<u32>,
+    },
+    /// Jobs that end.
+    Timed {
+        /// Machines, jobs and queues.
+        world: Box<TimedWorld>,
+        /// The engine's configuration but for the policy.
+        config: Box<TimedConfig>,
+        /// The part that counts.
+        window: Window,
+    },
+}
+
+impl Recipe {
+    /// Whether the data has what the recipe needs.
+    pub fn has_data(&self, data: &ArenaData) -> bool {
+        let openb = |list: &str| !data.openb_nodes.is_empty() && data.openb_pods.contains_key(list);
+        match self {
+            Self::Arrivals(recipe) => openb(&recipe.list),
+            Self::Timed(recipe) => match recipe.work {
+                Work::Profile(..) | Work::Tide(..) | Work::MixChange(_) => true,
+                Work::Philly(_) => !data.philly.is_empty(),
+                Work::Itp(_) => !data.itp.is_empty(),
+                Work::OpenbPods(_) => openb("default") && !data.philly.is_empty(),
+            },
+        }
+    }
+
+    /// The world of a seed with its machines in the given order: 0 is their own, each other number a
+    /// random one.
+    ///
+    /// # Errors
+    /// [`ArenaError`] if the trace cannot be made.
+    pub fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
+        match self {
+            Self::Arrivals(recipe) => recipe.world(data, seed, order),
+            Self::Timed(recipe) => recipe.world(data, seed, order),
+        }
+    }
+}
+
+impl ArrivalRecipe {
+    fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
+        let pods = self.transform.pods(&data.openb_pods[&self.list]);
+        let mut nodes = self.transform.nodes(&data.openb_nodes, seed);
+        if let Some(count) = self.nodes {
+            nodes = drawn(&nodes, count, seed);
+        }
+        let mut orders = fgd_orders(&pods, &nodes, seed as i64)?;
+        self.arrival.arrange(&pods, &mut orders.arrivals);
+        shuffle_by(&mut orders.nodes, seed, order);
+        let (arrivals, node_order) = (orders.arrivals, orders.nodes);
+        Ok(World::Arrivals { nodes, pods, arrivals, node_order })
+    }
+}
+
+/// Order 0 leaves a list as it is; every other order is random.
+fn shuffle_by<T>(items: &mut [T], seed: u64, order: u64) {
+    if order > 0 {
+        Random::new(seed ^ order << 32, Purpose::Machines).shuffle(items);
+    }
+}
+
+impl TimedRecipe {
+    fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
+        let end_ms = u64::from(self.days) * DAY_MS;
+        let (mut nodes, jobs) = self.work(data, seed)?;
+        let (jobs, queues) = self.twisted(seed, &mut nodes, jobs);
+        let mut jobs = streams::in_order(jobs);
+        // A job that no node could ever hold says nothing about a policy, and blocks `fifo` for good.
+        machines::keep_possible(&mut jobs, &nodes)?;
+        let autoscaler = (self.twist == Twist::AutoscaledPool).then(|| machines::pool(&nodes));
+        shuffle_by(&mut nodes, seed, order);
+        let gang_level = (self.twist == Twist::GangsInOneRack).then(|| "rack".to_owned());
+        let window = Window { from_ms: end_ms * WARM_UP_PERCENT / 100, end_ms };
+        let world =
+            TimedWorld { nodes, jobs, queues, gang_level, autoscaler, ..TimedWorld::default() };
+        Ok(World::Timed { world: Box::new(world), config: Box::new(self.config(seed)), window })
+    }
+
+    fn config(&self, seed: u64) -> TimedConfig {
+        let faults = FaultModel {
+            mean_time_between_failures_ms: TIME_BETWEEN_FAILURES_MS,
+            mean_time_to_repair_ms: REPAIR_TIME_MS,
+            seed,
+        };
+        let enabled = self.twist == Twist::Preemption;
+        let preemption = PreemptionConfig { enabled, ..PreemptionConfig::default() };
+        TimedConfig {
+            engine: EngineConfig { order: self.order, preemption, ..EngineConfig::default() },
+            estimates: match self.twist {
+                Twist::RightEstimates => Estimates::Truth,
+                _ => Estimates::Trace,
+            },
+            faults: (self.twist == Twist::FailingNodes).then_some(faults),
+        }
+    }
+
+    /// Machines, and jobs in any order.
+    fn work(
+        &self,
+        data: &ArenaData,
+        seed: u64,
+    ) -> Result<(Vec<TraceNode>, Vec<TraceJob>), ArenaError> {
+        let (days, load) = (self.days, self.load);
+        let generated = |profile, nodes| -> Result<_, ArenaError> {
+            let made = synth(&SynthConfig { seed, nodes, days, load, profile })?;
+            Ok((made.cluster.nodes, made.trace.jobs))
+        };
+        let end_ms = u64::from(days) * DAY_MS;
+        let asked = |nodes: &[TraceNode], span_ms: u64| {
+            (load * (streams::cluster_milli(nodes) * u128::from(span_ms)) as f64) as u128
+        };
+        let mut random = Random::new(seed, Purpose::Arrivals);
+        Ok(match self.work {
+            Work::Profile(profile, nodes) => generated(profile, nodes)?,
+            Work::Tide(profile, nodes, tide) => {
+                let (nodes, pool) = generated(profile, nodes)?;
+                let milli_ms = asked(&nodes, end_ms);
+                (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), milli_ms))
+            }
+            Work::MixChange(nodes) => {
+                let (_, mut first) = generated(SynthProfile::Sharing, nodes)?;
+                let (_, mut second) = generated(SynthProfile::Training, nodes)?;
+                let (nodes, _) = generated(SynthProfile::Mixed, nodes)?;
+                for pool in [&mut first, &mut second] {
+                    machines::keep_possible(pool, &nodes)?;
+                }
+                let half_ms = end_ms / 2;
+                let milli_ms = asked(&nodes, half_ms);
+                let even = Tide::Even;
+                let mut jobs = streams::fill(&mut random, &first, even, (0, half_ms), milli_ms);
+                let later = (half_ms, end_ms);
+                jobs.extend(streams::fill(&mut random, &second, even, later, milli_ms));
+                (nodes, jobs)
+            }
+            Work::Philly(pool) => self.published(seed, &mut random, &data.philly, pool),
+            Work::Itp(pool) => self.published(seed, &mut random, &data.itp, pool),
+            Work::OpenbPods(count) => {
+                let nodes = drawn(&data.openb_nodes, count, seed);
+                let pods = &data.openb_pods["default"];
+                let mut pool = streams::with_run_times(seed, pods, &data.philly);
+                machines::keep_possible(&mut pool, &nodes)?;
+                let milli_ms = asked(&nodes, end_ms);
+                let jobs = streams::fill(&mut random, &pool, Tide::Even, (0, end_ms), milli_ms);
+                (nodes, jobs)
+            }
+        })
+    }
+
+    /// A window of a table of jobs, and as many machines as give the load.
+    fn published(
+        &self,
+        seed: u64,
+        random: &mut Random,
+        jobs: &[TraceJob],
+        pool: Pool,
+    ) -> (Vec<TraceNode>, Vec<TraceJob>) {
+        let jobs = streams::window(random, jobs, self.days);
+        let end_ms = u64::from(self.days) * DAY_MS;
+        let demand_milli = streams::demand_inside(&jobs, end_ms) as f64 / end_ms as f64;
+        let nodes = pool.with_milli((demand_milli / self.load) as u128);
+        (nodes, streams::with_requests(seed, jobs))
+    }
+
+    /// What the twist changes of machines, jobs and queues.
+    fn twisted(
+        &self,
+        seed: u64,
+        nodes: &mut [TraceNode],
+        mut jobs: Vec<TraceJob>,
+    ) -> (Vec<TraceJob>, Vec<Queue>) {
+        match self.twist {
+            Twist::GangsInOneRack => {
+                machines::rack(nodes, RACK_NODES);
+                jobs.retain(|job| job.pod_count as usize <= RACK_NODES);
+            }
+            Twist::NoEstimates => jobs.iter_mut().for_each(|job| job.estimate_ms = None),
+            Twist::WrongEstimates => jobs = streams::with_wrong_estimates(seed, jobs),
+            Twist::WeightedQueues => {
+                let mut random = Random::new(seed, Purpose::People);
+                for job in &mut jobs {
+                    job.queue = Some(WEIGHTS[random.below(WEIGHTS.len())].0.to_owned());
+                }
+                let queue = |(name, weight): (&str, u32)| Queue { weight, ..Queue::named(name) };
+                return (jobs, WEIGHTS.map(queue).to_vec());
+            }
+            Twist::None
+            | Twist::Preemption
+            | Twist::AutoscaledPool
+            | Twist::FailingNodes
+            | Twist::RightEstimates => {}
+        }
+        let queues = match self.order {
+            Order::DominantShare => TimedWorld::named_queues(&jobs),
+            _ => Vec::new(),
+        };
+        (jobs, queues)
+    }
+}

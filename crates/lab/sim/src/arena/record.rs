@@ -1,0 +1,231 @@
+//! Finished runs as lines of text, so that a long comparison can be resumed.
+//!
+//! The first line says of which comparison the runs are; every other one is one run. A line that was cut
+//! off at the end of the file is a run that did not finish.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::arena::figures::RunFigures;
+use crate::arena::plan::Plan;
+use crate::arena::verdict::Run;
+
+/// Form of the file; another number is another form.
+const FORMAT: u32 = 1;
+
+/// What must be the same for runs to belong to one comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Form of the file.
+    pub dovetail_arena: u32,
+    /// The program that ran, version and fingerprint.
+    pub build: String,
+    /// Seeds of the jobs.
+    pub seeds: Vec<u64>,
+    /// Orders of the machines for each seed.
+    pub orders: u64,
+    /// Names of the regimes.
+    pub regimes: Vec<String>,
+    /// Names of the policies.
+    pub policies: Vec<String>,
+    /// Fingerprint of the outside data.
+    pub data: String,
+}
+
+/// One finished run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Name of the regime.
+    pub regime: String,
+    /// Name of the policy.
+    pub policy: String,
+    /// Seed of the jobs.
+    pub seed: u64,
+    /// Order of the machines.
+    pub order: u64,
+    /// What was measured.
+    pub figures: RunFigures,
+}
+
+/// Why a file of runs cannot be resumed. Texts go on from the name of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecordError {
+    /// It is not such a file.
+    #[error("line {line}: this is not what `sim arena --resume` writes: {problem}")]
+    Line {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// It belongs to another comparison.
+    #[error(
+        "its runs were made with other settings: {setting} {found} there, {wanted} here; give the same \
+         flags, program and data, or name another file"
+    )]
+    Other {
+        /// What differs.
+        setting: &'static str,
+        /// In the file.
+        found: String,
+        /// As asked for.
+        wanted: String,
+    },
+}
+
+impl Settings {
+    /// The settings of a plan.
+    pub fn of(plan: &Plan, build: &str, data: &str) -> Self {
+        Self {
+            dovetail_arena: FORMAT,
+            build: build.to_owned(),
+            seeds: plan.seeds.clone(),
+            orders: plan.orders,
+            regimes: plan.regimes.iter().map(|regime| regime.name.clone()).collect(),
+            policies: plan.policies.clone(),
+            data: data.to_owned(),
+        }
+    }
+
+    /// Refuses a file of another comparison, and says what differs.
+    fn check(&self, found: &Self) -> Result<(), RecordError> {
+        let list = |names: &[String]| match names {
+            [one] => one.clone(),
+            [first, .., last] => format!("{} from {first} to {last}", names.len()),
+            [] => "none".to_owned(),
+        };
+        let settings = [
+            ("form", found.dovetail_arena.to_string(), self.dovetail_arena.to_string()),
+            ("program", found.build.clone(), self.build.clone()),
+            ("seeds", format!("{:?}", found.seeds), format!("{:?}", self.seeds)),
+            ("orders of the nodes", found.orders.to_string(), self.orders.to_string()),
+            ("data", found.data.clone(), self.data.clone()),
+        ];
+        let other = |setting, found, wanted| Err(RecordError::Other { setting, found, wanted });
+        for (setting, found, wanted) in settings {
+            if found != wanted {
+                return other(setting, found, wanted);
+            }
+        }
+        if found.regimes != self.regimes {
+            return other("regimes", list(&found.regimes), list(&self.regimes));
+        }
+        if found.policies != self.policies {
+            return other("policies", list(&found.policies), list(&self.policies));
+        }
+        Ok(())
+    }
+}
+
+/// What a file of runs holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resumed {
+    /// Runs that finished.
+    pub records: Vec<Record>,
+    /// Bytes up to the end of the last whole line: what is behind them was cut off.
+    pub whole_bytes: usize,
+}
+
+/// Reads the runs of a file; an empty one has none.
+///
+/// # Errors
+/// [`RecordError`] if it is not such a file, or of another comparison.
+pub fn resumed(text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
+    let mut found = Resumed::default();
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut seen = BTreeSet::new();
+    for (at, line) in text[..whole].lines().enumerate() {
+        let bad = |problem: String| RecordError::Line { line: at + 1, problem };
+        if at == 0 {
+            let settings: Settings = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+            wanted.check(&settings)?;
+            continue;
+        }
+        let record: Record = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        let key = (record.regime.clone(), record.policy.clone(), record.seed, record.order);
+        if !seen.insert(key) {
+            return Err(bad("the run is there twice".to_owned()));
+        }
+        found.records.push(record);
+    }
+    found.whole_bytes = whole;
+    Ok(found)
+}
+
+/// A line of such a file.
+pub fn line(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("settings and runs have only plain values");
+    text.push('\n');
+    text
+}
+
+impl Record {
+    /// A finished run of a regime. Figures take the way through text that those of a file take, so that a
+    /// comparison that was resumed gives the same bytes as one that was not.
+    pub fn of(regime: &str, run: Run) -> Self {
+        let Run { seed, order, policy, figures } = run;
+        let record = Self { regime: regime.to_owned(), policy, seed, order, figures };
+        serde_json::from_str(&line(&record)).expect("a line that was just written can be read")
+    }
+
+    /// The run.
+    pub fn run(self) -> Run {
+        let Self { policy, seed, order, figures, .. } = self;
+        Run { seed, order, policy, figures }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(seeds: &[u64]) -> Settings {
+        Settings {
+            dovetail_arena: FORMAT,
+            build: "b".into(),
+            seeds: seeds.to_vec(),
+            orders: 3,
+            regimes: vec!["r".into()],
+            policies: vec!["p".into(), "q".into()],
+            data: "none".into(),
+        }
+    }
+
+    fn record(policy: &str, wait: f64) -> Record {
+        let figures = RunFigures::from([("wait".to_owned(), wait)]);
+        let run = Run { seed: 1, order: 0, policy: policy.into(), figures };
+        Record::of("r", run)
+    }
+
+    #[test]
+    fn a_cut_file_gives_the_runs_before_the_cut() {
+        let (one, two) = (record("p", 1.0 / 3.0), record("q", 2.0));
+        let whole = line(&settings(&[1])) + &line(&one);
+        let text = whole.clone() + &line(&two);
+        assert_eq!(resumed(&text, &settings(&[1])).unwrap().records, [one.clone(), two]);
+        for cut in whole.len()..text.len() {
+            let found = resumed(&text[..cut], &settings(&[1])).unwrap();
+            assert_eq!(found.records, [one.clone()]);
+            assert_eq!(found.whole_bytes, whole.len());
+        }
+        assert_eq!(resumed("", &settings(&[1])).unwrap(), Resumed::default());
+        assert_eq!(resumed(&whole[..9], &settings(&[1])).unwrap(), Resumed::default());
+    }
+
+    #[test]
+    fn other_settings_are_named_and_other_files_refused() {
+        let text = line(&settings(&[1, 2]));
+        let error = resumed(&text, &settings(&[1])).unwrap_err().to_string();
+        assert!(error.contains("seeds [1, 2] there, [1] here"), "{error}");
+        let other = Settings { policies: vec!["p".into()], ..settings(&[1, 2]) };
+        let error = resumed(&text, &other).unwrap_err().to_string();
+        assert!(error.contains("policies 2 from p to q there, p here"), "{error}");
+        let error = resumed("job_id,duration\n", &settings(&[1])).unwrap_err().to_string();
+        assert!(error.starts_with("line 1: "), "{error}");
+        let twice = text + &line(&record("p", 1.0)) + &line(&record("p", 1.0));
+        let error = resumed(&twice, &settings(&[1, 2])).unwrap_err().to_string();
+        assert!(error.starts_with("line 3: ") && error.contains("twice"), "{error}");
+    }
+}

@@ -1,0 +1,271 @@
+//! What the runs of a regime say: means, the reference, and how far each policy is behind it.
+//!
+//! The reference is one simple policy for the whole regime, never the best one of each seed. It is chosen
+//! on every other seed and compared on the rest, so that luck in the choice is no advantage of it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::arena::catalogue::{Figure, Regime};
+use crate::arena::figures::{GPU_WEIGHTED_WAIT, RunFigures};
+use crate::arena::recipe::Recipe;
+use crate::arena::statistics::{Estimate, mean};
+
+/// Policies that are built in and told nothing: the reference is one of them. `random` is none.
+pub const SIMPLE: [&str; 8] = [
+    "best-fit",
+    "fgd-learnt",
+    "dot-product",
+    "gpu-packing",
+    "gpu-clustering",
+    "first-fit",
+    "kube-default",
+    "kube-most-allocated",
+];
+/// Told the mix in advance: shown beside the others, and neither reference nor winner.
+pub const ORACLE: &str = "fgd";
+/// Waits below this many hours, 6 minutes, count as this: nobody minds the difference.
+pub const WAIT_FLOOR_HOURS: f64 = 0.1;
+/// Policies this close to the best, in percent of the figure (or points of allocation), win too.
+const TIE_PERCENT: f64 = 0.1;
+
+/// Figures of one run with what was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Seed of the jobs.
+    pub seed: u64,
+    /// Order of the machines.
+    pub order: u64,
+    /// Name of the policy.
+    pub policy: String,
+    /// What was measured.
+    pub figures: RunFigures,
+}
+
+/// The result of one regime.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Name of the regime.
+    pub name: String,
+    /// Its family.
+    pub family: &'static str,
+    /// What it is judged by.
+    pub figure: &'static str,
+    /// Unit of the figure and of the regret.
+    pub unit: &'static str,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// Every simple policy waits less than 6 minutes: it counts in no mean.
+    pub easy: bool,
+    /// The figure of each policy over all seeds.
+    pub by_policy: BTreeMap<String, Estimate>,
+    /// The simple policy that was best on the seeds at even places.
+    pub reference: Option<String>,
+    /// How much worse each policy is than the reference on the other seeds, in the unit.
+    pub regret: BTreeMap<String, f64>,
+    /// The same in percent of the reference, waits floored at 6 minutes; points for allocation.
+    pub regret_percent: BTreeMap<String, f64>,
+    /// The regret by seed, averaged, with its interval: paired, because all policies have the same worlds.
+    pub paired_regret: BTreeMap<String, Estimate>,
+    /// Every other figure of each policy.
+    pub figures: BTreeMap<String, BTreeMap<String, Estimate>>,
+    /// Seeds and orders of the machines that were run.
+    pub seeds: usize,
+    /// Runs of each policy.
+    pub runs_per_policy: usize,
+}
+
+/// A policy over all regimes that are not easy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Mean of its regrets in percent.
+    pub mean_regret_percent: f64,
+    /// Largest of them.
+    pub worst_regret_percent: f64,
+    /// Regimes in which no policy but the oracle was better by more than 0.1 %.
+    pub wins: usize,
+    /// Regimes that count.
+    pub regimes: usize,
+}
+
+/// Figures of a policy by seed, averaged over the orders of the machines.
+type BySeed = BTreeMap<u64, f64>;
+
+impl Verdict {
+    /// Judges the runs of a regime.
+    pub fn of(regime: &Regime, runs: &[Run]) -> Self {
+        let figure = regime.figure();
+        let by_policy = by_policy(runs, figure.key);
+        let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        let reference = reference(&by_policy, &seeds, figure);
+        let compared = other_half(&seeds);
+        let mut verdict = Self {
+            name: regime.name.clone(),
+            family: regime.family,
+            figure: figure.key,
+            unit: figure.unit,
+            higher_is_better: figure.higher_is_better,
+            easy: is_easy(regime, runs),
+            by_policy: BTreeMap::new(),
+            reference: reference.clone(),
+            regret: BTreeMap::new(),
+            regret_percent: BTreeMap::new(),
+            paired_regret: BTreeMap::new(),
+            figures: other_figures(runs, figure.key),
+            seeds: seeds.len(),
+            runs_per_policy: runs.len() / by_policy.len().max(1),
+        };
+        for (policy, values) in &by_policy {
+            let all: Vec<f64> = values.values().copied().collect();
+            verdict.by_policy.extend(Estimate::of(&all).map(|all| (policy.clone(), all)));
+            let Some(base) = reference.as_ref().and_then(|name| by_policy.get(name)) else {
+                continue;
+            };
+            verdict.add_regret(policy, values, base, &compared, figure);
+        }
+        verdict
+    }
+
+    fn add_regret(
+        &mut self,
+        policy: &str,
+        own: &BySeed,
+        base: &BySeed,
+        seeds: &[u64],
+        figure: Figure,
+    ) {
+        let sign = if figure.higher_is_better { -1.0 } else { 1.0 };
+        let pairs: Vec<(f64, f64)> =
+            seeds.iter().filter_map(|seed| Some((*own.get(seed)?, *base.get(seed)?))).collect();
+        let differences: Vec<f64> = pairs.iter().map(|(own, base)| sign * (own - base)).collect();
+        let own: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        let base: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
+        let (Some(own), Some(base)) = (mean(&own), mean(&base)) else { return };
+        self.regret.insert(policy.to_owned(), sign * (own - base));
+        self.regret_percent.insert(policy.to_owned(), percent(own, base, figure));
+        let paired = Estimate::of(&differences);
+        self.paired_regret.extend(paired.map(|paired| (policy.to_owned(), paired)));
+    }
+
+    /// Policies, the oracle aside, that nobody beats by more than a tie.
+    pub fn winners(&self) -> Vec<&str> {
+        let known = || self.regret_percent.iter().filter(|(policy, _)| *policy != ORACLE);
+        let best = known().map(|(_, regret)| *regret).fold(f64::INFINITY, f64::min);
+        let close = known().filter(|(_, regret)| **regret <= best + TIE_PERCENT);
+        close.map(|(policy, _)| policy.as_str()).collect()
+    }
+}
+
+/// How much worse than the reference, in percent of it; percents are compared in points.
+fn percent(own: f64, base: f64, figure: Figure) -> f64 {
+    match (figure.unit, figure.higher_is_better) {
+        ("percent", _) => base - own,
+        (_, true) => 100.0 * (base - own) / base.abs().max(f64::MIN_POSITIVE),
+        (_, false) => 100.0 * (own.max(WAIT_FLOOR_HOURS) / base.max(WAIT_FLOOR_HOURS) - 1.0),
+    }
+}
+
+/// Every policy over the regimes that are not easy.
+pub fn summary(verdicts: &[Verdict]) -> BTreeMap<String, Summary> {
+    let mut sums: BTreeMap<String, (Vec<f64>, usize)> = BTreeMap::new();
+    for verdict in verdicts.iter().filter(|verdict| !verdict.easy) {
+        let winners = verdict.winners();
+        for (policy, regret) in &verdict.regret_percent {
+            let sum = sums.entry(policy.clone()).or_default();
+            sum.0.push(*regret);
+            sum.1 += usize::from(winners.contains(&policy.as_str()));
+        }
+    }
+    let summed = sums.into_iter().map(|(policy, (regrets, wins))| {
+        let summary = Summary {
+            mean_regret_percent: mean(&regrets).unwrap_or(0.0),
+            worst_regret_percent: regrets.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            wins,
+            regimes: regrets.len(),
+        };
+        (policy, summary)
+    });
+    summed.collect()
+}
+
+/// The simple policy that is best on the seeds at even places.
+fn reference(
+    by_policy: &BTreeMap<String, BySeed>,
+    seeds: &[u64],
+    figure: Figure,
+) -> Option<String> {
+    let chosen_on = half(seeds);
+    let mean_of = |values: &BySeed| {
+        let values: Vec<f64> =
+            chosen_on.iter().filter_map(|seed| values.get(seed).copied()).collect();
+        mean(&values)
+    };
+    let simple = by_policy.iter().filter(|(name, _)| SIMPLE.contains(&name.as_str()));
+    let means = simple.filter_map(|(name, values)| Some((name, mean_of(values)?)));
+    let best = means.min_by(|(_, a), (_, b)| match figure.higher_is_better {
+        true => b.total_cmp(a),
+        false => a.total_cmp(b),
+    });
+    best.map(|(name, _)| name.clone())
+}
+
+/// Seeds at even places: on them the reference is chosen.
+fn half(seeds: &[u64]) -> Vec<u64> {
+    seeds.iter().copied().step_by(2).collect()
+}
+
+/// Seeds at odd places: on them policies are compared. One seed alone serves for both.
+fn other_half(seeds: &[u64]) -> Vec<u64> {
+    match seeds.len() {
+        1 => seeds.to_vec(),
+        _ => seeds.iter().copied().skip(1).step_by(2).collect(),
+    }
+}
+
+/// Whether waits are asked for and every simple policy waits less than 6 minutes.
+fn is_easy(regime: &Regime, runs: &[Run]) -> bool {
+    if matches!(regime.recipe, Recipe::Arrivals(_)) || regime.figure().key != GPU_WEIGHTED_WAIT {
+        return false;
+    }
+    let waits = by_policy(runs, GPU_WEIGHTED_WAIT);
+    let simple = waits.iter().filter(|(name, _)| SIMPLE.contains(&name.as_str()));
+    let of = |seeds: &BySeed| mean(&seeds.values().copied().collect::<Vec<_>>());
+    let means: Vec<f64> = simple.filter_map(|(_, seeds)| of(seeds)).collect();
+    !means.is_empty() && means.iter().all(|wait| *wait < WAIT_FLOOR_HOURS)
+}
+
+fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
+    let mut lists: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        if let Some(value) = run.figures.get(key) {
+            lists.entry((&run.policy, run.seed)).or_default().push(*value);
+        }
+    }
+    let mut found: BTreeMap<String, BySeed> = BTreeMap::new();
+    for ((policy, seed), values) in lists {
+        if let Some(mean) = mean(&values) {
+            found.entry(policy.to_owned()).or_default().insert(seed, mean);
+        }
+    }
+    found
+}
+
+fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<String, Estimate>> {
+    let mut keys: Vec<&str> =
+        runs.iter().flat_map(|run| run.figures.keys()).map(String::as_str).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut found: BTreeMap<String, BTreeMap<String, Estimate>> = BTreeMap::new();
+    for key in keys.into_iter().filter(|key| *key != primary) {
+        for (policy, seeds) in by_policy(runs, key) {
+            let values: Vec<f64> = seeds.values().copied().collect();
+            let estimate = Estimate::of(&values);
+            let of_policy = found.entry(policy).or_default();
+            of_policy.extend(estimate.map(|estimate| (key.to_owned(), estimate)));
+        }
+    }
+    found
+}
