@@ -12,6 +12,10 @@ cargo bench --locked --package dovetail-sim --package dovetail-signals --package
 for figure in speed speed-large gang timed compare policies; do
     cargo bench --quiet --locked --package dovetail-sim --bench figures -- "$figure"
 done
+# The quick subset of the arena; docs/arena.md says how to run all of it.
+cargo build --quiet --locked --release --package dovetail
+./target/release/dovetail sim arena --quick
+
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH

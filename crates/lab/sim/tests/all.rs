@@ -1,6 +1,8 @@
 //! Published and reference results, and what every simulation must keep.
 #![allow(missing_docs)]
 
+#[path = "all/arena.rs"]
+mod arena;
 #[path = "all/autoscale.rs"]
 mod autoscale;
 #[path = "all/extremes.rs"]

@@ -269,3 +269,109 @@ fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<Strin
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::catalogue::regimes;
+
+    fn regime(name: &str) -> Regime {
+        regimes().into_iter().find(|regime| regime.name == name).expect("a regime")
+    }
+
+    /// Runs of policies with a wait for each seed, from seed 1 on.
+    fn runs(key: &str, waits: &[(&str, &[f64])]) -> Vec<Run> {
+        let of = |(policy, waits): &(&str, &[f64])| {
+            let run = |(at, wait): (usize, &f64)| Run {
+                seed: at as u64 + 1,
+                order: 0,
+                policy: (*policy).to_owned(),
+                figures: RunFigures::from([(key.to_owned(), *wait)]),
+            };
+            waits.iter().enumerate().map(run).collect::<Vec<_>>()
+        };
+        waits.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn the_reference_is_chosen_on_one_half_and_compared_on_the_other() {
+        let regime = regime("mixed/50-nodes/load-0.9/fifo-skip");
+        // On seeds 1 and 3 best-fit waits 2 h and first-fit 3; on 2 and 4 best-fit waits 5, first-fit 1.
+        let runs = runs(
+            GPU_WEIGHTED_WAIT,
+            &[
+                ("best-fit", &[2.0, 5.0, 2.0, 5.0]),
+                ("first-fit", &[3.0, 1.0, 3.0, 1.0]),
+                ("dovetail", &[0.0, 4.0, 0.0, 6.0]),
+                ("fgd", &[0.0, 0.0, 0.0, 0.0]),
+                ("random", &[0.5, 0.5, 0.5, 0.5]),
+            ],
+        );
+        let verdict = Verdict::of(&regime, &runs);
+        assert_eq!(verdict.reference.as_deref(), Some("best-fit"), "neither oracle nor random");
+        assert_eq!(verdict.regret["dovetail"], 0.0);
+        assert_eq!(verdict.regret["first-fit"], -4.0);
+        assert_eq!(verdict.regret_percent["first-fit"], -80.0);
+        assert_eq!(verdict.by_policy["first-fit"].mean, 2.0, "means are over all seeds");
+        // Differences -1 and 1 on the two seeds: t(1) = 12.706, standard error 1.
+        let paired = verdict.paired_regret["dovetail"];
+        assert_eq!((paired.mean, paired.high), (0.0, Some(12.706)));
+        assert_eq!(verdict.winners(), ["random"], "the oracle wins nothing");
+        assert!(!verdict.easy);
+    }
+
+    #[test]
+    fn orders_of_the_machines_are_averaged_within_a_seed() {
+        let regime = regime("mixed/50-nodes/load-0.9/fifo-skip");
+        let mut both = runs(GPU_WEIGHTED_WAIT, &[("best-fit", &[1.0, 5.0])]);
+        let mut again = runs(GPU_WEIGHTED_WAIT, &[("best-fit", &[3.0, 7.0])]);
+        again.iter_mut().for_each(|run| run.order = 1);
+        both.extend(again);
+        let verdict = Verdict::of(&regime, &both);
+        // Seeds 2 and 6: mean 4, standard error 2.
+        let estimate = verdict.by_policy["best-fit"];
+        assert_eq!((estimate.mean, estimate.high), (4.0, Some(4.0 + 2.0 * 12.706)));
+        assert_eq!((verdict.seeds, verdict.runs_per_policy), (2, 4));
+    }
+
+    #[test]
+    fn a_regime_is_easy_where_every_simple_policy_waits_less_than_six_minutes() {
+        let regime = regime("sharing/50-nodes/load-0.7/fifo-skip");
+        let is_easy = |first_fit: f64, dovetail: f64| {
+            let waits: [(&str, &[f64]); 3] = [
+                ("best-fit", &[0.05, 0.0]),
+                ("first-fit", &[first_fit, first_fit]),
+                ("dovetail", &[dovetail, dovetail]),
+            ];
+            Verdict::of(&regime, &runs(GPU_WEIGHTED_WAIT, &waits))
+        };
+        assert!(is_easy(0.09, 3.0).easy, "the default waits long, and no simple policy does");
+        assert!(!is_easy(0.11, 0.0).easy);
+        let easy = is_easy(0.09, 3.0);
+        assert_eq!(summary(&[easy]), BTreeMap::new(), "an easy regime is in no mean");
+        let floored = is_easy(0.11, 0.0);
+        assert_eq!(floored.regret_percent["dovetail"], 0.0, "waits below 6 minutes are alike");
+    }
+
+    #[test]
+    fn more_allocation_is_better_and_is_compared_in_points() {
+        let regime = regime("openb/default/plain");
+        let runs = runs(
+            regime.figure().key,
+            &[
+                ("best-fit", &[93.0, 93.0]),
+                ("kube-default", &[90.0, 90.0]),
+                ("dovetail", &[96.0, 95.95]),
+                ("fgd-learnt", &[92.0, 96.0]),
+            ],
+        );
+        let verdict = Verdict::of(&regime, &runs);
+        assert_eq!(verdict.reference.as_deref(), Some("best-fit"));
+        assert_eq!(verdict.regret_percent["kube-default"], 3.0);
+        assert!((verdict.regret["dovetail"] + 2.95).abs() < 1e-9);
+        assert_eq!(verdict.winners(), ["dovetail", "fgd-learnt"], "a tie within 0.1 points");
+        let summary = summary(&[verdict]);
+        assert_eq!((summary["dovetail"].wins, summary["best-fit"].wins), (1, 0));
+        assert_eq!(summary["kube-default"].worst_regret_percent, 3.0);
+    }
+}

@@ -1,0 +1,123 @@
+//! The arena as a whole, on small worlds.
+
+use dovetail_sim::arena::{
+    ArenaData, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe, Verdict, Work, World,
+    line, regimes, resumed,
+};
+use dovetail_trace::synth::SynthProfile;
+use rayon::prelude::*;
+
+/// Two kinds of worlds, cut down to ten machines and four days.
+fn plan() -> Plan {
+    let small = |name: &str| {
+        let mut regime =
+            regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
+        if let Recipe::Timed(recipe) = &mut regime.recipe {
+            recipe.days = 4;
+            recipe.work = Work::Profile(SynthProfile::Sharing, 10);
+        }
+        regime
+    };
+    Plan {
+        regimes: vec![
+            small("failing-nodes/50-nodes/load-0.9"),
+            small("weighted-queues/50-nodes/load-0.9"),
+        ],
+        policies: ["best-fit", "dovetail", "random"].map(str::to_owned).to_vec(),
+        seeds: vec![42, 43],
+        orders: 2,
+    }
+}
+
+fn verdicts(plan: &Plan, runs: &[Record]) -> String {
+    let of = |regime: &Regime| {
+        let own = runs.iter().filter(|record| record.regime == regime.name);
+        let own: Vec<Run> = own.cloned().map(Record::run).collect();
+        Verdict::of(regime, &own)
+    };
+    let verdicts: Vec<Verdict> = plan.regimes.iter().map(of).collect();
+    serde_json::to_string(&verdicts).unwrap()
+}
+
+fn run_all(plan: &Plan, threads: usize) -> Vec<Record> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let policies: Vec<&str> = plan.policies.iter().map(String::as_str).collect();
+    let world = |key: &dovetail_sim::arena::WorldKey| {
+        let runs = plan.run(&ArenaData::default(), *key, &policies).unwrap();
+        let name = &plan.regimes[key.regime].name;
+        runs.into_iter().map(|run| Record::of(name, run)).collect::<Vec<_>>()
+    };
+    let worlds = plan.worlds();
+    let runs: Vec<Vec<Record>> = pool.install(|| worlds.par_iter().map(world).collect());
+    runs.into_iter().flatten().collect()
+}
+
+#[test]
+fn threads_and_pauses_change_nothing() {
+    let plan = plan();
+    let runs = run_all(&plan, 1);
+    assert_eq!(runs.len(), 2 * 2 * 2 * 3);
+    assert_eq!(run_all(&plan, 3), runs);
+    let whole = verdicts(&plan, &runs);
+    // A file that was cut within its ninth run, whose rest is run again.
+    let settings = Settings::of(&plan, "b", "none");
+    let lines: String = runs.iter().map(line).collect();
+    let text = line(&settings) + &lines;
+    let cut = text.lines().take(9).map(|line| line.len() + 1).sum::<usize>() + 20;
+    let kept = resumed(&text[..cut], &settings).unwrap().records;
+    assert_eq!(kept.len(), 8);
+    let rest = runs.iter().filter(|run| !kept.contains(run)).cloned();
+    let resumed: Vec<Record> = kept.iter().cloned().chain(rest).collect();
+    assert_eq!(verdicts(&plan, &resumed), whole);
+}
+
+#[test]
+fn every_synthetic_regime_has_its_load_and_no_job_that_cannot_run() {
+    let data = ArenaData::default();
+    let mut families = Vec::new();
+    for regime in regimes().into_iter().filter(|regime| regime.recipe.has_data(&data)) {
+        let Recipe::Timed(recipe) = &regime.recipe else { panic!("{} needs traces", regime.name) };
+        families.push(regime.family);
+        // The largest ones are as the smaller ones, and take their time.
+        if recipe.days < 14 || recipe.load != 0.9 {
+            continue;
+        }
+        let loads = [1, 2, 3].map(|seed| load_of(&regime, recipe, &data, seed));
+        let mean = loads.iter().sum::<f64>() / 3.0;
+        assert!((0.5..1.3).contains(&mean), "{}: {loads:?}", regime.name);
+    }
+    families.dedup();
+    let wanted =
+        ["mixed", "training", "sharing", "changing", "gangs-and-failures", "estimates", "queues"];
+    assert_eq!(families, wanted);
+}
+
+fn load_of(regime: &Regime, recipe: &TimedRecipe, data: &ArenaData, seed: u64) -> f64 {
+    let world = regime.recipe.world(data, seed, 0).unwrap();
+    let World::Timed { world, window, .. } = world else { panic!("{}", regime.name) };
+    assert_eq!(window.end_ms, u64::from(recipe.days) * 86_400_000);
+    assert!(world.jobs.is_sorted_by_key(|job| job.submit_ms), "{}", regime.name);
+    let asked = dovetail_sim::arena::demand_inside(&world.jobs, window.end_ms) as f64;
+    let gpus: f64 = world.nodes.iter().map(|node| f64::from(node.gpu_count)).sum();
+    asked / (gpus * 1000.0 * window.end_ms as f64)
+}
+
+#[test]
+fn node_orders_move_machines_and_nothing_else() {
+    let plan = plan();
+    let worlds =
+        [0, 1, 2].map(|order| plan.regimes[0].recipe.world(&ArenaData::default(), 42, order));
+    let worlds = worlds.map(|world| match world.unwrap() {
+        World::Timed { world, .. } => world,
+        World::Arrivals { .. } => panic!("a timed world"),
+    });
+    let sorted = |world: &dovetail_sim::timed::TimedWorld| {
+        let mut names: Vec<String> = world.nodes.iter().map(|node| node.name.clone()).collect();
+        names.sort();
+        names
+    };
+    assert!(worlds.iter().all(|world| world.jobs == worlds[0].jobs));
+    assert!(worlds.iter().all(|world| sorted(world) == sorted(&worlds[0])));
+    assert_ne!(worlds[0].nodes, worlds[1].nodes);
+    assert_ne!(worlds[1].nodes, worlds[2].nodes);
+}
