@@ -46,7 +46,7 @@ impl PoolState {
         pool: &Autoscaler,
         nodes: &[TraceNode],
         now_ms: u64,
-        waiting_milli: u64,
+        waiting_milli: u128,
         is_empty: impl Fn(&str) -> bool,
     ) -> Vec<(u64, PoolDue)> {
         let mut dues = Vec::new();
@@ -58,8 +58,8 @@ impl PoolState {
                 dues.push((now_ms + pool.idle_ms, PoolDue::Idle(*row, now_ms)));
             }
         }
-        let gpus = |row: u32| u64::from(nodes[row as usize].gpu_count);
-        let mut ordered_milli: u64 = self.ordered.iter().map(|row| gpus(*row) * 1000).sum();
+        let milli = |row: u32| u128::from(nodes[row as usize].gpu_count) * 1000;
+        let mut ordered_milli: u128 = self.ordered.iter().map(|row| milli(*row)).sum();
         for (row, node) in nodes.iter().enumerate() {
             if ordered_milli >= waiting_milli {
                 break;
@@ -68,7 +68,7 @@ impl PoolState {
             let is_there = self.present_since_ms.contains_key(&row) || self.ordered.contains(&row);
             if pool.nodes.contains(&node.name) && !is_there {
                 self.ordered.insert(row);
-                ordered_milli += gpus(row) * 1000;
+                ordered_milli += milli(row);
                 dues.push((now_ms + pool.start_ms, PoolDue::Ready(row)));
             }
         }

@@ -59,7 +59,7 @@ pub struct Progress {
     pub(crate) pool: PoolState,
     /// GPU of the jobs that wait, in thousandths.
     #[serde(default)]
-    pub(crate) waiting_milli: u64,
+    pub(crate) waiting_milli: u128,
     pub(crate) log: EventLog,
     pub(crate) steps: u64,
 }

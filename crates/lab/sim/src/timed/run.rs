@@ -339,7 +339,7 @@ impl Simulation {
 
     fn submit(&mut self, id: JobId, events: &mut Vec<Event>) {
         let row = self.order[id.index()] as usize;
-        self.progress.waiting_milli += self.world.jobs[row].total_gpu_milli() as u64;
+        self.progress.waiting_milli += self.world.jobs[row].total_gpu_milli();
         let mut job = self.factory.job(id, &self.world.jobs[row]);
         if self.config.estimates == Estimates::Truth {
             job.estimate = Some(world::exact_estimate(self.progress.jobs[id.index()].remaining_ms));
@@ -363,13 +363,12 @@ impl Simulation {
             let job = &mut self.progress.jobs[pod.job.index()];
             if job.running_since_ms.is_none() {
                 let row = self.order[pod.job.index()] as usize;
-                self.progress.waiting_milli -= self.world.jobs[row].total_gpu_milli() as u64;
+                self.progress.waiting_milli -= self.world.jobs[row].total_gpu_milli();
                 job.running_since_ms = Some(now_ms);
                 job.outcome.start_ms.get_or_insert(now_ms);
                 let due = Due::End { job: pod.job, attempt: job.attempt };
                 let end_ms = now_ms + job.remaining_ms;
                 if end_ms > LAST_MS {
-                    let row = self.order[pod.job.index()] as usize;
                     let job = self.world.jobs[row].id.clone();
                     return Err(TimedError::TooLate { row, job });
                 }

@@ -215,7 +215,12 @@ fn use_all(
     impossible_jobs(&cluster.nodes, &trace.jobs).expect("an answer for every job");
     replay(&trace, &cluster, &overheads.unwrap_or_default());
     let (nodes, jobs) = (cluster.nodes, trace.jobs.clone());
-    let world = TimedWorld { nodes, jobs, cluster_events: events.unwrap_or_default() };
+    let world = TimedWorld {
+        nodes,
+        jobs,
+        cluster_events: events.unwrap_or_default(),
+        ..TimedWorld::default()
+    };
     simulate(world, &trace, kind)
 }
 
