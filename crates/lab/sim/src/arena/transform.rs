@@ -195,7 +195,7 @@ mod tests {
     fn machines_are_taken_away_by_model_or_by_seed() {
         let node = |at: usize| TraceNode {
             name: at.to_string(),
-            gpu_model: Some(if at % 5 == 0 { "P100" } else { "T4" }.into()),
+            gpu_model: Some(if at.is_multiple_of(5) { "P100" } else { "T4" }.into()),
             ..TraceNode::default()
         };
         let nodes: Vec<TraceNode> = (0..100).map(node).collect();
