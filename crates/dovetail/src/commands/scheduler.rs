@@ -8,9 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_cluster::{translate, world};
-use dovetail_kube::lead::{LeaseName, Terms};
-use dovetail_kube::schedule::{Election, Metrics, Options, Recording, Status, endpoints, run};
+use dovetail_control::lead::Terms;
+use dovetail_control::schedule::Recording;
 use dovetail_plan::{EngineConfig, PreemptionConfig};
+use dovetail_scheduler::lead::LeaseName;
+use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
 // Its version of the types holds for all crates.
 use k8s_openapi as _;
 use tokio::net::TcpListener;
@@ -225,7 +227,7 @@ pub(crate) fn print_metrics(app: &App) -> Result<()> {
     let table = Metrics::default().reference();
     let of_serve = dovetail_serve::metrics::Metrics::default().reference();
     app.print(&format!(
-        "<!-- Written by `cargo xtask codegen metrics`. Change crates/edge/kube/src/schedule/metrics.rs and \
+        "<!-- Written by `cargo xtask codegen metrics`. Change crates/app/scheduler/src/metrics.rs and \
          crates/edge/serve/src/metrics/mod.rs. -->\n\
          # Metrics of `dovetail scheduler`\n\n\
          The names that begin with `scheduler_` are kube-scheduler's, for what kube-scheduler counts, too.\n\n\

@@ -4,7 +4,7 @@
 //! exporters.
 
 use anyhow::{Context, Result};
-use dovetail_kube::discover::{Candidate, Proxies, find as candidates};
+use dovetail_apiserver::discover::{Candidate, Proxies, find as candidates};
 use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
 use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};

@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use dovetail_apiserver::client::{Lists, PAGE, read_lists};
 use dovetail_inventory::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
 use dovetail_inventory::facts::Inventory;
-use dovetail_kube::client::{Lists, PAGE, read_lists};
 
 use crate::app::App;
 use crate::clock::now_ms;

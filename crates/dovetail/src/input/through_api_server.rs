@@ -1,6 +1,6 @@
 //! The way to a service or a pod of a cluster that its API server knows.
 
-use dovetail_kube::discover::{Proxy, ProxyError};
+use dovetail_apiserver::discover::{Proxy, ProxyError};
 use dovetail_metrics::prometheus::{Reply, Transport, TransportError};
 use futures_util::future::BoxFuture;
 

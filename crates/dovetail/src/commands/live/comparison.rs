@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use dovetail_account::Priced;
-use dovetail_kube::schedule::Compared;
+use dovetail_control::schedule::Compared;
 use dovetail_price::format_usd_micros;
 use dovetail_units::duration::duration;
 use serde::Serialize;

@@ -6,7 +6,7 @@ use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{
     GangLook, Gathering, MemberLook, ShortLook, World, how_many, waits_for_members,
 };
-use dovetail_kube::status::{Reason, Waiting};
+use dovetail_control::status::{Reason, Waiting};
 use dovetail_model::JobId;
 use dovetail_objects::harmless;
 use serde::Serialize;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use dovetail_cluster::queues::shown_name;
-use dovetail_kube::schedule::{News, Scheduler};
-use dovetail_kube::status::{WAITING_FOR_RESERVATION, Waiting};
+use dovetail_control::schedule::{News, Scheduler};
+use dovetail_control::status::{WAITING_FOR_RESERVATION, Waiting};
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
 

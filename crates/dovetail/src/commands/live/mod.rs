@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use dovetail_kube::schedule::{Options, Scheduler, look};
+use dovetail_control::schedule::Scheduler;
+use dovetail_scheduler::{Options, look};
 
 use crate::app::App;
 use crate::clock::now_ms;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::{Gathering, World, waits_for_members};
-use dovetail_kube::status::{
+use dovetail_control::status::{
     COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES,
     Waiting,
 };

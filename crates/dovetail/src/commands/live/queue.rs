@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_cluster::queues::amounts;
 use dovetail_cluster::world::MissingQueue;
-use dovetail_kube::schedule::Scheduler;
+use dovetail_control::schedule::Scheduler;
 use dovetail_objects as object;
 use dovetail_objects::harmless;
 use dovetail_units::duration::duration;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
-use dovetail_kube::schedule::Record;
+use dovetail_control::schedule::Record;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
 use dovetail_sim::record::Recorder;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use dovetail_kube::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
+use dovetail_control::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 use dovetail_model::{JobId, PodId};
 use dovetail_objects::{Pod, harmless};
 use dovetail_plan::explain::Relaxation;

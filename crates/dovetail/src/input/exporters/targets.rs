@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dovetail_kube::discover::{Proxies, exporters};
+use dovetail_apiserver::discover::{Proxies, exporters};
 use dovetail_metrics::exporter::host;
 use dovetail_metrics::prometheus::{Direct, DirectOptions, Transport};
 use dovetail_metrics::scrape::Scrapes;

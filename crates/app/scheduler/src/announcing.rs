@@ -1,0 +1,324 @@
+//! What the news of a scheduler means for what is announced, and when there is time for it.
+
+use std::collections::BTreeSet;
+
+use dovetail_cluster::{queues, world};
+use dovetail_control::announce::{
+    Announcements, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses, Write,
+    Written,
+};
+use dovetail_control::bind::Stop;
+use dovetail_control::repeats::{Repeats, without_names};
+use dovetail_control::schedule::{Looks, News, PodName, Scheduler, StopRefused, Stopped};
+use dovetail_control::status::{self, Waiting};
+use dovetail_model::PendingReason;
+use dovetail_objects::Kind;
+use serde_json::Value;
+use tracing::{debug, warn};
+
+use super::metrics::Metrics;
+use crate::Announcer;
+
+/// Who waits for less says nothing about it.
+const SETTLE_MS: u64 = 500;
+/// While binds go out, explaining and writing wait, but not for longer than this.
+const OVERDUE_MS: u64 = 5_000;
+/// Jobs that are looked at in one round of the loop.
+const BATCH: usize = 256;
+/// What queues are to say is added up so often.
+const QUEUES_MS: u64 = 2_000;
+/// A pod hears again after so long that others are not stopped for it, for the same cause.
+const NOT_STOPPED_AGAIN_MS: u64 = 300_000;
+/// Writes on their way while binds go out for longer than that.
+const BESIDE_BINDS: usize = 2;
+
+/// Announces what one leadership decides.
+pub(super) struct Announcing {
+    announcer: Announcer,
+    book: Announcements,
+    statuses: Statuses,
+    /// When queues are looked at; `None` as long as there are none.
+    queues_ms: Option<u64>,
+    looks: Looks,
+    in_flight: usize,
+    /// Since when binds go out without a break.
+    busy_since_ms: Option<u64>,
+    /// Refusals that were logged: of what, and the code.
+    warned: BTreeSet<(&'static str, u16)>,
+    /// What waiting pods were told of late of those that are not stopped for them.
+    not_stopped: Repeats<String>,
+}
+
+impl Announcing {
+    pub(super) fn new(announcer: Announcer, in_flight: usize) -> Self {
+        Self {
+            announcer,
+            book: Announcements::new(Limits::default()),
+            statuses: Statuses::default(),
+            queues_ms: None,
+            looks: Looks::default(),
+            in_flight: in_flight.max(1),
+            busy_since_ms: None,
+            warned: BTreeSet::new(),
+            not_stopped: Repeats::every(NOT_STOPPED_AGAIN_MS),
+        }
+    }
+
+    /// Takes note of what is to be announced.
+    pub(super) fn hear(&mut self, news: &News, now_ms: u64) {
+        match news {
+            News::Bound { report, .. } => {
+                let bind = &report.bind;
+                let pod = PodIdentity {
+                    namespace: bind.namespace.clone(),
+                    name: bind.pod.clone(),
+                    uid: bind.uid.clone(),
+                };
+                self.book.bound(pod, &bind.node, &bind.tag, now_ms);
+            }
+            News::Waits { job, reason, .. } => self.looks.at(now_ms + SETTLE_MS, *job, *reason),
+            News::Object(report) => self.hear_of_object(report, now_ms),
+            News::Preempts(preempts) => {
+                for says in preempts.says.iter().cloned() {
+                    self.book.is_to_say(says.pod, says.waiting, now_ms);
+                }
+            }
+            News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
+            News::GangGivenUp { pod, gang } => {
+                let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+                let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
+                let reason = Stop::GangGivenUp.reason();
+                self.book.note(Note::gang_given_up(pod, gang, reason, now_ms));
+            }
+            News::StopRefused(refused) => self.not_stopped(refused, now_ms),
+            News::NotBound(_)
+            | News::WouldBind { .. }
+            | News::Preempted { .. }
+            | News::Inconsistent(_) => {}
+        }
+    }
+
+    fn hear_of_object(&mut self, report: &world::Report, now_ms: u64) {
+        use world::Report as Said;
+        match report {
+            Said::Refused { namespace, name, uid, reason, is_repeat } => {
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                let pod = PodIdentity { namespace, name, uid };
+                self.book.is_left_untouched(pod, reason, *is_repeat, now_ms);
+            }
+            Said::Contradiction { kind, namespace, name, uid, reason, is_repeat } => {
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                let of = StatusOf::group(&namespace, &name);
+                let about = PodIdentity { namespace, name, uid };
+                if !is_repeat {
+                    let text = reason.to_string();
+                    self.book.note(Note::contradiction(*kind, about, &text, now_ms));
+                }
+                if *kind == Kind::PodGroup {
+                    let wanted = status::group_is_left_untouched(reason);
+                    self.statuses.wants(of, wanted, now_ms);
+                }
+            }
+            Said::WaitsForMembers { namespace, name, uid, gang, gathering } => {
+                let waiting = Waiting::for_members(gang, *gathering);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            Said::WaitsForVolumes { namespace, name, uid, claims, node } => {
+                let waiting = Waiting::for_volumes(claims, node);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            Said::WaitsForVolumesOfOthers { namespace, name, uid, claims, node } => {
+                let waiting = Waiting::for_volumes_of_others(claims, node);
+                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+            }
+            Said::GroupWaitsForVolumes { namespace, name, claims } => {
+                let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
+                self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
+            }
+            Said::GroupWaits { namespace, name, gang, gathering } => {
+                let wanted = status::group_waits(&Waiting::for_members(gang, *gathering));
+                self.statuses.wants(StatusOf::group(namespace, name), wanted, now_ms);
+            }
+            Said::GroupHasItsSize { namespace, name } => {
+                let of = StatusOf::group(namespace, name);
+                self.statuses.wants(of, status::group_is_scheduled(), now_ms);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells a pod for whom it is stopped.
+    fn stopped_for(&mut self, stopped: &Stopped, now_ms: u64) {
+        let Stopped { victim, node, preemptor: Some((preemptor, uid)) } = stopped else { return };
+        let (namespace, name) = (victim.namespace.to_string(), victim.name.to_string());
+        let pod = PodIdentity { namespace, name, uid: victim.uid.to_string() };
+        self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
+    }
+
+    /// Tells a pod that another one is not stopped for it.
+    fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
+        let Some((PodName { namespace, name }, uid)) = &refused.preemptor else { return };
+        let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+        let about = PodIdentity { namespace, name, uid };
+        let (victim, message) = (&refused.victim, &refused.message);
+        // Who waits hears once of a policy that keeps many.
+        let names = [&*victim.namespace, &*victim.name];
+        if !self.not_stopped.is_due(about.uid.clone(), &without_names(message, names), now_ms) {
+            return;
+        }
+        let note = match refused.is_for_all {
+            true => Note::may_not_stop(about, victim, message, now_ms),
+            false => Note::not_stopped(about, victim, refused.code, message, now_ms),
+        };
+        self.book.note(note);
+    }
+
+    /// Does as much as there is time for. `is_busy`: binds go out.
+    pub(super) fn go_on(
+        &mut self,
+        scheduler: &mut Scheduler,
+        is_busy: bool,
+        now_ms: u64,
+        metrics: &Metrics,
+    ) {
+        while let Some(report) = self.announcer.known_outcome() {
+            self.settle(report, now_ms, metrics);
+        }
+        self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
+        if scheduler.take_somebody_leaves() {
+            self.looks.somebody_leaves(now_ms);
+        }
+        self.explain(scheduler, is_busy, now_ms);
+        self.look_at_queues(scheduler, is_busy, now_ms);
+        while self.announcer.in_flight() < self.room(now_ms) {
+            let look = |pod: &PodIdentity| seen(scheduler, pod);
+            let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
+            let write = self.book.next(now_ms, look).or_else(|| {
+                let write = self.statuses.next(now_ms, status)?;
+                Some(Write::Status(Box::new(write)))
+            });
+            let Some(write) = write else { break };
+            self.announcer.send(write);
+        }
+        metrics.owed(self.book.events(), self.book.given_up());
+    }
+
+    /// Waits for the outcome of a write.
+    pub(super) async fn outcome(&mut self) -> Report {
+        self.announcer.outcome().await
+    }
+
+    /// Takes the outcome of a write.
+    pub(super) fn settle(&mut self, report: Report, now_ms: u64, metrics: &Metrics) {
+        let what = match &report.write {
+            Write::Event(..) => "event of a pod",
+            Write::Condition(_) => "condition of a pod",
+            Write::Status(status) if status.of.kind == Kind::Queue => "status of a queue",
+            Write::Status(_) => "status of a group of pods",
+        };
+        metrics.announced(&report);
+        if let Written::Refused { code, message } = &report.written {
+            match self.warned.insert((what, *code)) {
+                true => warn!(code, message, "the server refuses the {what}"),
+                false => debug!(code, message, "the server refuses the {what}"),
+            }
+        }
+        match &report.write {
+            Write::Status(status) => self.statuses.outcome(&status.of, &report.written, now_ms),
+            _ => self.book.outcome(report, now_ms),
+        }
+    }
+
+    /// When there is something to do that may be done.
+    pub(super) fn due_ms(&self, is_busy: bool) -> Option<u64> {
+        let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
+        let job_ms = self.looks.due_ms().map(|due_ms| due_ms + wait_ms);
+        let overdue_ms = self.overdue_ms();
+        let has_room = self.announcer.in_flight() < self.room(overdue_ms);
+        let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
+        let write_ms = write_ms.min().filter(|_| has_room).map(|due_ms| due_ms.max(overdue_ms));
+        let queues_ms = self.queues_ms.map(|due_ms| due_ms + wait_ms);
+        [job_ms, write_ms, queues_ms].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is on its way and no event is owed.
+    pub(super) fn is_done(&self) -> bool {
+        self.announcer.in_flight() == 0 && self.book.events() == 0
+    }
+
+    /// Writes that may be on their way at this time.
+    fn room(&self, now_ms: u64) -> usize {
+        match self.busy_since_ms {
+            None => self.in_flight,
+            Some(_) if now_ms < self.overdue_ms() => 0,
+            Some(_) => BESIDE_BINDS.min(self.in_flight),
+        }
+    }
+
+    /// Until when binds hold up all writing; 0 if none go out.
+    fn overdue_ms(&self) -> u64 {
+        self.busy_since_ms.map_or(0, |since_ms| since_ms + OVERDUE_MS)
+    }
+
+    /// Adds up what queues hold and who waits in them.
+    fn look_at_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
+        let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
+        if scheduler.world().queues().next().is_none() {
+            self.queues_ms = None;
+        } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
+            for (name, wanted) in scheduler.queue_statuses() {
+                self.statuses.wants(StatusOf::queue(&name), wanted, now_ms);
+            }
+            self.queues_ms = Some(now_ms + QUEUES_MS);
+        }
+    }
+
+    /// Asks why jobs wait. For one that no node takes every node is looked at: one of these in a round.
+    fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
+        let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
+        for _ in 0..BATCH {
+            let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
+            let Some(waiting) = scheduler.waiting(job, reason) else { continue };
+            let world = scheduler.world();
+            for pod in world.waiting_pods(job) {
+                self.book.waits(PodIdentity::of(pod), waiting.clone(), now_ms);
+            }
+            if let Some(group) = world.group_of_job(job) {
+                let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
+                self.statuses.wants(of, status::group_waits(&waiting), now_ms);
+            }
+            match reason {
+                PendingReason::Unschedulable => return self.looks.again(now_ms, job, reason),
+                // Those that stop leave one by one.
+                PendingReason::WaitingForReservation => self.looks.again(now_ms, job, reason),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// An object beside what it is to say.
+fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Look {
+    let world = scheduler.world();
+    let patch = match of.kind {
+        Kind::Queue => world.queue(&of.name).map(|queue| queues::patch(queue, wanted, now_ms)),
+        _ => world
+            .native_group(&of.namespace, &of.name)
+            .map(|group| status::group_patch(group, wanted, now_ms)),
+    };
+    match patch {
+        None => Look::Gone,
+        Some(None) => Look::Says,
+        Some(Some(patch)) => Look::Differs(patch),
+    }
+}
+
+fn seen<'a>(scheduler: &'a Scheduler, pod: &PodIdentity) -> Option<Seen<'a>> {
+    let seen = scheduler.world().waiting_pod(&pod.namespace, &pod.name)?;
+    let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
+    let is_it = *seen.meta.uid == *pod.uid;
+    is_it.then_some(Seen { resource_version: &seen.meta.resource_version, says })
+}

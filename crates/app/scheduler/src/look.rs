@@ -1,0 +1,131 @@
+//! Reads a cluster once and decides once, for questions about it. Nothing is written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dovetail_apiserver::client::{ClientError, to_watch};
+use dovetail_apiserver::watch::{Notice, served, watch};
+use dovetail_cluster::world::World;
+use dovetail_control::schedule::Scheduler;
+use dovetail_objects::Kind;
+use futures_util::StreamExt;
+use kube::runtime::watcher;
+use kube::{Client, Config};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use super::Options;
+
+/// After one kind was refused, others are refused within this time.
+pub(super) const OTHERS_WITHIN_MS: u64 = 1_000;
+
+/// Why a cluster cannot be read.
+#[derive(Debug, Error)]
+pub enum LookError {
+    /// No client could be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server cannot be asked which kinds it has.
+    #[error("the API server does not say which kinds of objects it has")]
+    Kinds(#[source] kube::Error),
+    /// Kinds may not be listed.
+    #[error(
+        "your user may not list and watch {}: give it that right, as the ClusterRole of deploy/viewer.yaml does; of the \
+         first of them the server says: {message}", .kinds.join(", ")
+    )]
+    Refused {
+        /// The resources as roles name them, in their order.
+        kinds: Vec<String>,
+        /// What the server says of the first one.
+        message: String,
+    },
+    /// It takes too long.
+    #[error("the API server has not sent all objects within {} s: name a nearer server, or wait longer", .limit.as_secs())]
+    Late {
+        /// How long was waited.
+        limit: Duration,
+    },
+}
+
+/// The cluster as it is at `now_ms`, with every decision that the scheduler of these options would take about it.
+///
+/// # Errors
+/// When the server cannot be reached or refuses to list something.
+pub async fn look(
+    config: &Config,
+    options: &Options,
+    limit: Duration,
+    now_ms: u64,
+) -> Result<Scheduler, LookError> {
+    let client = to_watch(config)?;
+    let reading = read(&client, options, now_ms);
+    let read = tokio::time::timeout(limit, reading).await;
+    let mut scheduler = read.map_err(|_| LookError::Late { limit })??;
+    scheduler.note_what_queues_hold(now_ms);
+    scheduler.decide(now_ms);
+    Ok(scheduler)
+}
+
+async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Scheduler, LookError> {
+    let kinds = served(client).await.map_err(LookError::Kinds)?;
+    let world = World::new(options.world.clone());
+    let mut scheduler = Scheduler::new(world, options.engine.clone(), 0);
+    scheduler.only_ask();
+    let mut notices = watch(client, &kinds, options.watch);
+    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    // Who may not list one kind may often not list others: all are named at once.
+    let mut until = None;
+    while !scheduler.is_ready() {
+        let notice = match until {
+            // Watches never end.
+            None => notices.next().await,
+            Some(until) => match tokio::time::timeout_at(until, notices.next()).await {
+                Ok(notice) => notice,
+                Err(_) => break,
+            },
+        };
+        match notice {
+            Some(Notice::Change(change)) => scheduler.change(change, now_ms),
+            Some(Notice::Interrupted { kind, problem }) => {
+                if let Some(message) = refusal(&problem) {
+                    let others_within = Duration::from_millis(OTHERS_WITHIN_MS);
+                    until.get_or_insert_with(|| Instant::now() + others_within);
+                    refused.entry(resource(kind)).or_insert(message);
+                }
+            }
+            Some(Notice::Absent { .. }) | None => {}
+        }
+    }
+    let first = refused.values().next().cloned();
+    match first {
+        None => Ok(scheduler),
+        Some(message) => Err(LookError::Refused { kinds: refused.into_keys().collect(), message }),
+    }
+}
+
+/// A kind as roles name it.
+pub(super) fn resource(kind: Kind) -> String {
+    match kind.group() {
+        "" => kind.plural().to_owned(),
+        group => format!("{}.{group}", kind.plural()),
+    }
+}
+
+/// What the server says if it does not let the user see a kind.
+pub(super) fn refusal(problem: &watcher::Error) -> Option<String> {
+    let (_, message) = answer(problem).filter(|(code, _)| matches!(code, 401 | 403))?;
+    Some(message)
+}
+
+/// Code and message of the server's answer, if that is why a watch has not begun.
+pub(super) fn answer(problem: &watcher::Error) -> Option<(u16, String)> {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) =
+        problem
+    else {
+        return None;
+    };
+    match error {
+        kube::Error::Api(status) => Some((status.code, status.message.clone())),
+        _ => None,
+    }
+}

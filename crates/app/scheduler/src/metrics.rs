@@ -1,0 +1,473 @@
+//! What a scheduler counts, for Prometheus.
+//!
+//! Where kube-scheduler counts the same thing, the name is kube-scheduler's.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+
+use dovetail_objects::Kind;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Metric, Registry};
+
+use dovetail_control::announce::{self, Write, Written};
+use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::schedule::{Counts, News};
+
+/// All metrics of one process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    described: Vec<Described>,
+    attempts: Family<Attempt, Counter>,
+    waited_s: Histogram,
+    pending: Family<Place, Gauge>,
+    binds: Family<BindEnd, Counter>,
+    bind_s: Histogram,
+    in_flight: Gauge,
+    to_send: Gauge,
+    cycle_s: Histogram,
+    leading: Gauge,
+    epoch: Gauge<u64, AtomicU64>,
+    announcements: Family<Announced, Counter>,
+    events_owed: Gauge,
+    interruptions: Family<OfKind, Counter>,
+    objects: Family<OfReport, Counter>,
+    given_up: Counter,
+    preemption_attempts: Counter,
+    preemption_victims: Histogram,
+    budget_violations: Counter,
+    stops_refused: Counter,
+    inconsistencies: Counter,
+    recording_broken: Gauge,
+}
+
+/// A metric as people read about it.
+#[derive(Debug)]
+struct Described {
+    name: String,
+    kind: &'static str,
+    help: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Attempt {
+    result: AttemptResult,
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "as kube-scheduler writes them")]
+enum AttemptResult {
+    scheduled,
+    unschedulable,
+    error,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Place {
+    queue: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct BindEnd {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Announced {
+    what: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfReport {
+    problem: &'static str,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            described: Vec::new(),
+            attempts: Family::default(),
+            waited_s: Histogram::new(exponential_buckets(0.001, 2.0, 20)),
+            pending: Family::default(),
+            binds: Family::default(),
+            bind_s: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
+            in_flight: Gauge::default(),
+            to_send: Gauge::default(),
+            cycle_s: Histogram::new(exponential_buckets(0.000_01, 4.0, 10)),
+            leading: Gauge::default(),
+            epoch: Gauge::default(),
+            announcements: Family::default(),
+            events_owed: Gauge::default(),
+            interruptions: Family::default(),
+            objects: Family::default(),
+            given_up: Counter::default(),
+            preemption_attempts: Counter::default(),
+            preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
+            budget_violations: Counter::default(),
+            stops_refused: Counter::default(),
+            inconsistencies: Counter::default(),
+            recording_broken: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        self.register_decisions();
+        self.register_binds();
+        let help =
+            "Conditions and events of pods, statuses of queues and groups, by `what` and `outcome`";
+        self.add("dovetail_announcements", help, self.announcements.clone());
+        let help = "Events that wait to be written";
+        self.add("dovetail_events_to_write", help, self.events_owed.clone());
+        let help = "1 while this process decides";
+        self.add("dovetail_leading", help, self.leading.clone());
+        let help = "Number of the leadership, as pods carry it";
+        self.add("dovetail_leader_epoch", help, self.epoch.clone());
+        let help = "Watches that broke, by `kind`";
+        self.add("dovetail_watch_interruptions", help, self.interruptions.clone());
+        let help = "Objects that are not used as they are, by `problem`";
+        self.add("dovetail_object_problems", help, self.objects.clone());
+        let help =
+            "Times that a gang stayed below its smallest size and its pods were ordered deleted";
+        self.add("dovetail_gangs_given_up", help, self.given_up.clone());
+        let help = "Times that the engine was started anew because of a bug; report it";
+        self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
+        let help =
+            "1 if something that was decided could not be written into the file of `--record`";
+        self.add("dovetail_recording_broken", help, self.recording_broken.clone());
+    }
+
+    fn register_decisions(&mut self) {
+        let help = "Decisions by `result`: scheduled, unschedulable (said once until the reason changes), error";
+        self.add("scheduler_schedule_attempts", help, self.attempts.clone());
+        let help = "From first seeing a pod to its bind, pauses included";
+        self.add("scheduler_pod_scheduling_sli_duration_seconds", help, self.waited_s.clone());
+        let help = "Pods that wait, by `queue`: active, unschedulable (no present node takes them), \
+                    backoff (their bind had no effect)";
+        self.add("scheduler_pending_pods", help, self.pending.clone());
+        let help = "Searches for pods to stop for one of a higher priority";
+        self.add("scheduler_preemption_attempts", help, self.preemption_attempts.clone());
+        let help = "Pods stopped for one pod or gang of a higher priority";
+        self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
+        let help = "Pods stopped beyond what PodDisruptionBudgets allow";
+        self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
+        let help =
+            "Pods that were to be stopped and that the server does not let go, or says nothing of";
+        self.add("dovetail_stops_refused", help, self.stops_refused.clone());
+        let help = "One decision over all that changed";
+        self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
+    }
+
+    fn register_binds(&mut self) {
+        self.add("dovetail_binds", "Binds by `outcome`", self.binds.clone());
+        let help = "From sending a bind to its answer";
+        self.add("dovetail_bind_duration_seconds", help, self.bind_s.clone());
+        let help = "Bind requests on their way";
+        self.add("dovetail_binds_in_flight", help, self.in_flight.clone());
+        let help = "Decisions that wait to be sent";
+        self.add("dovetail_binds_to_send", help, self.to_send.clone());
+    }
+
+    fn add(&mut self, name: &'static str, help: &'static str, metric: impl Metric) {
+        let (kind, ending) = match metric.metric_type() {
+            MetricType::Counter => ("counter", "_total"),
+            MetricType::Gauge => ("gauge", ""),
+            MetricType::Histogram => ("histogram", ""),
+            _ => ("other", ""),
+        };
+        self.described.push(Described { name: format!("{name}{ending}"), kind, help });
+        self.registry.register(name, help, metric);
+    }
+
+    /// All metrics as a table of Markdown.
+    pub fn reference(&self) -> String {
+        let mut text = String::from("| metric | type | meaning |\n|---|---|---|\n");
+        for Described { name, kind, help } in &self.described {
+            // Writing to a string does not fail.
+            _ = writeln!(text, "| `{name}` | {kind} | {help} |");
+        }
+        text
+    }
+
+    /// Everything, in the text of OpenMetrics.
+    pub fn open_metrics(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Counts what happened.
+    pub(super) fn count(&self, news: &News) {
+        match news {
+            News::Bound { report, waited_ms } => {
+                self.attempt(AttemptResult::scheduled);
+                self.waited_s.observe(seconds(*waited_ms));
+                self.count_bind(report);
+            }
+            News::NotBound(report) => {
+                self.attempt(AttemptResult::error);
+                self.count_bind(report);
+            }
+            News::WouldBind { waited_ms, .. } => {
+                self.attempt(AttemptResult::scheduled);
+                self.waited_s.observe(seconds(*waited_ms));
+            }
+            // What would be done counts as done where nothing is.
+            News::Preempts(preempts) if preempts.is_dry_run => {
+                self.preempted(preempts.victims.len() as u64, preempts.cost.budget_violations);
+            }
+            News::Preempted { stopped, budget_violations } => {
+                self.preempted(*stopped, *budget_violations);
+            }
+            // Counted when it is known what became of all of them.
+            News::Preempts(_) | News::Stopped(_) => {}
+            // Counted as a gang.
+            News::GangGivenUp { .. } => {}
+            News::StopRefused(_) => {
+                self.stops_refused.inc();
+            }
+            News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
+            News::Object(report) => {
+                if let Some(problem) = problem(report) {
+                    self.objects.get_or_create(&OfReport { problem }).inc();
+                }
+            }
+            News::Inconsistent(_) => {
+                self.inconsistencies.inc();
+            }
+        }
+    }
+
+    /// Shows how many pods are where.
+    pub(super) fn show(&self, counts: Counts, in_flight: usize) {
+        let Counts { unschedulable, active, paused, to_send } = counts;
+        for (queue, pods) in
+            [("active", active), ("backoff", paused), ("unschedulable", unschedulable)]
+        {
+            self.pending.get_or_create(&Place { queue }).set(whole(pods));
+        }
+        self.to_send.set(whole(to_send));
+        self.in_flight.set(whole(in_flight));
+    }
+
+    /// Shows whether this process decides, and in which epoch.
+    pub(super) fn lead(&self, epoch: Option<u64>) {
+        self.leading.set(i64::from(epoch.is_some()));
+        if let Some(epoch) = epoch {
+            self.epoch.set(epoch);
+        }
+    }
+
+    /// One decision over all that changed.
+    pub(super) fn cycle(&self, took: std::time::Duration) {
+        self.cycle_s.observe(took.as_secs_f64());
+    }
+
+    /// A condition, an event or a status was to be written.
+    pub(super) fn announced(&self, report: &announce::Report) {
+        let what = match &report.write {
+            Write::Event(..) => "event",
+            Write::Condition(_) => "condition",
+            Write::Status(status) if status.of.kind == Kind::Queue => "queue_status",
+            Write::Status(_) => "group_status",
+        };
+        let outcome = match report.written {
+            Written::Done => "written",
+            Written::Changed => "changed",
+            Written::Refused { .. } => "refused",
+            Written::Troubled { .. } => "server_trouble",
+            Written::NotLeading => "not_leading",
+        };
+        self.announcements.get_or_create(&Announced { what, outcome }).inc();
+    }
+
+    /// Events that wait to be written, and those given up since the last call.
+    pub(super) fn owed(&self, events: usize, given_up: u64) {
+        self.events_owed.set(whole(events));
+        if given_up > 0 {
+            let of = Announced { what: "event", outcome: "given_up" };
+            self.announcements.get_or_create(&of).inc_by(given_up);
+        }
+    }
+
+    /// So many searches for pods to stop.
+    pub(super) fn searched(&self, searches: u64) {
+        self.preemption_attempts.inc_by(searches);
+    }
+
+    /// Whether a recording lacks something.
+    pub(super) fn recording_broken(&self, is_broken: bool) {
+        self.recording_broken.set(i64::from(is_broken));
+    }
+
+    /// A gang stayed short.
+    pub(super) fn given_up(&self) {
+        self.given_up.inc();
+    }
+
+    /// A watch broke.
+    pub(super) fn interrupted(&self, kind: &'static str) {
+        self.interruptions.get_or_create(&OfKind { kind }).inc();
+    }
+
+    fn preempted(&self, stopped: u64, budget_violations: u64) {
+        self.preemption_victims.observe(stopped as f64);
+        self.budget_violations.inc_by(budget_violations);
+    }
+
+    fn attempt(&self, result: AttemptResult) {
+        self.attempts.get_or_create(&Attempt { result }).inc();
+    }
+
+    fn count_bind(&self, report: &Report) {
+        self.binds.get_or_create(&BindEnd { outcome: outcome(&report.outcome) }).inc();
+        if let Some(answered_in_ms) = report.answered_in_ms {
+            self.bind_s.observe(seconds(answered_in_ms));
+        }
+    }
+}
+
+fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Bound => "bound",
+        Outcome::BoundByOther { .. } => "bound_by_other",
+        Outcome::Gone => "gone",
+        Outcome::Terminating => "terminating",
+        Outcome::Gated => "gated",
+        Outcome::Unknown => "unknown",
+        Outcome::NotBound(Cause::Busy { .. }) => "busy",
+        Outcome::NotBound(Cause::Conflict) => "conflict",
+        Outcome::NotBound(Cause::Refused { .. }) => "refused",
+        Outcome::NotBound(Cause::ServerFailed { .. }) => "server_failed",
+        Outcome::NotBound(Cause::NoAnswer { .. }) => "no_answer",
+        Outcome::NotBound(Cause::NotLeading) => "not_leading",
+        Outcome::NotBound(Cause::Stopped) => "stopped",
+    }
+}
+
+/// What is wrong with an object; `None` for reports of what goes as it should.
+fn problem(report: &dovetail_cluster::world::Report) -> Option<&'static str> {
+    use dovetail_cluster::world::Report;
+    Some(match report {
+        Report::Strange(_) => "unreadable",
+        Report::TwiceOffered { .. } => "twice_offered",
+        Report::TooManyDevices { .. } => "too_many_devices",
+        Report::NoNodeSelected { .. } => "no_node_selected",
+        Report::UnknownHolder { .. } => "unknown_holder",
+        Report::QueueMissing(_) => "queue_missing",
+        // Nothing is wrong with what is suspended, or waits for its turn.
+        Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
+            return None;
+        }
+        Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
+        Report::WaitsForMembers { .. }
+        | Report::WaitsForVolumes { .. }
+        | Report::WaitsForVolumesOfOthers { .. }
+        | Report::GroupWaitsForVolumes { .. }
+        | Report::GroupWaits { .. }
+        | Report::GroupHasItsSize { .. } => return None,
+        Report::Contradiction { .. } => "contradiction",
+        Report::Refused { .. } => "left_untouched",
+    })
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1_000.0
+}
+
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use dovetail_exposition::Format;
+
+    use super::*;
+
+    #[test]
+    fn the_reference_names_what_is_served() {
+        let metrics = Metrics::default();
+        metrics.show(Counts::default(), 0);
+        let (text, reference) = (metrics.open_metrics(), metrics.reference());
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| line.split(['{', ' ']).next());
+        let plain = |name: &str| {
+            let endings = ["_bucket", "_sum", "_count"];
+            endings.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+        };
+        let missing: Vec<String> =
+            names.map(plain).filter(|name| !reference.contains(&format!("| `{name}` |"))).collect();
+        assert!(missing.is_empty() && reference.lines().count() > 15, "{missing:?}\n{reference}");
+    }
+
+    /// Reads the text as its format says: what is described stands before its samples, once, and every sample is
+    /// described under its very name, or without the ending of a histogram. Which names, with their types.
+    fn read(text: &str) -> BTreeMap<String, String> {
+        let mut types = BTreeMap::new();
+        let (mut helped, mut current) = (BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                current = rest.split(' ').next().unwrap().to_owned();
+                assert!(helped.insert(current.clone()), "{line}: described twice");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert_eq!(name, current, "{line}: behind another description");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                types.insert(name.to_owned(), kind.to_owned());
+            } else {
+                let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap());
+                let value = rest.rsplit(' ').next().unwrap();
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+                let endings: &[&str] = match types[&current].as_str() {
+                    "histogram" => &["_bucket", "_sum", "_count"],
+                    _ => &[""],
+                };
+                let is_its = |end: &&str| name.strip_suffix(*end) == Some(&*current);
+                assert!(endings.iter().any(is_its), "{line}: described as {current}");
+            }
+        }
+        types
+    }
+
+    #[test]
+    fn in_the_older_format_each_sample_is_described_under_its_own_name() {
+        let metrics = Metrics::default();
+        metrics.show(Counts::default(), 0);
+        metrics.attempt(AttemptResult::scheduled);
+        metrics.interrupted("Pod");
+        metrics.cycle(std::time::Duration::from_millis(3));
+        let types = read(&Format::Plain.write(metrics.open_metrics()));
+        let described = metrics.described.iter();
+        let described: BTreeMap<String, String> =
+            described.map(|one| (one.name.clone(), one.kind.to_owned())).collect();
+        // What was never counted has no samples and is not described.
+        assert!(types.len() > 12, "{types:?}");
+        assert!(types.iter().all(|one| described.get(one.0) == Some(one.1)), "{types:?}");
+        assert_eq!(types["scheduler_schedule_attempts_total"], "counter");
+        let open = metrics.open_metrics();
+        assert!(
+            open.contains("# TYPE scheduler_schedule_attempts counter\n")
+                && open.ends_with("# EOF\n")
+        );
+    }
+}

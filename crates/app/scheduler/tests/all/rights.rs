@@ -1,0 +1,287 @@
+//! The scheduler under the rights that the manifests give it, on a real server.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use dovetail_apiserver::client::Clients;
+use dovetail_cluster::world::PodKey;
+use dovetail_control::bind::{Bind, Order, Outcome, Stop, StopDecision};
+use dovetail_objects::SELECTED_NODE;
+use dovetail_scheduler::Options;
+use dovetail_scheduler::bind::{Binder, BinderSettings, Orders};
+use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
+use dovetail_testkit::ControlPlane;
+use dovetail_testkit::binaries::Program;
+use dovetail_testkit::cluster::{self, ABSENT_GROUPS};
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::flowcontrol::v1::FlowSchema;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use kube::{Api, Client, Config, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::queue_objects;
+use crate::schedule::{PATIENCE, Running, create_nodes, elected};
+
+const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
+
+/// A folder that ends with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("dovetail-rights-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left of a test is no reason to fail it.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// API group, resource with subresource, verb.
+type Right = (String, String, String);
+
+/// A control plane that notes every request of the account.
+fn start(folder: &Path) -> ControlPlane {
+    let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}]});
+    let path = folder.join("policy.json");
+    std::fs::write(&path, policy.to_string()).expect("a policy");
+    let account = cluster::User {
+        name: ACCOUNT.to_owned(),
+        groups: vec!["system:serviceaccounts".to_owned()],
+    };
+    let options = cluster::Options {
+        users: vec![account],
+        api_server_arguments: vec![
+            format!("--audit-policy-file={}", path.display()),
+            format!("--audit-log-path={}", folder.join("audit.log").display()),
+            "--audit-log-mode=blocking".to_owned(),
+        ],
+        ..cluster::Options::default()
+    };
+    ControlPlane::start(options).expect("a control plane")
+}
+
+fn apply_manifests(control_plane: &ControlPlane) {
+    let kubectl = control_plane.cluster().program(Program::Kubectl).expect("kubectl").to_owned();
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../deploy");
+    let output = Command::new(kubectl)
+        .args(["apply", "--validate=strict", "-k"])
+        .arg(deploy)
+        .env("KUBECONFIG", control_plane.kubeconfig())
+        .output()
+        .expect("kubectl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn granted(rules: Option<Vec<PolicyRule>>) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for rule in rules.into_iter().flatten() {
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                let verbs = rule.verbs.iter().cloned();
+                rights.extend(verbs.map(|verb| (group.clone(), resource.clone(), verb)));
+            }
+        }
+    }
+    rights
+}
+
+/// What the account asked for, and was refused. Discovery is nobody's right.
+fn asked(log: &Path) -> (BTreeSet<Right>, Vec<String>) {
+    let text = std::fs::read_to_string(log).expect("an audit log");
+    let (mut rights, mut refused) = (BTreeSet::new(), Vec::new());
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).expect("an audit event");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if event["responseStatus"]["code"] == 403 {
+            refused.push(format!("{} {}", text(&event["verb"]), text(&event["requestURI"])));
+        }
+        let object = &event["objectRef"];
+        let Some(resource) = object["resource"].as_str() else { continue };
+        let resource = match object["subresource"].as_str() {
+            Some(subresource) => format!("{resource}/{subresource}"),
+            None => resource.to_owned(),
+        };
+        rights.insert((text(&object["apiGroup"]), resource, text(&event["verb"])));
+    }
+    (rights, refused)
+}
+
+/// A queue, two pods with a group each, and a pod whose claim has no volume.
+fn create_objects(control_plane: &ControlPlane) {
+    queue_objects::install(control_plane);
+    let group = |name: &str| {
+        json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}})
+    };
+    let queue = queue_objects::queue("team", json!({}));
+    for object in [queue, group("placed"), group("waits")] {
+        queue_objects::create(control_plane, &object);
+    }
+    for (name, gpus) in [("placed", 8), ("waits", 9)] {
+        queue_objects::create(control_plane, &queue_objects::member(name, gpus, name));
+    }
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "local"}, "provisioner": "disks",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}}});
+    let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}});
+    let stored = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "stored", "namespace": "default"},
+        "spec": {"schedulerName": "dovetail", "volumes": [volume],
+            "containers": [{"name": "c", "image": "i"}]}});
+    for object in [class, claim, stored] {
+        queue_objects::create(control_plane, &object);
+    }
+}
+
+/// Waits until the claim is told for which node it is to get its volume.
+async fn is_told_its_node(client: &Client) {
+    let claims = Api::<PersistentVolumeClaim>::default_namespaced(client.clone());
+    let told = async {
+        while !claims.get("data").await.expect("a claim").annotations().contains_key(SELECTED_NODE)
+        {
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("a node for the claim in time");
+}
+
+/// A bind of a pod that has a node: the binder looks what became of it.
+async fn bind_again(config: &Config, pod: &Pod) {
+    let clients = Clients::new(config).expect("clients");
+    let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
+    let (binder, mut reports) =
+        Binder::start(clients.binds, clients.rest, leads, BinderSettings::default());
+    let bind = Bind {
+        decision: 1,
+        namespace: "default".to_owned(),
+        pod: pod.metadata.name.clone().expect("a name"),
+        uid: pod.metadata.uid.clone().expect("a UID"),
+        node: "n0".to_owned(),
+        epoch: 0,
+        tag: "again".to_owned(),
+    };
+    binder.submit(bind).expect("room in the queue");
+    let report = reports.recv().await.expect("a report");
+    assert_eq!(report.outcome, Outcome::BoundByOther { node: "n0".to_owned() });
+    binder.stop().await;
+}
+
+/// A pod that is stopped for another.
+async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
+    let clients = Clients::new(config).expect("clients");
+    let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
+    let orders = Orders::start(clients.rest, leads, 0, "dovetail");
+    let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
+    let meta = &pod.metadata;
+    let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
+    let key = PodKey { namespace, name, uid };
+    let (why, decision) = (Stop::Preempted, StopDecision::alone());
+    orders.submit(Order::Stop { pod: key, why, decision }).expect("room in the queue");
+    let name = pod.metadata.name.as_deref().expect("a name");
+    let going = async {
+        while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}
+    };
+    tokio::time::timeout(PATIENCE, going).await.expect("a deletion in time");
+    orders.stop().await;
+}
+
+/// The flow schema that serves a request of this account.
+async fn schema_of(client: &Client, verb: &str, path: &str) -> Option<String> {
+    let mut request = hyper::Request::builder().method(verb).uri(path);
+    if verb == "PATCH" {
+        request = request.header("Content-Type", "application/merge-patch+json");
+    }
+    let request = request.body(kube::client::Body::from(b"{}".to_vec())).expect("a request");
+    let response = client.send(request).await.expect("an answer");
+    let uid = response.headers().get("x-kubernetes-pf-flowschema-uid").cloned();
+    _ = response.into_body().collect().await;
+    Some(uid?.to_str().ok()?.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
+    let folder = Folder::new();
+    let control_plane = start(&folder.0);
+    if !control_plane.has_gangs("the_scheduler_needs_every_right_of_its_manifest_and_no_other") {
+        return;
+    }
+    apply_manifests(&control_plane);
+    let client = control_plane.client().await.expect("a client");
+    create_nodes(&Api::<Node>::all(client.clone()), 1).await;
+    create_objects(&control_plane);
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let config = control_plane.config_of(ACCOUNT).await.expect("a kubeconfig");
+    let mut options = Options { dry_run: false, ..elected("one") };
+    let lease = LeaseName { namespace: "dovetail".to_owned(), name: "dovetail".to_owned() };
+    options.election.as_mut().expect("an election").lease = lease;
+    let scheduler = Running::start(config.clone(), options);
+    let written = [
+        "{what=\"condition\",outcome=\"written\"} 2",
+        "{what=\"event\",outcome=\"written\"} 3",
+        "{what=\"group_status\",outcome=\"written\"} 2",
+        "{what=\"queue_status\",outcome=\"written\"} 1",
+    ];
+    let waiting = async {
+        while !written.iter().all(|count| scheduler.metrics.open_metrics().contains(count)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
+    is_told_its_node(&client).await;
+    scheduler.stop().await;
+    let placed = pods.get("placed").await.expect("a pod");
+    bind_again(&config, &placed).await;
+    delete(&config, &pods, &placed).await;
+
+    let (used, refused) = asked(&folder.0.join("audit.log"));
+    assert!(refused.is_empty(), "{refused:?}");
+    let role = Api::<ClusterRole>::all(client.clone()).get("dovetail-scheduler").await;
+    let own = Api::<Role>::namespaced(client.clone(), "dovetail").get("dovetail-scheduler").await;
+    let mut granted_rights = granted(role.expect("a cluster role").rules);
+    granted_rights.extend(granted(own.expect("a role").rules));
+    // Lists stream on this server; older ones are listed, whatever is watched.
+    let of = |rights: &BTreeSet<Right>, wanted: &str| -> BTreeSet<(String, String)> {
+        let all = rights.iter().filter(|(_, _, verb)| verb == wanted);
+        all.map(|(group, resource, _)| (group.clone(), resource.clone())).collect()
+    };
+    assert_eq!(of(&granted_rights, "list"), of(&granted_rights, "watch"));
+    granted_rights.retain(|(group, _, verb)| verb != "list" && !ABSENT_GROUPS.contains(&&**group));
+    assert_eq!(used, granted_rights);
+
+    let account = Client::try_from(config).expect("a client");
+    let schemas = Api::<FlowSchema>::all(client);
+    for (verb, path, name) in [
+        ("GET", "/api/v1/nodes?limit=1", "dovetail-scheduler"),
+        ("POST", "/api/v1/namespaces/default/pods/none/binding", "dovetail-scheduler"),
+        ("PATCH", "/api/v1/namespaces/default/pods/none/status", "dovetail-announcements"),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/default/events", "dovetail-announcements"),
+        (
+            "GET",
+            "/apis/coordination.k8s.io/v1/namespaces/dovetail/leases/dovetail",
+            "dovetail-lease",
+        ),
+    ] {
+        let schema = schemas.get(name).await.expect("a flow schema").metadata.uid;
+        let served = async {
+            // The server takes a moment to learn of new schemas.
+            while schema_of(&account, verb, path).await != schema {}
+        };
+        tokio::time::timeout(PATIENCE, served).await.unwrap_or_else(|_| panic!("{verb} {path}"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Connections to the API server, kept apart by purpose: a flood of events or statuses must delay
+//! neither a bind nor a renewal of the leadership.
+
+mod lists;
+mod request;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use kube::{Client, Config};
+use thiserror::Error;
+use tokio::runtime::Handle;
+
+pub(crate) use lists::next_page;
+pub use lists::{ListError, Lists, PAGE, read_lists};
+pub use request::{send, with_causes};
+
+/// One client per purpose, each with connections of its own.
+#[derive(Clone)]
+pub struct Clients {
+    /// Lists and watches.
+    pub watches: Client,
+    /// `pods/binding` and nothing else. It retries nothing: a bind must not land later than it was
+    /// meant to.
+    pub binds: Client,
+    /// Conditions and events of pods. It retries nothing: what was to be said may be out of date.
+    pub announcements: Client,
+    /// Everything else: reads of single objects, evictions.
+    pub rest: Client,
+    /// The lease alone. It retries nothing: the leadership counts time itself.
+    pub lease: Client,
+}
+
+/// No client could be made of a configuration.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Certificates or credentials cannot be used.
+    #[error(
+        "cannot set up a client for the API server at {server}: check the kubeconfig's certificates and \
+         credentials{}", .command.as_deref().map(and_its).unwrap_or_default()
+    )]
+    Unusable {
+        /// Address of the server.
+        server: String,
+        /// The command that the kubeconfig has run for credentials.
+        command: Option<String>,
+        /// What kube says.
+        #[source]
+        source: kube::Error,
+    },
+    /// The command that the kubeconfig has run for credentials does not end.
+    #[error(
+        "cannot set up a client for the API server at {server}: the kubeconfig's command `{command}` has given no \
+         credentials within {} s: run it by hand to see what it waits for", .limit.as_secs()
+    )]
+    Silent {
+        /// Address of the server.
+        server: String,
+        /// The command.
+        command: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+}
+
+/// A connection is given up when it cannot be made within this time.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A read is given up when nothing comes for so long.
+const READ_TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
+/// A command that the kubeconfig has run for credentials may take so long; somebody may have to log in.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Clients {
+    /// Clients for the server and the credentials of this configuration. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When certificates or credentials cannot be used, or are not given in time.
+    pub fn new(config: &Config) -> Result<Self, ClientError> {
+        in_time(config, Self::of)
+    }
+
+    fn of(config: &Config) -> Result<Self, ClientError> {
+        // Watches end by their own time-outs; a bind, a look and a renewal by their callers'.
+        Ok(Self {
+            watches: with(config, true, None)?,
+            binds: with(config, false, None)?,
+            announcements: with(config, false, None)?,
+            rest: with(config, true, READ_TIMEOUT)?,
+            lease: with(config, false, None)?,
+        })
+    }
+}
+
+/// The client for lists and watches alone: a command for credentials does not run for others that nobody uses.
+///
+/// # Errors
+/// As for [`Clients::new`].
+pub fn to_watch(config: &Config) -> Result<Client, ClientError> {
+    in_time(config, |config| with(config, true, None))
+}
+
+/// The client for reads of single objects and pages alone.
+///
+/// # Errors
+/// As for [`Clients::new`].
+pub(crate) fn to_read(config: &Config) -> Result<Client, ClientError> {
+    in_time(config, |config| with(config, true, READ_TIMEOUT))
+}
+
+/// Makes clients; where a command gives their credentials, that is waited for, and not for ever.
+fn in_time<T: Send + 'static>(
+    config: &Config,
+    make: fn(&Config) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    match command(config) {
+        Some(command) => within(COMMAND_TIMEOUT, config, command, make),
+        None => make(config),
+    }
+}
+
+fn within<T: Send + 'static>(
+    limit: Duration,
+    config: &Config,
+    command: String,
+    make: fn(&Config) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let (sender, receiver) = mpsc::channel();
+    let (runtime, theirs) = (Handle::current(), config.clone());
+    std::thread::spawn(move || {
+        let _entered = runtime.enter();
+        // Nobody listens any more where it took too long.
+        _ = sender.send(make(&theirs));
+    });
+    let server = config.cluster_url.to_string();
+    let given = receiver.recv_timeout(limit);
+    given.unwrap_or_else(|_| Err(ClientError::Silent { server, command, limit }))
+}
+
+fn with(
+    config: &Config,
+    retries: bool,
+    read_timeout: Option<Duration>,
+) -> Result<Client, ClientError> {
+    let mut config = config.clone();
+    config.default_retry = retries;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = read_timeout;
+    config.reset_reader_on_write = true;
+    client(config)
+}
+
+/// One client of a configuration.
+pub(crate) fn client(config: Config) -> Result<Client, ClientError> {
+    let (server, command) = (config.cluster_url.to_string(), command(&config));
+    Client::try_from(config).map_err(|source| ClientError::Unusable { server, command, source })
+}
+
+/// The words about a command.
+fn and_its(command: &str) -> String {
+    format!(", and its command `{command}`")
+}
+
+/// The command that is run for credentials.
+fn command(config: &Config) -> Option<String> {
+    config.auth_info.exec.as_ref()?.command.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn with_command(command: &str, arguments: &[&str]) -> Config {
+        let mut config = Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let exec = json!({
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": command, "args": arguments,
+        });
+        config.auth_info.exec = serde_json::from_value(exec).expect("a command");
+        config
+    }
+
+    #[tokio::test]
+    async fn a_command_that_gives_no_credentials_is_named() {
+        let missing = Clients::new(&with_command("dovetail-no-such-command", &[]));
+        let told = missing.err().expect("an error").to_string();
+        assert!(told.contains("http://127.0.0.1:1/"), "{told}");
+        assert!(told.ends_with(", and its command `dovetail-no-such-command`"), "{told}");
+        let config = with_command("sleep", &["3"]);
+        let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
+        let told = silent.err().expect("an error").to_string();
+        assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
+    }
+}

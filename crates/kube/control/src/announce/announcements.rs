@@ -1,0 +1,348 @@
+//! The book of what is announced: no client, no clock.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dovetail_cluster::translate::NotYet;
+use dovetail_objects::harmless;
+
+use super::due::Due;
+use super::written::{Report, Written};
+use super::{Condition, Note, PodIdentity, Write};
+use crate::pause::{ServerPause, doubled};
+use crate::status::{Reason, Waiting, is_own_word};
+
+/// The message of a condition is changed at most so often, its reason more often.
+const CHANGE_MS: u64 = 10_000;
+const NEW_REASON_MS: u64 = 1_000;
+/// A waiting event with another text but the same word comes at most so often.
+const REPEAT_MS: u64 = 300_000;
+/// After so long it is looked whether a pod still waits and still says what it should.
+const LOOK_MS: u64 = 600_000;
+/// A pod that changed is looked at again after so long.
+const CHANGED_MS: u64 = 1_000;
+/// First and longest pause of all writes when the server is in trouble; each failure doubles it.
+pub(super) const TROUBLE_MS: (u64, u64) = (200, 30_000);
+/// An event is tried so often.
+const TRIES: u32 = 6;
+
+/// How much may be owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Events that wait to be written; what comes beyond is given up.
+    pub events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { events: 131_072 }
+    }
+}
+
+/// A waiting pod as the watch shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// Its version.
+    pub resource_version: &'a str,
+    /// Reason and message of its condition `PodScheduled`, if that is false.
+    pub says: Option<(&'a str, &'a str)>,
+}
+
+/// What waiting pods are to say, and the events that are owed.
+#[derive(Debug, Default)]
+pub struct Announcements {
+    limits: Limits,
+    pods: BTreeMap<String, Pod>,
+    /// By when a pod is to be looked at.
+    due: Due<String>,
+    events: VecDeque<(Box<Note>, u32)>,
+    given_up: u64,
+    server: ServerPause,
+    /// Conditions and events take turns.
+    is_turn_of_events: bool,
+}
+
+#[derive(Debug)]
+struct Pod {
+    pod: PodIdentity,
+    waiting: Waiting,
+    since_ms: u64,
+    due_ms: Option<u64>,
+    written_ms: Option<u64>,
+    /// The last event about its waiting: its word, and when.
+    told: Option<(&'static str, u64)>,
+    refusals: u32,
+    /// A write about it is on its way: one at a time.
+    is_on_its_way: bool,
+    /// A write that was not answered, or is not this book's: what its object says may be this.
+    in_doubt: Option<Waiting>,
+    /// When it got its node, if a write about it was on its way then.
+    bound_ms: Option<u64>,
+}
+
+impl Pod {
+    fn new(pod: PodIdentity, waiting: Waiting, since_ms: u64) -> Self {
+        Self {
+            pod,
+            waiting,
+            since_ms,
+            due_ms: None,
+            written_ms: None,
+            told: None,
+            refusals: 0,
+            is_on_its_way: false,
+            in_doubt: None,
+            bound_ms: None,
+        }
+    }
+
+    /// The event about what its object says, unless that was told.
+    fn event(&mut self, says: &Waiting, now_ms: u64) -> Option<Note> {
+        self.in_doubt = None;
+        let word = says.word();
+        let is_told = |(told, at_ms): (&str, u64)| told == word && now_ms < at_ms + REPEAT_MS;
+        if self.told.is_some_and(is_told) {
+            return None;
+        }
+        // Who could not start is tried again: waiting for volumes anew is no news.
+        let is_retry = says.reason == Reason::Volumes;
+        if is_retry && self.told.is_some_and(|(_, at_ms)| now_ms < at_ms + REPEAT_MS) {
+            return None;
+        }
+        self.told = Some((word, now_ms));
+        Some(Note::waits(self.pod.clone(), says, now_ms))
+    }
+}
+
+impl Announcements {
+    /// An empty book.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// A pod waits, and is to say so if it does not.
+    pub fn waits(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.clone();
+        let due_ms = match self.pods.get_mut(&uid) {
+            // Its time is set, or its write is on its way.
+            Some(entry) if entry.waiting == waiting => return,
+            Some(entry) => {
+                let before = std::mem::replace(&mut entry.waiting, waiting);
+                if entry.is_on_its_way {
+                    // The outcome of that write says when the next one is due.
+                    return;
+                }
+                let is_same = before.reason == entry.waiting.reason;
+                let pause_ms = if is_same { CHANGE_MS } else { NEW_REASON_MS };
+                entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + pause_ms))
+            }
+            None => {
+                self.pods.insert(uid.clone(), Pod::new(pod, waiting, now_ms));
+                now_ms
+            }
+        };
+        self.set_due(&uid, due_ms);
+    }
+
+    /// A pod waits, and a write of ours that is not this book's makes it say so: in a moment it is looked whether it does.
+    pub fn is_to_say(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.clone();
+        let new = || Pod::new(pod, waiting.clone(), now_ms);
+        let entry = self.pods.entry(uid.clone()).or_insert_with(new);
+        entry.waiting = waiting.clone();
+        entry.in_doubt = Some(waiting);
+        if !entry.is_on_its_way {
+            self.set_due(&uid, now_ms + CHANGED_MS);
+        }
+    }
+
+    /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
+    /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
+    pub fn is_left_untouched(
+        &mut self,
+        pod: PodIdentity,
+        why: &NotYet,
+        is_repeat: bool,
+        now_ms: u64,
+    ) {
+        let waiting = Waiting::left_untouched(why);
+        if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
+            self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
+        }
+        let (uid, told) = (pod.uid.clone(), waiting.only_corrects().then(|| waiting.word()));
+        self.waits(pod, waiting, now_ms);
+        if let Some((entry, word)) = self.pods.get_mut(&uid).zip(told) {
+            entry.told = Some((word, now_ms));
+        }
+    }
+
+    /// A pod was given a node.
+    pub fn bound(&mut self, pod: PodIdentity, node: &str, decision: &str, now_ms: u64) {
+        match self.pods.get_mut(&pod.uid).filter(|entry| entry.is_on_its_way) {
+            // What it says by then is told when the answer comes.
+            Some(entry) => entry.bound_ms = Some(now_ms),
+            None => self.forget(&pod.uid),
+        }
+        self.note(Note::scheduled(pod, node, decision, now_ms));
+    }
+
+    /// An event is to be written.
+    pub fn note(&mut self, note: Note) {
+        if self.events.len() >= self.limits.events {
+            self.given_up += 1;
+            return;
+        }
+        self.events.push_back((Box::new(note), 0));
+    }
+
+    /// The next write, if one may be begun now. `look` gives a pod that still waits as it is.
+    pub fn next<'a>(
+        &mut self,
+        now_ms: u64,
+        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+    ) -> Option<Write> {
+        if now_ms < self.server.until_ms() {
+            return None;
+        }
+        self.is_turn_of_events = !self.is_turn_of_events;
+        if self.is_turn_of_events {
+            return self.next_event().or_else(|| self.next_condition(now_ms, look));
+        }
+        self.next_condition(now_ms, look).or_else(|| self.next_event())
+    }
+
+    /// What became of a write.
+    pub fn outcome(&mut self, report: Report, now_ms: u64) {
+        match &report.written {
+            Written::Troubled { retry_after_ms } => {
+                self.server.begin(TROUBLE_MS, now_ms, *retry_after_ms);
+            }
+            Written::NotLeading => return *self = Self::new(self.limits),
+            Written::Done | Written::Changed | Written::Refused { .. } => self.server.answers(),
+        }
+        match report.write {
+            Write::Event(note, tries) => {
+                let is_open = matches!(report.written, Written::Troubled { .. });
+                match is_open && tries + 1 < TRIES {
+                    true => self.events.push_front((note, tries + 1)),
+                    false => self.given_up += u64::from(report.written != Written::Done),
+                }
+            }
+            // Another book's.
+            Write::Status(_) => {}
+            Write::Condition(condition) => {
+                self.condition_outcome(&condition, &report.written, now_ms);
+            }
+        }
+    }
+
+    /// When to ask for the next write.
+    pub fn due_ms(&self) -> Option<u64> {
+        let event_ms = (!self.events.is_empty()).then_some(0);
+        let pod_ms = self.due.first_ms();
+        event_ms.into_iter().chain(pod_ms).min().map(|due_ms| due_ms.max(self.server.until_ms()))
+    }
+
+    /// Events that wait to be written.
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Events that were given up because too many waited or because the server did not take them, since
+    /// the last call.
+    pub fn given_up(&mut self) -> u64 {
+        std::mem::take(&mut self.given_up)
+    }
+
+    fn next_event(&mut self) -> Option<Write> {
+        let (note, tries) = self.events.pop_front()?;
+        Some(Write::Event(note, tries))
+    }
+
+    fn next_condition<'a>(
+        &mut self,
+        now_ms: u64,
+        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+    ) -> Option<Write> {
+        loop {
+            let uid = self.due.first(now_ms)?;
+            let entry = self.pods.get_mut(&uid)?;
+            self.due.clear(&mut entry.due_ms, &uid);
+            let Some(seen) = look(&entry.pod) else {
+                self.forget(&uid);
+                continue;
+            };
+            let says_ours = seen.says.is_some_and(|(word, _)| is_own_word(word));
+            if entry.waiting.only_corrects() && !says_ours {
+                self.forget(&uid);
+                continue;
+            }
+            if seen.says == Some((entry.waiting.word(), &*harmless(&entry.waiting.message))) {
+                // Somebody else's words are told already, but not ours whose answer was lost.
+                let waiting = entry.waiting.clone();
+                let is_ours = entry.in_doubt.take().is_some_and(|unsure| unsure == waiting);
+                let event = is_ours.then(|| entry.event(&waiting, now_ms)).flatten();
+                entry.told.get_or_insert((waiting.word(), now_ms));
+                self.set_due(&uid, now_ms + LOOK_MS);
+                if let Some(note) = event {
+                    self.note(note);
+                }
+                continue;
+            }
+            entry.is_on_its_way = true;
+            return Some(Write::Condition(Box::new(Condition {
+                pod: entry.pod.clone(),
+                resource_version: seen.resource_version.to_owned(),
+                waiting: entry.waiting.clone(),
+                since_ms: seen.says.is_none().then_some(entry.since_ms),
+            })));
+        }
+    }
+
+    fn condition_outcome(&mut self, condition: &Condition, written: &Written, now_ms: u64) {
+        let uid = &condition.pod.uid;
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        entry.is_on_its_way = false;
+        if let Some(bound_ms) = entry.bound_ms {
+            let is_said = *written == Written::Done;
+            let event = is_said.then(|| entry.event(&condition.waiting, bound_ms)).flatten();
+            self.forget(uid);
+            event.into_iter().for_each(|note| self.note(note));
+            return;
+        }
+        let due_ms = match written {
+            Written::Done => {
+                entry.written_ms = Some(now_ms);
+                entry.refusals = 0;
+                let is_current = entry.waiting == condition.waiting;
+                if let Some(note) = entry.event(&condition.waiting, now_ms) {
+                    self.note(note);
+                }
+                now_ms + if is_current { LOOK_MS } else { NEW_REASON_MS }
+            }
+            Written::Changed => now_ms + CHANGED_MS,
+            Written::Refused { .. } => {
+                let pause_ms = doubled((CHANGE_MS, LOOK_MS), entry.refusals);
+                entry.refusals += 1;
+                now_ms + pause_ms
+            }
+            Written::Troubled { .. } => {
+                entry.in_doubt = Some(condition.waiting.clone());
+                self.server.until_ms()
+            }
+            Written::NotLeading => return,
+        };
+        self.set_due(uid, due_ms);
+    }
+
+    fn set_due(&mut self, uid: &String, due_ms: u64) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            self.due.set(&mut entry.due_ms, uid, due_ms);
+        }
+    }
+
+    fn forget(&mut self, uid: &String) {
+        if let Some(mut entry) = self.pods.remove(uid) {
+            self.due.clear(&mut entry.due_ms, uid);
+        }
+    }
+}

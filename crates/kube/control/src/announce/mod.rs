@@ -1,0 +1,234 @@
+//! What is written about pods, queues and groups, for people and for autoscalers: conditions, events, statuses.
+//!
+//! [`Announcements`] keeps the book without wires: what each waiting pod is to say, what its object says
+//! already, which events are owed. [`Statuses`] does so for queues and groups. All stand behind the binds: what is
+//! announced is bounded, may come late, and is given up before a bind is.
+
+mod announcements;
+mod body;
+mod due;
+mod statuses;
+mod written;
+
+pub use announcements::{Announcements, Limits, Seen};
+pub use body::{condition_patch, event};
+pub use statuses::{Look, Statuses};
+pub use written::{Report, Written, judge};
+
+use dovetail_cluster::world::PodKey;
+use dovetail_objects::{Kind, Pod};
+use serde_json::Value;
+
+use crate::status::Waiting;
+
+/// A pod or another object of a namespace, and not another one of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodIdentity {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl PodIdentity {
+    /// That of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self {
+            namespace: pod.meta.namespace.to_string(),
+            name: pod.meta.name.to_string(),
+            uid: pod.meta.uid.to_string(),
+        }
+    }
+}
+
+/// Who announces, as events name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Name of the scheduler, as pods name it.
+    pub controller: String,
+    /// Name of this process.
+    pub instance: String,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// The condition `PodScheduled` of a pod that waits.
+    Condition(Box<Condition>),
+    /// An event, and how often it was tried before.
+    Event(Box<Note>, u32),
+    /// The status of an object that is no pod.
+    Status(Box<StatusWrite>),
+}
+
+/// An object whose status is written: a queue, or a native group of pods.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusOf {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace; empty for queues.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl StatusOf {
+    /// That of a queue.
+    pub fn queue(name: &str) -> Self {
+        Self { kind: Kind::Queue, namespace: String::new(), name: name.to_owned() }
+    }
+
+    /// That of a native group of pods.
+    pub fn group(namespace: &str, name: &str) -> Self {
+        Self { kind: Kind::PodGroup, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// A new status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusWrite {
+    /// Of what.
+    pub of: StatusOf,
+    /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that nothing
+    /// is written about another object of the name.
+    pub patch: Value,
+}
+
+/// The condition `PodScheduled` with status `False`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The pod.
+    pub pod: PodIdentity,
+    /// The version of the pod that was seen waiting: of another version, which may have a node, nothing is
+    /// said.
+    pub resource_version: String,
+    /// Why it waits.
+    pub waiting: Waiting,
+    /// When it began to wait, in milliseconds since 1970; `None` if its condition is false already.
+    pub since_ms: Option<u64>,
+}
+
+/// An event about a pod, or about an object that describes pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Of which kind it is.
+    pub kind: Kind,
+    /// The pod, or the other object.
+    pub about: PodIdentity,
+    /// Whether something is wrong.
+    pub is_warning: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// What was done or tried.
+    pub action: &'static str,
+    /// What happened, for people.
+    pub text: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What tells it from other events of the object: the same event is never written twice.
+    pub tag: String,
+}
+
+impl Note {
+    /// The pod was given a node, in kube-scheduler's words.
+    pub fn scheduled(pod: PodIdentity, node: &str, decision: &str, at_ms: u64) -> Self {
+        let text = format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
+        let (reason, action) = ("Scheduled", "Binding");
+        Self {
+            kind: Kind::Pod,
+            about: pod,
+            is_warning: false,
+            reason,
+            action,
+            text,
+            at_ms,
+            tag: decision.to_owned(),
+        }
+    }
+
+    /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
+    pub fn waits(pod: PodIdentity, waiting: &Waiting, at_ms: u64) -> Self {
+        let is_warning = waiting.is_trouble();
+        let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
+        let (text, tag) = (waiting.message.clone(), waiting.message.clone());
+        Self {
+            kind: Kind::Pod,
+            about: pod,
+            is_warning,
+            reason,
+            action: "Scheduling",
+            text,
+            at_ms,
+            tag,
+        }
+    }
+
+    /// The pod is stopped for another one of a higher priority, in kube-scheduler's words. `uid` is that of the
+    /// other one.
+    pub fn preempted(pod: PodIdentity, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
+        let text = format!("Preempted by pod {by} ({uid}) on node {node}");
+        let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
+        Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
+    }
+
+    /// The pod is stopped because its gang, as it is shown, is given up; `reason` is that of its condition.
+    pub fn gang_given_up(pod: PodIdentity, gang: &str, reason: &'static str, at_ms: u64) -> Self {
+        let text = format!(
+            "{gang} stayed below its smallest size for too long: its pods are deleted, for it to be started anew"
+        );
+        let (action, tag) = ("Deleting", gang.to_owned());
+        Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// The server does not let another pod go that was to be stopped for this one, or gives no answer (without code).
+    pub fn not_stopped(
+        about: PodIdentity,
+        victim: &PodKey,
+        code: Option<u16>,
+        message: &str,
+        at_ms: u64,
+    ) -> Self {
+        let PodKey { namespace, name, uid } = victim;
+        let text = match code {
+            Some(code) => format!(
+                "pod {namespace}/{name} is not stopped for it, and others are looked for: the server refuses it \
+                 ({code}): {message}"
+            ),
+            None => format!(
+                "whether pod {namespace}/{name} is stopped for it is not known, and others are looked for: the server \
+                 does not answer: {message}"
+            ),
+        };
+        let (reason, action) = ("FailedPreemption", "Preempting");
+        let (kind, tag) = (Kind::Pod, format!("{uid} {} {message}", code.unwrap_or_default()));
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// The scheduler's account may not stop another pod for this one, nor any of its namespace.
+    pub fn may_not_stop(about: PodIdentity, victim: &PodKey, message: &str, at_ms: u64) -> Self {
+        let PodKey { namespace, name, uid } = victim;
+        let text = format!(
+            "pod {namespace}/{name} is not stopped for it, nor is any other of namespace {namespace}: the scheduler's \
+             account has not the right (deploy/rbac.yaml has it), and asks again: {message}"
+        );
+        let (reason, action) = ("FailedPreemption", "Preempting");
+        let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// The pod is not placed at all, whatever nodes there are.
+    pub fn left_untouched(pod: PodIdentity, why: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("FailedScheduling", "Scheduling");
+        let (text, tag) = (why.to_owned(), why.to_owned());
+        Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// What describes pods that start together contradicts them or itself: none of them is placed.
+    pub fn contradiction(kind: Kind, about: PodIdentity, why: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("FailedScheduling", "Scheduling");
+        let (text, tag) = (why.to_owned(), why.to_owned());
+        Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
+    }
+}

@@ -1,0 +1,58 @@
+//! What became of what was announced, by the answer of the server.
+
+use super::Write;
+use crate::answer::{Answered, message};
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is there, or was before.
+    Done,
+    /// The pod is not what it was: gone, another one, or changed.
+    Changed,
+    /// The server will refuse it again, such as for missing rights.
+    Refused {
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The server asks for a pause, failed, or did not answer.
+    Troubled {
+        /// Its `Retry-After`, if it gave one.
+        retry_after_ms: Option<u64>,
+    },
+    /// This process does not lead any more. Nothing was sent.
+    NotLeading,
+}
+
+/// A write and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The write.
+    pub write: Write,
+    /// Its outcome.
+    pub written: Written,
+}
+
+/// What an answer to a write means.
+pub fn judge(write: &Write, answered: &Answered) -> Written {
+    let Ok((code, retry_after_s, body)) = answered else {
+        return Written::Troubled { retry_after_ms: None };
+    };
+    let is_event = matches!(write, Write::Event(..));
+    match code {
+        200..=299 => Written::Done,
+        // An event of this name says the same.
+        409 if is_event => Written::Done,
+        // 422 is a pod of the same name with another UID.
+        404 | 409 => Written::Changed,
+        // So is the test of an identity that fails, and an object whose version was not the one expected.
+        422 if !is_event => Written::Changed,
+        400..=499 if *code != 429 => Written::Refused { code: *code, message: message(body) },
+        _ => {
+            let retry_after_ms = retry_after_s.map(|seconds| seconds.saturating_mul(1_000));
+            Written::Troubled { retry_after_ms }
+        }
+    }
+}

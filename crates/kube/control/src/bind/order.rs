@@ -1,0 +1,130 @@
+//! Orders about pods other than binds, and claims: what is to be done, in which steps, and how it ended.
+
+use dovetail_cluster::world::{ClaimKey, PodKey};
+
+use super::step::Step;
+use super::stop::{Kept, Stop, StopDecision};
+use crate::announce::Condition;
+
+/// What is to be done with a pod, or with a claim of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Stop it.
+    Stop {
+        /// The pod.
+        pod: PodKey,
+        /// Why.
+        why: Stop,
+        /// With which others.
+        decision: StopDecision,
+    },
+    /// Ask whether it could be stopped; nothing is done to it.
+    MayStop {
+        /// The pod.
+        pod: PodKey,
+    },
+    /// Take back that it is about to be stopped.
+    TakeBack {
+        /// The pod.
+        pod: PodKey,
+    },
+    /// Say which node is freed for it; none any more if `node` is empty.
+    Nominate {
+        /// The pod.
+        pod: PodKey,
+        /// Name of the node.
+        node: String,
+        /// What it says of that in the same write, as far as it has not got a node meanwhile.
+        says: Option<Box<Condition>>,
+    },
+    /// Say for which node a claim is to get its volume.
+    SelectNode {
+        /// The claim.
+        claim: ClaimKey,
+        /// Its version: of another version nothing is changed.
+        version: Box<str>,
+        /// Name of the node.
+        node: String,
+    },
+}
+
+impl Order {
+    /// Say that no node is freed for a pod.
+    pub fn nominate_nowhere(pod: PodKey) -> Self {
+        Self::Nominate { pod, node: String::new(), says: None }
+    }
+
+    /// The pod that is to be told which node is freed for it.
+    pub fn nominated(&self) -> Option<&PodKey> {
+        match self {
+            Self::Nominate { pod, .. } => Some(pod),
+            Self::Stop { .. }
+            | Self::MayStop { .. }
+            | Self::TakeBack { .. }
+            | Self::SelectNode { .. } => None,
+        }
+    }
+
+    /// The pod that is to be stopped.
+    pub fn stopped(&self) -> Option<&PodKey> {
+        match self {
+            Self::Stop { pod, .. } => Some(pod),
+            Self::MayStop { .. }
+            | Self::TakeBack { .. }
+            | Self::Nominate { .. }
+            | Self::SelectNode { .. } => None,
+        }
+    }
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderReport {
+    /// The order.
+    pub order: Order,
+    /// Its end.
+    pub end: OrderEnd,
+}
+
+/// How an order ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderEnd {
+    /// It is carried out.
+    Done,
+    /// The object is gone, or has another version than the order names.
+    Gone,
+    /// It is a stop, and those decided with it were called off before it began.
+    CalledOff,
+    /// The server refuses it, such as for missing rights or by admission, and will again; or it has again and again
+    /// (429, 500).
+    Refused {
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The server failed to answer again and again.
+    Unanswered {
+        /// What went wrong.
+        problem: String,
+    },
+}
+
+impl Order {
+    /// The writes that carry it out, one after the other.
+    pub fn steps(&self) -> Vec<Step<'_>> {
+        match self {
+            Self::Stop { pod, why, .. } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
+            Self::MayStop { pod } => {
+                vec![Step::WouldMark(pod, Stop::Preempted), Step::WouldDelete(pod)]
+            }
+            Self::TakeBack { pod } => vec![Step::Unmark(pod, Kept::ForNow)],
+            Self::Nominate { pod, node, says } => {
+                vec![Step::Nominate(pod, node, says.as_deref())]
+            }
+            Self::SelectNode { claim, version, node } => {
+                vec![Step::SelectNode(claim, version, node)]
+            }
+        }
+    }
+}

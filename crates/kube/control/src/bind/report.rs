@@ -1,0 +1,15 @@
+//! A bind and what became of it.
+
+use super::Bind;
+use super::answer::Outcome;
+
+/// What became of one decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The decision.
+    pub bind: Bind,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// From sending to the answer; `None` if nothing was sent or nothing came.
+    pub answered_in_ms: Option<u64>,
+}

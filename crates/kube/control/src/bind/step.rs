@@ -1,0 +1,128 @@
+//! One write about a pod or a claim: what it is called, which right it needs, and what an answer to it means.
+
+use dovetail_cluster::world::{ClaimKey, PodKey};
+
+use super::order::OrderEnd;
+use super::stop::{Kept, Stop};
+use crate::announce::Condition;
+use crate::answer::{is_about_identity, message};
+
+/// One write about a pod or a claim.
+pub enum Step<'a> {
+    /// Whether the server would do it; nothing is done.
+    WouldMark(&'a PodKey, Stop),
+    /// Whether the server would do it; nothing is done.
+    WouldDelete(&'a PodKey),
+    /// Sets the condition `DisruptionTarget`.
+    Mark(&'a PodKey, Stop),
+    /// Deletes the pod.
+    Delete(&'a PodKey),
+    /// With why it is not stopped.
+    Unmark(&'a PodKey, Kept),
+    /// Sets the node that is freed for the pod, and what the pod says of that.
+    Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
+    /// Sets the node for which a claim of this version is to get its volume.
+    SelectNode(&'a ClaimKey, &'a str, &'a str),
+}
+
+/// What is to be done after an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The step is over.
+    End(OrderEnd),
+    /// The server's code, if it has answered, and what went wrong.
+    Again(Option<u16>, String),
+}
+
+impl<'a> Step<'a> {
+    /// Namespace and name of what it is about.
+    pub fn about(&self) -> (&str, &str) {
+        match self {
+            Self::WouldMark(pod, _)
+            | Self::WouldDelete(pod)
+            | Self::Mark(pod, _)
+            | Self::Delete(pod)
+            | Self::Unmark(pod, _)
+            | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
+            Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
+        }
+    }
+
+    /// The pod that it marks as one that is about to be stopped.
+    pub fn marks(&self) -> Option<&'a PodKey> {
+        match self {
+            Self::Mark(pod, _) => Some(pod),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is done by it.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Self::WouldMark(..) | Self::WouldDelete(_))
+    }
+
+    /// The right that the write needs, as roles name it.
+    pub fn right(&self) -> &'static str {
+        match self {
+            Self::WouldMark(..) | Self::Mark(..) | Self::Unmark(..) | Self::Nominate(..) => {
+                "patch on pods/status"
+            }
+            Self::WouldDelete(_) | Self::Delete(_) => "delete on pods",
+            Self::SelectNode(..) => "patch on persistentvolumeclaims",
+        }
+    }
+
+    /// What is done, after `cannot`.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::WouldMark(_, Stop::GangGivenUp) | Self::Mark(_, Stop::GangGivenUp) => {
+                "mark the pod: its gang is given up"
+            }
+            Self::WouldMark(_, Stop::Preempted) | Self::Mark(_, Stop::Preempted) => {
+                "mark the pod: it is stopped for one of a higher priority"
+            }
+            Self::WouldDelete(_) | Self::Delete(_) => "delete the pod",
+            Self::Unmark(..) => "take back the mark of the pod: it is not stopped",
+            Self::Nominate(_, "", _) => "tell the pod that no node is freed for it",
+            Self::Nominate(..) => "tell the pod which node is freed for it",
+            Self::SelectNode(..) => "tell the claim for which node it is to get its volume",
+        }
+    }
+}
+
+/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does 422 about its
+/// identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it says otherwise.
+pub fn judge(code: u16, body: &[u8]) -> Next {
+    match code {
+        200..=299 => Next::End(OrderEnd::Done),
+        404 | 409 => Next::End(OrderEnd::Gone),
+        422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
+        429 | 500..=599 => Next::Again(Some(code), message(body)),
+        _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_may_do_later_is_asked_again() {
+        let done = Next::End(OrderEnd::Done);
+        assert!([200, 202].iter().all(|code| judge(*code, b"") == done));
+        let busy = judge(503, br#"{"message": "busy"}"#);
+        assert!(matches!(busy, Next::Again(Some(503), problem) if problem == "busy"));
+    }
+
+    #[test]
+    fn what_is_refused_is_told_from_what_is_gone() {
+        let gone = Next::End(OrderEnd::Gone);
+        assert!([404, 409].iter().all(|code| judge(*code, b"") == gone));
+        let other = br#"{"message": "m", "details": {"causes": [{"field": "metadata.uid"}]}}"#;
+        assert_eq!(judge(422, other), gone);
+        for code in [400, 403, 422] {
+            let refused = OrderEnd::Refused { code, message: "no".to_owned() };
+            assert_eq!(judge(code, br#"{"message": "no"}"#), Next::End(refused));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What people are told about pods: why no node takes one, in the words of kube-scheduler, and what those
+//! wait for that have to.
+
+mod apart;
+mod away;
+mod group;
+mod near;
+mod obstacles;
+mod reason;
+mod waiting;
+
+pub(crate) use away::away_from_its_gang;
+pub use group::{group_is_left_untouched, group_is_scheduled, group_patch, group_waits};
+pub use obstacles::{Obstacle, obstacles};
+pub use reason::{plugin, reason, unschedulable_message};
+pub use waiting::{
+    COULD_NOT_START, ROOM_IS_KEPT, Reason, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION,
+    WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting,
+};
