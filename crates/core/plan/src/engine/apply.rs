@@ -247,11 +247,23 @@ impl Engine {
         if let Some((place, class)) = record.place {
             self.leave(place, class, plan);
         }
+        self.note_ends(&record);
         for id in record.holdings {
             self.state.remove_holding(id);
         }
         self.quota.add(&record.job.queue, &record.counted, -1);
         Ok(())
+    }
+
+    /// Tells the policy how long the pods ran that still hold something.
+    fn note_ends(&mut self, record: &JobRecord) {
+        let Some(start_ms) = record.job.start_ms else { return };
+        let ran_ms = self.now_ms.saturating_sub(start_ms);
+        for id in &record.holdings {
+            let Owner::Pod(pod) = self.state.holdings.get(*id).owner else { continue };
+            let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
+            self.policy.observe_end(&self.state, shape, ran_ms);
+        }
     }
 
     fn change_counts(

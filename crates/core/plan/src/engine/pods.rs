@@ -102,6 +102,12 @@ impl Engine {
 
     /// A pod holds nothing any more; with its last pod a job is over.
     pub(super) fn end_pod(&mut self, pod: PodId, plan: &mut Plan) -> Result<(), EngineError> {
+        self.held_by(pod)?;
+        let record = &self.jobs[&pod.job];
+        if let Some(start_ms) = record.job.start_ms {
+            let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
+            self.policy.observe_end(&self.state, shape, self.now_ms.saturating_sub(start_ms));
+        }
         match self.free_pod(pod)? {
             true => self.end(pod.job, plan),
             false => Ok(()),

@@ -1,8 +1,8 @@
-//! The arrival histogram: which kinds of pods arrive, faded so that the mix can change.
+//! The arrival histogram: which kinds of pods arrive, and how long they run, faded so that the mix can change.
 //!
-//! Every arriving pod adds one, whether it starts or not. At every check all masses fade so that an arrival
-//! counts half after [`HALF_LIFE_ARRIVALS`]; the engine has no clock, arrivals stand for time. A check
-//! publishes the shares if they moved by more than [`PUBLISH_ABOVE`] in L1 (Σ of absolute differences).
+//! Every arriving pod adds one, whether it starts or not; every pod that ends adds one end and its run time. At
+//! every check all masses fade so that an arrival counts half after [`HALF_LIFE_ARRIVALS`]; the engine has no
+//! clock, arrivals stand for time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,22 +17,23 @@ pub const CHECK_EVERY: u64 = 256;
 const FIRST_CHECK: u64 = 16;
 /// Arrivals after which one counts half.
 pub const HALF_LIFE_ARRIVALS: u64 = 65_536;
-/// Movement of the shares that makes a new version: 2 %.
-pub(crate) const PUBLISH_ABOVE: i64 = ONE / 50;
-/// The mix holds the most common kinds until they cover this share: 97 %.
-const COVERED: i64 = ONE * 97 / 100;
-/// Most kinds in the mix.
-const MOST_KINDS: usize = 64;
 /// Mass of one arrival: 20 fractional bits and 12 more, so that fading loses nothing that counts.
 const ARRIVAL: u64 = 1 << 32;
 /// 2^32 · 2^(−[`CHECK_EVERY`] / [`HALF_LIFE_ARRIVALS`]).
 const FADE: u64 = 4_283_353_945;
+/// Ends of unknown kinds that are taken to have had the mean run time, so that one early end says little.
+const ENDS_ASSUMED: u64 = 3 * ARRIVAL;
+/// A kind is taken to run at most this many times as long as the mean.
+const LONGEST: i128 = 1 << 10;
 
-/// What scores look at in an expected pod. Memory is left out, as in the FGD paper.
+/// What scores look at in an expected pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodKind {
     /// CPU in thousandths of a core.
     pub cpu_milli: i64,
+    /// Memory in bytes.
+    #[serde(default)]
+    pub memory_bytes: i64,
     /// Devices; 0 for a pod without.
     pub gpu_count: u16,
     /// Compute per device in thousandths; 0 without devices.
@@ -52,7 +53,13 @@ impl PodKind {
             0 => Vec::new(),
             _ => requirement.gpu_models.iter().cloned().collect(),
         };
-        Self { cpu_milli: requirement.resources.cpu_milli, gpu_count, gpu_milli, gpu_models }
+        Self {
+            cpu_milli: requirement.resources.cpu_milli,
+            memory_bytes: requirement.resources.memory_bytes,
+            gpu_count,
+            gpu_milli,
+            gpu_models,
+        }
     }
 
     /// Milli-GPU of all its devices.
@@ -63,28 +70,41 @@ impl PodKind {
 
 impl fmt::Display for PodKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let models = self.gpu_models.join("|");
-        write!(out, "pod {}m {}x{}m {models}", self.cpu_milli, self.gpu_count, self.gpu_milli)
+        let Self { cpu_milli, memory_bytes, gpu_count, gpu_milli, gpu_models } = self;
+        let models = gpu_models.join("|");
+        write!(out, "pod {cpu_milli}m {memory_bytes} {gpu_count}x{gpu_milli}m {models}")
     }
 }
 
-/// Masses of arrivals by kind.
+/// What is counted of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Ends {
+    /// Mass of the pods that ended.
+    mass: u64,
+    /// Their run times in ms, added up; as the masses, it fades.
+    ran_ms: u64,
+}
+
+/// Shares of kinds among what arrived, in 2^-20.
+pub(crate) type Shares = BTreeMap<PodKind, i64>;
+
+/// Masses of arrivals and of ends by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Histogram {
     arrivals: u64,
     checked: u64,
     /// Kinds in the order of their first arrival, with their mass.
     masses: Vec<(PodKind, u64)>,
+    /// What ended, by place in `masses`; shorter where the last kinds had no end yet.
+    ends: Vec<Ends>,
     #[serde(skip)]
     places: BTreeMap<PodKind, usize>,
 }
 
 impl Histogram {
     pub(crate) fn add(&mut self, kind: PodKind, pods: u32) {
-        if self.places.len() != self.masses.len() {
-            self.places =
-                self.masses.iter().enumerate().map(|(i, (kind, _))| (kind.clone(), i)).collect();
-        }
+        self.index();
         let next = self.masses.len();
         let place = *self.places.entry(kind).or_insert_with_key(|kind| {
             self.masses.push((kind.clone(), 0));
@@ -94,25 +114,43 @@ impl Histogram {
         self.arrivals += u64::from(pods);
     }
 
+    /// Counts a pod that ended. One of a kind that never arrived here says nothing.
+    pub(crate) fn add_end(&mut self, kind: &PodKind, ran_ms: u64) {
+        self.index();
+        let Some(place) = self.places.get(kind).copied() else { return };
+        if self.ends.len() <= place {
+            self.ends.resize(place + 1, Ends::default());
+        }
+        let ends = &mut self.ends[place];
+        ends.mass = ends.mass.saturating_add(ARRIVAL);
+        ends.ran_ms = ends.ran_ms.saturating_add(ran_ms);
+    }
+
+    fn index(&mut self) {
+        if self.places.len() != self.masses.len() {
+            self.places =
+                self.masses.iter().enumerate().map(|(i, (kind, _))| (kind.clone(), i)).collect();
+        }
+    }
+
     /// Kinds in the order of their first arrival.
     pub(crate) fn order(&self) -> Vec<PodKind> {
         self.masses.iter().map(|(kind, _)| kind.clone()).collect()
     }
 
-    /// The shares, if a check is due and they moved enough from the published ones.
-    pub(crate) fn shares_to_publish(
-        &mut self,
-        published: &BTreeMap<PodKind, i64>,
-    ) -> Option<BTreeMap<PodKind, i64>> {
+    /// Fades everything if a check is due; true if one is.
+    pub(crate) fn check(&mut self) -> bool {
         if !self.is_check_due() {
-            return None;
+            return false;
         }
         for _ in self.checked / CHECK_EVERY..self.arrivals / CHECK_EVERY {
             self.masses.iter_mut().for_each(|(_, mass)| *mass = fade(*mass));
+            for ends in &mut self.ends {
+                (ends.mass, ends.ran_ms) = (fade(ends.mass), fade(ends.ran_ms));
+            }
         }
         self.checked = self.arrivals;
-        let shares = self.shares();
-        (distance(&shares, published) > PUBLISH_ABOVE).then_some(shares)
+        true
     }
 
     /// A check is due when the arrivals passed 16, 32, 64, 128 or a multiple of 256.
@@ -125,41 +163,53 @@ impl Histogram {
         stage(self.arrivals) > stage(self.checked)
     }
 
-    fn shares(&self) -> BTreeMap<PodKind, i64> {
-        let total: u128 = self.masses.iter().map(|(_, mass)| u128::from(*mass)).sum();
-        let share = |mass: u64| (u128::from(mass) * ONE as u128 / total.max(1)) as i64;
-        let shares = self.masses.iter().map(|(kind, mass)| (kind.clone(), share(*mass)));
-        shares.filter(|(_, share)| *share > 0).collect()
+    /// Shares of the kinds among the arrivals.
+    pub(crate) fn shares(&self) -> Shares {
+        normalised(self.masses.iter().map(|(kind, mass)| (kind, i128::from(*mass))))
+    }
+
+    /// Shares of the kinds in the GPU-time asked for, as far as their ends tell how long they run.
+    pub(crate) fn gpu_time_shares(&self) -> Shares {
+        // Pods in 2^-16, so that products with times fit.
+        let pods = |ends: &Ends| i128::from(ends.mass >> 16);
+        let ended: i128 = self.ends.iter().map(pods).sum();
+        let ran_ms: i128 = self.ends.iter().map(|ends| i128::from(ends.ran_ms)).sum();
+        let assumed = i128::from(ENDS_ASSUMED >> 16);
+        let gpu_time = |(place, (kind, mass)): (usize, &(PodKind, u64))| {
+            let ends = self.ends.get(place).copied().unwrap_or_default();
+            let assumed_ms = ran_ms * assumed / ended.max(1);
+            // Its mean run time over the mean of all, in 2^-10, of which no kind has less than one.
+            let own = (i128::from(ends.ran_ms) + assumed_ms) * (ended << 10);
+            let mean = (ran_ms * (pods(&ends) + assumed)).max(1);
+            let relative = if ended == 0 { 1 << 10 } else { (own / mean).clamp(1, LONGEST << 10) };
+            (i128::from(*mass) >> 12) * i128::from(kind.total_milli()) * relative
+        };
+        let kinds = self.masses.iter().enumerate();
+        normalised(kinds.map(|entry| (&entry.1.0, gpu_time(entry))))
+    }
+
+    /// How much of what arrived has ended, in 2^-20, at most one.
+    pub(crate) fn ended(&self) -> i64 {
+        let arrived: u128 = self.masses.iter().map(|(_, mass)| u128::from(*mass)).sum();
+        let ended: u128 = self.ends.iter().map(|ends| u128::from(ends.mass)).sum();
+        (ended * ONE as u128 / arrived.max(1)).min(ONE as u128) as i64
     }
 }
 
-/// The most common kinds with weights that sum to about one, ties by first arrival.
-pub(crate) fn common_kinds(
-    shares: &BTreeMap<PodKind, i64>,
-    order: &[PodKind],
-) -> Vec<(PodKind, i64)> {
-    let mut kinds: Vec<(&PodKind, i64)> =
-        order.iter().filter_map(|kind| Some((kind, *shares.get(kind)?))).collect();
-    kinds.sort_by_key(|(_, share)| std::cmp::Reverse(*share));
-    let mut covered = 0;
-    let common: Vec<_> = kinds
-        .into_iter()
-        .take(MOST_KINDS)
-        .take_while(|(_, share)| {
-            let before = covered;
-            covered += share;
-            before < COVERED
-        })
-        .collect();
-    let sum: i64 = common.iter().map(|(_, share)| share).sum();
-    common.into_iter().map(|(kind, share)| (kind.clone(), share * ONE / sum)).collect()
+fn normalised<'k>(amounts: impl Iterator<Item = (&'k PodKind, i128)>) -> Shares {
+    let amounts: Vec<_> = amounts.collect();
+    let total = amounts.iter().map(|(_, amount)| amount).sum::<i128>().max(1);
+    let share = |amount: i128| ((amount >> 20) * i128::from(ONE) / (total >> 20).max(1)) as i64;
+    let shares = amounts.into_iter().map(|(kind, amount)| (kind.clone(), share(amount)));
+    shares.filter(|(_, share)| *share > 0).collect()
 }
 
 fn fade(mass: u64) -> u64 {
     ((u128::from(mass) * u128::from(FADE)) >> 32) as u64
 }
 
-fn distance(a: &BTreeMap<PodKind, i64>, b: &BTreeMap<PodKind, i64>) -> i64 {
+/// Σ of absolute differences.
+pub(crate) fn distance(a: &Shares, b: &Shares) -> i64 {
     let here: i64 =
         a.iter().map(|(kind, share)| (share - b.get(kind).copied().unwrap_or(0)).abs()).sum();
     let gone: i64 = b.iter().filter(|(kind, _)| !a.contains_key(*kind)).map(|(_, s)| s).sum();

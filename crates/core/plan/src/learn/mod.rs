@@ -1,24 +1,27 @@
-//! What a learning policy learns: which pods arrive, and what the cluster offers.
+//! What a learning policy learns: which pods arrive, how long they run, and what the cluster offers.
 //!
 //! [`Learnt`] is everything: plain integers that can be written down and read again. A version of it is
 //! published at deterministic points only; scores read the published part and nothing else.
 
 pub(crate) mod histogram;
+pub(crate) mod mix;
 pub(crate) mod supply;
-
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
 
-use crate::learn::histogram::Histogram;
+use crate::learn::histogram::{Histogram, Shares, distance};
 use crate::learn::supply::Supply;
 use crate::state::State;
 use crate::state::shapes::ShapeId;
 
 /// Fixed-point one: weights and shares have 20 fractional bits.
 pub(crate) const ONE: i64 = 1 << 20;
+/// Movement of the shares that makes a new version: 2 %.
+const PUBLISH_ABOVE: i64 = ONE / 50;
+/// From this share of ended pods on, jobs are taken to come and go: a fifth.
+const STEADY_FROM: i64 = ONE / 5;
 
 /// Everything a learning policy knows. The default knows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +29,16 @@ pub(crate) const ONE: i64 = 1 << 20;
 pub struct Learnt {
     /// Number of the published version; 0 before the first.
     pub(crate) version: u64,
-    /// Arrivals, counted and faded.
+    /// Arrivals and ends, counted and faded.
     pub(crate) histogram: Histogram,
-    /// Shares of the published version, in 2^-20.
+    /// Shares of the published version among the arrivals, in 2^-20.
     #[serde(with = "as_pairs")]
-    pub(crate) shares: BTreeMap<PodKind, i64>,
+    pub(crate) shares: Shares,
+    /// Shares of the published version in the GPU-time asked for, in 2^-20.
+    #[serde(with = "as_pairs")]
+    pub(crate) gpu_time: Shares,
+    /// How far jobs come and go, in eighths: 0 where nothing ends, 8 from [`STEADY_FROM`] on.
+    pub(crate) turnover: i64,
     /// Kinds of the published version in the order of their first arrival.
     pub(crate) order: Vec<PodKind>,
     /// What the cluster offered when the version was published.
@@ -39,6 +47,9 @@ pub struct Learnt {
     #[serde(skip)]
     supply_read_at: Option<u64>,
 }
+
+/// [`Learnt::turnover`] where jobs come and go.
+pub(crate) const STEADY: i64 = 8;
 
 impl Learnt {
     /// The same for another engine: its node table has versions of its own.
@@ -52,10 +63,27 @@ impl Learnt {
         self.histogram.add(PodKind::of(requirement), pods);
     }
 
-    /// Publishes a version if it is time to and the shares moved enough.
+    /// Counts a pod of a shape that ended after it ran for so long.
+    pub(crate) fn observe_end(&mut self, state: &State, shape: ShapeId, ran_ms: u64) {
+        let requirement = &state.shapes.get(shape).requirement;
+        self.histogram.add_end(&PodKind::of(requirement), ran_ms);
+    }
+
+    /// Publishes a version if it is time to and something moved enough.
     pub(crate) fn publish(&mut self, state: &State) -> bool {
-        let Some(shares) = self.histogram.shares_to_publish(&self.shares) else { return false };
-        self.shares = shares;
+        if !self.histogram.check() {
+            return false;
+        }
+        let turnover = (self.histogram.ended() * STEADY / STEADY_FROM).min(STEADY);
+        let (shares, gpu_time) = (self.histogram.shares(), self.histogram.gpu_time_shares());
+        let moved = |now: &Shares, published: &Shares| distance(now, published) > PUBLISH_ABOVE;
+        let is_news = turnover != self.turnover
+            || moved(&shares, &self.shares)
+            || (turnover > 0 && moved(&gpu_time, &self.gpu_time));
+        if !is_news {
+            return false;
+        }
+        (self.shares, self.gpu_time, self.turnover) = (shares, gpu_time, turnover);
         self.order = self.histogram.order();
         let nodes_now = state.nodes.static_versions();
         if self.supply_read_at != Some(nodes_now) {
@@ -66,15 +94,15 @@ impl Learnt {
         true
     }
 
-    /// The common kinds of the published version with weights in 2^-20, the most common first.
-    pub(crate) fn mix(&self) -> Vec<(PodKind, i64)> {
-        histogram::common_kinds(&self.shares, &self.order)
-    }
-
     /// The published version as named integers, for the event log.
     pub(crate) fn published_values(&self) -> Vec<(String, i64)> {
         let mut values: Vec<(String, i64)> =
             self.shares.iter().map(|(kind, share)| (kind.to_string(), *share)).collect();
+        if self.turnover > 0 {
+            let of = |(kind, share): (&PodKind, &i64)| (format!("gpu-time {kind}"), *share);
+            values.extend(self.gpu_time.iter().map(of));
+        }
+        values.push(("turnover".to_owned(), self.turnover));
         values.extend(self.supply.values());
         values
     }
@@ -82,22 +110,17 @@ impl Learnt {
 
 /// Maps with keys that are no text, as lists of pairs.
 mod as_pairs {
-    use std::collections::BTreeMap;
-
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::PodKind;
+    use super::{PodKind, Shares};
 
-    pub(super) fn serialize<S: Serializer>(
-        map: &BTreeMap<PodKind, i64>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(map: &Shares, serializer: S) -> Result<S::Ok, S::Error> {
         map.iter().collect::<Vec<_>>().serialize(serializer)
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(
         deserializer: D,
-    ) -> Result<BTreeMap<PodKind, i64>, D::Error> {
+    ) -> Result<Shares, D::Error> {
         Ok(Vec::<(PodKind, i64)>::deserialize(deserializer)?.into_iter().collect())
     }
 }

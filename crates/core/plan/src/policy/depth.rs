@@ -1,101 +1,151 @@
-//! Depth fragmentation: expected free GPU that the mix cannot use, also because the CPU runs out first.
+//! Depth fragmentation: expected free GPU that the mix cannot use, also because CPU or memory runs out first.
 //!
 //! For an expected pod that can run on the node, FGD counts the free GPU on devices too small for it. Here
-//! the mean of that and a second amount is taken: of the usable GPU only the part that as many pods as the
-//! free CPU carries could fill. For a pod that cannot run there (or needs no GPU) all free GPU counts, as in FGD.
-//! The sum over the mix is in milli-GPU · 2^20 · 2 (both halves added, not averaged).
+//! a second amount is added: of the usable GPU all but the part that as many pods as the free CPU, memory and
+//! devices carry would fill. For a pod that cannot run there all free GPU counts twice, as it does once in FGD.
+//! The sum over the mix is in milli-GPU · 2^20.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::device::table::Alike;
 use crate::learn::PodKind;
+use crate::policy::steps::Steps;
 use crate::state::State;
 
-/// Pods beyond this number on one node are not told apart.
-const DEEPEST: i64 = 16;
+/// Pods beyond this number on one node are told apart by devices alone.
+const DEEPEST: u8 = 16;
 
-/// Least CPU told apart by the first look-up of a step.
-const BUCKET_MILLI: i64 = 256;
-/// Most such buckets, however much CPU somebody asks for.
-const MOST_BUCKETS: i64 = 1 << 14;
-
-/// Depth fragmentation under one mix, computed once per (devices, CPU step).
+/// Depth fragmentation under one mix.
 #[derive(Debug)]
 pub(crate) struct DepthFragmentation {
     mix: Vec<Expected>,
-    /// Free CPU is told apart only where one more expected pod fits, ascending.
-    cpu_steps: Vec<i64>,
-    /// Steps at or below the lower end of each bucket of CPU, so that few are compared.
-    first_step: Vec<u16>,
-    bucket_milli: i64,
-    memo: FxHashMap<u64, i64>,
+    /// Sum of the weights.
+    whole: i64,
+    cpu: Steps,
+    memory: Steps,
+    /// What the devices alone allow, by set; computed once.
+    by_set: FxHashMap<u32, Box<[Room]>>,
+    /// The latest results, at one look each.
+    latest: Vec<(Left, i64)>,
     remember: bool,
+}
+
+/// The devices and how much of CPU and memory is free, as far as it makes a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) set: u32,
+    pub(crate) cpu_step: u16,
+    pub(crate) memory_step: u16,
 }
 
 #[derive(Debug)]
 struct Expected {
-    cpu_milli: i64,
     gpu_count: i64,
     gpu_milli: i64,
     models: SmallVec<[u32; 4]>,
     weight: i64,
 }
 
+/// What the devices of a node allow for one kind of pod.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// Free milli-GPU on devices that are large enough.
+    usable_milli: u32,
+    /// The part of it that each pod takes.
+    each_milli: u32,
+    pods: u8,
+}
+
+/// Places of the latest results, a power of two.
+const LATEST_BITS: u32 = 16;
+
 impl DepthFragmentation {
+    /// `remember` false computes everything anew each time: slow, for judging what is remembered.
     pub(crate) fn new(state: &mut State, mix: &[(PodKind, i64)], remember: bool) -> Self {
-        let mut cpu_steps: Vec<i64> = Vec::new();
-        for (kind, _) in mix.iter().filter(|(kind, _)| kind.cpu_milli > 0) {
-            let deepest = if kind.gpu_count > 0 { DEEPEST } else { 1 };
-            cpu_steps.extend((1..=deepest).map(|pods| kind.cpu_milli.saturating_mul(pods)));
+        let asked = |of: fn(&PodKind) -> i64| {
+            let amounts: Vec<i64> = mix.iter().map(|(kind, _)| of(kind)).collect();
+            Steps::new(&amounts, DEEPEST)
+        };
+        let nowhere = Left { set: u32::MAX, cpu_step: 0, memory_step: 0 };
+        Self {
+            cpu: asked(|kind| kind.cpu_milli),
+            memory: asked(|kind| kind.memory_bytes),
+            whole: mix.iter().map(|(_, weight)| weight).sum(),
+            mix: mix.iter().map(|(kind, weight)| Expected::of(state, kind, *weight)).collect(),
+            by_set: FxHashMap::default(),
+            latest: vec![(nowhere, 0); if remember { 1 << LATEST_BITS } else { 0 }],
+            remember,
         }
-        cpu_steps.sort_unstable();
-        cpu_steps.dedup();
-        let mix = mix.iter().map(|(kind, weight)| Expected::of(state, kind, *weight)).collect();
-        let last = cpu_steps.last().copied().unwrap_or(0);
-        let bucket_milli = BUCKET_MILLI.max(last / MOST_BUCKETS + 1);
-        let steps_below = |milli: i64| cpu_steps.partition_point(|step| *step <= milli) as u16;
-        let first_step =
-            (0..=last / bucket_milli).map(|bucket| steps_below(bucket * bucket_milli)).collect();
-        Self { mix, cpu_steps, first_step, bucket_milli, memo: FxHashMap::default(), remember }
     }
 
-    /// The step of an amount of free CPU.
+    /// A node with so much free CPU and memory.
     #[inline]
-    pub(crate) fn cpu_step(&self, cpu_left_milli: i64) -> u16 {
-        let bucket = usize::try_from(cpu_left_milli / self.bucket_milli).unwrap_or(0);
-        let Some(first) = self.first_step.get(bucket) else { return self.cpu_steps.len() as u16 };
-        let mut step = usize::from(*first);
-        while self.cpu_steps.get(step).is_some_and(|next| *next <= cpu_left_milli) {
-            step += 1;
-        }
-        step as u16
+    pub(crate) fn left(&self, set: u32, cpu_milli: i64, memory_bytes: i64) -> Left {
+        let (cpu_step, memory_step) = (self.cpu.step(cpu_milli), self.memory.step(memory_bytes));
+        Left { set, cpu_step, memory_step }
     }
 
-    /// Depth fragmentation of a node with these devices at this CPU step.
+    /// Depth fragmentation of a node that is left like this.
     #[inline]
-    pub(crate) fn of(&mut self, state: &State, set: u32, cpu_step: u16) -> i64 {
-        let key = u64::from(set) << 16 | u64::from(cpu_step);
-        if self.remember
-            && let Some(known) = self.memo.get(&key)
-        {
-            return *known;
+    pub(crate) fn of(&mut self, state: &State, left: Left) -> i64 {
+        if !self.remember {
+            return self.compute(state, left, &self.rooms(state, left.set));
         }
-        let value = self.compute(state, set, cpu_step);
-        if self.remember {
-            self.memo.insert(key, value);
+        let place = left.place();
+        if self.latest[place].0 == left {
+            return self.latest[place].1;
         }
+        if !self.by_set.contains_key(&left.set) {
+            let rooms = self.rooms(state, left.set);
+            self.by_set.insert(left.set, rooms);
+        }
+        let value = self.compute(state, left, &self.by_set[&left.set]);
+        self.latest[place] = (left, value);
         value
     }
 
-    fn compute(&self, state: &State, set: u32, cpu_step: u16) -> i64 {
-        let cpu_left = match cpu_step {
-            0 => 0,
-            step => self.cpu_steps[usize::from(step) - 1],
-        };
-        let idle = state.devices.facts(set).gpu_left_milli;
+    fn compute(&self, state: &State, left: Left, rooms: &[Room]) -> i64 {
+        let cpu = self.cpu.pods(left.cpu_step);
+        let memory = self.memory.pods(left.memory_step);
+        let kinds = self.mix.iter().zip(rooms).zip(cpu.iter().zip(memory));
+        let used: i64 = kinds
+            .map(|((expected, room), (by_cpu, by_memory))| {
+                let pods = room.pods.min(*by_cpu).min(*by_memory);
+                let usable = if pods > 0 { room.usable_milli } else { 0 };
+                expected.weight * i64::from(usable + u32::from(pods) * room.each_milli)
+            })
+            .sum();
+        2 * state.devices.facts(left.set).gpu_left_milli * self.whole - used
+    }
+
+    fn rooms(&self, state: &State, set: u32) -> Box<[Room]> {
         let devices = state.devices.alike(set);
-        self.mix.iter().map(|pod| pod.weight * pod.wasted(&devices, cpu_left, idle)).sum()
+        let of = |expected: &Expected| {
+            let (mut fitting, mut usable, mut shares) = (0, 0, 0);
+            for alike in devices.iter().filter(|alike| {
+                alike.left_milli >= expected.gpu_milli && expected.accepts(alike.model)
+            }) {
+                fitting += alike.count;
+                usable += alike.left_milli * alike.count;
+                shares += alike.left_milli / expected.gpu_milli * alike.count;
+            }
+            let pods = if expected.gpu_count == 1 { shares } else { fitting / expected.gpu_count };
+            if pods == 0 {
+                return Room::default();
+            }
+            let (usable_milli, each_milli) = (usable as u32, (usable / pods) as u32);
+            Room { usable_milli, each_milli, pods: pods.min(i64::from(u8::MAX)) as u8 }
+        };
+        self.mix.iter().map(of).collect()
+    }
+}
+
+impl Left {
+    #[inline]
+    fn place(self) -> usize {
+        let steps = u64::from(self.cpu_step) << 16 | u64::from(self.memory_step);
+        let mixed = (u64::from(self.set) << 32 | steps).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> (u64::BITS - LATEST_BITS)) as usize
     }
 }
 
@@ -104,40 +154,11 @@ impl Expected {
         let mut models: SmallVec<[u32; 4]> =
             kind.gpu_models.iter().map(|name| state.names.models.intern(name).0).collect();
         models.sort_unstable();
-        Self {
-            cpu_milli: kind.cpu_milli,
-            gpu_count: i64::from(kind.gpu_count),
-            gpu_milli: kind.gpu_milli,
-            models,
-            weight,
-        }
+        let gpu_count = i64::from(kind.gpu_count).max(1);
+        Self { gpu_count, gpu_milli: kind.gpu_milli.max(1), models, weight }
     }
 
-    /// Twice the milli-GPU that this pod would leave unused.
-    fn wasted(&self, devices: &[Alike], cpu_left: i64, idle: i64) -> i64 {
-        if self.gpu_count == 0 || cpu_left < self.cpu_milli {
-            return 2 * idle;
-        }
-        let (mut fitting, mut usable, mut shares) = (0, 0, 0);
-        for alike in devices {
-            if alike.left_milli >= self.gpu_milli
-                && (self.models.is_empty() || self.models.binary_search(&alike.model).is_ok())
-            {
-                let each =
-                    if self.gpu_milli == 1000 { 1 } else { alike.left_milli / self.gpu_milli };
-                fitting += alike.count;
-                usable += alike.left_milli * alike.count;
-                shares += each * alike.count;
-            }
-        }
-        if fitting < self.gpu_count {
-            return 2 * idle;
-        }
-        let by_gpu = if self.gpu_count == 1 { shares } else { fitting / self.gpu_count };
-        let by_cpu = match self.cpu_milli {
-            0 => by_gpu,
-            cpu => by_gpu.min(cpu_left / cpu).min(DEEPEST),
-        };
-        (idle - usable) + (idle - usable * by_cpu / by_gpu)
+    fn accepts(&self, model: u32) -> bool {
+        self.models.is_empty() || self.models.binary_search(&model).is_ok()
     }
 }

@@ -34,7 +34,7 @@ fn scorer(state: &mut State, learnt: &Learnt, remember: bool) -> FgdScorer {
         gpu_models: kind.gpu_models.into_iter().collect(),
         weight: weight as f64 / ONE as f64,
     };
-    let mix: Vec<TargetPod> = learnt.mix().into_iter().map(target).collect();
+    let mix: Vec<TargetPod> = learnt.common_kinds().into_iter().map(target).collect();
     FgdScorer::new(Fragmentation::new(state, &mix, remember), remember)
 }
 
@@ -63,6 +63,10 @@ impl Policy for FgdLearnt {
 
     fn observe_arrival(&mut self, state: &State, shape: ShapeId, pods: u32) {
         self.learnt.observe(state, shape, pods);
+    }
+
+    fn observe_end(&mut self, state: &State, shape: ShapeId, ran_ms: u64) {
+        self.learnt.observe_end(state, shape, ran_ms);
     }
 
     fn publish(&mut self, state: &mut State) -> bool {

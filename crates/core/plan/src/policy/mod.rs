@@ -18,8 +18,11 @@ pub(crate) mod kube_default;
 pub(crate) mod kube_most_allocated;
 pub mod meter;
 pub mod named;
+pub(crate) mod residual;
 pub(crate) mod scarcity;
 pub(crate) mod share_choice;
+pub(crate) mod steps;
+pub(crate) mod stranded;
 pub mod target;
 
 use dovetail_model::{HeldDevices, NodeId};
@@ -88,6 +91,9 @@ pub trait Policy: Send {
 
     /// Tells a learning policy that pods of this shape arrived, whether they start or not.
     fn observe_arrival(&mut self, _state: &State, _shape: ShapeId, _pods: u32) {}
+
+    /// Tells a learning policy that a pod of this shape ended after it had run for so long.
+    fn observe_end(&mut self, _state: &State, _shape: ShapeId, _ran_ms: u64) {}
 
     /// Publishes a new version if it is time to; true if one was published. Called between decisions.
     fn publish(&mut self, _state: &mut State) -> bool {
