@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
+use crate::output::Output;
 use crate::output::forms::forms;
 use crate::output::style::{Stream, Style};
-use crate::output::{Output, to_stderr};
 use crate::settings::Settings;
 
 /// Settings and the two streams.
@@ -67,4 +67,9 @@ impl App {
     pub(crate) fn style(&self, stream: Stream) -> Style {
         Style::new(self.settings.color.value, stream)
     }
+}
+
+/// Writes a line to standard error; there is nobody to tell if that fails.
+pub(crate) fn to_stderr(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -9,9 +9,9 @@ use crate::app::App;
 use crate::commands::live;
 use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;
+use crate::form_flag::with_forms;
 use crate::help::{options, with_groups};
-use crate::output::forms::with_forms;
-use crate::output::style::Color;
+use crate::output::Color;
 use crate::settings::{SettingFlags, Settings};
 
 /// Find wasted GPUs, show what they cost, and schedule AI jobs without the waste.

@@ -15,8 +15,10 @@ use dovetail_sim::timed::TimedError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
+use crate::errors::{BadInput, Diverged, Found, UsageError, Violated};
+use crate::output::Color;
 use crate::output::plain::plain_lines;
-use crate::output::style::{Color, Stream, Style};
+use crate::output::style::{Stream, Style};
 
 /// The promise of the help texts.
 pub(crate) const EXIT_CODES: &str = "\
@@ -34,56 +36,6 @@ const BAD_INPUT: u8 = 3;
 const VIOLATED: u8 = 4;
 const FOUND: u8 = 5;
 
-/// The command line or a setting asks for something that does not exist.
-#[derive(Debug)]
-pub(crate) struct UsageError(pub(crate) String);
-
-/// Refuses a list in which something stands twice.
-///
-/// # Errors
-/// Names the flag and what is there twice.
-pub(crate) fn refuse_twice<'n>(
-    flag: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) -> anyhow::Result<()> {
-    let mut seen = std::collections::BTreeSet::new();
-    match names.into_iter().find(|name| !seen.insert(*name)) {
-        None => Ok(()),
-        Some(name) => {
-            let text = format!("{flag}: {name} is there twice: leave one out");
-            Err(UsageError(text).into())
-        }
-    }
-}
-
-/// Input data that no reader of a library has refused.
-#[derive(Debug)]
-pub(crate) struct BadInput(pub(crate) String);
-
-/// A decision broke what must always hold.
-#[derive(Debug)]
-pub(crate) struct Violated(pub(crate) String);
-
-/// A replay decided otherwise than its recording.
-#[derive(Debug)]
-pub(crate) struct Diverged(pub(crate) String);
-
-/// An audit found what it is to fail on.
-#[derive(Debug)]
-pub(crate) struct Found(pub(crate) String);
-
-macro_rules! plain_error {
-    ($($name:ident),*) => {$(
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-        impl std::error::Error for $name {}
-    )*};
-}
-plain_error!(UsageError, BadInput, Violated, Diverged, Found);
-
 /// Tells an error, if there is one, and turns the outcome into the exit code.
 pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
@@ -92,7 +44,7 @@ pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let style = Style::new(color, Stream::Error);
-    crate::output::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
+    crate::app::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
     ExitCode::from(code(&error))
 }
 

@@ -10,7 +10,7 @@ use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipp
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::objects::ObjectFlags;
 use crate::output::file::{check_place, write_whole};
 use crate::output::places::refuse_shared;

@@ -16,12 +16,13 @@ use dovetail_trace::{Cluster, TraceJob};
 use rayon::prelude::*;
 
 use crate::app::App;
+use crate::app::to_stderr;
 use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
 use crate::input::prices::{PriceFlags, Prices};
+use crate::output::Output;
 use crate::output::file::{check_place, write_whole};
-use crate::output::{Output, to_stderr};
 use crate::progress::Progress;
 
 /// The scheduler that clusters have, and the one that they could have.

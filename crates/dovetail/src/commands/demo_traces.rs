@@ -11,10 +11,10 @@ use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;
 
+use crate::app::to_stderr;
 use crate::commands::demo::{self, DemoFlags};
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::limits::prefixes;
-use crate::output::to_stderr;
 
 /// Compared on arriving pods; the first is what clusters have.
 const POLICIES: [&str; 4] = ["kube-default", "best-fit", "fgd", "dovetail"];

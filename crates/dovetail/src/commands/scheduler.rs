@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::clock::now_ms;
 use crate::commands::live::comparison;
 use crate::commands::live::recording::LiveRecording;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
 use crate::input::prices::PriceFlags;

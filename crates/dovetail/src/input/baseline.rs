@@ -4,7 +4,7 @@ use anyhow::{Error, Result};
 use dovetail_sim::baseline::{BaselineCluster, BaselineError, BaselineJob};
 use dovetail_trace::{Cluster, Trace};
 
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 
 /// What needs to know when jobs come and how long they run.
 pub(crate) const TIMED: &str = "the timed protocol";

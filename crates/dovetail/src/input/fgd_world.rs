@@ -10,7 +10,7 @@ use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_o
 use dovetail_trace::{Cluster, Trace, TraceError};
 
 use crate::app::App;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::table::whole;
 

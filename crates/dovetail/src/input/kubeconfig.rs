@@ -7,7 +7,7 @@ use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 
 /// Flags as written.
 #[derive(Clone, Debug, Args)]

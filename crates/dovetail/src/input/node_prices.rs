@@ -14,7 +14,7 @@ use dovetail_price::{
 use serde::Serialize;
 
 use crate::clock::today;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::prices::{exchange_of, price_book};
 use crate::output::plain::{plain, plain_sentence};
 use crate::output::table::counted;

@@ -12,7 +12,7 @@ use dovetail_inventory::facts::Inventory;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::connection::connection_runtime;
 use crate::input::example;
 use crate::input::kubeconfig::ConnectionFlags;

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::plain::plain;

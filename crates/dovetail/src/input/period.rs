@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::duration::DurationFlag;
 
 /// Which time is asked for.

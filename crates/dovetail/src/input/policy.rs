@@ -10,7 +10,7 @@ use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Learnt, PolicySpec};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::file::open;
 use crate::output::file::{check_place, write_whole};
 use crate::output::places::Named;

@@ -10,7 +10,7 @@ use dovetail_account::{GpuPrice, Priced};
 use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
 use dovetail_trace::Cluster;
 
-use crate::exit::{UsageError, refuse_twice};
+use crate::errors::{UsageError, refuse_twice};
 use crate::input::file::open;
 use crate::output::places::Named;
 

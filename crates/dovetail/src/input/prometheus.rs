@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::found_prometheus::{Finding, find};

@@ -15,7 +15,7 @@ use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_u
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::clock::now_ms;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::own_time::OwnTime;
 use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};

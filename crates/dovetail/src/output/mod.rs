@@ -9,8 +9,6 @@ pub(crate) mod shortened;
 pub(crate) mod style;
 pub(crate) mod table;
 
-use std::io::Write;
-
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +46,26 @@ impl Output {
     }
 }
 
-/// Writes a line to standard error; there is nobody to tell if that fails.
-pub(crate) fn to_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl Color {
+    /// The name for the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 
 /// A file by the flag that names it.
 pub(crate) type Named<'f> = (&'static str, Option<&'f Path>);

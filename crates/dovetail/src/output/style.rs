@@ -2,32 +2,7 @@
 
 use std::io::IsTerminal;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-
-/// When to colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    #[default]
-    Auto,
-    /// Also into files and pipes
-    Always,
-    /// Not at all
-    Never,
-}
-
-impl Color {
-    /// The name for the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Always => "always",
-            Self::Never => "never",
-        }
-    }
-}
+use super::Color;
 
 /// Where a text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

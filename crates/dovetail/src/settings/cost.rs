@@ -9,7 +9,7 @@ use dovetail_price::{LabelPairs, OwnedMachine, OwnedNodes, PriceBook, parse_usd_
 use serde::Deserialize;
 
 use super::prices::label_pairs;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 
 /// What the section can say. Flags of `dovetail cost` are stronger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

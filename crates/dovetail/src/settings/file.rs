@@ -13,9 +13,9 @@ use super::notices::NoticeSection;
 use super::prices::PriceSection;
 use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
-use crate::exit::UsageError;
+use crate::errors::UsageError;
+use crate::output::Color;
 use crate::output::Output;
-use crate::output::style::Color;
 
 /// Read if no other file is named.
 const FILE_NAME: &str = "dovetail.toml";

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
+use crate::output::Color;
 use crate::output::Output;
-use crate::output::style::Color;
 use audit::AuditSection;
 use cost::CostSection;
 use file::{FileSettings, read_file};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dovetail_price::{Exchange, LabelPairs, PRICE_COLUMNS, PriceBook};
 use serde::Deserialize;
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 
 /// What the section can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

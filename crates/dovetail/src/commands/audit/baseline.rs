@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::output::plain::plain;
 
 /// Findings of an earlier audit by what they are about.

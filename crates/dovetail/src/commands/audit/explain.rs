@@ -5,7 +5,7 @@ use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
 
 use super::document::{fix_words, layer_words, severity_words, worth_words};
 use crate::app::App;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::table::{facts, table, wrapped};
 use crate::settings::Origin;
 

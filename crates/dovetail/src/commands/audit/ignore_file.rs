@@ -7,7 +7,7 @@ use dovetail_audit::{Finding, ObjectRef, Report, Suppression, SuppressionPolicy,
 use serde::Deserialize;
 
 use super::document::{object as object_out, object_words};
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::output::plain::plain_sentence;
 
 /// As written, in TOML.

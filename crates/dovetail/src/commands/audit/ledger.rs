@@ -17,8 +17,8 @@ use dovetail_units::time::time;
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
 use super::document::{Document, FixedOut, hours, object_words};
 use crate::app::App;
-use crate::commands::cost::{Ledger, bad_address};
-use crate::exit::UsageError;
+use crate::commands::cost::from_store::{Ledger, bad_address};
+use crate::errors::UsageError;
 use crate::output::plain::plain;
 
 /// Flags as written.

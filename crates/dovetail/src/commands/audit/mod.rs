@@ -25,7 +25,7 @@ use dovetail_audit::{Severity, device_states, report};
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 
 use crate::app::App;
-use crate::exit::Found;
+use crate::errors::Found;
 use crate::input::doubts::CONTESTED;
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};

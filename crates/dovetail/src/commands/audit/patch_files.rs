@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::document::{Document, FindingOut, object_words};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::plain::plain;
 
 /// Letters of an object's name in the name of a file.

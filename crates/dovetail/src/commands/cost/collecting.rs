@@ -15,7 +15,7 @@ use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, team
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
-use super::digest::WeeklyDigests;
+use super::digest::weekly::WeeklyDigests;
 use super::dimension::{Dimension, UNKNOWN};
 use super::doubts_told::DoubtsTold;
 use super::flags::{list_prices, states};
@@ -33,7 +33,7 @@ use super::{from_objects, names};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::commands::serve::owner_events::OwnerEvents;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::doubts::{Doubt, contested_in_words, doubts};
 use crate::input::duration::DurationFlag;
 use crate::input::exporters::Lookout;

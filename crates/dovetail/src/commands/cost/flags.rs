@@ -18,7 +18,7 @@ use super::from_prometheus::{self, Look, Sources};
 use super::names;
 use super::teams::Teams;
 use crate::app::App;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::doubts::{contested_in_words, doubts};
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};

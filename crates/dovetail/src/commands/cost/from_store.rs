@@ -15,10 +15,12 @@ use dovetail_units::duration::duration;
 use dovetail_units::time::time;
 
 use super::account::{Account, Basis, DayOf, cut};
+use super::bill_flags::BillFlags;
 use super::dimension::{Dimension, UNKNOWN, without_holder};
 use super::document::Document;
 use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
+use super::from_ledger;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::parts_told::PartsTold;
 use super::reading::{self, Told};
@@ -29,10 +31,9 @@ use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
 use super::without_price::{is_unpriced, unpriced_rows};
-use super::{CostFlags, from_ledger};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::prometheus::{Asker, Chosen};
 use crate::output::plain::plain;
@@ -77,7 +78,7 @@ pub(super) enum Answer {
 /// Keeps what is missing, where there is somebody to ask, and answers.
 pub(super) fn answer(
     app: &App,
-    flags: &CostFlags,
+    flags: &BillFlags,
     ledger: &str,
     by: &[Dimension],
 ) -> Result<Answer> {

@@ -13,7 +13,7 @@ use dovetail_sim::record::Recorder;
 use tracing::{error, info};
 
 use crate::commands::sim::recording::BUILD;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 
 /// One file per engine: the first has the name that was given, later ones a number behind it.
 pub(crate) struct LiveRecording {

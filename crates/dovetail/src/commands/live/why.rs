@@ -14,7 +14,7 @@ use super::line::{InLine, line};
 use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 use super::{LookFlags, Seen};
 use crate::app::App;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::Output;
 use crate::output::style::Stream;
 use crate::output::table::{facts, wrapped};

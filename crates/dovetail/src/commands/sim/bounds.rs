@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{TimeLimits, prefixes, times};
 use crate::commands::sim::run::Protocol;
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};

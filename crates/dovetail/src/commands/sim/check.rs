@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Event, Plan, Snapshot};
 
-use crate::exit::Violated;
+use crate::errors::Violated;
 
 /// Steps between two full checks, unless every step is one.
 const FULL_CHECK_EVERY: u64 = 1_000;

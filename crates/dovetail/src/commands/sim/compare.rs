@@ -12,7 +12,7 @@ use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::Limit;
 use crate::commands::sim::page::page;
 use crate::commands::sim::statistics::{Paired, Spread};
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::table::{number, table, whole};
 use crate::output::{Output, style::Stream};
 

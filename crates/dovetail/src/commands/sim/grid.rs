@@ -21,7 +21,7 @@ use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_fgd;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
-use crate::exit::{UsageError, refuse_twice};
+use crate::errors::{UsageError, refuse_twice};
 use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;

@@ -11,7 +11,7 @@ use dovetail_trace::{Cluster, Trace, TraceJob};
 use serde::Serialize;
 
 use crate::commands::sim::impossible::Impossible;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::baseline;
 
 /// What no policy can exceed on one trace under one seed.

@@ -8,7 +8,7 @@ use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_trace::{Trace, TraceJob};
 use serde::Serialize;
 
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::prices::Prices;
 use crate::output::table::{duration, number, table, wrapped};
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::file::open;
 use crate::output::file::{check_place, write_whole};
 

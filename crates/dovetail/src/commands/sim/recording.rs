@@ -8,7 +8,7 @@ use dovetail_plan::{Engine, EngineConfig};
 use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
 
 use crate::app::App;
-use crate::exit::{BadInput, Diverged};
+use crate::errors::{BadInput, Diverged};
 use crate::input::file::open;
 use crate::input::policy;
 use crate::output::file::OutputFile;

@@ -10,7 +10,7 @@ use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;

@@ -17,7 +17,7 @@ use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::{baseline, trace_file};
 use crate::output::table::{duration, facts, percent, whole};
 use crate::output::{Output, style::Stream};

@@ -22,7 +22,7 @@ use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::money;
 use crate::commands::sim::pause::{self, Pause};
 use crate::commands::sim::recording::Recording;
-use crate::exit::{BadInput, UsageError};
+use crate::errors::{BadInput, UsageError};
 use crate::input::baseline;
 use crate::progress::Progress;
 

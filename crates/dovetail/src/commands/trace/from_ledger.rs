@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::commands::cost::{Ledger, bad_address};
-use crate::exit::UsageError;
+use crate::commands::cost::from_store::{Ledger, bad_address};
+use crate::errors::UsageError;
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 use crate::input::period::PeriodFlag;
 use crate::output::Output;

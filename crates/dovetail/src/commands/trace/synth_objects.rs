@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::synth::SynthFlags;
 use crate::app::App;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::plain::plain;

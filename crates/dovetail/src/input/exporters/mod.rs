@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use self::targets::{ANSWER_WITHIN, Target};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;

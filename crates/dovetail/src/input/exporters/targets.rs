@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::through_api_server::ThroughApiServer;
 use crate::output::plain::plain;

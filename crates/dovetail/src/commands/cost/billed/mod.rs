@@ -20,7 +20,7 @@ use notes::told;
 use replaced::{Replaced, replace};
 
 use super::account::Account;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::node_prices::converted_in_words;
 use crate::output::plain::plain;
 

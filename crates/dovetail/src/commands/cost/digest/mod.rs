@@ -2,7 +2,7 @@
 
 mod page;
 mod week;
-mod weekly;
+pub(crate) mod weekly;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
@@ -17,11 +17,10 @@ use super::from_store::{Ledger, bad_address};
 use super::teams::Teams;
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::Output;
 use crate::output::plain::plain;
 use week::{TeamWeek, Weeks};
-pub(crate) use weekly::WeeklyDigests;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-digest/1";

@@ -15,7 +15,7 @@ use super::name::Job;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{all_charges, methods};
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::output::plain::plain;
 
 /// A job with the account that it is part of.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use crate::commands::cost::account::{Account, CostPod};
-use crate::exit::UsageError;
+use crate::errors::UsageError;
 use crate::output::plain::plain;
 
 /// As many are named where none is found, or several are.

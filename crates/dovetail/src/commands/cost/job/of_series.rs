@@ -20,7 +20,7 @@ use crate::commands::cost::flags::OverTime;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::from_prometheus::Look;
 use crate::commands::usage::gpus::grouping::owner_name;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::plain::plain;
 

@@ -8,9 +8,9 @@ use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
-use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
+use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{hours, share, share_of_any};
 use crate::commands::cost::statement::NodeCharges;

@@ -6,10 +6,10 @@ use dovetail_account::cost::{CostSum, add_up};
 use dovetail_account::device_time::Span;
 use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
 
-use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::{Asked, HeldLevels, Sampled};
 use super::by_charge::{blind_reason, gpu_hours, nobody_held};
+use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{share, share_of_any};
 use crate::output::plain::plain;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::cost::{CostSum, add_up};
 
-use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use super::by_charge::{gpu_hours, micros};
+use super::name::Name;
 use super::training::may_end;
 use crate::commands::cost::statement::NodeCharges;
 use crate::output::plain::plain;

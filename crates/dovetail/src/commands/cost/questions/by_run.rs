@@ -7,11 +7,11 @@ use dovetail_account::cost::CostSum;
 use dovetail_model::Money;
 use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
 
-use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
 use super::attempts::RunPods;
 use super::by_charge::{gpu_hours, micros, no_training};
+use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::statement::NodeCharges;
 use crate::output::plain::plain;

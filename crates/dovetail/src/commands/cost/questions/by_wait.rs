@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::Span;
 use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
 
-use super::Name;
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
+use super::name::Name;
 use super::waits::{Free, Waits};
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::output::plain::plain;

@@ -4,9 +4,9 @@ use anyhow::Result;
 use dovetail_units::time::time;
 use serde::Serialize;
 
-use super::Name;
 use super::answer::Answer;
 use super::asked::Asked;
+use super::name::Name;
 use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::commands::cost::account::Basis;

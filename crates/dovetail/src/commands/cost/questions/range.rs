@@ -10,7 +10,8 @@ use dovetail_units::amount::usd;
 use serde::Serialize;
 
 use super::asked::{Asked, node_charges};
-use super::{Name, by_charge, by_request, by_run};
+use super::name::Name;
+use super::{by_charge, by_request, by_run};
 use crate::commands::cost::document::by_method;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{NodeCharges, methods};

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
 use crate::commands::sim::recording::BUILD;
-use crate::exit::{UsageError, refuse_twice};
+use crate::errors::{UsageError, refuse_twice};
 use crate::input::policy;
 use crate::output::Output;
 use crate::output::table::{table, whole};

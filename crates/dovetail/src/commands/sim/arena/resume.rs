@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::app::App;
 use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
-use crate::exit::BadInput;
+use crate::errors::BadInput;
 
 /// Regime, policy, seed, order.
 type Key = (String, String, u64, u64);
