@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
+use dovetail_settings::Settings;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use serde::Serialize;
 
-use crate::errors::UsageError;
-use crate::output::Output;
 use crate::output::forms::forms;
 use crate::output::style::{Stream, Style};
-use crate::settings::Settings;
 
 /// Settings and the two streams.
 #[derive(Debug)]

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use dovetail_settings::form::Color;
+use dovetail_settings::{SettingFlags, Settings};
 
 use crate::app::App;
 use crate::commands::live;
@@ -11,8 +13,6 @@ use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, tr
 use crate::exit::EXIT_CODES;
 use crate::form_flag::with_forms;
 use crate::help::{options, with_groups};
-use crate::output::Color;
-use crate::settings::{SettingFlags, Settings};
 
 /// Find wasted GPUs, show what they cost, and schedule AI jobs without the waste.
 #[derive(Debug, Parser)]

@@ -8,6 +8,8 @@ use dovetail_exact::BoundError;
 use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
 use dovetail_price::PriceError;
+use dovetail_settings::errors::{BadInput, Diverged, Found, UsageError, Violated};
+use dovetail_settings::form::Color;
 use dovetail_sim::baseline::BaselineError;
 use dovetail_sim::record::{CheckpointError, RecordError};
 use dovetail_sim::report::ReportError;
@@ -15,8 +17,6 @@ use dovetail_sim::timed::TimedError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
 
-use crate::errors::{BadInput, Diverged, Found, UsageError, Violated};
-use crate::output::Color;
 use crate::output::plain::plain_lines;
 use crate::output::style::{Stream, Style};
 

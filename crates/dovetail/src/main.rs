@@ -4,14 +4,11 @@ mod app;
 mod cli;
 mod clock;
 mod commands;
-mod errors;
 mod exit;
 mod form_flag;
 mod help;
 mod input;
-mod output;
 mod progress;
-mod settings;
 
 use std::process::ExitCode;
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
+use dovetail_settings::errors::{BadInput, UsageError};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::errors::{BadInput, UsageError};
 use crate::input::objects::ObjectFlags;
 use crate::output::file::{check_place, write_whole};
 use crate::output::places::refuse_shared;

@@ -1,11 +1,12 @@
 //! `dovetail config`.
 
 use anyhow::Result;
+use dovetail_settings::Origin;
+use dovetail_settings::form::Output;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::output::{Output, table::table};
-use crate::settings::Origin;
+use crate::output::table::table;
 
 /// One setting, as printed.
 #[derive(Debug, Serialize)]

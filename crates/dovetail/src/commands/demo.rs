@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
+use dovetail_settings::form::Output;
 use dovetail_sim::report::{self, ReportData, RunAccount, TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_sim::timeline::{Timeline, TimelineConfig, UsageReport};
@@ -21,7 +22,6 @@ use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
 use crate::input::prices::{PriceFlags, Prices};
-use crate::output::Output;
 use crate::output::file::{check_place, write_whole};
 use crate::progress::Progress;
 

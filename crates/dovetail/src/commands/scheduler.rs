@@ -13,6 +13,7 @@ use dovetail_control::schedule::Recording;
 use dovetail_plan::{EngineConfig, PreemptionConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
+
 // Its version of the types holds for all crates.
 use k8s_openapi as _;
 use tokio::net::TcpListener;
@@ -24,13 +25,14 @@ use crate::app::App;
 use crate::clock::now_ms;
 use crate::commands::live::comparison;
 use crate::commands::live::recording::LiveRecording;
-use crate::errors::UsageError;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
 use crate::input::prices::PriceFlags;
-use crate::output::{Output, log};
-use crate::settings::kubernetes_names::split_lease;
-use crate::settings::scheduler::{
+use crate::output::log;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
+use dovetail_settings::kubernetes_names::split_lease;
+use dovetail_settings::scheduler::{
     DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, ORDER, POLICY, SCHEDULER_NAME, SchedulerSection,
 };
 

@@ -1,10 +1,9 @@
 //! Jobs and machines as the published preemptive orders take them.
 
 use anyhow::{Error, Result};
+use dovetail_settings::errors::BadInput;
 use dovetail_sim::baseline::{BaselineCluster, BaselineError, BaselineJob};
 use dovetail_trace::{Cluster, Trace};
-
-use crate::errors::BadInput;
 
 /// What needs to know when jobs come and how long they run.
 pub(crate) const TIMED: &str = "the timed protocol";

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_settings::errors::BadInput;
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name};
 use dovetail_trace::{Cluster, Trace, TraceError};
 
 use crate::app::App;
-use crate::errors::BadInput;
 use crate::input::trace_file::{self, RowFlags};
 use crate::output::table::whole;
 

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_settings::errors::UsageError;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-
-use crate::errors::UsageError;
 
 /// Flags as written.
 #[derive(Clone, Debug, Args)]

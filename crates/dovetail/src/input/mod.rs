@@ -4,7 +4,6 @@ pub(crate) mod baseline;
 pub(crate) mod cluster;
 pub(crate) mod connection;
 pub(crate) mod doubts;
-pub(crate) mod duration;
 pub(crate) mod example;
 pub(crate) mod exporters;
 pub(crate) mod faults;

@@ -11,14 +11,14 @@ use dovetail_price::{
     Asked, Exchange, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase,
     canonical_gpu_model, node_place,
 };
+use dovetail_settings::Settings;
+use dovetail_settings::errors::UsageError;
 use serde::Serialize;
 
 use crate::clock::today;
-use crate::errors::UsageError;
 use crate::input::prices::{exchange_of, price_book};
 use crate::output::plain::{plain, plain_sentence};
 use crate::output::table::counted;
-use crate::settings::Settings;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]

@@ -9,10 +9,10 @@ use clap::Args;
 use dovetail_apiserver::client::{Lists, PAGE, read_lists};
 use dovetail_inventory::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
 use dovetail_inventory::facts::Inventory;
+use dovetail_settings::errors::{BadInput, UsageError};
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::errors::{BadInput, UsageError};
 use crate::input::connection::connection_runtime;
 use crate::input::example;
 use crate::input::kubeconfig::ConnectionFlags;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_settings::errors::UsageError;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -11,7 +12,6 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::plain::plain;

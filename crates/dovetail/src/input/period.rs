@@ -3,13 +3,12 @@
 use std::str::FromStr;
 
 use dovetail_account::device_time::Span;
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::errors::UsageError;
 use dovetail_units::time::exact_time;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-
-use crate::errors::UsageError;
-use crate::input::duration::DurationFlag;
 
 /// Which time is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

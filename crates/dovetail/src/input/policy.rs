@@ -8,9 +8,9 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Learnt, PolicySpec};
+use dovetail_settings::errors::{BadInput, UsageError};
 use serde::{Deserialize, Serialize};
 
-use crate::errors::{BadInput, UsageError};
 use crate::input::file::open;
 use crate::output::file::{check_place, write_whole};
 use crate::output::places::Named;

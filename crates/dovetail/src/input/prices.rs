@@ -8,9 +8,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args};
 use dovetail_account::{GpuPrice, Priced};
 use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
+use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_trace::Cluster;
 
-use crate::errors::{UsageError, refuse_twice};
 use crate::input::file::open;
 use crate::output::places::Named;
 

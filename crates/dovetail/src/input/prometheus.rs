@@ -15,13 +15,13 @@ use dovetail_metrics::exporter::{
 use dovetail_metrics::prometheus::{
     Direct, DirectOptions, Limits, PrometheusClient, QueryError, RangeQuery, Series, Transport,
 };
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::errors::UsageError;
 use tokio::runtime::Runtime;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
-use crate::input::duration::DurationFlag;
 use crate::input::found_prometheus::{Finding, find};
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::period::PeriodFlag;

@@ -12,10 +12,10 @@ use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
+use dovetail_settings::errors::BadInput;
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::clock::now_ms;
-use crate::errors::BadInput;
 use crate::input::own_time::OwnTime;
 use crate::input::prometheus::ServerChoice;
 use crate::input::{example, file};

@@ -1,7 +1,6 @@
 //! Which forms of output each command has.
 
-use super::Output;
-use super::Output::{Csv, Html, Json, Markdown, Sarif, Table};
+use dovetail_settings::form::{Output, Output::Csv, Output::Html, Output::Json, Output::Markdown, Output::Sarif, Output::Table};
 
 /// Forms by command; one that is not here only holds others.
 const FORMS: &[(&str, &[Output])] = &[

@@ -6,8 +6,7 @@ use dovetail_objects::harmless;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-
-use crate::settings::scheduler::LogLevel;
+use dovetail_settings::scheduler::LogLevel;
 
 /// They say again, without naming the server or the cause, what we say of it.
 const TOLD_BY_US: [&str; 2] = ["kube_client::client::builder", "kube_runtime::watcher"];

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-
-use crate::errors::UsageError;
+use dovetail_settings::errors::UsageError;
 
 /// A file by the flag that names it.
 pub(crate) type Named<'f> = (&'static str, Option<&'f Path>);

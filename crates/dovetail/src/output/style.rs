@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use super::Color;
+use dovetail_settings::form::Color;
 
 /// Where a text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_settings::errors::BadInput;
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use crate::errors::BadInput;
 use crate::output::plain::plain;
 
 /// Findings of an earlier audit by what they are about.

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use dovetail_audit::{Finding, ObjectRef, Report, Suppression, SuppressionPolicy, check};
+use dovetail_settings::errors::BadInput;
 use serde::Deserialize;
 
 use super::document::{object as object_out, object_words};
-use crate::errors::BadInput;
 use crate::output::plain::plain_sentence;
 
 /// As written, in TOML.

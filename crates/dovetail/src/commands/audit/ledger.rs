@@ -11,6 +11,7 @@ use dovetail_audit::{
     confirm, equal_periods,
 };
 use dovetail_inventory::facts::Gathered;
+use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
 use dovetail_units::time::time;
 
@@ -18,7 +19,6 @@ use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
 use super::document::{Document, FixedOut, hours, object_words};
 use crate::app::App;
 use crate::commands::cost::from_store::{Ledger, bad_address};
-use crate::errors::UsageError;
 use crate::output::plain::plain;
 
 /// Flags as written.

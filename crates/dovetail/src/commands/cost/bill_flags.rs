@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use clap::Args;
 use dovetail_bill::focus::Version;
+use dovetail_settings::errors::{UsageError, refuse_twice};
+use dovetail_settings::form::Output;
+use dovetail_settings::{Origin, Setting};
 
 use super::dimension::Dimension;
 use super::flags::AccountFlags;
 use super::top::Top;
 use crate::app::App;
-use crate::errors::{UsageError, refuse_twice};
 use crate::input::own_namespaces::own_namespaces;
-use crate::output::Output;
-use crate::settings::{Origin, Setting};
 
 /// What a bill is made from, and how it is shown.
 #[derive(Debug, Args)]

@@ -12,6 +12,9 @@ use dovetail_audit::NodeStates;
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::notices::NoticeSection;
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
@@ -33,16 +36,13 @@ use super::{from_objects, names};
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::commands::serve::owner_events::OwnerEvents;
-use crate::errors::UsageError;
 use crate::input::doubts::{Doubt, contested_in_words, doubts};
-use crate::input::duration::DurationFlag;
 use crate::input::exporters::Lookout;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::lists_of;
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 use crate::output::plain::plain;
-use crate::settings::notices::NoticeSection;
 
 /// More distinct notes are not told.
 const MOST_NOTES: usize = 1_000;

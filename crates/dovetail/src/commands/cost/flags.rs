@@ -10,6 +10,7 @@ use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::parse_usd_micros;
+use dovetail_settings::errors::UsageError;
 
 use super::account::Account;
 use super::billed::{self, BillOut};
@@ -18,7 +19,6 @@ use super::from_prometheus::{self, Look, Sources};
 use super::names;
 use super::teams::Teams;
 use crate::app::App;
-use crate::errors::UsageError;
 use crate::input::doubts::{contested_in_words, doubts};
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};

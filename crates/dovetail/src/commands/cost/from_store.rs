@@ -8,6 +8,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_inventory::facts::Gathered;
+use dovetail_settings::errors::UsageError;
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };
@@ -33,7 +34,6 @@ use super::turns::in_parts;
 use super::without_price::{is_unpriced, unpriced_rows};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
 use crate::input::prometheus::{Asker, Chosen};
 use crate::output::plain::plain;

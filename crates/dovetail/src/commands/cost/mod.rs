@@ -38,10 +38,10 @@ mod without_price;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use dovetail_bill::focus::Version;
+use dovetail_settings::form::Output;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::output::Output;
 use crate::output::shortened::shortened;
 use crate::output::table::counted;
 use account::{Account, Basis};

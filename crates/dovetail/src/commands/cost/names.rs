@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_settings::cost::CostSection;
+
 use super::teams::{Labels, Teams};
-use crate::settings::cost::CostSection;
 
 /// Labels of pods that name their queue; of namespaces the first one does.
 const QUEUES: [&str; 6] = [

@@ -7,12 +7,12 @@ use dovetail_account::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_audit::{ObjectRef, Workload};
 use dovetail_inventory::facts::Gathered;
+use dovetail_settings::notices::NoticeSection;
 
 use super::from_objects::words;
 use super::from_store::Ledger;
 use crate::clock::now_ms;
 use crate::output::plain::plain;
-use crate::settings::notices::NoticeSection;
 
 /// Nobody looks further back: then it is "at least" so long.
 const BACK_HOURS: u64 = 72;

@@ -1,11 +1,11 @@
 //! What is to be said of a period that was read in parts: of each thing once, with the number of all parts.
 
 use anyhow::Result;
+use dovetail_settings::Settings;
 
 use super::from_prometheus::LeftOpen;
 use super::reading::Told;
 use crate::input::node_prices::{NodePriceFlags, PriceLine, PricesUsed};
-use crate::settings::Settings;
 
 /// The parts so far.
 #[derive(Debug, Default)]

@@ -7,13 +7,13 @@ use dovetail_account::notices::{JobTotals, Tally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_inventory::facts::Gathered;
 use dovetail_objects::owner_kind;
+use dovetail_settings::notices::NoticeSection;
 use dovetail_store::HistoryHour;
 
 use super::from_store::Ledger;
 use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
 use super::receipt_lives::{Told, told_by_lives};
 use crate::output::plain::plain;
-use crate::settings::notices::NoticeSection;
 
 /// A job that ended within these hours gets a receipt.
 const RECENT_HOURS: u64 = 6;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::settings::cost::{CostSection, TeamFrom};
+use dovetail_settings::cost::{CostSection, TeamFrom};
 
 /// How teams are told.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use anyhow::Result;
 use dovetail_account::Priced;
 use dovetail_control::schedule::Compared;
 use dovetail_price::format_usd_micros;
+use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::input::prices::{PriceFlags, Prices};
-use crate::output::Output;
 use crate::output::style::Stream;
 use crate::output::table::{facts, table, whole, wrapped};
 

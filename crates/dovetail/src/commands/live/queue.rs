@@ -9,6 +9,7 @@ use dovetail_cluster::world::MissingQueue;
 use dovetail_control::schedule::Scheduler;
 use dovetail_objects as object;
 use dovetail_objects::harmless;
+use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use super::LookFlags;
 use super::line::{InLine, line};
 use super::not_in_line::{self, NotInLine, not_in_line};
 use crate::app::App;
-use crate::output::Output;
 use crate::output::style::Stream;
 use crate::output::table::{fits, narrow_table, whole, wrapped};
 

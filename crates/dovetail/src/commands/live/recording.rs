@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use dovetail_control::schedule::Record;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
+use dovetail_settings::errors::UsageError;
 use dovetail_sim::record::Recorder;
 use tracing::{error, info};
 
 use crate::commands::sim::recording::BUILD;
-use crate::errors::UsageError;
 
 /// One file per engine: the first has the name that was given, later ones a number behind it.
 pub(crate) struct LiveRecording {

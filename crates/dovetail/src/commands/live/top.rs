@@ -7,11 +7,11 @@ use clap::Args;
 use dovetail_cluster::world::World;
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
 use dovetail_objects::{Pod, harmless};
+use dovetail_settings::form::Output;
 use serde::Serialize;
 
 use super::LookFlags;
 use crate::app::App;
-use crate::output::Output;
 use crate::output::style::Stream;
 use crate::output::table::{table, whole};
 

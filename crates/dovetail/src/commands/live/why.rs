@@ -6,6 +6,8 @@ use dovetail_control::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 use dovetail_model::{JobId, PodId};
 use dovetail_objects::{Pod, harmless};
 use dovetail_plan::explain::Relaxation;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
@@ -14,8 +16,6 @@ use super::line::{InLine, line};
 use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 use super::{LookFlags, Seen};
 use crate::app::App;
-use crate::errors::UsageError;
-use crate::output::Output;
 use crate::output::style::Stream;
 use crate::output::table::{facts, wrapped};
 

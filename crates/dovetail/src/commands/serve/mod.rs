@@ -13,6 +13,9 @@ use clap::Args;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
 use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles, open_to_others};
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::scheduler::LogLevel;
 use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -23,11 +26,8 @@ use crate::app::App;
 use crate::commands::cost::collecting::{CollectFlags, Collector};
 use crate::commands::cost::digest::weekly::WeeklyDigests;
 use crate::commands::scheduler::stop_signal;
-use crate::errors::UsageError;
-use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::output::log;
-use crate::settings::scheduler::LogLevel;
 
 /// How often the certificate is read again.
 const READ_CERTIFICATE_EVERY: Duration = Duration::from_secs(60);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_settings::errors::{BadInput, UsageError};
+use dovetail_settings::form::Output;
 use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
@@ -11,13 +13,12 @@ use crate::app::App;
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{TimeLimits, prefixes, times};
 use crate::commands::sim::run::Protocol;
-use crate::errors::{BadInput, UsageError};
 use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};
 use crate::input::trace_file::{self, RowFlags};
+use crate::output::style::Stream;
 use crate::output::table::{duration, facts, percent, table, whole};
-use crate::output::{Output, style::Stream};
 
 /// Flags as written.
 #[derive(Debug, Args)]

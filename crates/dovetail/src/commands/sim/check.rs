@@ -4,8 +4,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Event, Plan, Snapshot};
-
-use crate::errors::Violated;
+use dovetail_settings::errors::Violated;
 
 /// Steps between two full checks, unless every step is one.
 const FULL_CHECK_EVERY: u64 = 1_000;

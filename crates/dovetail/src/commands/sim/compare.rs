@@ -1,9 +1,12 @@
 //! `dovetail sim compare`: several policies on the same traces and seeds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use clap::Args;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::App;
 use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
@@ -12,9 +15,8 @@ use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::Limit;
 use crate::commands::sim::page::page;
 use crate::commands::sim::statistics::{Paired, Spread};
-use crate::errors::UsageError;
+use crate::output::style::Stream;
 use crate::output::table::{number, table, whole};
-use crate::output::{Output, style::Stream};
 
 /// Metrics that fit into a table without spreads.
 const SHOWN_ALONE: usize = 5;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
 use dovetail_trace::Cluster;
@@ -21,7 +22,6 @@ use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_fgd;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
-use crate::errors::{UsageError, refuse_twice};
 use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;

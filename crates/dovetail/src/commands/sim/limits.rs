@@ -6,12 +6,12 @@ use dovetail_exact::{
     combined_prefix_bounds, completion_bounds, greatest_common_divisor, makespan_bounds,
     prefix_bounds,
 };
+use dovetail_settings::errors::BadInput;
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::{Cluster, Trace, TraceJob};
 use serde::Serialize;
 
 use crate::commands::sim::impossible::Impossible;
-use crate::errors::BadInput;
 use crate::input::baseline;
 
 /// What no policy can exceed on one trace under one seed.

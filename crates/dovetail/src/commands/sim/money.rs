@@ -4,11 +4,11 @@ use anyhow::Result;
 use dovetail_capacity::Usage;
 use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
+use dovetail_settings::errors::BadInput;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_trace::{Trace, TraceJob};
 use serde::Serialize;
 
-use crate::errors::BadInput;
 use crate::input::prices::Prices;
 use crate::output::table::{duration, number, table, wrapped};
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::record::Checkpoint;
 use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
 use dovetail_sim::timeline::{Timeline, TimelineState};
@@ -14,7 +15,6 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
-use crate::errors::{BadInput, UsageError};
 use crate::input::file::open;
 use crate::output::file::{check_place, write_whole};
 

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use dovetail_plan::{Engine, EngineConfig};
+use dovetail_settings::errors::{BadInput, Diverged};
+use dovetail_settings::form::Output;
 use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
 
 use crate::app::App;
-use crate::errors::{BadInput, Diverged};
 use crate::input::file::open;
 use crate::input::policy;
 use crate::output::file::OutputFile;
+use crate::output::style::Stream;
 use crate::output::table::{facts, table, whole};
-use crate::output::{Output, style::Stream};
 
 /// Version of the program, for recordings and checkpoints.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use dovetail_settings::errors::UsageError;
 
 use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
-use crate::errors::UsageError;
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use dovetail_model::Action;
 use dovetail_plan::{EngineConfig, PolicySpec};
+use dovetail_settings::form::Output;
 use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
 use dovetail_sim::world::snapshot;
 use dovetail_trace::Cluster;
@@ -20,8 +21,8 @@ use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::recording::Recording;
 use crate::commands::sim::run::RunFlags;
 use crate::input::fgd_world::FgdTrace;
+use crate::output::style::Stream;
 use crate::output::table::{facts, percent, table, whole};
-use crate::output::{Output, style::Stream};
 use crate::progress::Progress;
 
 /// Arrived percents that the table shows.

@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
 use dovetail_sim::timeline::UsageReport;
@@ -17,10 +19,9 @@ use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
-use crate::errors::UsageError;
 use crate::input::{baseline, trace_file};
+use crate::output::style::Stream;
 use crate::output::table::{duration, facts, percent, whole};
-use crate::output::{Output, style::Stream};
 use crate::progress::Progress;
 
 /// The policy where none is named.

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
+use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
@@ -22,7 +23,6 @@ use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::money;
 use crate::commands::sim::pause::{self, Pause};
 use crate::commands::sim::recording::Recording;
-use crate::errors::{BadInput, UsageError};
 use crate::input::baseline;
 use crate::progress::Progress;
 

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use dovetail_settings::form::Output;
 use dovetail_trace::write_job_table;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
 use crate::output::table::{facts, whole};

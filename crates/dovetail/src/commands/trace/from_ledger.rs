@@ -8,6 +8,8 @@ use clap::Args;
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_objects::owner_kind;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
@@ -19,10 +21,8 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::now_ms;
 use crate::commands::cost::from_store::{Ledger, bad_address};
-use crate::errors::UsageError;
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 use crate::input::period::PeriodFlag;
-use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
 use crate::output::plain::plain;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use dovetail_settings::form::Output;
 use dovetail_trace::{
     FORMATS, Format, ReadOptions, SwfProcessors, detect_format, write_cluster, write_trace,
 };
@@ -13,7 +14,6 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::places::refuse_shared;
 use crate::output::table::{counted, facts, whole};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_settings::form::Output;
 use dovetail_trace::stats::{describe, stats_table};
 
 use crate::app::App;
 use crate::input::cluster::NodesFlag;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::Output;
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use dovetail_inventory::dump::dump_files;
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, Slip, objects};
 use serde::Serialize;
 
 use super::synth::SynthFlags;
 use crate::app::App;
-use crate::errors::UsageError;
-use crate::output::Output;
 use crate::output::file::write_whole;
 use crate::output::plain::plain;
 use crate::output::table::{facts, whole};

@@ -8,15 +8,15 @@ use clap::Args;
 use dovetail_account::{IdleRule, IdleRuns, idle_runs};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_metrics::parse_decimal;
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::form::Output;
 use dovetail_units::amount::percent;
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::input::duration::DurationFlag;
 use crate::input::file;
-use crate::output::Output;
 use crate::output::table::{facts, whole};
 
 /// Clocks differ, and so do time zones of those who write files.

@@ -20,14 +20,14 @@ use dovetail_audit::UsagePeriod;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::scrape::{RefusedLines, Scrapes};
+use dovetail_settings::duration::DurationFlag;
+use dovetail_settings::errors::UsageError;
 use tokio::time::Instant;
 
 use self::targets::{ANSWER_WITHIN, Target};
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::errors::UsageError;
 use crate::input::connection::connection_runtime;
-use crate::input::duration::DurationFlag;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::own_time::OwnTime;
 use crate::input::uses::Uses;

@@ -7,11 +7,11 @@ use dovetail_apiserver::discover::{Proxies, exporters};
 use dovetail_metrics::exporter::host;
 use dovetail_metrics::prometheus::{Direct, DirectOptions, Transport};
 use dovetail_metrics::scrape::Scrapes;
+use dovetail_settings::errors::UsageError;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use crate::errors::UsageError;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::through_api_server::ThroughApiServer;
 use crate::output::plain::plain;

@@ -14,15 +14,14 @@ use anyhow::{Context, Result};
 use dovetail_bill::import::{Bill, Machines, read};
 use dovetail_model::Money;
 use dovetail_price::{Exchange, ExchangeRate};
+use dovetail_settings::errors::BadInput;
 use serde::Serialize;
 
-use notes::told;
-use replaced::{Replaced, replace};
-
 use super::account::Account;
-use crate::errors::BadInput;
 use crate::input::node_prices::converted_in_words;
 use crate::output::plain::plain;
+use notes::told;
+use replaced::{Replaced, replace};
 
 /// Resources that are listed by name.
 const MOST_UNMATCHED: usize = 20;

@@ -10,6 +10,8 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::DAY_MS;
 use dovetail_account::split::SplitMethod;
 use dovetail_serve::webhook::{Patience, Webhook};
+use dovetail_settings::errors::UsageError;
+use dovetail_settings::form::Output;
 use dovetail_store::Address;
 use serde_json::json;
 
@@ -17,8 +19,6 @@ use super::from_store::{Ledger, bad_address};
 use super::teams::Teams;
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::errors::UsageError;
-use crate::output::Output;
 use crate::output::plain::plain;
 use week::{TeamWeek, Weeks};
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use dovetail_account::notices::week_due;
 use dovetail_account::split::SplitMethod;
 use dovetail_serve::webhook::{Patience, Webhook};
+use dovetail_settings::notices::NoticeSection;
 use serde_json::json;
 
 use super::page;
@@ -15,7 +16,6 @@ use crate::commands::cost::from_store::Ledger;
 use crate::commands::cost::noticing::note_told;
 use crate::commands::cost::teams::Teams;
 use crate::output::plain::plain;
-use crate::settings::notices::NoticeSection;
 
 /// Who does not take a digest is asked again after so long.
 const AGAIN_MS: u64 = 3_600_000;
@@ -105,7 +105,7 @@ mod tests {
     use dovetail_store::{Address, ReadDevice, ReadNode, ReadPod, Reading};
 
     use super::*;
-    use crate::settings::cost::CostSection;
+    use dovetail_settings::cost::CostSection;
 
     /// Monday, 2024-10-07.
     const MONDAY_MS: u64 = 1_728_259_200_000;

@@ -12,6 +12,7 @@ use dovetail_metrics::kube_state::{
     AskedEarlier, BeginSeries, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries,
     NodeSeries, PodBegins, asked_for_devices, last_seen, node_history,
 };
+use dovetail_settings::Settings;
 
 use super::left_open::LeftOpen;
 use super::machine::{Machine, machines};
@@ -21,7 +22,6 @@ use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
 use crate::input::placement::Placements;
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::table::counted;
-use crate::settings::Settings;
 
 /// Said where no exporter was.
 pub(crate) const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \

@@ -10,12 +10,12 @@ use dovetail_model::Money;
 use dovetail_phases::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
 };
+use dovetail_settings::errors::BadInput;
 
 use super::name::Job;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{all_charges, methods};
-use crate::errors::BadInput;
 use crate::output::plain::plain;
 
 /// A job with the account that it is part of.

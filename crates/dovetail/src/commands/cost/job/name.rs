@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_settings::errors::UsageError;
 
 use crate::commands::cost::account::{Account, CostPod};
-use crate::errors::UsageError;
 use crate::output::plain::plain;
 
 /// As many are named where none is found, or several are.

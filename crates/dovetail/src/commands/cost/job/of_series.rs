@@ -10,6 +10,7 @@ use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
 };
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
+use dovetail_settings::errors::BadInput;
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::{Job, Wanted};
@@ -20,7 +21,6 @@ use crate::commands::cost::flags::OverTime;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::from_prometheus::Look;
 use crate::commands::usage::gpus::grouping::owner_name;
-use crate::errors::BadInput;
 use crate::input::prometheus::{Asker, Observed};
 use crate::output::plain::plain;
 

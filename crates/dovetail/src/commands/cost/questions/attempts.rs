@@ -7,6 +7,7 @@ use dovetail_inventory::facts::{Gathered, PodLife};
 use dovetail_metrics::kube_state::{KubeState, label};
 use dovetail_model::Money;
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod};
+use dovetail_settings::cost::CostSection;
 
 use super::asked::HeldLevels;
 use super::training::Training;
@@ -17,7 +18,6 @@ use crate::commands::cost::names::{CLASS, RUN};
 use crate::commands::cost::statement::NodeCharges;
 use crate::commands::cost::teams::{Labels, Teams};
 use crate::commands::usage::gpus::grouping::owner_name;
-use crate::settings::cost::CostSection;
 
 /// Pods that may be attempts.
 pub(super) struct RunPods {

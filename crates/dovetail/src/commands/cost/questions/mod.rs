@@ -30,11 +30,11 @@ mod waits;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use dovetail_settings::form::Output;
 
 use super::flags::AccountFlags;
 use crate::app::App;
 use crate::clock::now_ms;
-use crate::output::Output;
 use asked::Asked;
 use document::Document;
 use name::Name;
@@ -57,7 +57,7 @@ pub(super) fn run(app: &App, flags: &QuestionsFlags) -> Result<()> {
         false => flags.questions.clone(),
     };
     let names: Vec<String> = wanted.iter().map(|name| name.text()).collect();
-    crate::errors::refuse_twice("cost questions", names.iter().map(String::as_str))?;
+    dovetail_settings::errors::refuse_twice("cost questions", names.iter().map(String::as_str))?;
     let terms = flags.account.terms(app)?;
     let asked = Asked::of(app, &flags.account, &terms)?;
     let document = Document::of(&asked, &terms, &wanted, now_ms())?;

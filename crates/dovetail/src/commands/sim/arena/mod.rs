@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use dovetail_plan::policy::named::POLICIES;
+use dovetail_settings::errors::{UsageError, refuse_twice};
+use dovetail_settings::form::Output;
 use dovetail_sim::arena::{self, Plan, Regime, Run, Summary, Verdict};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -17,9 +19,7 @@ use crate::app::App;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
 use crate::commands::sim::recording::BUILD;
-use crate::errors::{UsageError, refuse_twice};
 use crate::input::policy;
-use crate::output::Output;
 use crate::output::table::{table, whole};
 use crate::progress::Progress;
 

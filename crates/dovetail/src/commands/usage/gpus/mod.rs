@@ -5,11 +5,11 @@ mod report;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_settings::form::Output;
 
 use crate::app::App;
 use crate::input::prices::PriceFlags;
 use crate::input::prometheus::{Observed, ServerFlags};
-use crate::output::Output;
 use grouping::Grouping;
 use report::{Report, Source};
 

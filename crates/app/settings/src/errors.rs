@@ -2,13 +2,13 @@
 
 /// The command line or a setting asks for something that does not exist.
 #[derive(Debug)]
-pub(crate) struct UsageError(pub(crate) String);
+pub struct UsageError(pub String);
 
 /// Refuses a list in which something stands twice.
 ///
 /// # Errors
 /// Names the flag and what is there twice.
-pub(crate) fn refuse_twice<'n>(
+pub fn refuse_twice<'n>(
     flag: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> anyhow::Result<()> {
@@ -24,19 +24,19 @@ pub(crate) fn refuse_twice<'n>(
 
 /// Input data that no reader of a library has refused.
 #[derive(Debug)]
-pub(crate) struct BadInput(pub(crate) String);
+pub struct BadInput(pub String);
 
 /// A decision broke what must always hold.
 #[derive(Debug)]
-pub(crate) struct Violated(pub(crate) String);
+pub struct Violated(pub String);
 
 /// A replay decided otherwise than its recording.
 #[derive(Debug)]
-pub(crate) struct Diverged(pub(crate) String);
+pub struct Diverged(pub String);
 
 /// An audit found what it is to fail on.
 #[derive(Debug)]
-pub(crate) struct Found(pub(crate) String);
+pub struct Found(pub String);
 
 macro_rules! plain_error {
     ($($name:ident),*) => {$(

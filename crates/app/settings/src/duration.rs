@@ -6,8 +6,8 @@ use dovetail_units::duration::parse_duration;
 
 /// A duration from the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DurationFlag {
-    pub(crate) ms: u64,
+pub struct DurationFlag {
+    pub ms: u64,
 }
 
 impl FromStr for DurationFlag {

@@ -8,7 +8,7 @@ const LABEL_LIMIT: usize = 63;
 const SUBDOMAIN_LIMIT: usize = 253;
 
 /// Namespace and name of a Lease.
-pub(crate) fn split_lease(text: &str) -> Result<(&str, &str), &'static str> {
+pub fn split_lease(text: &str) -> Result<(&str, &str), &'static str> {
     let expected = "a namespace and a name of small letters, digits, `-` and (in the name) `.`, such as \
                     kube-system/dovetail";
     let (namespace, name) = text.split_once('/').ok_or(expected)?;
@@ -18,7 +18,7 @@ pub(crate) fn split_lease(text: &str) -> Result<(&str, &str), &'static str> {
 }
 
 /// What a pod can name in `spec.schedulerName` and a person can read.
-pub(super) fn scheduler_name(text: &str) -> Result<(), &'static str> {
+pub fn scheduler_name(text: &str) -> Result<(), &'static str> {
     match is_subdomain(text) {
         true => Ok(()),
         false => Err("a name of small letters, digits, `-` and `.`, such as dovetail"),
@@ -26,7 +26,7 @@ pub(super) fn scheduler_name(text: &str) -> Result<(), &'static str> {
 }
 
 /// A host and a port.
-pub(super) fn address(text: &str) -> Result<(), &'static str> {
+pub fn address(text: &str) -> Result<(), &'static str> {
     let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
     match port.is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
         true => Ok(()),
@@ -35,7 +35,7 @@ pub(super) fn address(text: &str) -> Result<(), &'static str> {
 }
 
 /// The name of an extended resource.
-pub(super) fn extended_resource(text: &str) -> Result<(), &'static str> {
+pub(crate) fn extended_resource(text: &str) -> Result<(), &'static str> {
     match text.contains('/') && label_key(text).is_ok() {
         true => Ok(()),
         false => Err(
@@ -45,7 +45,7 @@ pub(super) fn extended_resource(text: &str) -> Result<(), &'static str> {
 }
 
 /// The key of a label.
-pub(super) fn label_key(text: &str) -> Result<(), &'static str> {
+pub(crate) fn label_key(text: &str) -> Result<(), &'static str> {
     let (prefix, name) =
         text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     match prefix.is_none_or(is_subdomain) && is_label_name(name) {
@@ -58,7 +58,7 @@ pub(super) fn label_key(text: &str) -> Result<(), &'static str> {
 }
 
 /// The value of a label.
-pub(super) fn label_value(text: &str) -> Result<(), &'static str> {
+pub(crate) fn label_value(text: &str) -> Result<(), &'static str> {
     match text.is_empty() || is_label_name(text) {
         true => Ok(()),
         false => {

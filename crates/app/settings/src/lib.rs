@@ -1,12 +1,17 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
+#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
 
-pub(crate) mod audit;
-pub(crate) mod cost;
-mod file;
-pub(crate) mod kubernetes_names;
-pub(crate) mod notices;
-pub(crate) mod prices;
-pub(crate) mod scheduler;
+pub mod duration;
+pub mod errors;
+pub mod form;
+
+pub mod audit;
+pub mod cost;
+pub mod file;
+pub mod kubernetes_names;
+pub mod notices;
+pub mod prices;
+pub mod scheduler;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,8 +20,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::errors::UsageError;
-use crate::output::Color;
-use crate::output::Output;
+use crate::form::Color;
+use crate::form::Output;
 use audit::AuditSection;
 use cost::CostSection;
 use file::{FileSettings, read_file};
@@ -34,27 +39,27 @@ const MAX_THREADS: u64 = 4096;
 /// Flags that every command takes; also settings of the file and the environment.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct SettingFlags {
+pub struct SettingFlags {
     /// Form of the result [default: table]
     #[arg(long, global = true, value_enum, value_name = "FORM")]
-    pub(crate) output: Option<Output>,
+    pub output: Option<Output>,
     /// Seed of everything that is drawn by chance [default: 42]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_SEED))]
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Threads for work that is divided; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THREADS))]
-    pub(crate) threads: Option<u64>,
+    pub threads: Option<u64>,
     /// When to colour messages and headings [default: auto]
     #[arg(long, global = true, value_enum, value_name = "WHEN", alias = "colour")]
-    pub(crate) color: Option<Color>,
+    pub color: Option<Color>,
     /// File with settings; without it, dovetail.toml of the current folder if there is one
     #[arg(long, global = true, value_name = "FILE", env = "DOVETAIL_CONFIG", hide_env = true)]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Nobody said anything.
     Default,
     /// A file.
@@ -78,32 +83,32 @@ impl fmt::Display for Origin {
 
 /// A value and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting<T> {
-    pub(crate) value: T,
-    pub(crate) origin: Origin,
+pub struct Setting<T> {
+    pub value: T,
+    pub origin: Origin,
 }
 
 /// What holds for this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Form of the result.
-    pub(crate) output: Setting<Output>,
+    pub output: Setting<Output>,
     /// Seed of everything drawn by chance.
-    pub(crate) seed: Setting<u64>,
+    pub seed: Setting<u64>,
     /// Threads for divided work.
-    pub(crate) threads: Setting<u64>,
+    pub threads: Setting<u64>,
     /// When to colour.
-    pub(crate) color: Setting<Color>,
+    pub color: Setting<Color>,
     /// What the file says of the scheduler, and which file that is.
-    pub(crate) scheduler: (SchedulerSection, PathBuf),
+    pub scheduler: (SchedulerSection, PathBuf),
     /// What the file says of bills.
-    pub(crate) cost: CostSection,
+    pub cost: CostSection,
     /// What the file says of prices.
-    pub(crate) prices: PriceSection,
+    pub prices: PriceSection,
     /// From where on something is a finding.
-    pub(crate) audit: AuditSection,
+    pub audit: AuditSection,
     /// Who is told what.
-    pub(crate) notices: NoticeSection,
+    pub notices: NoticeSection,
 }
 
 impl Settings {
@@ -111,14 +116,13 @@ impl Settings {
     ///
     /// # Errors
     /// A file that cannot be read or holds something unknown, or a variable with a bad value.
-    pub(crate) fn resolve(flags: &SettingFlags) -> Result<Self> {
+    pub fn resolve(flags: &SettingFlags) -> Result<Self> {
         let (path, file) = read_file(flags.config.as_deref())?;
         Self::stacked(flags, path, &file, &|name| std::env::var(name).ok())
     }
 
     /// What holds where nobody says anything.
-    #[cfg(test)]
-    pub(crate) fn of_nothing() -> Self {
+    pub fn of_nothing() -> Self {
         let flags =
             SettingFlags { output: None, seed: None, threads: None, color: None, config: None };
         let nothing = Self::stacked(&flags, PathBuf::new(), &FileSettings::default(), &|_| None);

@@ -14,8 +14,8 @@ use super::prices::PriceSection;
 use super::scheduler::SchedulerSection;
 use super::{MAX_SEED, MAX_THREADS};
 use crate::errors::UsageError;
-use crate::output::Color;
-use crate::output::Output;
+use crate::form::Color;
+use crate::form::Output;
 
 /// Read if no other file is named.
 const FILE_NAME: &str = "dovetail.toml";
@@ -23,20 +23,20 @@ const FILE_NAME: &str = "dovetail.toml";
 /// What the file can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileSettings {
-    pub(super) output: Option<Output>,
-    pub(super) seed: Option<u64>,
-    pub(super) threads: Option<u64>,
-    pub(super) color: Option<Color>,
-    pub(super) scheduler: Option<SchedulerSection>,
-    pub(super) cost: Option<CostSection>,
-    pub(super) prices: Option<PriceSection>,
-    pub(super) audit: Option<AuditSection>,
-    pub(super) notices: Option<NoticeSection>,
+pub struct FileSettings {
+    pub output: Option<Output>,
+    pub seed: Option<u64>,
+    pub threads: Option<u64>,
+    pub color: Option<Color>,
+    pub scheduler: Option<SchedulerSection>,
+    pub cost: Option<CostSection>,
+    pub prices: Option<PriceSection>,
+    pub audit: Option<AuditSection>,
+    pub notices: Option<NoticeSection>,
 }
 
 /// The named file, or the one of the current folder; its name comes with it.
-pub(super) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)> {
+pub(crate) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)> {
     let path = named.unwrap_or(Path::new(FILE_NAME)).to_owned();
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,

@@ -17,31 +17,31 @@ use super::kubernetes_names::{
 /// What the section can say. Flags of `dovetail scheduler` are stronger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SchedulerSection {
+pub struct SchedulerSection {
     /// Pods that name this scheduler are placed.
-    pub(crate) scheduler_name: Option<String>,
+    pub scheduler_name: Option<String>,
     /// The Lease, as namespace/name.
-    pub(crate) lease: Option<String>,
+    pub lease: Option<String>,
     /// Whether only the holder of the Lease writes.
-    pub(crate) leader_election: Option<bool>,
+    pub leader_election: Option<bool>,
     /// Where probes and metrics are answered.
-    pub(crate) listen: Option<String>,
+    pub listen: Option<String>,
     /// How nodes are chosen.
-    pub(crate) policy: Option<String>,
+    pub policy: Option<String>,
     /// Who goes first of those that wait.
-    pub(crate) order: Option<Order>,
+    pub order: Option<Order>,
     /// Labels that a node must have for pods to be placed there.
-    pub(crate) node_selector: Option<BTreeMap<String, String>>,
+    pub node_selector: Option<BTreeMap<String, String>>,
     /// The extended resource whose units are whole GPUs.
-    pub(crate) device_resource: Option<String>,
+    pub device_resource: Option<String>,
     /// The topology levels above the node, widest first.
-    pub(crate) topology: Option<Vec<LevelSection>>,
+    pub topology: Option<Vec<LevelSection>>,
     /// Whether pods of lower priority are stopped when there is no room.
-    pub(crate) preemption: Option<bool>,
+    pub preemption: Option<bool>,
     /// Whether pods of other schedulers may be stopped, too.
-    pub(crate) preempt_foreign: Option<bool>,
+    pub preempt_foreign: Option<bool>,
     /// Whether nobody is stopped beyond what PodDisruptionBudgets allow.
-    pub(crate) respect_pdb: Option<bool>,
+    pub respect_pdb: Option<bool>,
     /// A gang that has its smallest size starts when no further pod has appeared for so long.
     pub(crate) gang_quiet_ms: Option<u64>,
     /// A gang that got only a part of its nodes is given up after so long.
@@ -51,15 +51,15 @@ pub(crate) struct SchedulerSection {
     /// A decision whose pods' claims have no volumes yet is undone after so long.
     pub(crate) volume_wait_ms: Option<u64>,
     /// What is logged.
-    pub(crate) log_level: Option<LogLevel>,
+    pub log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
-    pub(crate) log_json: Option<bool>,
+    pub log_json: Option<bool>,
 }
 
 /// One topology level.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LevelSection {
+pub struct LevelSection {
     name: String,
     labels: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct LevelSection {
 /// How much is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     Error,
     Warn,
     #[default]
@@ -77,17 +77,17 @@ pub(crate) enum LogLevel {
 }
 
 /// What holds where nobody says anything.
-pub(crate) const SCHEDULER_NAME: &str = "dovetail";
-pub(crate) const LEASE: &str = "kube-system/dovetail";
-pub(crate) const LISTEN: &str = "127.0.0.1:10251";
-pub(crate) const POLICY: &str = "dovetail";
-pub(crate) const ORDER: Order = Order::DominantShare;
+pub const SCHEDULER_NAME: &str = "dovetail";
+pub const LEASE: &str = "kube-system/dovetail";
+pub const LISTEN: &str = "127.0.0.1:10251";
+pub const POLICY: &str = "dovetail";
+pub const ORDER: Order = Order::DominantShare;
 const HOUR_MS: u64 = 3_600_000;
-pub(crate) const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
 
 impl SchedulerSection {
     /// Refuses what no scheduler could start with, or what no cluster can have: the key, and what is wrong.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
         type Rule = fn(&str) -> Result<(), &'static str>;
         let texts: [(&'static str, &Option<String>, Rule); 4] = [
             ("scheduler_name", &self.scheduler_name, scheduler_name),
@@ -137,7 +137,7 @@ impl SchedulerSection {
     }
 
     /// How long gangs are waited for.
-    pub(crate) fn patience(&self) -> Patience {
+    pub fn patience(&self) -> Patience {
         let default = Patience::default();
         Patience {
             quiet_ms: self.gang_quiet_ms.unwrap_or(default.quiet_ms),
@@ -147,13 +147,13 @@ impl SchedulerSection {
     }
 
     /// How long volumes are waited for.
-    pub(crate) fn volume_patience(&self) -> VolumePatience {
+    pub fn volume_patience(&self) -> VolumePatience {
         let default = VolumePatience::default();
         VolumePatience { wait_ms: self.volume_wait_ms.unwrap_or(default.wait_ms) }
     }
 
     /// The topology levels: those of the file, or the standard ones.
-    pub(crate) fn levels(&self) -> Result<Levels, String> {
+    pub fn levels(&self) -> Result<Levels, String> {
         let Some(levels) = &self.topology else { return Ok(Levels::default()) };
         let level = |level: &LevelSection| LevelLabels {
             name: level.name.clone(),
@@ -163,7 +163,7 @@ impl SchedulerSection {
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+    pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
         };

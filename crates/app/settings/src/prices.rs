@@ -11,20 +11,20 @@ use crate::errors::UsageError;
 /// What the section can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PriceSection {
+pub struct PriceSection {
     /// Labels of nodes that are bought at a committed rate: any of these texts, each `KEY=VALUE` or several joined by
     /// commas that must all be there; `*` stands for any value.
-    pub(crate) committed_nodes: Option<Vec<String>>,
+    pub committed_nodes: Option<Vec<String>>,
     /// USD for one unit of other currencies, by their code.
-    pub(crate) exchange: Option<BTreeMap<String, RateText>>,
+    pub exchange: Option<BTreeMap<String, RateText>>,
     /// Prices of GPUs, as in a price file. `--prices` is stronger.
-    pub(crate) rates: Option<Vec<BTreeMap<String, String>>>,
+    pub rates: Option<Vec<BTreeMap<String, String>>>,
 }
 
 /// An exchange rate as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum RateText {
+pub enum RateText {
     /// The rate alone.
     Usd(String),
     /// The rate with its day.
@@ -38,7 +38,7 @@ pub(crate) enum RateText {
 
 impl PriceSection {
     /// Refuses what no price could be read by.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         self.selectors()?;
         // What other currencies are worth can come from the command line: the rates are looked at there.
         self.exchange()?;
@@ -55,7 +55,7 @@ impl PriceSection {
     }
 
     /// What other currencies are worth.
-    pub(crate) fn exchange(&self) -> Result<Exchange, String> {
+    pub fn exchange(&self) -> Result<Exchange, String> {
         let mut exchange = Exchange::default();
         for (currency, rate) in self.exchange.iter().flatten() {
             let (usd, as_of) = match rate {
@@ -72,7 +72,7 @@ impl PriceSection {
     ///
     /// # Errors
     /// A rate that cannot be read, by its number and field.
-    pub(crate) fn rates(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
+    pub fn rates(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
         for (number, rate) in self.rates.iter().flatten().enumerate() {
             let cell = |column: &'static str| {
                 rate.get(column).map(String::as_str).filter(|text| !text.is_empty())
@@ -84,15 +84,12 @@ impl PriceSection {
     }
 
     /// Whether the labels of a node say that it is bought at a committed rate.
-    pub(crate) fn is_committed(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn is_committed(&self, labels: &BTreeMap<String, String>) -> bool {
         self.committed_by(labels).next().is_some()
     }
 
     /// The texts by which they say so.
-    pub(crate) fn committed_by(
-        &self,
-        labels: &BTreeMap<String, String>,
-    ) -> impl Iterator<Item = &str> {
+    pub fn committed_by(&self, labels: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
         // What the file says was looked at when it was read.
         let selectors = self.selectors().unwrap_or_default();
         let texts = self.committed_nodes.iter().flatten().zip(selectors);
@@ -100,7 +97,7 @@ impl PriceSection {
     }
 
     /// Labels that are looked at, for readers that must ask for them by name.
-    pub(crate) fn labels(&self) -> Vec<String> {
+    pub fn labels(&self) -> Vec<String> {
         let selectors = self.selectors().unwrap_or_default();
         selectors.iter().flat_map(LabelPairs::keys).map(str::to_owned).collect()
     }
@@ -114,7 +111,7 @@ impl PriceSection {
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+    pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
         let selectors = self.committed_nodes.as_ref();
         let exchange = self.exchange.as_ref();
@@ -143,7 +140,7 @@ fn place(number: usize) -> String {
 }
 
 /// The labels that a text of the settings names, all of which must be there.
-pub(super) fn label_pairs(text: &str) -> Result<LabelPairs, String> {
+pub(crate) fn label_pairs(text: &str) -> Result<LabelPairs, String> {
     LabelPairs::read(text).ok_or_else(|| {
         format!("`{text}`: write KEY=VALUE, several joined by commas; * is any value")
     })

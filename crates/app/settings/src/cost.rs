@@ -14,33 +14,33 @@ use crate::errors::UsageError;
 /// What the section can say. Flags of `dovetail cost` are stronger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CostSection {
+pub struct CostSection {
     /// Name of the cluster.
-    pub(crate) cluster: Option<String>,
+    pub cluster: Option<String>,
     /// How a node's price is split.
-    pub(crate) method: Option<String>,
+    pub method: Option<String>,
     /// List price of a vCPU-hour, such as "0.04".
-    pub(crate) usd_per_vcpu_hour: Option<String>,
+    pub usd_per_vcpu_hour: Option<String>,
     /// List price of a GiB-hour of memory.
-    pub(crate) usd_per_gib_hour: Option<String>,
+    pub usd_per_gib_hour: Option<String>,
     /// Labels that name the team, the first that is there counts.
-    pub(crate) team_labels: Option<Vec<String>>,
+    pub team_labels: Option<Vec<String>>,
     /// Whose labels are looked at first.
-    pub(crate) team_from: Option<TeamFrom>,
+    pub team_from: Option<TeamFrom>,
     /// Teams by namespace, where `*` stands for anything.
-    pub(crate) teams: Option<BTreeMap<String, String>>,
+    pub teams: Option<BTreeMap<String, String>>,
     /// Labels of pods that name the experiment whose attempts are one run; the first that is there counts.
-    pub(crate) experiment_labels: Option<Vec<String>>,
+    pub experiment_labels: Option<Vec<String>>,
     /// What teams may cost in a month, such as "20000", in USD.
-    pub(crate) budgets: Option<BTreeMap<String, String>>,
+    pub budgets: Option<BTreeMap<String, String>>,
     /// Machines of one's own.
-    pub(crate) hardware: Option<Vec<Hardware>>,
+    pub hardware: Option<Vec<Hardware>>,
 }
 
 /// Whose labels name the team first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum TeamFrom {
+pub enum TeamFrom {
     /// The namespace's, then the pod's
     #[default]
     Namespace,
@@ -50,7 +50,7 @@ pub(crate) enum TeamFrom {
 
 impl TeamFrom {
     /// The name in files and flags.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Namespace => "namespace",
             Self::Pod => "pod",
@@ -61,15 +61,15 @@ impl TeamFrom {
 /// A kind of machine that was bought. Amounts are written as text, such as "280000" or "0.12".
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Hardware {
+pub struct Hardware {
     /// GPU model of the machine.
-    pub(crate) gpu_model: String,
+    pub gpu_model: String,
     /// GPUs of one machine.
-    pub(crate) gpus: u32,
+    pub gpus: u32,
     /// What one machine costs, installed.
     pub(crate) capex_usd: String,
     /// Over how many years it is written off.
-    pub(crate) years: u32,
+    pub years: u32,
     /// What it draws on average.
     pub(crate) watts: u32,
     /// Power of the building for each unit of power of the machine, such as "1.4".
@@ -77,18 +77,18 @@ pub(crate) struct Hardware {
     /// Price of a kWh.
     pub(crate) usd_per_kwh: String,
     /// Only nodes of this provider: `aws`, `gcp`, `azure`, or what stands before `://` in their providerID.
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     /// Only nodes with labels, any of these: `KEY=VALUE`, several joined by commas; `*` is any value.
-    pub(crate) nodes: Option<Vec<String>>,
+    pub nodes: Option<Vec<String>>,
 }
 
 /// A field of a machine that cannot be taken.
-pub(super) struct BadHardware {
+pub struct BadHardware {
     /// Place of the machine among those of the file.
-    pub(super) number: usize,
+    pub number: usize,
     /// The field; none where it is about the machine.
-    pub(super) field: Option<&'static str>,
-    pub(super) problem: String,
+    pub field: Option<&'static str>,
+    pub problem: String,
 }
 
 impl Hardware {
@@ -119,7 +119,7 @@ impl Hardware {
 }
 
 /// Where a machine stands.
-pub(super) fn place(number: usize) -> String {
+pub fn place(number: usize) -> String {
     format!("cost.hardware, number {}", number + 1)
 }
 
@@ -132,7 +132,7 @@ fn budget(text: &str) -> Result<Money, String> {
 
 impl CostSection {
     /// Refuses what no bill could be split by.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         if let Some(method) = &self.method {
             method
                 .parse::<SplitMethod>()
@@ -164,7 +164,7 @@ impl CostSection {
     }
 
     /// Refuses machines without a price of an hour.
-    pub(super) fn check_hardware(&self) -> Result<(), BadHardware> {
+    pub(crate) fn check_hardware(&self) -> Result<(), BadHardware> {
         let bad = |number, field, problem| BadHardware { number, field, problem };
         let mut book = PriceBook::default();
         for (number, machine) in self.hardware.iter().flatten().enumerate() {
@@ -177,7 +177,7 @@ impl CostSection {
     }
 
     /// Labels of nodes that say which machine they are, for readers that must ask for them by name.
-    pub(crate) fn hardware_labels(&self) -> Vec<String> {
+    pub fn hardware_labels(&self) -> Vec<String> {
         let labels = self.hardware.iter().flatten().filter_map(|machine| machine.labels().ok());
         let keys = |pairs: LabelPairs| pairs.keys().map(str::to_owned).collect::<Vec<_>>();
         labels.flatten().flat_map(keys).collect()
@@ -187,7 +187,7 @@ impl CostSection {
     ///
     /// # Errors
     /// An amount that is none, or a model that is there twice.
-    pub(crate) fn machines(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
+    pub fn machines(&self, mut book: PriceBook) -> Result<PriceBook, UsageError> {
         for (number, machine) in self.hardware.iter().flatten().enumerate() {
             let (owned, nodes) = machine.read().map_err(|(field, problem)| {
                 UsageError(format!("{}: {field}: {problem}", place(number)))
@@ -199,14 +199,14 @@ impl CostSection {
     }
 
     /// What teams may cost in a month.
-    pub(crate) fn budgets_usd_micros(&self) -> BTreeMap<String, Money> {
+    pub fn budgets_usd_micros(&self) -> BTreeMap<String, Money> {
         // What the file says was looked at when it was read.
         let budgets = self.budgets.iter().flatten();
         budgets.filter_map(|(team, text)| Some((team.clone(), budget(text).ok()?))).collect()
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+    pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
         };

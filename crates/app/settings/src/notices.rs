@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::input::duration::DurationFlag;
+use crate::duration::DurationFlag;
 
 /// What the section can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NoticeSection {
+pub struct NoticeSection {
     /// Whether `dovetail serve` writes an event on an owner all of whose GPUs idle.
-    pub(crate) idle_events: Option<bool>,
+    pub idle_events: Option<bool>,
     /// Whether it writes an event on a job that ended, with what it came to.
-    pub(crate) receipts: Option<bool>,
+    pub receipts: Option<bool>,
     /// After how long GPUs count as idle, such as "15m".
-    pub(crate) idle_after: Option<String>,
+    pub idle_after: Option<String>,
     /// After how long GPUs of notebooks count as idle.
-    pub(crate) idle_after_notebooks: Option<String>,
+    pub idle_after_notebooks: Option<String>,
     /// The same owner is told again after so long.
-    pub(crate) repeat: Option<String>,
+    pub repeat: Option<String>,
     /// No more notices than this in an hour.
-    pub(crate) most_per_hour: Option<u32>,
+    pub most_per_hour: Option<u32>,
     /// Whether it hands each team its digest once a week, to the address below.
-    pub(crate) weekly_digest: Option<bool>,
+    pub weekly_digest: Option<bool>,
     /// Where a team's weekly digest goes: address by team.
-    pub(crate) webhooks: Option<BTreeMap<String, String>>,
+    pub webhooks: Option<BTreeMap<String, String>>,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -45,7 +45,7 @@ fn duration(name: &str, text: &Option<String>, least_ms: u64, most_ms: u64) -> R
 
 impl NoticeSection {
     /// Refuses what nobody could be told by.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         duration("idle_after", &self.idle_after, 5 * MINUTE_MS, 3 * DAY_MS)?;
         duration("idle_after_notebooks", &self.idle_after_notebooks, 5 * MINUTE_MS, 3 * DAY_MS)?;
         duration("repeat", &self.repeat, 60 * MINUTE_MS, 365 * DAY_MS)?;
@@ -64,7 +64,7 @@ impl NoticeSection {
     }
 
     /// Whether anything is written to a cluster.
-    pub(crate) fn writes_events(&self) -> bool {
+    pub fn writes_events(&self) -> bool {
         self.idle_events == Some(true) || self.receipts == Some(true)
     }
 
@@ -76,7 +76,7 @@ impl NoticeSection {
     }
 
     /// After how long GPUs count as idle, in ms: those of notebooks, and all others.
-    pub(crate) fn idle_after_ms(&self, is_notebook: bool) -> u64 {
+    pub fn idle_after_ms(&self, is_notebook: bool) -> u64 {
         match is_notebook {
             true => Self::ms(&self.idle_after_notebooks, 60 * MINUTE_MS),
             false => Self::ms(&self.idle_after, 15 * MINUTE_MS),
@@ -84,12 +84,12 @@ impl NoticeSection {
     }
 
     /// The same owner is told again after so long, in ms.
-    pub(crate) fn repeat_ms(&self) -> u64 {
+    pub fn repeat_ms(&self) -> u64 {
         Self::ms(&self.repeat, DAY_MS)
     }
 
     /// Every setting with its value and whether the file gives it.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+    pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())
         };

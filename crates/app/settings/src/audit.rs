@@ -8,13 +8,13 @@ use serde::Deserialize;
 /// What the section can say: thresholds by name, in the unit that the name ends in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct AuditSection {
+pub struct AuditSection {
     given: BTreeMap<String, i64>,
 }
 
 impl AuditSection {
     /// Refuses names that nobody knows, and values that make no sense: the name, and what is wrong.
-    pub(super) fn check(&self) -> Result<(), (&str, String)> {
+    pub fn check(&self) -> Result<(), (&str, String)> {
         for (name, value) in &self.given {
             let Some(threshold) = threshold(name) else {
                 let names: Vec<String> =
@@ -32,7 +32,7 @@ impl AuditSection {
     }
 
     /// What holds.
-    pub(crate) fn thresholds(&self) -> Thresholds {
+    pub fn thresholds(&self) -> Thresholds {
         let mut all = Thresholds::default();
         for threshold in THRESHOLDS {
             if let Some(value) = self.of(threshold) {
@@ -43,13 +43,13 @@ impl AuditSection {
     }
 
     /// What the file says of a threshold.
-    pub(crate) fn of(&self, threshold: &Threshold) -> Option<u64> {
+    pub fn of(&self, threshold: &Threshold) -> Option<u64> {
         // Values were looked at when the file was read.
         self.given.get(threshold.name).and_then(|value| u64::try_from(*value).ok())
     }
 
     /// Every setting with its value and whether the file gives it, in the order of the documentation.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, String, bool)> {
+    pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let line = |threshold: &'static Threshold| {
             let given = self.of(threshold);
             let value = given.unwrap_or(threshold.default).to_string();

@@ -1,21 +1,12 @@
 //! Forms of output.
 
-pub(crate) mod file;
-pub(crate) mod forms;
-pub(crate) mod log;
-pub(crate) mod places;
-pub(crate) mod plain;
-pub(crate) mod shortened;
-pub(crate) mod style;
-pub(crate) mod table;
-
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// The form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Output {
+pub enum Output {
     /// For people, at most 100 columns wide
     #[default]
     #[value(alias = "terminal")]
@@ -34,7 +25,7 @@ pub(crate) enum Output {
 
 impl Output {
     /// The name for the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Table => "table",
             Self::Json => "json",
@@ -49,7 +40,7 @@ impl Output {
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Color {
+pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
@@ -61,7 +52,7 @@ pub(crate) enum Color {
 
 impl Color {
     /// The name for the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Always => "always",
