@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use dovetail_console::app::App;
 use dovetail_settings::form::Color;
 use dovetail_settings::{SettingFlags, Settings};
 
-use crate::app::App;
 use crate::commands::live;
 use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
 use crate::exit::EXIT_CODES;

@@ -4,6 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Error;
+use dovetail_console::plain::plain_lines;
+use dovetail_console::style::{Stream, Style};
 use dovetail_exact::BoundError;
 use dovetail_metrics::file::UsageFileError;
 use dovetail_plan::{EngineError, UnknownPolicy};
@@ -16,9 +18,6 @@ use dovetail_sim::report::ReportError;
 use dovetail_sim::timed::TimedError;
 use dovetail_sim::timeline::TimelineError;
 use dovetail_trace::TraceError;
-
-use crate::output::plain::plain_lines;
-use crate::output::style::{Stream, Style};
 
 /// The promise of the help texts.
 pub(crate) const EXIT_CODES: &str = "\
@@ -44,7 +43,7 @@ pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let style = Style::new(color, Stream::Error);
-    crate::app::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
+    dovetail_console::app::to_stderr(&format!("{} {}", style.alarm("error:"), told(&error)));
     ExitCode::from(code(&error))
 }
 

@@ -5,9 +5,8 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error, ValueEnum};
+use dovetail_console::forms::forms;
 use dovetail_settings::form::Output;
-
-use crate::output::forms::forms;
 
 /// The command line with `--output` of each command listing the forms that it has.
 pub(crate) fn with_forms(root: Command) -> Command {

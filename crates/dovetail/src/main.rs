@@ -1,14 +1,11 @@
 //! The `dovetail` program: arguments become settings, settings become calls of the libraries.
 
-mod app;
 mod cli;
-mod clock;
 mod commands;
 mod exit;
 mod form_flag;
 mod help;
 mod input;
-mod progress;
 
 use std::process::ExitCode;
 

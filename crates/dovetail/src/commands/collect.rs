@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::file::{check_place, write_whole};
+use dovetail_console::places::refuse_shared;
+use dovetail_console::plain::plain;
+use dovetail_console::table::whole;
 use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
 use dovetail_settings::errors::{BadInput, UsageError};
 use serde_json::{Value, json};
 
-use crate::app::App;
 use crate::input::objects::ObjectFlags;
-use crate::output::file::{check_place, write_whole};
-use crate::output::places::refuse_shared;
-use crate::output::plain::plain;
-use crate::output::table::whole;
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -1,12 +1,11 @@
 //! `dovetail config`.
 
 use anyhow::Result;
+use dovetail_console::app::App;
+use dovetail_console::table::table;
 use dovetail_settings::Origin;
 use dovetail_settings::form::Output;
 use serde::Serialize;
-
-use crate::app::App;
-use crate::output::table::table;
 
 /// One setting, as printed.
 #[derive(Debug, Serialize)]

@@ -6,6 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::app::{App, to_stderr};
+use dovetail_console::file::{check_place, write_whole};
+use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
 use dovetail_settings::form::Output;
@@ -16,14 +19,10 @@ use dovetail_trace::synth::{SynthConfig, synth};
 use dovetail_trace::{Cluster, TraceJob};
 use rayon::prelude::*;
 
-use crate::app::App;
-use crate::app::to_stderr;
 use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
 use crate::input::prices::{PriceFlags, Prices};
-use crate::output::file::{check_place, write_whole};
-use crate::progress::Progress;
 
 /// The scheduler that clusters have, and the one that they could have.
 const POLICIES: [&str; 2] = ["kube-default", "dovetail"];

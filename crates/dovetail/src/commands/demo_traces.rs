@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use dovetail_console::app::to_stderr;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdWorld, run_fgd};
 use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData};
@@ -11,7 +12,6 @@ use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;
 
-use crate::app::to_stderr;
 use crate::commands::demo::{self, DemoFlags};
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::limits::prefixes;

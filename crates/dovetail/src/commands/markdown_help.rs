@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use clap::{Arg, Command, CommandFactory};
+use dovetail_console::app::App;
+use dovetail_console::forms::forms;
 
-use crate::app::App;
 use crate::cli::Cli;
 use crate::exit::EXIT_CODES;
-use crate::output::forms::forms;
 
 /// Prints the reference.
 pub(crate) fn run(app: &App) -> Result<()> {

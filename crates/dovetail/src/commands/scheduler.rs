@@ -21,14 +21,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::app::App;
-use crate::clock::now_ms;
 use crate::commands::live::comparison;
 use crate::commands::live::recording::LiveRecording;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
 use crate::input::prices::PriceFlags;
-use crate::output::log;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::log;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_settings::kubernetes_names::split_lease;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
+use dovetail_console::app::App;
+use dovetail_console::places::Named;
 use dovetail_trace::limits::{MAX_GPUS, MAX_NODE_GPUS};
 use dovetail_trace::{Cluster, TraceNode};
 
-use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::places::Named;
 
 /// CPU of a machine given by its GPUs alone: more than any job asks for.
 pub(crate) const AMPLE_CPU_MILLI: i64 = 100_000_000;

@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_console::plain::plain_sentence;
+use dovetail_console::shortened::BETWEEN;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::{Clamped, Gathered, Unjudged};
-
-use crate::output::plain::plain_sentence;
-use crate::output::shortened::BETWEEN;
-use crate::output::table::counted;
 
 /// Why nobody knows why such GPUs are free.
 pub(crate) const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \

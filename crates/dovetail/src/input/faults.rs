@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::open::open;
+use dovetail_console::places::Named;
 use dovetail_sim::timed::FaultModel;
 use dovetail_sim::timed::cluster_events::{ClusterEvent, read_cluster_events};
 use dovetail_trace::Cluster;
-
-use crate::input::file::open;
-use crate::output::places::Named;
 
 /// Milliseconds in an hour.
 const MS_PER_HOUR: f64 = 3_600_000.0;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::table::whole;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::fgd::{FgdOrders, fgd_orders, read_arrival_order, read_node_order, trace_name};
 use dovetail_trace::{Cluster, Trace, TraceError};
 
-use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::table::whole;
 
 /// Files with published orders; without them the same orders follow from the seed.
 #[derive(Clone, Debug, Default, Args)]

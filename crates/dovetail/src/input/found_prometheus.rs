@@ -5,15 +5,15 @@
 
 use anyhow::{Context, Result};
 use dovetail_apiserver::discover::{Candidate, Proxies, find as candidates};
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
 use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};
 
-use crate::clock::now_ms;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::through_api_server::ThroughApiServer;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// More services are not asked: each may take its time.
 const MOST_ASKED: usize = 8;

@@ -2,13 +2,11 @@
 
 pub(crate) mod baseline;
 pub(crate) mod cluster;
-pub(crate) mod connection;
 pub(crate) mod doubts;
 pub(crate) mod example;
 pub(crate) mod exporters;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
-pub(crate) mod file;
 mod found_prometheus;
 mod hangs;
 pub(crate) mod kubeconfig;

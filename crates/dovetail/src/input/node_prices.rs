@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
+use dovetail_console::clock::today;
+use dovetail_console::plain::{plain, plain_sentence};
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{
     Asked, Exchange, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase,
@@ -15,10 +18,7 @@ use dovetail_settings::Settings;
 use dovetail_settings::errors::UsageError;
 use serde::Serialize;
 
-use crate::clock::today;
 use crate::input::prices::{exchange_of, price_book};
-use crate::output::plain::{plain, plain_sentence};
-use crate::output::table::counted;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]

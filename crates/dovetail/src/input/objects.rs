@@ -7,16 +7,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_apiserver::client::{Lists, PAGE, read_lists};
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
+use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
 use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::{BadInput, UsageError};
 
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::input::connection::connection_runtime;
 use crate::input::example;
 use crate::input::kubeconfig::ConnectionFlags;
-use crate::output::plain::plain;
 
 /// Flags as written.
 #[derive(Debug, Args)]

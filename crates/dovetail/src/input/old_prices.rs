@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_console::plain::plain_sentence;
+
 use crate::input::node_prices::PriceLine;
-use crate::output::plain::plain_sentence;
 
 /// Older ones are told.
 const OLD_PRICE_DAYS: i64 = 90;

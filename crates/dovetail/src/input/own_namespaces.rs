@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_console::connection::connection_runtime;
+use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -12,9 +14,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
-use crate::output::plain::plain;
 
 /// Asks the cluster of a kubeconfig. Who may not list namespaces has at most the one that the kubeconfig names.
 ///

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Holder, ObservedTime};
 use dovetail_metrics::file::UsageSeries;
 use jiff::Timestamp;
-
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Clocks of machines differ by no more.
 const CLOCK_SKEW_MS: u64 = 300_000;

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::kube_state::KubeState;
-
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// A pod that has just moved may be named on its old node a little longer.
 const LATE_MS: u64 = 600_000;

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use dovetail_console::file::{check_place, write_whole};
+use dovetail_console::open::open;
+use dovetail_console::places::Named;
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Learnt, PolicySpec};
 use dovetail_settings::errors::{BadInput, UsageError};
 use serde::{Deserialize, Serialize};
-
-use crate::input::file::open;
-use crate::output::file::{check_place, write_whole};
-use crate::output::places::Named;
 
 /// Policies that learn, and so can start from what was learnt and save it.
 const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];

@@ -7,12 +7,11 @@ use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Args};
 use dovetail_account::{GpuPrice, Priced};
+use dovetail_console::open::open;
+use dovetail_console::places::Named;
 use dovetail_price::{Exchange, Origin, Price, PriceBook, Purchase};
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_trace::Cluster;
-
-use crate::input::file::open;
-use crate::output::places::Named;
 
 /// Prices by GPU model; no model is that of nodes without one.
 pub(crate) type Prices = BTreeMap<Option<String>, Priced>;

@@ -9,6 +9,9 @@ use anyhow::Result;
 use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
 use dovetail_metrics::exporter::{
     Measure, Observation, ObservedTime, PodLabels, mean_over_steps, measures, peaks_of_mixed_steps,
 };
@@ -19,9 +22,6 @@ use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use tokio::runtime::Runtime;
 
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::input::connection::connection_runtime;
 use crate::input::found_prometheus::{Finding, find};
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::period::PeriodFlag;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 use clap::Args;
+use dovetail_console::app::App;
 use dovetail_trace::{
     Cluster, ReadOptions, SkippedRow, Trace, TraceError, read_cluster, read_trace,
 };
 
-use crate::app::App;
 use crate::input::baseline;
 
 /// How bad rows are met.

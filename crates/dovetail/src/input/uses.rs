@@ -10,17 +10,18 @@ use dovetail_account::device_time::Span;
 use dovetail_account::signal::{Activity, ActivityRule, Verdict, activity_over};
 use dovetail_account::{IdleRule, idle_runs};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods, measure};
+use dovetail_console::clock::now_ms;
+use dovetail_console::open as file;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_usage_file};
 use dovetail_settings::errors::BadInput;
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::clock::now_ms;
+use crate::input::example;
 use crate::input::own_time::OwnTime;
 use crate::input::prometheus::ServerChoice;
-use crate::input::{example, file};
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// A later sample cannot have been taken yet, in whatever time zone its file was written.
 const ZONES_MS: u64 = 86_400_000;

@@ -6,16 +6,16 @@ use anyhow::Result;
 use dovetail_account::device_time::HoldingTime;
 use dovetail_account::signal::{Activity, ActivitySegment, Verdict};
 use dovetail_audit::{GpuUse, UsagePeriod, UsesOfPods};
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 
-use crate::app::App;
 use crate::input::own_time::OwnTime;
 use crate::input::placement::{Placements, misplaced_in_words};
 use crate::input::prometheus::Asker;
 use crate::input::uses::Uses;
 use crate::input::{hangs, serving};
-use crate::output::plain::plain;
 
 /// Asks a server about the asker's period, which ends when the objects were read, and notes on the workloads what it knows of them beside: requests, and
 /// time in which they hung.

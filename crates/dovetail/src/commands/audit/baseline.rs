@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_console::plain::plain;
 use dovetail_settings::errors::BadInput;
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use crate::output::plain::plain;
 
 /// Findings of an earlier audit by what they are about.
 #[derive(Debug)]

@@ -5,6 +5,8 @@ use dovetail_audit::{
     Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
 };
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
 use dovetail_units::amount::{percent, usd};
@@ -18,8 +20,6 @@ use super::unconfirmed::why_unconfirmed;
 use crate::input::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
 use crate::input::node_prices::{PriceLine, Prices};
 use crate::input::old_prices::old_prices;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Name and version of the form.
 pub(super) const SCHEMA: &str = "dovetail-audit/1";

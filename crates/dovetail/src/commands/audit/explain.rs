@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use dovetail_audit::{CATALOGUE, Check, Reach, Worth, check, thresholds_of};
+use dovetail_console::app::App;
+use dovetail_console::table::{facts, table, wrapped};
 use dovetail_settings::Origin;
 use dovetail_settings::errors::UsageError;
 
 use super::document::{fix_words, layer_words, severity_words, worth_words};
-use crate::app::App;
-use crate::output::table::{facts, table, wrapped};
 
 /// A check, or all of them in a table.
 pub(super) fn explain(app: &App, id: &str) -> Result<String> {

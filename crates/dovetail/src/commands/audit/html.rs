@@ -1,12 +1,12 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
+use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
 use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words};
 use super::patch::PatchOut;
 use super::text::html as safe;
-use crate::output::shortened::shortened;
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">

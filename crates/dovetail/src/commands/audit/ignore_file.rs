@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use dovetail_audit::{Finding, ObjectRef, Report, Suppression, SuppressionPolicy, check};
+use dovetail_console::plain::plain_sentence;
 use dovetail_settings::errors::BadInput;
 use serde::Deserialize;
 
 use super::document::{object as object_out, object_words};
-use crate::output::plain::plain_sentence;
 
 /// As written, in TOML.
 #[derive(Debug, Deserialize)]

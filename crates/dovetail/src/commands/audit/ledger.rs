@@ -10,6 +10,8 @@ use dovetail_audit::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, ObjectRef, Rate, Verdict,
     confirm, equal_periods,
 };
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
@@ -17,9 +19,7 @@ use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
 use super::document::{Document, FixedOut, hours, object_words};
-use crate::app::App;
 use crate::commands::cost::from_store::{Ledger, bad_address};
-use crate::output::plain::plain;
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -1,12 +1,12 @@
 //! An audit as Markdown: tables and a section for each finding.
 
+use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
 use super::confirmed::ConfirmedOut;
 use super::document::{Document, FindingOut, RungOut, object_words};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
-use crate::output::shortened::shortened;
 
 /// The whole audit.
 pub(super) fn markdown(document: &Document) -> String {

@@ -22,11 +22,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
+use dovetail_console::app::App;
+use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use dovetail_settings::errors::Found;
 use dovetail_settings::form::Output;
 
-use crate::app::App;
 use crate::input::doubts::CONTESTED;
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
@@ -34,7 +35,6 @@ use crate::input::objects::ObjectFlags;
 use crate::input::prometheus::{Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
 use crate::input::uses_of_server;
-use crate::output::table::plural;
 use document::Document;
 
 /// Flags as written.

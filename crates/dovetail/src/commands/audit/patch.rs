@@ -2,12 +2,12 @@
 //! kubectl, harmless on a screen.
 
 use dovetail_audit::Patch;
+use dovetail_console::plain::plain;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::baseline::Object;
 use super::document::object;
-use crate::output::plain::plain;
 
 /// A change that mends a finding.
 #[derive(Debug, Serialize)]

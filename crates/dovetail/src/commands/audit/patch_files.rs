@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 
 use super::document::{Document, FindingOut, object_words};
 use super::patch::PatchOut;
 use super::text::markdown as safe;
-use crate::output::plain::plain;
 
 /// Letters of an object's name in the name of a file.
 const MOST_LETTERS: usize = 80;

@@ -1,11 +1,11 @@
 //! An audit for people, at most 100 columns wide.
 
+use dovetail_console::shortened::shortened;
+use dovetail_console::table::{table, wrapped};
 use dovetail_units::amount::{percent, usd};
 
 use super::document::{Document, FindingOut, RungOut, object_words};
 use crate::input::node_prices::PriceLine;
-use crate::output::shortened::shortened;
-use crate::output::table::{table, wrapped};
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;

@@ -10,11 +10,11 @@ use dovetail_account::split::ListPrices;
 use dovetail_audit::NodePrice;
 use dovetail_bill::focus::Pricing;
 use dovetail_bill::import::Commitment;
+use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::NodePlace;
 
 use crate::input::node_prices::PriceLine;
-use crate::output::plain::plain;
 
 /// All of it.
 #[derive(Debug, Default)]

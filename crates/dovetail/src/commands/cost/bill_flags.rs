@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use clap::Args;
 use dovetail_bill::focus::Version;
+use dovetail_console::app::App;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
 use dovetail_settings::{Origin, Setting};
@@ -12,7 +13,6 @@ use dovetail_settings::{Origin, Setting};
 use super::dimension::Dimension;
 use super::flags::AccountFlags;
 use super::top::Top;
-use crate::app::App;
 use crate::input::own_namespaces::own_namespaces;
 
 /// What a bill is made from, and how it is shown.

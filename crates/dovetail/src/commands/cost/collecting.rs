@@ -9,6 +9,9 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::NodeStates;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
@@ -33,8 +36,6 @@ use super::receipts::receipts;
 use super::statement::Statement;
 use super::teams::Teams;
 use super::{from_objects, names};
-use crate::app::App;
-use crate::clock::now_ms;
 use crate::commands::serve::owner_events::OwnerEvents;
 use crate::input::doubts::{Doubt, contested_in_words, doubts};
 use crate::input::exporters::Lookout;
@@ -42,7 +43,6 @@ use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::lists_of;
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
-use crate::output::plain::plain;
 
 /// More distinct notes are not told.
 const MOST_NOTES: usize = 1_000;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::cost::CostSum;
 use dovetail_account::split::{Headline, SplitMethod, Unused, is_range};
+use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::time::time;
@@ -17,7 +18,6 @@ use super::statement::{Row, Statement};
 use super::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
 use crate::input::old_prices::old_prices;
-use crate::output::plain::plain;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";

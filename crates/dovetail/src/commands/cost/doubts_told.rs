@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_console::shortened::shortened;
+
 use crate::input::doubts::Doubt;
-use crate::output::shortened::shortened;
 
 /// What lasts is told again after so long.
 const AGAIN_MS: u64 = 86_400_000;

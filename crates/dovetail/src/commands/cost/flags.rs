@@ -8,6 +8,9 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
 use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::parse_usd_micros;
 use dovetail_settings::errors::UsageError;
@@ -18,15 +21,12 @@ use super::from_objects::{self, Parts};
 use super::from_prometheus::{self, Look, Sources};
 use super::names;
 use super::teams::Teams;
-use crate::app::App;
 use crate::input::doubts::{contested_in_words, doubts};
 use crate::input::exporters::ExporterFlags;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
 use crate::input::objects::{ObjectFlags, Read};
 use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use crate::input::uses::{UsageFileFlags, Uses, apply};
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Flags as written.
 #[derive(Debug, Args)]

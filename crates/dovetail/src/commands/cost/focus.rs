@@ -8,12 +8,12 @@ use dovetail_account::device_time::Span;
 use dovetail_account::split::{SplitMethod, Unused};
 use dovetail_bill::focus::{Origin, Part, Pricing, Version, write};
 use dovetail_bill::import::Commitment;
+use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
 use super::account::{Account, Basis, Billed, CostNode, CostPod};
 use super::dimension::UNKNOWN;
-use crate::output::plain::plain;
 
 /// The dataset, and how many node-periods have no price and so are not in it.
 pub(super) fn dataset(

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
+use dovetail_console::clock::now_ms;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
 use dovetail_store::{ReadPod, Reading, Retention};
@@ -13,7 +14,6 @@ use dovetail_store::{ReadPod, Reading, Retention};
 use super::from_prometheus::Sources;
 use super::from_store::Ledger;
 use super::reading::{Told, Whose, of_exporters};
-use crate::clock::now_ms;
 use crate::input::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
 use crate::input::prometheus::Observed;
 

@@ -9,6 +9,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_account::split::{ListPrices, NodeParts, SplitMethod};
 use dovetail_audit::NodePrice;
+use dovetail_console::table::counted;
 use dovetail_price::{NodePlace, Purchase};
 use dovetail_store::{HistoryPod, NodeFacts, NodeTime};
 
@@ -16,7 +17,6 @@ use super::account::{Account, CostNode, CostPod, Stretch, days_of};
 use super::from_prometheus::LeftOpen;
 use super::from_store::Ledger;
 use super::teams::Teams;
-use crate::output::table::counted;
 
 /// Fills an account whose period is whole hours of a ledger with what its nodes were.
 ///

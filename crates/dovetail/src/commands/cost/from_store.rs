@@ -7,6 +7,11 @@ use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{
@@ -32,12 +37,7 @@ use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
 use super::without_price::{is_unpriced, unpriced_rows};
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::input::connection::connection_runtime;
 use crate::input::prometheus::{Asker, Chosen};
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
 const CHUNK_MS: u64 = 6 * HOUR_MS;

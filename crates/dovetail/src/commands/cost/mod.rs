@@ -38,12 +38,12 @@ mod without_price;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use dovetail_bill::focus::Version;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::shortened::shortened;
+use dovetail_console::table::counted;
 use dovetail_settings::form::Output;
 
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::output::shortened::shortened;
-use crate::output::table::counted;
 use account::{Account, Basis};
 use bill_flags::BillFlags;
 use dimension::Dimension;

@@ -6,13 +6,13 @@ use anyhow::Result;
 use dovetail_account::notices::{IdlePod, IdleSearch, IdleSpell, Rate, SeenDevice, due, idle_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_audit::{ObjectRef, Workload};
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::notices::NoticeSection;
 
 use super::from_objects::words;
 use super::from_store::Ledger;
-use crate::clock::now_ms;
-use crate::output::plain::plain;
 
 /// Nobody looks further back: then it is "at least" so long.
 const BACK_HOURS: u64 = 72;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use dovetail_account::notices::{JobTotals, Tally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
+use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_objects::owner_kind;
 use dovetail_settings::notices::NoticeSection;
@@ -13,7 +14,6 @@ use dovetail_store::HistoryHour;
 use super::from_store::Ledger;
 use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
 use super::receipt_lives::{Told, told_by_lives};
-use crate::output::plain::plain;
 
 /// A job that ended within these hours gets a receipt.
 const RECENT_HOURS: u64 = 6;

@@ -1,9 +1,9 @@
 //! What each day of a bill rests on: how far apart its samples were.
 
+use dovetail_console::plain::plain;
 use serde::Serialize;
 
 use super::account::DayOf;
-use crate::output::plain::plain;
 
 /// A day, as JSON has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,9 +1,9 @@
 //! A bill as CSV: one row for each key, amounts in dollars to the millionth.
 
 use anyhow::{Context, Result};
+use dovetail_console::plain::cell;
 
 use super::document::{Document, RowOut};
-use crate::output::plain::cell;
 
 const COLUMNS: [&str; 16] = [
     "gpu_hours",

@@ -1,12 +1,12 @@
 //! A bill for people, at most 100 columns wide.
 
+use dovetail_console::shortened::shortened;
+use dovetail_console::table::{fits, table, whole, wrapped};
 use dovetail_units::amount::{percent, usd};
 
 use super::document::{Document, RowOut};
 use super::resolution::sentences;
 use crate::input::node_prices::PriceLine;
-use crate::output::shortened::shortened;
-use crate::output::table::{fits, table, whole, wrapped};
 
 /// The whole bill.
 pub(super) fn terminal(document: &Document) -> String {

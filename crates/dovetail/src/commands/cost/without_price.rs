@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_store::SumRow;
 
 use super::account::Account;
 use super::dimension::UNKNOWN;
 use super::document::hours;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Nodes without a price, and what would give them one.
 pub(super) fn unpriced(account: &Account) -> Vec<String> {

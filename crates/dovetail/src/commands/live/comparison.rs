@@ -2,16 +2,16 @@
 
 use anyhow::Result;
 use dovetail_account::Priced;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{facts, table, whole, wrapped};
 use dovetail_control::schedule::Compared;
 use dovetail_price::format_usd_micros;
 use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::input::prices::{PriceFlags, Prices};
-use crate::output::style::Stream;
-use crate::output::table::{facts, table, whole, wrapped};
 
 /// Milliseconds of an hour.
 const HOUR_MS: u128 = 3_600_000;

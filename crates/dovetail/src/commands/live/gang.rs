@@ -6,12 +6,11 @@ use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{
     GangLook, Gathering, MemberLook, ShortLook, World, how_many, waits_for_members,
 };
+use dovetail_console::table::{table, wrapped};
 use dovetail_control::status::{Reason, Waiting};
 use dovetail_model::JobId;
 use dovetail_objects::harmless;
 use serde::Serialize;
-
-use crate::output::table::{table, wrapped};
 
 /// Pods shown one by one; of more, the first.
 const SHOWN: usize = 16;

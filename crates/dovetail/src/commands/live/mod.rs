@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
 use dovetail_control::schedule::Scheduler;
 use dovetail_scheduler::{Options, look};
 
-use crate::app::App;
-use crate::clock::now_ms;
 use crate::commands::scheduler;
-use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 
 /// Which cluster, and whose pods.

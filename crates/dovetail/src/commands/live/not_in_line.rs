@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::{Gathering, World, waits_for_members};
+use dovetail_console::table::{counted, wrapped};
 use dovetail_control::status::{
     COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES,
     Waiting,
 };
 use dovetail_objects::{Pod, harmless};
 use serde::Serialize;
-
-use crate::output::table::{counted, wrapped};
 
 /// Shown one by one; of more, the first.
 const SHOWN: usize = 50;

@@ -6,6 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_cluster::queues::amounts;
 use dovetail_cluster::world::MissingQueue;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{fits, narrow_table, whole, wrapped};
 use dovetail_control::schedule::Scheduler;
 use dovetail_objects as object;
 use dovetail_objects::harmless;
@@ -16,9 +19,6 @@ use serde::Serialize;
 use super::LookFlags;
 use super::line::{InLine, line};
 use super::not_in_line::{self, NotInLine, not_in_line};
-use crate::app::App;
-use crate::output::style::Stream;
-use crate::output::table::{fits, narrow_table, whole, wrapped};
 
 /// Which cluster.
 #[derive(Debug, Args)]

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use clap::Args;
 use dovetail_cluster::world::World;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{table, whole};
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
 use dovetail_objects::{Pod, harmless};
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
 use super::LookFlags;
-use crate::app::App;
-use crate::output::style::Stream;
-use crate::output::table::{table, whole};
 
 /// Which cluster.
 #[derive(Debug, Args)]

@@ -2,6 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{facts, wrapped};
 use dovetail_control::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 use dovetail_model::{JobId, PodId};
 use dovetail_objects::{Pod, harmless};
@@ -15,9 +18,6 @@ use super::gang::{GangLine, state_of};
 use super::line::{InLine, line};
 use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 use super::{LookFlags, Seen};
-use crate::app::App;
-use crate::output::style::Stream;
-use crate::output::table::{facts, wrapped};
 
 /// About what.
 #[derive(Debug, Args)]

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::log;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
 use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles, open_to_others};
@@ -22,12 +24,10 @@ use tokio::sync::{oneshot, watch};
 
 use self::owner_events::OwnerEvents;
 use self::reviews::ClusterReviews;
-use crate::app::App;
 use crate::commands::cost::collecting::{CollectFlags, Collector};
 use crate::commands::cost::digest::weekly::WeeklyDigests;
 use crate::commands::scheduler::stop_signal;
 use crate::input::kubeconfig::ConnectionFlags;
-use crate::output::log;
 
 /// How often the certificate is read again.
 const READ_CERTIFICATE_EVERY: Duration = Duration::from_secs(60);

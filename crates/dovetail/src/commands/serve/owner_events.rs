@@ -4,13 +4,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dovetail_console::clock::now;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Config};
 
-use crate::clock::now;
 use crate::commands::cost::noticing::{LiveOwner, OwnerNotice};
 
 /// The server has this long.

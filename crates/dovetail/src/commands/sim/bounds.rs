@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{duration, facts, percent, table, whole};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{TimeLimits, prefixes, times};
 use crate::commands::sim::run::Protocol;
@@ -17,8 +19,6 @@ use crate::input::baseline;
 use crate::input::cluster::NodesFlag;
 use crate::input::fgd_world::{FgdTrace, OrderFlags};
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::style::Stream;
-use crate::output::table::{duration, facts, percent, table, whole};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{number, table, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::Limit;
 use crate::commands::sim::page::page;
 use crate::commands::sim::statistics::{Paired, Spread};
-use crate::output::style::Stream;
-use crate::output::table::{number, table, whole};
 
 /// Metrics that fit into a table without spreads.
 const SHOWN_ALONE: usize = 5;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::progress::Progress;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
@@ -11,7 +13,6 @@ use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use rayon::prelude::*;
 
-use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
 use crate::commands::sim::impossible::Impossible;
@@ -30,7 +31,6 @@ use crate::input::policy;
 use crate::input::prices::{PriceFlags, Prices};
 use crate::input::seeds::Seeds;
 use crate::input::trace_file::{self, RowFlags};
-use crate::progress::Progress;
 
 /// Flags as written, of every command that replays more than once.
 #[derive(Debug, Args)]

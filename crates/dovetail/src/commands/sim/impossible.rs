@@ -1,12 +1,11 @@
 //! Jobs that can never start on the cluster of a replay: counted, and the first ones named with the reason.
 
 use anyhow::Result;
+use dovetail_console::app::App;
+use dovetail_console::table::{whole, wrapped};
 use dovetail_sim::timed::{ImpossibleJob, impossible_jobs};
 use dovetail_trace::{Cluster, TraceJob};
 use serde::Serialize;
-
-use crate::app::App;
-use crate::output::table::{whole, wrapped};
 
 /// Jobs that are named; the others are counted.
 const NAMED: usize = 5;

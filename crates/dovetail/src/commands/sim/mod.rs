@@ -21,8 +21,7 @@ mod timed_replay;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::app::App;
+use dovetail_console::app::App;
 
 /// Commands of the simulator.
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use dovetail_capacity::Usage;
+use dovetail_console::table::{duration, number, table, wrapped};
 use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
 use dovetail_settings::errors::BadInput;
@@ -10,7 +11,6 @@ use dovetail_trace::{Trace, TraceJob};
 use serde::Serialize;
 
 use crate::input::prices::Prices;
-use crate::output::table::{duration, number, table, wrapped};
 
 /// Free GPUs are held against waiting jobs at least so often, in virtual time.
 const MAX_CAUSE_PERIOD_MS: u64 = 600_000;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::file::{check_place, write_whole};
+use dovetail_console::open::open;
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::record::Checkpoint;
 use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
@@ -15,8 +17,6 @@ use sha2::{Digest, Sha256};
 
 use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
-use crate::input::file::open;
-use crate::output::file::{check_place, write_whole};
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]

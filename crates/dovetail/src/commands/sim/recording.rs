@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::file::OutputFile;
+use dovetail_console::open::open;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{facts, table, whole};
 use dovetail_plan::{Engine, EngineConfig};
 use dovetail_settings::errors::{BadInput, Diverged};
 use dovetail_settings::form::Output;
 use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
 
-use crate::app::App;
-use crate::input::file::open;
 use crate::input::policy;
-use crate::output::file::OutputFile;
-use crate::output::style::Stream;
-use crate::output::table::{facts, table, whole};
 
 /// Version of the program, for recordings and checkpoints.
 pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");

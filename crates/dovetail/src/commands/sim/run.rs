@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use dovetail_console::app::App;
+use dovetail_console::places::refuse_shared;
 use dovetail_settings::errors::UsageError;
 
-use crate::app::App;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::timed_replay::OrderName;
@@ -17,7 +18,6 @@ use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
 use crate::input::prices::PriceFlags;
 use crate::input::trace_file::RowFlags;
-use crate::output::places::refuse_shared;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

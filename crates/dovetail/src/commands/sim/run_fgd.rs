@@ -4,6 +4,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use dovetail_console::app::App;
+use dovetail_console::progress::Progress;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{facts, percent, table, whole};
 use dovetail_model::Action;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_settings::form::Output;
@@ -12,7 +16,6 @@ use dovetail_sim::world::snapshot;
 use dovetail_trace::Cluster;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
 use crate::commands::sim::impossible::Impossible;
@@ -21,9 +24,6 @@ use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::recording::Recording;
 use crate::commands::sim::run::RunFlags;
 use crate::input::fgd_world::FgdTrace;
-use crate::output::style::Stream;
-use crate::output::table::{facts, percent, table, whole};
-use crate::progress::Progress;
 
 /// Arrived percents that the table shows.
 const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];

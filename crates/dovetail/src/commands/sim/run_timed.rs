@@ -2,6 +2,10 @@
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use dovetail_console::app::App;
+use dovetail_console::progress::Progress;
+use dovetail_console::style::Stream;
+use dovetail_console::table::{duration, facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -11,7 +15,6 @@ use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::commands::sim::figures::{Figures, Row};
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::page::{Section, page};
@@ -20,9 +23,6 @@ use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
 use crate::input::{baseline, trace_file};
-use crate::output::style::Stream;
-use crate::output::table::{duration, facts, percent, whole};
-use crate::progress::Progress;
 
 /// The policy where none is named.
 const DEFAULT_POLICY: &str = "first-fit";

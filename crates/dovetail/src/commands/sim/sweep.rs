@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::table::{number, table};
 use dovetail_settings::form::Output;
 use serde_json::Value;
 
-use crate::app::App;
 use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
-use crate::output::table::{number, table};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
+use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
 use dovetail_settings::errors::{BadInput, UsageError};
@@ -24,7 +25,6 @@ use crate::commands::sim::money;
 use crate::commands::sim::pause::{self, Pause};
 use crate::commands::sim::recording::Recording;
 use crate::input::baseline;
-use crate::progress::Progress;
 
 /// In which order waiting jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::file::write_whole;
+use dovetail_console::places::refuse_shared;
+use dovetail_console::table::{facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::write_job_table;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::file::write_whole;
-use crate::output::places::refuse_shared;
-use crate::output::table::{facts, whole};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -7,6 +7,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::HOUR_MS;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::file::write_whole;
+use dovetail_console::places::refuse_shared;
+use dovetail_console::plain::plain;
+use dovetail_console::table::{facts, whole};
 use dovetail_objects::owner_kind;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -18,15 +24,9 @@ use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::exact_time;
 use serde::Serialize;
 
-use crate::app::App;
-use crate::clock::now_ms;
 use crate::commands::cost::from_store::{Ledger, bad_address};
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 use crate::input::period::PeriodFlag;
-use crate::output::file::write_whole;
-use crate::output::places::refuse_shared;
-use crate::output::plain::plain;
-use crate::output::table::{facts, whole};
 
 /// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
 /// missing, whatever else requires it.

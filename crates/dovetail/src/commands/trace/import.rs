@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use dovetail_console::app::App;
+use dovetail_console::file::write_whole;
+use dovetail_console::places::refuse_shared;
+use dovetail_console::table::{counted, facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::{
     FORMATS, Format, ReadOptions, SwfProcessors, detect_format, write_cluster, write_trace,
 };
 use serde::Serialize;
 
-use crate::app::App;
 use crate::input::trace_file::{self, RowFlags};
-use crate::output::file::write_whole;
-use crate::output::places::refuse_shared;
-use crate::output::table::{counted, facts, whole};
 
 /// Flags as written.
 #[derive(Debug, Args)]

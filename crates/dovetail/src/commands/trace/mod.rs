@@ -9,8 +9,7 @@ mod synth_objects;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::app::App;
+use dovetail_console::app::App;
 
 /// Commands for traces.
 #[derive(Debug, Subcommand)]

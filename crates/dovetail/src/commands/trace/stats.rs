@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
 use dovetail_settings::form::Output;
 use dovetail_trace::stats::{describe, stats_table};
 
-use crate::app::App;
 use crate::input::cluster::NodesFlag;
 use crate::input::trace_file::{self, RowFlags};
 

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use dovetail_console::app::App;
+use dovetail_console::file::write_whole;
+use dovetail_console::places::refuse_shared;
+use dovetail_console::table::{facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::synth::{PROFILES, SynthConfig, SynthModel, SynthProfile, synth};
 use dovetail_trace::{write_cluster, write_trace};
 use serde::Serialize;
 
 use super::synth_objects;
-use crate::app::App;
-use crate::output::file::write_whole;
-use crate::output::places::refuse_shared;
-use crate::output::table::{facts, whole};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dovetail_console::app::App;
+use dovetail_console::file::write_whole;
+use dovetail_console::plain::plain;
+use dovetail_console::table::{facts, whole};
 use dovetail_inventory::dump::dump_files;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -11,10 +15,6 @@ use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, Sl
 use serde::Serialize;
 
 use super::synth::SynthFlags;
-use crate::app::App;
-use crate::output::file::write_whole;
-use crate::output::plain::plain;
-use crate::output::table::{facts, whole};
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]

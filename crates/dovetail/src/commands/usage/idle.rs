@@ -6,6 +6,10 @@ use std::str::FromStr;
 use anyhow::{Error, Result};
 use clap::Args;
 use dovetail_account::{IdleRule, IdleRuns, idle_runs};
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::open as file;
+use dovetail_console::table::{facts, whole};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_metrics::parse_decimal;
 use dovetail_settings::duration::DurationFlag;
@@ -13,11 +17,6 @@ use dovetail_settings::form::Output;
 use dovetail_units::amount::percent;
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
-
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::input::file;
-use crate::output::table::{facts, whole};
 
 /// Clocks differ, and so do time zones of those who write files.
 const CLOCK_SKEW_MS: u64 = 86_400_000;

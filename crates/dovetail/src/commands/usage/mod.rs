@@ -5,8 +5,7 @@ mod idle;
 
 use anyhow::Result;
 use clap::Subcommand;
-
-use crate::app::App;
+use dovetail_console::app::App;
 
 /// Commands for usage samples.
 #[derive(Debug, Subcommand)]

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_metrics::scrape::Scrapes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::refused_in_words;
 use super::targets::{self, ANSWER_WITHIN, Target};
-use crate::clock::now_ms;
-use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// Exporters of a namespace come and go with its nodes: they are looked for again after so long.
 const FIND_AGAIN_MS: u64 = 300_000;

@@ -17,6 +17,11 @@ use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_audit::UsagePeriod;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::connection::connection_runtime;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_metrics::scrape::{RefusedLines, Scrapes};
@@ -25,15 +30,10 @@ use dovetail_settings::errors::UsageError;
 use tokio::time::Instant;
 
 use self::targets::{ANSWER_WITHIN, Target};
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::input::connection::connection_runtime;
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::own_time::OwnTime;
 use crate::input::uses::Uses;
 use crate::input::uses_of_server::of_pods;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 pub(crate) use self::lookout::{Lookout, Standing};
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dovetail_apiserver::discover::{Proxies, exporters};
+use dovetail_console::plain::plain;
 use dovetail_metrics::exporter::host;
 use dovetail_metrics::prometheus::{Direct, DirectOptions, Transport};
 use dovetail_metrics::scrape::Scrapes;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::through_api_server::ThroughApiServer;
-use crate::output::plain::plain;
 
 /// One that does not answer at once is not waited for.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use dovetail_bill::import::{Bill, Machines, read};
+use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::{Exchange, ExchangeRate};
 use dovetail_settings::errors::BadInput;
@@ -19,7 +20,6 @@ use serde::Serialize;
 
 use super::account::Account;
 use crate::input::node_prices::converted_in_words;
-use crate::output::plain::plain;
 use notes::told;
 use replaced::{Replaced, replace};
 

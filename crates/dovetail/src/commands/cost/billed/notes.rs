@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dovetail_bill::import::{Bill, Unmatched, Unsaid};
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_model::Money;
 use dovetail_units::time::time;
 
 use super::super::account::Account;
 use super::replaced::Replaced;
 use super::{hours, in_part_out};
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// All of it.
 pub(super) fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> Vec<String> {

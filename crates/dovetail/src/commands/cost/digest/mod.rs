@@ -9,6 +9,9 @@ use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::DAY_MS;
 use dovetail_account::split::SplitMethod;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -17,9 +20,6 @@ use serde_json::json;
 
 use super::from_store::{Ledger, bad_address};
 use super::teams::Teams;
-use crate::app::App;
-use crate::clock::now_ms;
-use crate::output::plain::plain;
 use week::{TeamWeek, Weeks};
 
 /// Name and version of the form.
@@ -126,7 +126,7 @@ fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
         let text = "--send: [notices.webhooks] of dovetail.toml names nobody: TEAM = \"https://HOST/PATH\"";
         return Err(UsageError(text.to_owned()).into());
     }
-    let runtime = crate::input::connection::connection_runtime()?;
+    let runtime = dovetail_console::connection::connection_runtime()?;
     let mut failed = Vec::new();
     for week in weeks {
         let Some(url) = hooks.get(&week.team) else {

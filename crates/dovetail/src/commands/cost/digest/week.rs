@@ -8,6 +8,7 @@ use dovetail_account::cost::{CostSum, Paid};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 use dovetail_account::split::SplitMethod;
+use dovetail_console::plain::plain;
 use dovetail_store::{Detail, Question, SumRow, default_method};
 use dovetail_units::time::time;
 use serde::Serialize;
@@ -17,7 +18,6 @@ use crate::commands::cost::document::{hours, share};
 use crate::commands::cost::from_store::Ledger;
 use crate::commands::cost::same_names::names_of_several;
 use crate::commands::cost::teams::Teams;
-use crate::output::plain::plain;
 
 /// Jobs that are listed.
 const MOST_JOBS: usize = 5;

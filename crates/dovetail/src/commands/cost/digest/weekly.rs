@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dovetail_account::notices::week_due;
 use dovetail_account::split::SplitMethod;
+use dovetail_console::plain::plain;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::notices::NoticeSection;
 use serde_json::json;
@@ -15,7 +16,6 @@ use super::week;
 use crate::commands::cost::from_store::Ledger;
 use crate::commands::cost::noticing::note_told;
 use crate::commands::cost::teams::Teams;
-use crate::output::plain::plain;
 
 /// Who does not take a digest is asked again after so long.
 const AGAIN_MS: u64 = 3_600_000;

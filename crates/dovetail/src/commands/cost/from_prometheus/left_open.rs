@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_metrics::exporter::{Misplaced, UnmeasuredNode};
 
 use super::look::NO_GPU_WAS_SEEN;
 use crate::input::placement::misplaced_in_words;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// So many nodes are named.
 const MOST_NAMED: usize = 5;

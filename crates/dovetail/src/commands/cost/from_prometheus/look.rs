@@ -6,6 +6,7 @@ use anyhow::Result;
 use dovetail_account::rollup::FreeLook;
 use dovetail_account::signal::ActivityRule;
 use dovetail_account::split::ListPrices;
+use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
@@ -21,7 +22,6 @@ use crate::commands::cost::teams::Teams;
 use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
 use crate::input::placement::Placements;
 use crate::input::prometheus::{Asker, Observed};
-use crate::output::table::counted;
 
 /// Said where no exporter was.
 pub(crate) const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use dovetail_account::signal::ActivityRule;
+use dovetail_console::plain::plain;
 use dovetail_metrics::exporter::{ObservedTime, UnmeasuredNode};
 use dovetail_metrics::kube_state::{
     DeviceAmounts, KubeState, SampleTime, any_request, devices_of_nodes, devices_of_pods,
@@ -11,7 +12,6 @@ use dovetail_metrics::kube_state::{
 
 use super::left_open::LeftOpen;
 use crate::input::prometheus::Asker;
-use crate::output::plain::plain;
 
 /// Adds them to what was seen, with the pods that asked for them; answers with what that leaves open.
 pub(super) fn add(

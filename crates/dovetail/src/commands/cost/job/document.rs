@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dovetail_account::split::{Headline, SplitMethod};
+use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
 use dovetail_units::duration::duration;
@@ -17,8 +19,6 @@ use crate::commands::cost::document::{hours, share};
 use crate::commands::cost::flags::Terms;
 use crate::input::node_prices::PriceLine;
 use crate::input::old_prices::old_prices;
-use crate::output::plain::plain;
-use crate::output::table::plural;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-job/1";

@@ -6,6 +6,7 @@ use anyhow::Result;
 use dovetail_account::cost::{CostSum, Paid};
 use dovetail_account::split::{Headline, headline};
 use dovetail_audit::{Class, Workload};
+use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
@@ -16,7 +17,6 @@ use super::name::Job;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::statement::{all_charges, methods};
-use crate::output::plain::plain;
 
 /// A job with the account that it is part of.
 pub(super) struct JobTime {

@@ -19,11 +19,11 @@ mod terminal;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
 use dovetail_settings::form::Output;
 
 use super::flags::{AccountFlags, Source, Terms, parts};
-use crate::app::App;
-use crate::clock::now_ms;
 use document::Document;
 use held::JobTime;
 use name::Wanted;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 
 use crate::commands::cost::account::{Account, CostPod};
-use crate::output::plain::plain;
 
 /// As many are named where none is found, or several are.
 const MOST_NAMED: usize = 8;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_account::cost::NodeBill;
 use dovetail_account::device_time::{DeviceState, Span, Work};
 use dovetail_account::split::NodeParts;
+use dovetail_console::app::App;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_price::{canonical_gpu_model, node_place};
@@ -13,7 +14,6 @@ use dovetail_signals::{Case, Collected, Half, Kind};
 
 use super::held::{HeldMember, JobTime, Samples};
 use super::name::{Job, Wanted};
-use crate::app::App;
 use crate::commands::cost::account::{Account, Basis, CostNode, CostPod, Stretch};
 use crate::commands::cost::flags::AccountFlags;
 use crate::input::example;

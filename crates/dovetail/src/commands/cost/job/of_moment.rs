@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::signal::ActivityRule;
 use dovetail_audit::Part;
+use dovetail_console::plain::plain;
 use dovetail_metrics::file::UsageSeries;
 use dovetail_phases::job_phases::{
     Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,
@@ -18,7 +19,6 @@ use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::AtMoment;
 use crate::commands::cost::from_objects::Parts;
 use crate::input::uses::Uses;
-use crate::output::plain::plain;
 
 /// A longer file is read in longer steps.
 const MOST_SAMPLES: u64 = 1_000_000;

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use dovetail_account::device_time::{Span, device_intervals};
 use dovetail_audit::ObjectRef;
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_metrics::exporter::{Doubt, Holder, Misplaced};
 use dovetail_metrics::job::{
     Grid, Holding, JobReadings, NODE_NAMES, NodeNames, job_queries, node_queries, records,
@@ -15,14 +17,12 @@ use dovetail_settings::errors::BadInput;
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::{Job, Wanted};
 use super::of_several::{for_any_holder, mark};
-use crate::app::App;
 use crate::commands::cost::account::{Account, CostPod};
 use crate::commands::cost::flags::OverTime;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::from_prometheus::Look;
 use crate::commands::usage::gpus::grouping::owner_name;
 use crate::input::prometheus::{Asker, Observed};
-use crate::output::plain::plain;
 
 /// The job over the asker's period.
 pub(super) fn time(

@@ -1,5 +1,7 @@
 //! Where a job's hours went, for people, at most 100 columns wide.
 
+use dovetail_console::shortened::shortened;
+use dovetail_console::table::{counted, table, whole, wrapped};
 use dovetail_phases::job_phases::{Confidence, Phase};
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::duration::duration_of_seconds;
@@ -7,8 +9,6 @@ use dovetail_units::duration::duration_of_seconds;
 use super::document::{Document, MethodOut, PartOut};
 use crate::commands::cost::document::by_method;
 use crate::commands::cost::terminal::price_lines;
-use crate::output::shortened::shortened;
-use crate::output::table::{counted, table, whole, wrapped};
 
 /// Remedies are named for parts of so much of the job.
 const WORTH_MENDING: f64 = 0.02;

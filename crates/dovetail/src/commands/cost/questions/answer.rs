@@ -1,11 +1,10 @@
 //! The form of an answer: rows of named cells, with what they mean.
 
+use dovetail_console::table::whole;
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-
-use crate::output::table::whole;
 
 /// An answer.
 #[derive(Debug, Serialize)]

@@ -11,7 +11,7 @@ use dovetail_account::signal::ActivityRule;
 use dovetail_account::signal::UnknownReason;
 use dovetail_account::split::{SplitMethod, Unused};
 use dovetail_account::utilisation::Level;
-
+use dovetail_console::app::App;
 use dovetail_metrics::kube_state::pod_ends;
 use dovetail_metrics::serving::Counted;
 
@@ -20,7 +20,6 @@ use super::attempts::{RunPods, of_objects};
 use super::by_request::ServedByJob;
 use super::training::Training;
 use super::waits::{self, Waits};
-use crate::app::App;
 use crate::commands::cost::account::{Account, Basis};
 use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts};
 use crate::commands::cost::from_objects::Parts;

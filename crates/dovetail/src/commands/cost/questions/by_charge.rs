@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::cost::{CostSum, Paid, add_up};
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::SplitMethod;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
@@ -14,8 +16,6 @@ use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{hours, share, share_of_any};
 use crate::commands::cost::statement::NodeCharges;
-use crate::output::plain::plain;
-use crate::output::table::counted;
 
 /// So many workloads are named.
 const MOST_NAMED: usize = 10;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dovetail_account::cost::{CostSum, add_up};
 use dovetail_account::device_time::Span;
 use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
+use dovetail_console::plain::plain;
+use dovetail_console::table::{counted, plural};
 
 use super::answer::{Answer, Cell, Row};
 use super::asked::{Asked, HeldLevels, Sampled};
@@ -12,8 +14,6 @@ use super::by_charge::{blind_reason, gpu_hours, nobody_held};
 use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{share, share_of_any};
-use crate::output::plain::plain;
-use crate::output::table::{counted, plural};
 
 /// So many pods are named.
 const MOST_NAMED: usize = 50;

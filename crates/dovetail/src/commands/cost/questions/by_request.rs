@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::cost::{CostSum, add_up};
+use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
 
 use super::answer::{Answer, Cell, Row};
 use super::asked::Asked;
@@ -11,8 +13,6 @@ use super::by_charge::{gpu_hours, micros};
 use super::name::Name;
 use super::training::may_end;
 use crate::commands::cost::statement::NodeCharges;
-use crate::output::plain::plain;
-use crate::output::table::plural;
 
 /// So many workloads are named, and of each so many models.
 const MOST_NAMED: usize = 20;

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dovetail_account::cost::CostSum;
+use dovetail_console::plain::plain;
+use dovetail_console::table::{counted, plural};
 use dovetail_model::Money;
 use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
 
@@ -14,8 +16,6 @@ use super::by_charge::{gpu_hours, micros, no_training};
 use super::name::Name;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::statement::NodeCharges;
-use crate::output::plain::plain;
-use crate::output::table::{counted, plural};
 
 /// So many runs are named, and of each so many attempts that failed.
 const MOST_NAMED: usize = 20;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::Span;
+use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
 use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
 
 use super::answer::{Answer, Cell, Row};
@@ -10,8 +12,6 @@ use super::asked::Asked;
 use super::name::Name;
 use super::waits::{Free, Waits};
 use crate::commands::cost::dimension::UNKNOWN;
-use crate::output::plain::plain;
-use crate::output::table::plural;
 
 /// Waits by team.
 pub(super) fn answer(asked: &Asked) -> Answer {

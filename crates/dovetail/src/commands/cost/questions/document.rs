@@ -1,6 +1,7 @@
 //! Answers in the words of their JSON.
 
 use anyhow::Result;
+use dovetail_console::plain::plain;
 use dovetail_units::time::time;
 use serde::Serialize;
 
@@ -15,7 +16,6 @@ use crate::commands::cost::flags::Terms;
 use crate::commands::cost::without_price::unpriced;
 use crate::input::node_prices::PriceLine;
 use crate::input::old_prices::old_prices;
-use crate::output::plain::plain;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-questions/1";

@@ -30,11 +30,11 @@ mod waits;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
 use dovetail_settings::form::Output;
 
 use super::flags::AccountFlags;
-use crate::app::App;
-use crate::clock::now_ms;
 use asked::Asked;
 use document::Document;
 use name::Name;

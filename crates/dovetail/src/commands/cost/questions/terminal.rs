@@ -1,12 +1,12 @@
 //! Answers for people, at most 100 columns wide.
 
+use dovetail_console::shortened::shortened;
+use dovetail_console::table::{fits, table, wrapped};
 use dovetail_units::duration::duration_of_seconds;
 
 use super::answer::{Answer, Cell, Row};
 use super::document::{Answered, Document};
 use crate::commands::cost::terminal::price_lines;
-use crate::output::shortened::shortened;
-use crate::output::table::{fits, table, wrapped};
 
 /// All answers.
 pub(super) fn terminal(document: &Document) -> String {

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
+use dovetail_console::progress::Progress;
+use dovetail_console::table::{table, whole};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
@@ -15,13 +18,10 @@ use dovetail_sim::arena::{self, Plan, Regime, Run, Summary, Verdict};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::app::App;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
 use crate::commands::sim::recording::BUILD;
 use crate::input::policy;
-use crate::output::table::{table, whole};
-use crate::progress::Progress;
 
 /// Seeds and orders of the nodes where nothing else is asked for.
 const SEEDS: u64 = 8;

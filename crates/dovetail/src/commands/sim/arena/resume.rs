@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result};
+use dovetail_console::app::App;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
 use crate::commands::sim::recording::BUILD;
 use crate::commands::sim::timed_replay::hexadecimal;
 

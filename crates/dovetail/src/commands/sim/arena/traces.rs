@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
+use dovetail_console::app::App;
 use dovetail_sim::arena::{ArenaData, OPENB_LISTS};
 use dovetail_trace::{ReadOptions, TraceJob, read_cluster, read_trace};
 use sha2::{Digest, Sha256};
 
-use crate::app::App;
 use crate::commands::sim::timed_replay::hexadecimal;
 
 /// Traces that were found.

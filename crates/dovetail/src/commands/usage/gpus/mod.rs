@@ -5,9 +5,9 @@ mod report;
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
 use dovetail_settings::form::Output;
 
-use crate::app::App;
 use crate::input::prices::PriceFlags;
 use crate::input::prometheus::{Observed, ServerFlags};
 use grouping::Grouping;

@@ -6,6 +6,8 @@ use anyhow::Result;
 use dovetail_account::device_time::{DeviceState, DeviceTime, Span, device_intervals};
 use dovetail_account::signal::Signal;
 use dovetail_account::{Amount, Priced};
+use dovetail_console::plain::plain;
+use dovetail_console::table::{facts, number, table, whole, wrapped};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
 use dovetail_units::amount::percent;
 use dovetail_units::duration::{duration, duration_of_seconds};
@@ -13,8 +15,6 @@ use serde::Serialize;
 
 use super::grouping::{Grouping, NOBODY, UNKNOWN};
 use crate::input::prices::Prices;
-use crate::output::plain::plain;
-use crate::output::table::{facts, number, table, whole, wrapped};
 
 /// Where the samples come from.
 #[derive(Debug, Serialize)]

@@ -1,6 +1,8 @@
 //! Which forms of output each command has.
 
-use dovetail_settings::form::{Output, Output::Csv, Output::Html, Output::Json, Output::Markdown, Output::Sarif, Output::Table};
+use dovetail_settings::form::{
+    Output, Output::Csv, Output::Html, Output::Json, Output::Markdown, Output::Sarif, Output::Table,
+};
 
 /// Forms by command; one that is not here only holds others.
 const FORMS: &[(&str, &[Output])] = &[
@@ -33,6 +35,6 @@ const FORMS: &[(&str, &[Output])] = &[
 ];
 
 /// The forms of a command, by its path without the program's name.
-pub(crate) fn forms(command: &str) -> Option<&'static [Output]> {
+pub fn forms(command: &str) -> Option<&'static [Output]> {
     FORMS.iter().find(|(name, _)| *name == command).map(|(_, forms)| *forms)
 }

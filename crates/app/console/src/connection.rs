@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 ///
 /// # Errors
 /// A system that gives no event queue.
-pub(crate) fn connection_runtime() -> Result<Runtime> {
+pub fn connection_runtime() -> Result<Runtime> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start a thread for the connection")
 }

@@ -8,28 +8,28 @@ use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
-use crate::output::forms::forms;
-use crate::output::style::{Stream, Style};
+use crate::forms::forms;
+use crate::style::{Stream, Style};
 
 /// Settings and the two streams.
 #[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) settings: Settings,
+pub struct App {
+    pub settings: Settings,
 }
 
 impl App {
     /// Commands under these settings.
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings) -> Self {
         Self { settings }
     }
 
     /// The form of output asked for, if the command has it.
-    pub(crate) fn output(&self, command: &str) -> Result<Output> {
+    pub fn output(&self, command: &str) -> Result<Output> {
         self.output_of(command, forms(command).unwrap_or_default())
     }
 
     /// The form of output asked for, if it is one of these.
-    pub(crate) fn output_of(&self, command: &str, known: &[Output]) -> Result<Output> {
+    pub fn output_of(&self, command: &str, known: &[Output]) -> Result<Output> {
         let wanted = self.settings.output.value;
         if known.contains(&wanted) {
             return Ok(wanted);
@@ -44,32 +44,32 @@ impl App {
     }
 
     /// Writes a result.
-    pub(crate) fn print(&self, text: &str) -> Result<()> {
+    pub fn print(&self, text: &str) -> Result<()> {
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         written.context("cannot write to standard output")
     }
 
     /// Writes a result as one JSON object on one line.
-    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<()> {
+    pub fn print_json(&self, value: &impl Serialize) -> Result<()> {
         let mut text = serde_json::to_string(value).context("cannot express the result as JSON")?;
         text.push('\n');
         self.print(&text)
     }
 
     /// Tells something beside the result.
-    pub(crate) fn note(&self, text: &str) {
+    pub fn note(&self, text: &str) {
         let style = self.style(Stream::Error);
         to_stderr(&format!("{} {text}", style.strong("note:")));
     }
 
     /// Whether text on a stream is styled.
-    pub(crate) fn style(&self, stream: Stream) -> Style {
+    pub fn style(&self, stream: Stream) -> Style {
         Style::new(self.settings.color.value, stream)
     }
 }
 
 /// Writes a line to standard error; there is nobody to tell if that fails.
-pub(crate) fn to_stderr(line: &str) {
+pub fn to_stderr(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

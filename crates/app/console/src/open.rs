@@ -11,7 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Opens a file, plain or gzip by its first bytes.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let what = || format!("{}: cannot be read", path.display());
     let file = File::open(path).with_context(what)?;
     if file.metadata().with_context(what)?.is_dir() {

@@ -4,10 +4,10 @@
 const MOST: usize = 5;
 
 /// Between two parts of a list in a note.
-pub(crate) const BETWEEN: &str = "; ";
+pub const BETWEEN: &str = "; ";
 
 /// A note without the parts of its list beyond the first.
-pub(crate) fn shortened(note: &str) -> String {
+pub fn shortened(note: &str) -> String {
     let mut parts = note.split(BETWEEN);
     let shown: Vec<&str> = parts.by_ref().take(MOST).collect();
     match parts.count() {

@@ -5,12 +5,12 @@ const LONGEST: usize = 253;
 
 /// The text without control characters, without characters that turn its direction or cannot be seen, and not
 /// too long.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     cut(text, LONGEST)
 }
 
 /// As [`plain`], for a sentence with several names in it.
-pub(crate) fn plain_sentence(text: &str) -> String {
+pub fn plain_sentence(text: &str) -> String {
     cut(text, 8 * LONGEST)
 }
 
@@ -24,7 +24,7 @@ fn cut(text: &str, longest: usize) -> String {
 }
 
 /// As [`plain`], but lines stay lines and nothing is cut: for texts in which something was quoted.
-pub(crate) fn plain_lines(text: &str) -> String {
+pub fn plain_lines(text: &str) -> String {
     text.chars().filter(|letter| *letter == '\n' || is_harmless(*letter)).collect()
 }
 
@@ -36,7 +36,7 @@ fn is_harmless(letter: char) -> bool {
 }
 
 /// For a cell of CSV: nothing begins like a formula, which spreadsheets would compute.
-pub(crate) fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     const SIGNS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
     let text = plain(text);
     if text.trim_start().starts_with(SIGNS) { format!("'{text}") } else { text }

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 
 use dovetail_objects::harmless;
+use dovetail_settings::scheduler::LogLevel;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use dovetail_settings::scheduler::LogLevel;
 
 /// They say again, without naming the server or the cause, what we say of it.
 const TOLD_BY_US: [&str; 2] = ["kube_client::client::builder", "kube_runtime::watcher"];
 
 /// Logs from here on: lines of text, or one JSON object each.
-pub(crate) fn start(level: LogLevel, is_json: bool) {
+pub fn start(level: LogLevel, is_json: bool) {
     let log =
         tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(Lines::default);
     match is_json {

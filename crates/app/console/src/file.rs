@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 ///
 /// # Errors
 /// The writer's own error, which says what could not be written, or that of the file system.
-pub(crate) fn write_whole<T, E: Into<anyhow::Error>>(
+pub fn write_whole<T, E: Into<anyhow::Error>>(
     path: &Path,
     write: impl FnOnce(&mut OutputFile) -> Result<T, E>,
 ) -> Result<T> {
@@ -45,7 +45,7 @@ pub(crate) fn write_whole<T, E: Into<anyhow::Error>>(
 ///
 /// # Errors
 /// What the file system says.
-pub(crate) fn check_place(path: &Path) -> Result<()> {
+pub fn check_place(path: &Path) -> Result<()> {
     let what = || format!("{}: cannot be written", path.display());
     if path.exists() {
         // To open a pipe would wait for its reader.
@@ -66,14 +66,14 @@ fn draft_of(path: &Path) -> PathBuf {
 
 /// A file being written: gzip if its name ends in `.gz`.
 #[derive(Debug)]
-pub(crate) enum OutputFile {
+pub enum OutputFile {
     Plain(BufWriter<File>),
     Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
 impl OutputFile {
     /// Creates or replaces a file.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    pub fn create(path: &Path) -> Result<Self> {
         let file = File::create(path);
         let file = file.with_context(|| format!("{}: cannot be written", path.display()))?;
         Ok(Self::of(file, path))
@@ -89,7 +89,7 @@ impl OutputFile {
     }
 
     /// Writes what is still held back, with the end of the gzip stream.
-    pub(crate) fn finish(self, path: &Path) -> Result<()> {
+    pub fn finish(self, path: &Path) -> Result<()> {
         let flushed = match self {
             Self::Plain(mut file) => file.flush(),
             Self::Gzip(encoder) => encoder.finish().and_then(|mut file| file.flush()),

@@ -7,14 +7,14 @@ use anyhow::Result;
 use dovetail_settings::errors::UsageError;
 
 /// A file by the flag that names it.
-pub(crate) type Named<'f> = (&'static str, Option<&'f Path>);
+pub type Named<'f> = (&'static str, Option<&'f Path>);
 
 /// Refuses outputs that are one file, or that would replace an input. Two names are one file if they lead to
 /// the same place, through links too.
 ///
 /// # Errors
 /// Names the two flags and the file.
-pub(crate) fn refuse_shared(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> {
+pub fn refuse_shared(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> {
     let there = |files: &[Named<'_>]| -> Vec<(&'static str, PathBuf)> {
         let given = files.iter().filter_map(|(flag, path)| Some((*flag, place((*path)?))));
         given.collect()

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A bar that appears when the work turns out to last.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     started: Instant,
     shown: OnceLock<()>,
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Work of so many steps.
-    pub(crate) fn new(what: &'static str, steps: u64) -> Self {
+    pub fn new(what: &'static str, steps: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
         let template = "{msg} [{wide_bar:.dim}] {human_pos}/{human_len}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// Work that is part of other work, which shows its own progress.
-    pub(crate) fn silent() -> Self {
+    pub fn silent() -> Self {
         Self {
             bar: ProgressBar::hidden(),
             started: Instant::now(),
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// Some steps are done.
-    pub(crate) fn advance(&self, steps: u64) {
+    pub fn advance(&self, steps: u64) {
         self.bar.inc(steps);
         if self.is_watched && self.shown.get().is_none() && self.started.elapsed() > PATIENCE {
             self.shown.get_or_init(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));

@@ -1,7 +1,8 @@
 //! Tables of at most 100 columns, and numbers as people read them.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
-pub(crate) use dovetail_model::grouped as whole;
+
+pub use dovetail_model::grouped as whole;
 
 const WIDTH: u16 = 100;
 /// What most terminals have at the least.
@@ -11,12 +12,12 @@ const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '
 
 /// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of numbers are
 /// broken, then texts with blanks in them, the last column first, then the widest; a number never is.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     table_within(WIDTH, header, rows)
 }
 
 /// The same in 80 columns, or in as many more as it needs to break no text.
-pub(crate) fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub fn narrow_table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let columns = (0..header.len()).map(|place| Column::of(header[place], &rows, place));
     let wider = excess(&columns.collect::<Vec<_>>(), NARROW);
     table_within(
@@ -49,7 +50,7 @@ fn table_within(width: u16, header: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// Whether a table needs no text broken.
-pub(crate) fn fits(header: &[&str], rows: &[Vec<String>]) -> bool {
+pub fn fits(header: &[&str], rows: &[Vec<String>]) -> bool {
     let columns = (0..header.len()).map(|place| Column::of(header[place], rows, place));
     excess(&columns.collect::<Vec<_>>(), WIDTH) == 0
 }
@@ -115,14 +116,14 @@ fn broken_texts(columns: &[Column], width: u16) -> Vec<usize> {
 }
 
 /// Two columns: what, and its value.
-pub(crate) fn facts(rows: Vec<(&str, String)>) -> String {
+pub fn facts(rows: Vec<(&str, String)>) -> String {
     let width = rows.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
     let line = |(what, value): (&str, String)| format!("{what:width$}  {value}\n");
     rows.into_iter().map(line).collect()
 }
 
 /// A text in lines of at most 100 columns, broken at blanks; the first is indented so far, the others more.
-pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+pub fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
@@ -160,23 +161,23 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// A number of things: `1 node`, `12 nodes`.
-pub(crate) fn counted(count: usize, thing: &str) -> String {
+pub fn counted(count: usize, thing: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {thing}{s}", whole(count as u64))
 }
 
 /// A number of things in words of their own: `1 pod was`, `2 pods were`.
-pub(crate) fn plural(count: usize, one: &str, many: &str) -> String {
+pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", whole(count as u64), if count == 1 { one } else { many })
 }
 
 /// Two decimals and the sign of percent; a dash for what is not known.
-pub(crate) fn percent(value: Option<f64>) -> String {
+pub fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} %"))
 }
 
 /// At most six digits that matter; a dash for what is not known.
-pub(crate) fn number(value: Option<f64>) -> String {
+pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value.abs() < 1e4 => format!("{value:.2}"),
@@ -187,7 +188,7 @@ pub(crate) fn number(value: Option<f64>) -> String {
 }
 
 /// Seconds in the unit in which a person would say them.
-pub(crate) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.1} s"),
         s if s < 7_200.0 => format!("{:.1} min", s / 60.0),

@@ -6,7 +6,7 @@ use dovetail_settings::form::Color;
 
 /// Where a text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub enum Stream {
     /// Standard output.
     Result,
     /// Standard error.
@@ -15,13 +15,13 @@ pub(crate) enum Stream {
 
 /// Whether texts are styled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
+pub struct Style {
     is_on: bool,
 }
 
 impl Style {
     /// The style of a stream under a setting.
-    pub(crate) fn new(color: Color, stream: Stream) -> Self {
+    pub fn new(color: Color, stream: Stream) -> Self {
         let is_terminal = || match stream {
             Stream::Result => std::io::stdout().is_terminal(),
             Stream::Error => std::io::stderr().is_terminal(),
@@ -36,12 +36,12 @@ impl Style {
     }
 
     /// A heading.
-    pub(crate) fn strong(self, text: &str) -> String {
+    pub fn strong(self, text: &str) -> String {
         self.wrapped("1", text)
     }
 
     /// Something that is wrong.
-    pub(crate) fn alarm(self, text: &str) -> String {
+    pub fn alarm(self, text: &str) -> String {
         self.wrapped("1;31", text)
     }
 

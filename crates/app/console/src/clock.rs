@@ -5,16 +5,16 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 /// The time.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
 /// The time, in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     now().as_millisecond().max(0).cast_unsigned()
 }
 
 /// The day, in UTC.
-pub(crate) fn today() -> Date {
+pub fn today() -> Date {
     now().to_zoned(TimeZone::UTC).date()
 }

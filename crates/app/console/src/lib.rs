@@ -1,0 +1,16 @@
+//! What a command is given, and how it speaks: settings, standard output and error, tables, files.
+#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+
+pub mod app;
+pub mod clock;
+pub mod connection;
+pub mod file;
+pub mod forms;
+pub mod log;
+pub mod open;
+pub mod places;
+pub mod plain;
+pub mod progress;
+pub mod shortened;
+pub mod style;
+pub mod table;
