@@ -13,9 +13,8 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::whole;
 use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
 use dovetail_settings::errors::{BadInput, UsageError};
+use dovetail_sources::objects::ObjectFlags;
 use serde_json::{Value, json};
-
-use crate::input::objects::ObjectFlags;
 
 /// Flags as written.
 #[derive(Debug, Args)]

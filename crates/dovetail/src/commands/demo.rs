@@ -15,6 +15,7 @@ use dovetail_settings::form::Output;
 use dovetail_sim::report::{self, ReportData, RunAccount, TimedComparison, TimedPolicy, TimedRun};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_sim::timeline::{Timeline, TimelineConfig, UsageReport};
+use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_trace::synth::{SynthConfig, synth};
 use dovetail_trace::{Cluster, TraceJob};
 use rayon::prelude::*;
@@ -22,7 +23,6 @@ use rayon::prelude::*;
 use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
-use crate::input::prices::{PriceFlags, Prices};
 
 /// The scheduler that clusters have, and the one that they could have.
 const POLICIES: [&str; 2] = ["kube-default", "dovetail"];

@@ -23,9 +23,7 @@ use tracing::info;
 
 use crate::commands::live::comparison;
 use crate::commands::live::recording::LiveRecording;
-use crate::input::kubeconfig::ConnectionFlags;
 use crate::input::policy;
-use crate::input::prices::PriceFlags;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::log;
@@ -35,6 +33,8 @@ use dovetail_settings::kubernetes_names::split_lease;
 use dovetail_settings::scheduler::{
     DEVICE_RESOURCE, LEASE, LISTEN, LogLevel, ORDER, POLICY, SCHEDULER_NAME, SchedulerSection,
 };
+use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::prices::PriceFlags;
 
 /// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of dovetail.toml.
 #[derive(Debug, Args)]

@@ -9,6 +9,9 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_model::Money;
+use dovetail_sources::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
+use dovetail_sources::node_prices::{PriceLine, Prices};
+use dovetail_sources::old_prices::old_prices;
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
@@ -17,9 +20,6 @@ use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
-use crate::input::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
-use crate::input::node_prices::{PriceLine, Prices};
-use crate::input::old_prices::old_prices;
 
 /// Name and version of the form.
 pub(super) const SCHEMA: &str = "dovetail-audit/1";

@@ -27,14 +27,14 @@ use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
 use dovetail_settings::errors::Found;
 use dovetail_settings::form::Output;
+use dovetail_sources::doubts::CONTESTED;
+use dovetail_sources::exporters::ExporterFlags;
+use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::objects::ObjectFlags;
+use dovetail_sources::prometheus::{Chosen, ServerChoice, ServerFlags};
+use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
+use dovetail_sources::uses_of_server;
 
-use crate::input::doubts::CONTESTED;
-use crate::input::exporters::ExporterFlags;
-use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
-use crate::input::objects::ObjectFlags;
-use crate::input::prometheus::{Chosen, ServerChoice, ServerFlags};
-use crate::input::uses::{UsageFileFlags, Uses, apply};
-use crate::input::uses_of_server;
 use document::Document;
 
 /// Flags as written.

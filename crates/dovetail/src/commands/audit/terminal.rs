@@ -2,10 +2,10 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{table, wrapped};
+use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, usd};
 
 use super::document::{Document, FindingOut, RungOut, object_words};
-use crate::input::node_prices::PriceLine;
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;

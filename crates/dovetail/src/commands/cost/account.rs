@@ -13,8 +13,7 @@ use dovetail_bill::import::Commitment;
 use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::NodePlace;
-
-use crate::input::node_prices::PriceLine;
+use dovetail_sources::node_prices::PriceLine;
 
 /// All of it.
 #[derive(Debug, Default)]

@@ -9,11 +9,11 @@ use dovetail_console::app::App;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
 use dovetail_settings::{Origin, Setting};
+use dovetail_sources::own_namespaces::own_namespaces;
 
 use super::dimension::Dimension;
 use super::flags::AccountFlags;
 use super::top::Top;
-use crate::input::own_namespaces::own_namespaces;
 
 /// What a bill is made from, and how it is shown.
 #[derive(Debug, Args)]

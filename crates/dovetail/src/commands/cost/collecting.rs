@@ -18,6 +18,12 @@ use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, team
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::notices::NoticeSection;
+use dovetail_sources::doubts::{Doubt, contested_in_words, doubts};
+use dovetail_sources::exporters::Lookout;
+use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::objects::lists_of;
+use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
@@ -37,12 +43,6 @@ use super::statement::Statement;
 use super::teams::Teams;
 use super::{from_objects, names};
 use crate::commands::serve::owner_events::OwnerEvents;
-use crate::input::doubts::{Doubt, contested_in_words, doubts};
-use crate::input::exporters::Lookout;
-use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
-use crate::input::objects::lists_of;
-use crate::input::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 
 /// More distinct notes are not told.
 const MOST_NOTES: usize = 1_000;

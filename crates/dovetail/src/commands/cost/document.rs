@@ -6,6 +6,8 @@ use dovetail_account::cost::CostSum;
 use dovetail_account::split::{Headline, SplitMethod, Unused, is_range};
 use dovetail_console::plain::plain;
 use dovetail_model::Money;
+use dovetail_sources::node_prices::PriceLine;
+use dovetail_sources::old_prices::old_prices;
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::time::time;
 use serde::Serialize;
@@ -16,8 +18,6 @@ use super::dimension::{Dimension, UNKNOWN};
 use super::resolution::DayOut;
 use super::statement::{Row, Statement};
 use super::without_price::unpriced;
-use crate::input::node_prices::PriceLine;
-use crate::input::old_prices::old_prices;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost/1";

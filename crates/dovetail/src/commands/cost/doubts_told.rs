@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_console::shortened::shortened;
-
-use crate::input::doubts::Doubt;
+use dovetail_sources::doubts::Doubt;
 
 /// What lasts is told again after so long.
 const AGAIN_MS: u64 = 86_400_000;

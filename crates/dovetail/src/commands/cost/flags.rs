@@ -14,6 +14,12 @@ use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::parse_usd_micros;
 use dovetail_settings::errors::UsageError;
+use dovetail_sources::doubts::{contested_in_words, doubts};
+use dovetail_sources::exporters::ExporterFlags;
+use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::objects::{ObjectFlags, Read};
+use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
+use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 
 use super::account::Account;
 use super::billed::{self, BillOut};
@@ -21,12 +27,6 @@ use super::from_objects::{self, Parts};
 use super::from_prometheus::{self, Look, Sources};
 use super::names;
 use super::teams::Teams;
-use crate::input::doubts::{contested_in_words, doubts};
-use crate::input::exporters::ExporterFlags;
-use crate::input::node_prices::{NodePriceFlags, NodeToPrice};
-use crate::input::objects::{ObjectFlags, Read};
-use crate::input::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
-use crate::input::uses::{UsageFileFlags, Uses, apply};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -9,13 +9,13 @@ use dovetail_account::signal::ActivityRule;
 use dovetail_console::clock::now_ms;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
+use dovetail_sources::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
+use dovetail_sources::prometheus::Observed;
 use dovetail_store::{ReadPod, Reading, Retention};
 
 use super::from_prometheus::Sources;
 use super::from_store::Ledger;
 use super::reading::{Told, Whose, of_exporters};
-use crate::input::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
-use crate::input::prometheus::Observed;
 
 /// Who was read, as the ledger names it.
 const SOURCE: &str = "exporters";

@@ -9,11 +9,11 @@ use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times};
 use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
 use dovetail_price::{NodePlace, canonical_gpu_model, node_place};
+use dovetail_sources::node_prices::Prices;
 
 use super::account::{Account, Basis, CostNode, CostPod, Stretch, list_price};
 use super::names::{model, queue};
 use super::teams::{Labels, Teams};
-use crate::input::node_prices::Prices;
 
 /// What the GPUs of each node with GPUs are, in the order of the moment's nodes.
 pub(super) type Parts<'g> = Vec<Vec<Part<'g>>>;

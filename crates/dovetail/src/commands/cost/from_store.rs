@@ -14,6 +14,7 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
+use dovetail_sources::prometheus::{Asker, Chosen};
 use dovetail_store::{
     Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };
@@ -37,7 +38,6 @@ use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
 use super::without_price::{is_unpriced, unpriced_rows};
-use crate::input::prometheus::{Asker, Chosen};
 
 /// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
 const CHUNK_MS: u64 = 6 * HOUR_MS;

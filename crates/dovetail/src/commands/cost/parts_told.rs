@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use dovetail_settings::Settings;
+use dovetail_sources::node_prices::{NodePriceFlags, PriceLine, PricesUsed};
 
 use super::from_prometheus::LeftOpen;
 use super::reading::Told;
-use crate::input::node_prices::{NodePriceFlags, PriceLine, PricesUsed};
 
 /// The parts so far.
 #[derive(Debug, Default)]

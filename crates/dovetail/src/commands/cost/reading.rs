@@ -8,12 +8,12 @@ use dovetail_account::device_time::{DeviceInterval, Span, device_intervals};
 use dovetail_account::rollup::{FreeLook, HOUR_MS, NodeTerms, hours};
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_price::canonical_gpu_model;
+use dovetail_sources::node_prices::{PriceLine, PricesUsed};
+use dovetail_sources::prometheus::{Asker, Observed};
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
 use super::from_prometheus::{LeftOpen, Look, Machine, Pods, Sources, add, ask_kept};
 use super::turns::Turn;
-use crate::input::node_prices::{PriceLine, PricesUsed};
-use crate::input::prometheus::{Asker, Observed};
 
 /// A reading with what is said beside it.
 pub(super) struct Told {

@@ -2,11 +2,11 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, whole, wrapped};
+use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, usd};
 
 use super::document::{Document, RowOut};
 use super::resolution::sentences;
-use crate::input::node_prices::PriceLine;
 
 /// The whole bill.
 pub(super) fn terminal(document: &Document) -> String {

@@ -8,10 +8,9 @@ use dovetail_console::table::{facts, table, whole, wrapped};
 use dovetail_control::schedule::Compared;
 use dovetail_price::format_usd_micros;
 use dovetail_settings::form::Output;
+use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_units::duration::duration;
 use serde::Serialize;
-
-use crate::input::prices::{PriceFlags, Prices};
 
 /// Milliseconds of an hour.
 const HOUR_MS: u128 = 3_600_000;

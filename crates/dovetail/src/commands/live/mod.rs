@@ -21,9 +21,9 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_control::schedule::Scheduler;
 use dovetail_scheduler::{Options, look};
+use dovetail_sources::kubeconfig::ConnectionFlags;
 
 use crate::commands::scheduler;
-use crate::input::kubeconfig::ConnectionFlags;
 
 /// Which cluster, and whose pods.
 #[derive(Debug, Args)]

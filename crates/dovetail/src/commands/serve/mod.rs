@@ -18,6 +18,7 @@ use dovetail_serve::{Books, Certificate, Guard, Place, Reviewer, Site, TlsFiles,
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::scheduler::LogLevel;
+use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -27,7 +28,6 @@ use self::reviews::ClusterReviews;
 use crate::commands::cost::collecting::{CollectFlags, Collector};
 use crate::commands::cost::digest::weekly::WeeklyDigests;
 use crate::commands::scheduler::stop_signal;
-use crate::input::kubeconfig::ConnectionFlags;
 
 /// How often the certificate is read again.
 const READ_CERTIFICATE_EVERY: Duration = Duration::from_secs(60);

@@ -9,6 +9,7 @@ use dovetail_console::progress::Progress;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
+use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
 use rayon::prelude::*;
@@ -28,7 +29,6 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::FgdTrace;
 use crate::input::policy;
-use crate::input::prices::{PriceFlags, Prices};
 use crate::input::seeds::Seeds;
 use crate::input::trace_file::{self, RowFlags};
 

@@ -7,10 +7,9 @@ use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
+use dovetail_sources::prices::Prices;
 use dovetail_trace::{Trace, TraceJob};
 use serde::Serialize;
-
-use crate::input::prices::Prices;
 
 /// Free GPUs are held against waiting jobs at least so often, in virtual time.
 const MAX_CAUSE_PERIOD_MS: u64 = 600_000;

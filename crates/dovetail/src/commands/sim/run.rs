@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
 use dovetail_console::places::refuse_shared;
 use dovetail_settings::errors::UsageError;
+use dovetail_sources::prices::PriceFlags;
 
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
@@ -16,7 +17,6 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
-use crate::input::prices::PriceFlags;
 use crate::input::trace_file::RowFlags;
 
 /// How a trace is replayed.

@@ -16,6 +16,7 @@ use dovetail_console::table::{facts, whole};
 use dovetail_objects::owner_kind;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
+use dovetail_sources::period::PeriodFlag;
 use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
@@ -26,7 +27,6 @@ use serde::Serialize;
 
 use crate::commands::cost::from_store::{Ledger, bad_address};
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
-use crate::input::period::PeriodFlag;
 
 /// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
 /// missing, whatever else requires it.

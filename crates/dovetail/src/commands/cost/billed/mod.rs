@@ -16,10 +16,10 @@ use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_price::{Exchange, ExchangeRate};
 use dovetail_settings::errors::BadInput;
+use dovetail_sources::node_prices::converted_in_words;
 use serde::Serialize;
 
 use super::account::Account;
-use crate::input::node_prices::converted_in_words;
 use notes::told;
 use replaced::{Replaced, replace};
 

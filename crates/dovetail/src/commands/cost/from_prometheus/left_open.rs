@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_metrics::exporter::{Misplaced, UnmeasuredNode};
+use dovetail_sources::placement::misplaced_in_words;
 
 use super::look::NO_GPU_WAS_SEEN;
-use crate::input::placement::misplaced_in_words;
 
 /// So many nodes are named.
 const MOST_NAMED: usize = 5;

@@ -14,14 +14,14 @@ use dovetail_metrics::kube_state::{
     NodeSeries, PodBegins, asked_for_devices, last_seen, node_history,
 };
 use dovetail_settings::Settings;
+use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice, Prices};
+use dovetail_sources::placement::Placements;
+use dovetail_sources::prometheus::{Asker, Observed};
 
 use super::left_open::LeftOpen;
 use super::machine::{Machine, machines};
 use super::unmeasured;
 use crate::commands::cost::teams::Teams;
-use crate::input::node_prices::{NodePriceFlags, NodeToPrice, Prices};
-use crate::input::placement::Placements;
-use crate::input::prometheus::{Asker, Observed};
 
 /// Said where no exporter was.
 pub(crate) const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \

@@ -9,11 +9,11 @@ use dovetail_inventory::facts::POOL_LABELS;
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime};
 use dovetail_metrics::kube_state::{KubeNode, KubeState, label};
 use dovetail_price::{PriceBook, node_place, place_labels};
+use dovetail_sources::node_prices::NodeToPrice;
 
 use super::look::Sources;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::teams::Labels;
-use crate::input::node_prices::NodeToPrice;
 
 /// The label of NVIDIA's GPU feature discovery that names the model.
 const PRODUCT: &str = "nvidia.com/gpu.product";

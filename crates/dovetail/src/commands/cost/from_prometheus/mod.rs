@@ -28,11 +28,12 @@ use dovetail_account::split::NodeParts;
 use dovetail_metrics::exporter::ObservedTime;
 use dovetail_model::Money;
 use dovetail_price::canonical_gpu_model;
+use dovetail_sources::node_prices::Prices;
+use dovetail_sources::prometheus::Asker;
 use dovetail_units::duration::duration;
 
 use super::account::{Account, Basis, CostNode, DayOf, Stretch, days_of};
-use crate::input::node_prices::Prices;
-use crate::input::prometheus::Asker;
+
 pub(super) use kept::{add, ask_kept};
 pub(super) use left_open::LeftOpen;
 pub(super) use look::{Look, NO_GPU_WAS_SEEN, Sources};

@@ -9,9 +9,9 @@ use dovetail_metrics::exporter::{ObservedTime, UnmeasuredNode};
 use dovetail_metrics::kube_state::{
     DeviceAmounts, KubeState, SampleTime, any_request, devices_of_nodes, devices_of_pods,
 };
+use dovetail_sources::prometheus::Asker;
 
 use super::left_open::LeftOpen;
-use crate::input::prometheus::Asker;
 
 /// Adds them to what was seen, with the pods that asked for them; answers with what that leaves open.
 pub(super) fn add(

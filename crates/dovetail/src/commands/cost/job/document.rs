@@ -8,6 +8,8 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::plural;
 use dovetail_model::Money;
 use dovetail_phases::job_phases::{Confidence, Evidence, METHOD, Phase, PhaseRow};
+use dovetail_sources::node_prices::PriceLine;
+use dovetail_sources::old_prices::old_prices;
 use dovetail_units::duration::duration;
 use dovetail_units::time::time;
 use serde::Serialize;
@@ -17,8 +19,6 @@ use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::document::{hours, share};
 use crate::commands::cost::flags::Terms;
-use crate::input::node_prices::PriceLine;
-use crate::input::old_prices::old_prices;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-job/1";

@@ -11,13 +11,13 @@ use dovetail_model::Money;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_price::{canonical_gpu_model, node_place};
 use dovetail_signals::{Case, Collected, Half, Kind};
+use dovetail_sources::example;
+use dovetail_sources::node_prices::NodeToPrice;
 
 use super::held::{HeldMember, JobTime, Samples};
 use super::name::{Job, Wanted};
 use crate::commands::cost::account::{Account, Basis, CostNode, CostPod, Stretch};
 use crate::commands::cost::flags::AccountFlags;
-use crate::input::example;
-use crate::input::node_prices::NodeToPrice;
 
 /// Its namespace.
 const NAMESPACE: &str = "signals";

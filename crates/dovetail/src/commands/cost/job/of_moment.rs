@@ -12,13 +12,13 @@ use dovetail_phases::job_phases::{
     Confidence, JobRecord, Member, MemberPhases, Phase, PhaseRule, Run, RunEnd, Sample, job_phases,
     ranks,
 };
+use dovetail_sources::uses::Uses;
 
 use super::held::{HeldMember, JobTime, Samples, is_together, unmeasured};
 use super::name::Job;
 use crate::commands::cost::account::Account;
 use crate::commands::cost::flags::AtMoment;
 use crate::commands::cost::from_objects::Parts;
-use crate::input::uses::Uses;
 
 /// A longer file is read in longer steps.
 const MOST_SAMPLES: u64 = 1_000_000;

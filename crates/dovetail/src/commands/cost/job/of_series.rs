@@ -13,6 +13,7 @@ use dovetail_metrics::job::{
 };
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 use dovetail_settings::errors::BadInput;
+use dovetail_sources::prometheus::{Asker, Observed};
 
 use super::held::{HeldMember, JobTime, Samples, is_together};
 use super::name::{Job, Wanted};
@@ -22,7 +23,6 @@ use crate::commands::cost::flags::OverTime;
 use crate::commands::cost::from_objects::words;
 use crate::commands::cost::from_prometheus::Look;
 use crate::commands::usage::gpus::grouping::owner_name;
-use crate::input::prometheus::{Asker, Observed};
 
 /// The job over the asker's period.
 pub(super) fn time(

@@ -14,6 +14,9 @@ use dovetail_account::utilisation::Level;
 use dovetail_console::app::App;
 use dovetail_metrics::kube_state::pod_ends;
 use dovetail_metrics::serving::Counted;
+use dovetail_sources::prometheus::Asker;
+use dovetail_sources::serving;
+use dovetail_sources::uses::Uses;
 
 use super::attempts::OfPeriod;
 use super::attempts::{RunPods, of_objects};
@@ -25,9 +28,6 @@ use crate::commands::cost::flags::{AccountFlags, AtMoment, Source, Terms, parts}
 use crate::commands::cost::from_objects::Parts;
 use crate::commands::cost::from_prometheus::{Look, Sources};
 use crate::commands::cost::statement::{NodeCharges, all_charges};
-use crate::input::prometheus::Asker;
-use crate::input::serving;
-use crate::input::uses::Uses;
 
 /// A bill with all that is known of its pods.
 pub(super) struct Asked {

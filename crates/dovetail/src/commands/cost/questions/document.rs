@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 use dovetail_console::plain::plain;
+use dovetail_sources::node_prices::PriceLine;
+use dovetail_sources::old_prices::old_prices;
 use dovetail_units::time::time;
 use serde::Serialize;
 
@@ -14,8 +16,6 @@ use crate::commands::cost::account::Basis;
 use crate::commands::cost::dimension::UNKNOWN;
 use crate::commands::cost::flags::Terms;
 use crate::commands::cost::without_price::unpriced;
-use crate::input::node_prices::PriceLine;
-use crate::input::old_prices::old_prices;
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-cost-questions/1";

@@ -7,12 +7,12 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::kube_state::{KubeTimes, PodTimes, TimeSeries};
 use dovetail_model::FreeCause;
 use dovetail_phases::queue_wait::QueuedPod;
+use dovetail_sources::prometheus::Asker;
 
 use super::training::may_end;
 use crate::commands::cost::from_objects::{Parts, words};
 use crate::commands::cost::from_prometheus::{Look, Pods, Sources};
 use crate::commands::cost::teams::{Labels, Teams};
-use crate::input::prometheus::Asker;
 
 /// Pods that asked for GPUs.
 pub(super) struct Waits {

@@ -7,9 +7,9 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_settings::form::Output;
+use dovetail_sources::prices::PriceFlags;
+use dovetail_sources::prometheus::{Observed, ServerFlags};
 
-use crate::input::prices::PriceFlags;
-use crate::input::prometheus::{Observed, ServerFlags};
 use grouping::Grouping;
 use report::{Report, Source};
 

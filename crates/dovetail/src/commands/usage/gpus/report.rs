@@ -9,12 +9,12 @@ use dovetail_account::{Amount, Priced};
 use dovetail_console::plain::plain;
 use dovetail_console::table::{facts, number, table, whole, wrapped};
 use dovetail_metrics::exporter::{ObservedDevice, ObservedTime, Refused};
+use dovetail_sources::prices::Prices;
 use dovetail_units::amount::percent;
 use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
 use super::grouping::{Grouping, NOBODY, UNKNOWN};
-use crate::input::prices::Prices;
 
 /// Where the samples come from.
 #[derive(Debug, Serialize)]

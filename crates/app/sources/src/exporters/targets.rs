@@ -13,11 +13,11 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::through_api_server::ThroughApiServer;
+use crate::kubeconfig::ConnectionFlags;
+use crate::through_api_server::ThroughApiServer;
 
 /// One that does not answer at once is not waited for.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// A node with sixteen GPUs and every series there is stays far below.
 const PAGE_BYTES: usize = 16 << 20;
 /// So many are asked at a time.
@@ -26,22 +26,22 @@ const AT_A_TIME: usize = 16;
 const METRICS: &str = "/metrics";
 
 /// An exporter: how it is asked, and what stands for the node where its labels name none.
-pub(super) struct Target {
+pub struct Target {
     way: Box<dyn Transport>,
     node: String,
 }
 
 /// Exporters, and what should be known of the search for them.
-pub(super) struct Found {
-    pub(super) targets: Vec<Target>,
-    pub(super) told: Vec<String>,
+pub struct Found {
+    pub targets: Vec<Target>,
+    pub told: Vec<String>,
     /// Whether every namespace could be looked through.
-    pub(super) is_whole: bool,
+    pub is_whole: bool,
 }
 
 impl Target {
     /// As messages name it.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.way.name()
     }
 }
@@ -50,7 +50,7 @@ impl Target {
 ///
 /// # Errors
 /// An address that is none.
-pub(super) fn at(urls: &[String]) -> Result<Vec<Target>> {
+pub fn at(urls: &[String]) -> Result<Vec<Target>> {
     let target = |url: &String| {
         let base = url.trim_end_matches('/').trim_end_matches(METRICS);
         let options = DirectOptions { timeout: ANSWER_WITHIN, ..DirectOptions::at(base) };
@@ -65,7 +65,7 @@ pub(super) fn at(urls: &[String]) -> Result<Vec<Target>> {
 ///
 /// # Errors
 /// A connection that cannot be used.
-pub(super) async fn running_in(
+pub(crate) async fn running_in(
     namespaces: &[String],
     cluster: Option<&ConnectionFlags>,
 ) -> Result<Found> {
@@ -94,7 +94,7 @@ pub(super) async fn running_in(
 
 /// Asks all of them: one moment for all devices, whoever answers first. Whoever has not answered at the end is silent,
 /// asked or not. Answers with what each said, by place.
-pub(super) async fn look(
+pub async fn look(
     targets: &[Target],
     order: impl Iterator<Item = usize>,
     at_ms: i64,

@@ -5,8 +5,8 @@
 //! | `targets` | how each is reached, and one look at all of them |
 //! | `lookout` | looks again and again, beside everything else |
 
-mod lookout;
-mod targets;
+pub mod lookout;
+pub mod targets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,20 +30,20 @@ use dovetail_settings::errors::UsageError;
 use tokio::time::Instant;
 
 use self::targets::{ANSWER_WITHIN, Target};
-use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::own_time::OwnTime;
-use crate::input::uses::Uses;
-use crate::input::uses_of_server::of_pods;
+use crate::kubeconfig::ConnectionFlags;
+use crate::own_time::OwnTime;
+use crate::uses::Uses;
+use crate::uses_of_server::of_pods;
 
-pub(crate) use self::lookout::{Lookout, Standing};
+pub use self::lookout::{Lookout, Standing};
 
 /// Said where GPUs are seen and no holder of one.
-pub(crate) const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all GPUs are free, or they do not map \
+pub const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all GPUs are free, or they do not map \
      them to pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true)";
 
 /// Flags as written.
 #[derive(Debug, Args)]
-pub(crate) struct ExporterFlags {
+pub struct ExporterFlags {
     /// Ask this GPU exporter itself, where no Prometheus keeps its series: http://HOST:PORT; can be given
     /// several times
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "usage")]
@@ -62,7 +62,7 @@ pub(crate) struct ExporterFlags {
 }
 
 /// What exporters said for a while.
-pub(crate) struct Looked {
+pub struct Looked {
     time: ObservedTime,
     period: UsagePeriod,
     exporters: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Looked {
 
 impl Looked {
     /// What that says of the pods of objects.
-    pub(crate) fn uses(mut self, gathered: &Gathered) -> Uses {
+    pub fn uses(mut self, gathered: &Gathered) -> Uses {
         let span = self.period.span;
         let source = counted(self.exporters, "exporter");
         let own = OwnTime::of(gathered, span.to_ms - span.from_ms);
@@ -90,7 +90,7 @@ struct Looks {
 
 impl ExporterFlags {
     /// Whether any is named.
-    pub(crate) fn are_given(&self) -> bool {
+    pub fn are_given(&self) -> bool {
         !self.exporter.is_empty() || !self.exporters_in.is_empty()
     }
 
@@ -98,7 +98,7 @@ impl ExporterFlags {
     ///
     /// # Errors
     /// Flags that cannot be, a connection that cannot be used, and exporters of which not one answers.
-    pub(crate) fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Looked> {
+    pub fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Looked> {
         let every_ms = self.look_every.ms;
         if every_ms < 1_000 {
             let text = "--look-every: at least 1s: exporters renew their numbers more seldom";

@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// Flags as written.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ConnectionFlags {
+pub struct ConnectionFlags {
     /// Connection to the cluster; without it, that of kubectl or of the pod this runs in.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -20,17 +20,17 @@ pub(crate) struct ConnectionFlags {
 
 impl ConnectionFlags {
     /// The connection that a file describes.
-    pub(crate) fn of_file(path: PathBuf) -> Self {
+    pub fn of_file(path: PathBuf) -> Self {
         Self { kubeconfig: Some(path), is_of_pod: false }
     }
 
     /// The connection of the pod that this runs in.
-    pub(crate) fn of_pod() -> Self {
+    pub fn of_pod() -> Self {
         Self { kubeconfig: None, is_of_pod: true }
     }
 
     /// As messages name it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match &self.kubeconfig {
             Some(path) => format!("kubeconfig {}", path.display()),
             None if self.is_of_pod => "the cluster of this pod".to_owned(),
@@ -42,7 +42,7 @@ impl ConnectionFlags {
     ///
     /// # Errors
     /// Names the file that cannot be used, or says how to name one.
-    pub(crate) async fn connect(&self) -> Result<Config> {
+    pub async fn connect(&self) -> Result<Config> {
         if self.is_of_pod {
             return Config::incluster().context("no connection to a cluster: this runs in no pod");
         }

@@ -19,9 +19,9 @@ use dovetail_metrics::file::{UsageFileOptions, UsageSamples, UsageSeries, read_u
 use dovetail_settings::errors::BadInput;
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::input::example;
-use crate::input::own_time::OwnTime;
-use crate::input::prometheus::ServerChoice;
+use crate::example;
+use crate::own_time::OwnTime;
+use crate::prometheus::ServerChoice;
 
 /// A later sample cannot have been taken yet, in whatever time zone its file was written.
 const ZONES_MS: u64 = 86_400_000;
@@ -34,27 +34,27 @@ const APART_MS: u64 = 86_400_000;
 
 /// Flags as written.
 #[derive(Debug, Args)]
-pub(crate) struct UsageFileFlags {
+pub struct UsageFileFlags {
     /// CSV file of what GPUs did: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
-    pub(crate) usage: Option<PathBuf>,
+    pub usage: Option<PathBuf>,
 }
 
 /// Uses of pods over a period.
-pub(crate) struct Uses {
-    pub(crate) period: UsagePeriod,
-    pub(crate) of_pods: UsesOfPods,
+pub struct Uses {
+    pub period: UsagePeriod,
+    pub of_pods: UsesOfPods,
     /// Samples of a file with the namespaces that are known; a server's are not kept.
-    pub(crate) series: Vec<UsageSeries>,
+    pub series: Vec<UsageSeries>,
     /// Where they come from, for people.
-    pub(crate) source: String,
+    pub source: String,
     /// What was left out of them, in words.
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
 impl UsageFileFlags {
     /// No server where a file is given; else the one that is chosen.
-    pub(crate) fn or_else<'c>(&self, choice: &'c ServerChoice) -> &'c ServerChoice {
+    pub fn or_else<'c>(&self, choice: &'c ServerChoice) -> &'c ServerChoice {
         if self.usage.is_some() { &ServerChoice::None } else { choice }
     }
 
@@ -62,7 +62,7 @@ impl UsageFileFlags {
     ///
     /// # Errors
     /// A file that cannot be read, or has a bad row.
-    pub(crate) fn read(&self, gathered: &Gathered, is_example: bool) -> Result<Option<Uses>> {
+    pub fn read(&self, gathered: &Gathered, is_example: bool) -> Result<Option<Uses>> {
         let rule = ActivityRule::default();
         if let Some(path) = &self.usage {
             let latest_ms = now_ms().saturating_add(ZONES_MS);
@@ -78,7 +78,7 @@ impl UsageFileFlags {
 }
 
 /// Notes uses on the pods that hold GPUs; answers with what is to be known of them.
-pub(crate) fn apply(gathered: &mut Gathered, uses: &Uses) -> Vec<String> {
+pub fn apply(gathered: &mut Gathered, uses: &Uses) -> Vec<String> {
     let Gathered { facts, moment, .. } = gathered;
     let matched = measure(facts, moment, uses.period, &uses.of_pods);
     let source = plain(&uses.source);

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 const CLOCK_SKEW_MS: u64 = 300_000;
 
 /// The own time of every pod.
-pub(crate) struct OwnTime<'g> {
+pub struct OwnTime<'g> {
     /// When pods that hold GPUs were made, by namespace and name.
     made_ms: &'g BTreeMap<(String, String), u64>,
     now_ms: u64,
@@ -32,7 +32,7 @@ struct LeftOut {
 
 impl<'g> OwnTime<'g> {
     /// Of the pods of objects. Who looked for a while since they were read looked at them, too.
-    pub(crate) fn of(gathered: &'g Gathered, looked_ms: u64) -> Self {
+    pub fn of(gathered: &'g Gathered, looked_ms: u64) -> Self {
         let now_ms = gathered.facts.now_ms;
         let until_ms = now_ms.saturating_add(CLOCK_SKEW_MS).saturating_add(looked_ms);
         Self { made_ms: &gathered.made_ms, now_ms, until_ms }

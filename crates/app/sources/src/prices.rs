@@ -14,12 +14,12 @@ use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_trace::Cluster;
 
 /// Prices by GPU model; no model is that of nodes without one.
-pub(crate) type Prices = BTreeMap<Option<String>, Priced>;
+pub type Prices = BTreeMap<Option<String>, Priced>;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Prices")]
-pub(crate) struct PriceFlags {
+pub struct PriceFlags {
     /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown model; can be given
     /// several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
@@ -46,12 +46,12 @@ pub(crate) struct PriceFlags {
 
 impl PriceFlags {
     /// The file that is read, by its flag.
-    pub(crate) fn file(&self) -> Named<'_> {
+    pub fn file(&self) -> Named<'_> {
         ("--price-file", self.price_file.as_deref())
     }
 
     /// The first flag that was given, if any.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--gpu-price", !self.gpu_price.is_empty()),
             ("--price-file", self.price_file.is_some()),
@@ -66,7 +66,7 @@ impl PriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read, or a model of `--gpu-price` that the cluster does not have.
-    pub(crate) fn of(&self, cluster: &Cluster) -> Result<Prices> {
+    pub fn of(&self, cluster: &Cluster) -> Result<Prices> {
         // A price that cannot be read is told before one that nothing has.
         let book = self.book()?;
         let models = cluster.nodes.iter().filter(|node| node.gpu_count > 0);
@@ -79,7 +79,7 @@ impl PriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub(crate) fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
+    pub fn of_models(&self, models: BTreeSet<Option<String>>) -> Result<Prices> {
         self.looked_up(&self.book()?, models)
     }
 

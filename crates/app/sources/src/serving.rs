@@ -4,18 +4,18 @@ use dovetail_audit::{Class, ServedModel, Workload};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::serving::{Counted, SERVER_SERIES, Served};
 
-use crate::input::prometheus::Asker;
+use crate::prometheus::Asker;
 
 const DAY_MS: u64 = 86_400_000;
 
 /// Asks for every counter over the asker's period; what could not be read is a note.
-pub(crate) fn read(asker: &mut Asker, notes: &mut Vec<String>) -> Served {
+pub fn read(asker: &mut Asker, notes: &mut Vec<String>) -> Served {
     read_some(asker, notes, |_| true)
 }
 
 /// How many requests the servers of each workload answer in a day, and which models they name, where the period is a
 /// day or longer: an hour says little about the night.
-pub(crate) fn mark(asker: &mut Asker, gathered: &mut Gathered, notes: &mut Vec<String>) {
+pub fn mark(asker: &mut Asker, gathered: &mut Gathered, notes: &mut Vec<String>) {
     let workloads = &mut gathered.facts.workloads;
     let serves =
         |workload: &Workload| workload.class == Some(Class::Inference) && workload.has_gpus();

@@ -5,7 +5,7 @@ use dovetail_metrics::prometheus::{Reply, Transport, TransportError};
 use futures_util::future::BoxFuture;
 
 /// Whoever is asked by way of the API server.
-pub(super) struct ThroughApiServer(pub(super) Proxy);
+pub struct ThroughApiServer(pub Proxy);
 
 impl Transport for ThroughApiServer {
     fn name(&self) -> &str {

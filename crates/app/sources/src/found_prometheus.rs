@@ -12,23 +12,23 @@ use dovetail_metrics::exporter::measures;
 use dovetail_metrics::kube_state::KubeTable;
 use dovetail_metrics::prometheus::{Limits, PrometheusClient, Series, Transport};
 
-use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::through_api_server::ThroughApiServer;
+use crate::kubeconfig::ConnectionFlags;
+use crate::through_api_server::ThroughApiServer;
 
 /// More services are not asked: each may take its time.
 const MOST_ASKED: usize = 8;
 
 /// The way to a server, if one is believed, and what people should know of the search.
-pub(super) struct Finding {
-    pub(super) connection: Option<Box<dyn Transport>>,
-    pub(super) told: Vec<String>,
+pub struct Finding {
+    pub connection: Option<Box<dyn Transport>>,
+    pub told: Vec<String>,
 }
 
 /// Looks for a server in a cluster, and reaches it through the API server.
 ///
 /// # Errors
 /// A connection that cannot be used. A cluster without a server is none.
-pub(super) async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
+pub async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
     let config = cluster.connect().await?;
     let named = || cluster.name();
     let found = candidates(&config).await.with_context(named)?;

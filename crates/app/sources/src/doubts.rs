@@ -10,36 +10,36 @@ use dovetail_console::table::counted;
 use dovetail_inventory::facts::{Clamped, Gathered, Unjudged};
 
 /// Why nobody knows why such GPUs are free.
-pub(crate) const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
+pub const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
      those GPUs are free is unknown";
 
 /// Numbers of GPUs that were cut to what can be.
-pub(crate) fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
+pub fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
     Some(format!("{numbers} of GPUs in the objects cannot be: {told}"))
 }
 
 /// What slices and claims leave open of GPUs.
-pub(crate) fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
+pub fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     let told = all(doubts.iter().cloned())?;
     Some(format!("devices by dynamic resource allocation: {told}"))
 }
 
 /// Waiting pods that nobody can hold against nodes, all of one reason.
-pub(crate) struct UnjudgedPods {
+pub struct UnjudgedPods {
     /// `3 waiting pods`.
-    pub(crate) counted: String,
+    pub counted: String,
     /// Why, harmless to show.
-    pub(crate) reason: String,
+    pub reason: String,
     /// Their names, one behind the other.
-    pub(crate) named: String,
+    pub named: String,
     /// What shows more of it.
-    pub(crate) command: &'static str,
+    pub command: &'static str,
 }
 
 /// Waiting pods that nobody can hold against nodes, by the reason.
-pub(crate) fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = UnjudgedPods> {
+pub fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = UnjudgedPods> {
     let mut reasons: BTreeMap<(&str, &'static str), Vec<String>> = BTreeMap::new();
     for Unjudged { pod, reason, command } in unjudged {
         reasons.entry((reason, command)).or_default().push(pod.clone());
@@ -56,15 +56,15 @@ pub(crate) fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = 
 }
 
 /// What objects leave open.
-pub(crate) struct Doubt {
+pub struct Doubt {
     /// What stays the same of it while pods come and go.
-    pub(crate) kind: String,
+    pub kind: String,
     /// As it is told.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// All that objects leave open but for [`contested_in_words`].
-pub(crate) fn doubts(gathered: &Gathered) -> Vec<Doubt> {
+pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
     let of_kind = |kind: &str, text: String| Doubt { kind: kind.to_owned(), text };
     let clamped = clamped_in_words(&gathered.clamped).map(|text| of_kind("numbers", text));
     let devices = device_doubts_in_words(&gathered.device_doubts);
@@ -79,7 +79,7 @@ pub(crate) fn doubts(gathered: &Gathered) -> Vec<Doubt> {
 }
 
 /// Pods that would fit, against the word of their own scheduler.
-pub(crate) fn contested_in_words(pods: &[String]) -> Option<String> {
+pub fn contested_in_words(pods: &[String]) -> Option<String> {
     let named = all(pods.iter().cloned())?;
     let waiting = counted(pods.len(), "waiting pod");
     Some(format!("{waiting}, each of which {CONTESTED}: {named}"))

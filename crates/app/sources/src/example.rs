@@ -5,7 +5,7 @@ use dovetail_inventory::dump::{Sink, read_objects};
 use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, Objects, ObjectsConfig, objects};
 
 /// What it is called where files are named.
-pub(crate) const NAME: &str = "example";
+pub const NAME: &str = "example";
 
 /// Its seed and size: the dump of `dovetail trace synth --seed 42 --nodes 32 --dump FOLDER`.
 const CONFIG: ObjectsConfig = ObjectsConfig { seed: 42, nodes: 32 };
@@ -21,7 +21,7 @@ fn cluster() -> Result<Objects> {
 ///
 /// # Errors
 /// None, as long as the generator writes what the reader reads.
-pub(crate) fn read_into(sink: &mut dyn Sink) -> Result<()> {
+pub fn read_into(sink: &mut dyn Sink) -> Result<()> {
     let cluster = cluster()?;
     for kind in ObjectKind::ALL {
         for object in cluster.of_kind(kind) {
@@ -35,7 +35,7 @@ pub(crate) fn read_into(sink: &mut dyn Sink) -> Result<()> {
 ///
 /// # Errors
 /// As [`read_into`].
-pub(crate) fn usage() -> Result<Vec<u8>> {
+pub fn usage() -> Result<Vec<u8>> {
     let mut file = Vec::new();
     cluster()?.write_usage(&mut file)?;
     Ok(file)

@@ -12,7 +12,7 @@ use jiff::{Timestamp, ToSpan};
 
 /// Which time is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PeriodFlag {
+pub enum PeriodFlag {
     /// So long, until whatever is the end by itself: now, or when objects were read.
     Last { ms: u64 },
     /// From one moment to another, whenever it is asked for.
@@ -21,7 +21,7 @@ pub(crate) enum PeriodFlag {
 
 impl PeriodFlag {
     /// How long it is, as far as it is over.
-    pub(crate) fn length_ms(self, now_ms: u64) -> u64 {
+    pub fn length_ms(self, now_ms: u64) -> u64 {
         match self {
             Self::Last { ms } => ms,
             Self::Between(span) => span.to_ms.min(now_ms).saturating_sub(span.from_ms),
@@ -32,7 +32,7 @@ impl PeriodFlag {
     ///
     /// # Errors
     /// A begin that lies ahead or within a step, and an end within one.
-    pub(crate) fn span(self, now_ms: u64, step_ms: u64) -> Result<Span, UsageError> {
+    pub fn span(self, now_ms: u64, step_ms: u64) -> Result<Span, UsageError> {
         let until_ms = now_ms / step_ms * step_ms;
         let span = match self {
             Self::Last { ms } => {

@@ -22,16 +22,16 @@ use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::errors::UsageError;
 use tokio::runtime::Runtime;
 
-use crate::input::found_prometheus::{Finding, find};
-use crate::input::kubeconfig::ConnectionFlags;
-use crate::input::period::PeriodFlag;
+use crate::found_prometheus::{Finding, find};
+use crate::kubeconfig::ConnectionFlags;
+use crate::period::PeriodFlag;
 
 /// An answer may take this long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
 /// Flags as written: how a server is reached.
 #[derive(Debug, Args)]
-pub(crate) struct WayFlags {
+pub struct WayFlags {
     /// File with a bearer token that is sent to the server of --prometheus
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -47,7 +47,7 @@ const DAY_MS: u64 = 86_400_000;
 
 /// Flags as written: how a server is reached, and which time is asked for.
 #[derive(Debug, Args)]
-pub(crate) struct ServerFlags {
+pub struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
     /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were read. Or which day
@@ -63,7 +63,7 @@ pub(crate) struct ServerFlags {
 
 /// Which server is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ServerChoice {
+pub enum ServerChoice {
     /// One that is found in the cluster of a kubeconfig; none where there is no kubeconfig.
     Auto,
     /// None.
@@ -86,31 +86,31 @@ impl FromStr for ServerChoice {
 
 /// The server to ask, if any, and what looking for it brought to light.
 #[derive(Default)]
-pub(crate) struct Chosen {
-    pub(crate) asker: Option<Asker>,
-    pub(crate) told: Vec<String>,
+pub struct Chosen {
+    pub asker: Option<Asker>,
+    pub told: Vec<String>,
 }
 
 /// However a server is reached.
-pub(crate) type AnyClient = PrometheusClient<Box<dyn Transport>>;
+pub type AnyClient = PrometheusClient<Box<dyn Transport>>;
 
 /// Asks one server about one period.
-pub(crate) struct Asker {
-    pub(crate) client: AnyClient,
-    pub(crate) period: Span,
+pub struct Asker {
+    pub client: AnyClient,
+    pub period: Span,
     /// Where the period begins, if it was said where, and not how long it is.
     begins_ms: Option<u64>,
-    pub(crate) step_ms: u64,
+    pub step_ms: u64,
     runtime: Runtime,
 }
 
 /// All series of devices over a period.
-pub(crate) struct Observed {
-    pub(crate) observation: Observation,
+pub struct Observed {
+    pub observation: Observation,
     /// Which labels name holders.
-    pub(crate) pods: PodLabels,
+    pub pods: PodLabels,
     /// The same as the history of each device.
-    pub(crate) time: ObservedTime,
+    pub time: ObservedTime,
 }
 
 impl ServerFlags {
@@ -118,7 +118,7 @@ impl ServerFlags {
     ///
     /// # Errors
     /// Flags that cannot be, or an address that is none.
-    pub(crate) fn asker(&self, url: &str) -> Result<Asker> {
+    pub fn asker(&self, url: &str) -> Result<Asker> {
         let client = self.way.client(url)?;
         let (period, step_ms) = (self.span()?, self.step_ms()?);
         let (begins_ms, runtime) = (self.begins_ms(period), connection_runtime()?);
@@ -129,11 +129,7 @@ impl ServerFlags {
     ///
     /// # Errors
     /// As [`Self::asker`], and a kubeconfig that cannot be used.
-    pub(crate) fn chosen(
-        &self,
-        choice: &ServerChoice,
-        kubeconfig: Option<&Path>,
-    ) -> Result<Chosen> {
+    pub fn chosen(&self, choice: &ServerChoice, kubeconfig: Option<&Path>) -> Result<Chosen> {
         let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
         match (choice, &cluster) {
             (ServerChoice::None, _) | (ServerChoice::Auto, None) => {
@@ -151,7 +147,7 @@ impl ServerFlags {
     }
 
     /// What is said of a time that was asked for where nobody is asked who knows a past.
-    pub(crate) fn without_effect(&self) -> Option<String> {
+    pub fn without_effect(&self) -> Option<String> {
         let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
         let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
         Some(format!(
@@ -165,7 +161,7 @@ impl ServerFlags {
     }
 
     /// Whether both ends of the period were said, and not how long it is.
-    pub(crate) fn is_between(&self) -> bool {
+    pub fn is_between(&self) -> bool {
         matches!(self.period(), PeriodFlag::Between(_))
     }
 
@@ -177,7 +173,7 @@ impl ServerFlags {
     ///
     /// # Errors
     /// Flags that cannot be.
-    pub(crate) fn span(&self) -> Result<Span> {
+    pub fn span(&self) -> Result<Span> {
         Ok(self.period().span(now_ms(), self.step_ms()?)?)
     }
 
@@ -209,7 +205,7 @@ impl WayFlags {
     ///
     /// # Errors
     /// Flags that cannot be, an address that is none, and a connection to a cluster that cannot be used.
-    pub(crate) fn chosen(
+    pub fn chosen(
         &self,
         choice: &ServerChoice,
         cluster: Option<&ConnectionFlags>,
@@ -278,7 +274,7 @@ impl Asker {
     ///
     /// # Errors
     /// A server that does not answer, or answers with something else.
-    pub(crate) fn observe(&mut self) -> Result<Observed> {
+    pub fn observe(&mut self) -> Result<Observed> {
         let observed = observe(&mut self.client, self.period, self.step_ms);
         let (observation, pods) = self.runtime.block_on(observed)?;
         let time = observation.histories(self.period, self.step_ms, &ActivityRule::default());
@@ -289,7 +285,7 @@ impl Asker {
     ///
     /// # Errors
     /// As [`Self::observe`].
-    pub(crate) fn instant(&mut self, query: &str, at_ms: u64) -> Result<Vec<Series>> {
+    pub fn instant(&mut self, query: &str, at_ms: u64) -> Result<Vec<Series>> {
         Ok(self.runtime.block_on(self.client.instant(query, at_ms as i64))?)
     }
 
@@ -297,13 +293,13 @@ impl Asker {
     ///
     /// # Errors
     /// As [`Self::observe`].
-    pub(crate) fn range(&mut self, query: &str) -> Result<Vec<Series>> {
+    pub fn range(&mut self, query: &str) -> Result<Vec<Series>> {
         let range = range_of(query.to_owned(), self.period, self.step_ms);
         Ok(self.runtime.block_on(all(&mut self.client, &range))?)
     }
 
     /// Tells what the server said beside its answers.
-    pub(crate) fn tell_warnings(&self, app: &App) {
+    pub fn tell_warnings(&self, app: &App) {
         self.client.notes().warnings.iter().for_each(|text| {
             let server = self.client.server();
             app.note(&format!("{server} warns, so data may be missing: {text}"));

@@ -13,7 +13,7 @@ use dovetail_metrics::kube_state::KubeState;
 const LATE_MS: u64 = 600_000;
 
 /// Nodes of pods, by objects and by kube-state-metrics.
-pub(crate) struct Placements<'p> {
+pub struct Placements<'p> {
     /// By namespace and name: the node, and since when.
     of_objects: BTreeMap<(&'p str, &'p str), (&'p str, u64)>,
     /// When the objects were read.
@@ -24,7 +24,8 @@ pub(crate) struct Placements<'p> {
 }
 
 impl<'p> Placements<'p> {
-    pub(crate) fn of(objects: Option<&'p Gathered>, of_series: Option<&'p KubeState>) -> Self {
+    /// Where pods are by objects, and by series.
+    pub fn of(objects: Option<&'p Gathered>, of_series: Option<&'p KubeState>) -> Self {
         let workloads = objects.iter().flat_map(|objects| &objects.facts.workloads);
         let pods = workloads.flat_map(|workload| {
             let namespace = workload.owner.namespace.as_str();
@@ -45,7 +46,7 @@ impl<'p> Placements<'p> {
     }
 
     /// Why a pod cannot have held a device of a node for some time; `None` where nothing says so.
-    pub(crate) fn doubt(&self, node: &str, holder: &Holder, held: Span) -> Option<Doubt> {
+    pub fn doubt(&self, node: &str, holder: &Holder, held: Span) -> Option<Doubt> {
         if self.contradicts(node, holder, held) {
             return Some(Doubt::Elsewhere);
         }
@@ -78,7 +79,7 @@ impl<'p> Placements<'p> {
 }
 
 /// What was not believed, by reason.
-pub(crate) fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
+pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
     let reasons = [
         (Doubt::Elsewhere, "of nodes where the API server does not have them"),
         (Doubt::AsksForNone, "that did not ask for any, by kube-state-metrics"),

@@ -9,15 +9,10 @@ use dovetail_metrics::job::{Grid, Holding, JobReadings, records, tensor_queries}
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_phases::job_phases::{PhaseRule, job_phases};
 
-use crate::input::prometheus::{Asker, Observed};
+use crate::prometheus::{Asker, Observed};
 
 /// Notes on every workload of several GPUs that work together how it hung; what could not be read is a note.
-pub(super) fn mark(
-    asker: &mut Asker,
-    seen: &Observed,
-    gathered: &mut Gathered,
-    notes: &mut Vec<String>,
-) {
+pub fn mark(asker: &mut Asker, seen: &Observed, gathered: &mut Gathered, notes: &mut Vec<String>) {
     let workloads = &mut gathered.facts.workloads;
     let holdings = holdings(seen, workloads);
     if holdings.is_empty() {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::refused_in_words;
 use super::targets::{self, ANSWER_WITHIN, Target};
-use crate::input::kubeconfig::ConnectionFlags;
+use crate::kubeconfig::ConnectionFlags;
 
 /// Exporters of a namespace come and go with its nodes: they are looked for again after so long.
 const FIND_AGAIN_MS: u64 = 300_000;
@@ -25,7 +25,7 @@ const MOST_SAMPLES: usize = 20_000_000;
 const MOST_TOLD: usize = 100;
 
 /// Looks at exporters until it is dropped; what they said waits here until it is forgotten.
-pub(crate) struct Lookout {
+pub struct Lookout {
     seen: Arc<Mutex<Seen>>,
     began_ms: u64,
     /// Looks end when it is gone.
@@ -34,9 +34,9 @@ pub(crate) struct Lookout {
 
 /// How many exporters answered the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
-    pub(crate) answering: usize,
-    pub(crate) silent: usize,
+pub struct Standing {
+    pub answering: usize,
+    pub silent: usize,
 }
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Lookout {
     ///
     /// # Errors
     /// An address that is none.
-    pub(crate) fn start(
+    pub fn start(
         urls: &[String],
         namespaces: &[String],
         cluster: Option<ConnectionFlags>,
@@ -78,22 +78,22 @@ impl Lookout {
     }
 
     /// When it began to look.
-    pub(crate) fn began_ms(&self) -> u64 {
+    pub fn began_ms(&self) -> u64 {
         self.began_ms
     }
 
     /// All that was seen and not forgotten.
-    pub(crate) fn seen(&self) -> Scrapes {
+    pub fn seen(&self) -> Scrapes {
         lock(&self.seen).scrapes.clone()
     }
 
     /// Forgets what was seen before a moment.
-    pub(crate) fn forget_before(&self, at_ms: u64) {
+    pub fn forget_before(&self, at_ms: u64) {
         lock(&self.seen).scrapes.forget_before(at_ms as i64);
     }
 
     /// Who answered the last look; `None` before the first.
-    pub(crate) fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<Standing> {
         lock(&self.seen).standing
     }
 }

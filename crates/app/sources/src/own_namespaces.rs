@@ -14,13 +14,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::input::kubeconfig::ConnectionFlags;
+use crate::kubeconfig::ConnectionFlags;
 
 /// Asks the cluster of a kubeconfig. Who may not list namespaces has at most the one that the kubeconfig names.
 ///
 /// # Errors
 /// A cluster that does not answer, and credentials that may list no pods anywhere.
-pub(crate) fn own_namespaces(kubeconfig: &Path) -> Result<BTreeSet<String>> {
+pub fn own_namespaces(kubeconfig: &Path) -> Result<BTreeSet<String>> {
     let connection = ConnectionFlags::of_file(kubeconfig.to_owned());
     let runtime = connection_runtime()?;
     runtime.block_on(async {

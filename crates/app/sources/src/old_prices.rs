@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_console::plain::plain_sentence;
 
-use crate::input::node_prices::PriceLine;
+use crate::node_prices::PriceLine;
 
 /// Older ones are told.
 const OLD_PRICE_DAYS: i64 = 90;
@@ -12,7 +12,7 @@ const OLD_PRICE_DAYS: i64 = 90;
 const ANY_MODEL: &str = "(unknown)";
 
 /// Prices of a day too long ago.
-pub(crate) fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
+pub fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
     let today = jiff::Timestamp::from_millisecond(i64::try_from(now_ms).unwrap_or(0));
     let Ok(today) = today.map(|now| now.to_zoned(jiff::tz::TimeZone::UTC).date()) else {
         return Vec::new();

@@ -15,12 +15,12 @@ use dovetail_inventory::dump::{DumpError, Sink, collected_at, dump_files, read_p
 use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::{BadInput, UsageError};
 
-use crate::input::example;
-use crate::input::kubeconfig::ConnectionFlags;
+use crate::example;
+use crate::kubeconfig::ConnectionFlags;
 
 /// Flags as written.
 #[derive(Debug, Args)]
-pub(crate) struct ObjectFlags {
+pub struct ObjectFlags {
     /// Dumps of `kubectl get nodes,pods,... -A -o json`: files, or folders with them, plain or gzip
     #[arg(long, value_name = "PATH", num_args = 1..)]
     from: Vec<PathBuf>,
@@ -30,16 +30,16 @@ pub(crate) struct ObjectFlags {
     at: Option<jiff::Timestamp>,
     /// Look at a generated cluster of 32 nodes, with what its GPUs did: no files, no network
     #[arg(long, conflicts_with = "from")]
-    pub(crate) example: bool,
+    pub example: bool,
     /// Read the objects from the cluster that this file leads to
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example"])]
     kubeconfig: Option<PathBuf>,
 }
 
 /// Objects, and where they were read.
-pub(crate) struct Read {
-    pub(crate) inventory: Inventory,
-    pub(crate) sources: Vec<String>,
+pub struct Read {
+    pub inventory: Inventory,
+    pub sources: Vec<String>,
     /// The kinds of nodes and pods, where the credentials do not allow to list them.
     hidden: Vec<&'static str>,
 }
@@ -48,7 +48,7 @@ impl Read {
     /// # Errors
     /// When the credentials hide nodes or pods: what is left would look like a cluster without GPUs, or like GPUs that
     /// nobody holds.
-    pub(crate) fn with_all_nodes_and_pods(self) -> Result<Self> {
+    pub fn with_all_nodes_and_pods(self) -> Result<Self> {
         if self.hidden.is_empty() {
             return Ok(self);
         }
@@ -63,12 +63,12 @@ impl Read {
 
 impl ObjectFlags {
     /// Whether any objects are named.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.example || !self.from.is_empty() || self.server().is_some()
     }
 
     /// The kubeconfig of the cluster that is read, if one is.
-    pub(crate) fn server(&self) -> Option<&Path> {
+    pub fn server(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
     }
 
@@ -76,7 +76,7 @@ impl ObjectFlags {
     ///
     /// # Errors
     /// Names the file that cannot be read, or what to give where there is none; `what` is done with them.
-    pub(crate) fn read(&self, app: &App, what: &str) -> Result<Read> {
+    pub fn read(&self, app: &App, what: &str) -> Result<Read> {
         let mut inventory = Inventory::new(self.now_ms(what)?);
         let complete = self.read_into(app, &mut inventory)?;
         complete.iter().for_each(|kind| inventory.all_of(kind));
@@ -96,7 +96,7 @@ impl ObjectFlags {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn now_ms(&self, what: &str) -> Result<u64> {
+    pub fn now_ms(&self, what: &str) -> Result<u64> {
         if !self.is_given() {
             let text = format!(
                 "name what to {what}: --kubeconfig with a cluster, --from with files of `kubectl get nodes,pods,... -A -o json`, \
@@ -118,7 +118,7 @@ impl ObjectFlags {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+    pub fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
         if self.example {
             return example::read_into(sink).map(|()| Vec::new());
         }
@@ -157,7 +157,7 @@ fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static st
 ///
 /// # Errors
 /// A cluster that does not answer, named as it was given.
-pub(crate) async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Lists> {
+pub async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Lists> {
     let config = cluster.connect().await?;
     read_lists(&config, PAGE, sink).await.with_context(|| cluster.name())
 }

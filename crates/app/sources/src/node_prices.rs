@@ -18,12 +18,12 @@ use dovetail_settings::Settings;
 use dovetail_settings::errors::UsageError;
 use serde::Serialize;
 
-use crate::input::prices::{exchange_of, price_book};
+use crate::prices::{exchange_of, price_book};
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Prices")]
-pub(crate) struct NodePriceFlags {
+pub struct NodePriceFlags {
     /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
     /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE")]
@@ -40,16 +40,16 @@ pub(crate) struct NodePriceFlags {
 
 /// A node whose GPUs want a price.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NodeToPrice<'a> {
-    pub(crate) gpus: i64,
-    pub(crate) model: Option<&'a str>,
-    pub(crate) labels: &'a BTreeMap<String, String>,
-    pub(crate) provider_id: &'a str,
+pub struct NodeToPrice<'a> {
+    pub gpus: i64,
+    pub model: Option<&'a str>,
+    pub labels: &'a BTreeMap<String, String>,
+    pub provider_id: &'a str,
 }
 
 impl<'a> NodeToPrice<'a> {
     /// The nodes with GPUs, in their order.
-    pub(crate) fn all_of(gathered: &'a Gathered) -> Vec<Self> {
+    pub fn all_of(gathered: &'a Gathered) -> Vec<Self> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         let labels = gathered.facts.nodes.iter().map(|node| (&*node.node.name, &node.node.labels));
         let labels: BTreeMap<&str, _> = labels.collect();
@@ -65,22 +65,22 @@ impl<'a> NodeToPrice<'a> {
 
 /// Prices of nodes, and what is said about them.
 #[derive(Debug)]
-pub(crate) struct Prices {
+pub struct Prices {
     /// In the order of the nodes.
-    pub(crate) of_nodes: Vec<NodePrice>,
+    pub of_nodes: Vec<NodePrice>,
     /// What their labels say of them, in the same order.
-    pub(crate) places: Vec<NodePlace>,
+    pub places: Vec<NodePlace>,
     /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
-    pub(crate) lists: Vec<Option<i64>>,
-    pub(crate) told: Vec<PriceLine>,
-    pub(crate) used: PricesUsed,
+    pub lists: Vec<Option<i64>>,
+    pub told: Vec<PriceLine>,
+    pub used: PricesUsed,
     /// What is to be said of them.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// What of a price list was used, and how.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PricesUsed {
+pub struct PricesUsed {
     /// GPUs by model, instance type of their node, and the one whose price stands in for it.
     stand_ins: BTreeMap<[String; 3], i64>,
     /// GPUs by model and the place whose price they have, where nobody knows theirs.
@@ -93,7 +93,7 @@ pub(crate) struct PricesUsed {
 
 impl PricesUsed {
     /// Adds what was used at another time.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         for (types, gpus) in other.stand_ins {
             let most = self.stand_ins.entry(types).or_default();
             *most = gpus.max(*most);
@@ -119,25 +119,25 @@ struct GuessedPlace {
 
 /// GPUs with one price.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct PriceLine {
-    pub(crate) model: Option<String>,
-    pub(crate) provider: Option<String>,
-    pub(crate) region: Option<String>,
+pub struct PriceLine {
+    pub model: Option<String>,
+    pub provider: Option<String>,
+    pub region: Option<String>,
     /// The instance type whose price it is; null where it holds for every type.
-    pub(crate) instance_type: Option<String>,
+    pub instance_type: Option<String>,
     /// How they are bought.
-    pub(crate) purchase: &'static str,
+    pub purchase: &'static str,
     /// Of which way of buying it is the price, if not of that one: of committed GPUs without a committed rate.
-    pub(crate) priced_as: Option<&'static str>,
-    pub(crate) gpus: i64,
-    pub(crate) usd_micros_per_gpu_hour: Option<i64>,
-    pub(crate) source: Option<String>,
-    pub(crate) as_of: Option<String>,
+    pub priced_as: Option<&'static str>,
+    pub gpus: i64,
+    pub usd_micros_per_gpu_hour: Option<i64>,
+    pub source: Option<String>,
+    pub as_of: Option<String>,
 }
 
 impl NodePriceFlags {
     /// Whether any price is named.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.prices.is_some() || !self.gpu_price.is_empty()
     }
 
@@ -145,7 +145,7 @@ impl NodePriceFlags {
     ///
     /// # Errors
     /// A rate that is none.
-    pub(crate) fn exchange(&self, settings: &Settings) -> Result<Exchange> {
+    pub fn exchange(&self, settings: &Settings) -> Result<Exchange> {
         exchange_of(settings.prices.exchange().map_err(UsageError)?, &self.exchange)
     }
 
@@ -153,7 +153,7 @@ impl NodePriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub(crate) fn book(&self, settings: &Settings) -> Result<PriceBook> {
+    pub fn book(&self, settings: &Settings) -> Result<PriceBook> {
         let book = PriceBook::built_in().with_exchange(self.exchange(settings)?);
         let book = settings.prices.rates(book)?;
         let book = price_book(book, self.prices.as_deref(), &self.gpu_price)?;
@@ -164,7 +164,7 @@ impl NodePriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub(crate) fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
+    pub fn of(&self, nodes: &[NodeToPrice<'_>], settings: &Settings) -> Result<Prices> {
         let book = self.book(settings)?;
         let mut told: BTreeMap<LineKey, PriceLine> = BTreeMap::new();
         let mut used = PricesUsed::default();
@@ -221,7 +221,7 @@ impl NodePriceFlags {
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub(crate) fn notes_of(
+    pub fn notes_of(
         &self,
         settings: &Settings,
         told: &[PriceLine],
@@ -397,7 +397,7 @@ fn without_committed_rate(told: &[PriceLine]) -> Vec<String> {
 }
 
 /// A rate of exchange with its age.
-pub(crate) fn converted_in_words(rate: &ExchangeRate) -> String {
+pub fn converted_in_words(rate: &ExchangeRate) -> String {
     let age_days = rate.as_of.as_deref().and_then(|day| {
         let day: jiff::civil::Date = day.parse().ok()?;
         let today = today();

@@ -11,18 +11,18 @@ use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::ObservedTime;
 
-use crate::input::own_time::OwnTime;
-use crate::input::placement::{Placements, misplaced_in_words};
-use crate::input::prometheus::Asker;
-use crate::input::uses::Uses;
-use crate::input::{hangs, serving};
+use crate::own_time::OwnTime;
+use crate::placement::{Placements, misplaced_in_words};
+use crate::prometheus::Asker;
+use crate::uses::Uses;
+use crate::{hangs, serving};
 
 /// Asks a server about the asker's period, which ends when the objects were read, and notes on the workloads what it knows of them beside: requests, and
 /// time in which they hung.
 ///
 /// # Errors
 /// A server that does not answer, or answers with something else.
-pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
+pub fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Uses> {
     asker.end_by(gathered.facts.now_ms)?;
     let mut seen = asker.observe()?;
     let source = asker.client.server().to_owned();
@@ -54,7 +54,7 @@ pub(crate) fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Res
 }
 
 /// What each pod's devices did until the end of the period.
-pub(super) fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
+pub fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
     let mut uses = UsesOfPods::new();
     for device in &time.devices {
         // A pod may have held the device in several stretches, or a slice of it.
