@@ -12,6 +12,7 @@ use dovetail_audit::{
 };
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
+use dovetail_costing::from_store::{Ledger, bad_address};
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
@@ -19,7 +20,6 @@ use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
 use super::document::{Document, FixedOut, hours, object_words};
-use crate::commands::cost::from_store::{Ledger, bad_address};
 
 /// Flags as written.
 #[derive(Debug, Args)]

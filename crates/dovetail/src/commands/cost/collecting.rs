@@ -12,6 +12,16 @@ use dovetail_audit::NodeStates;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
+use dovetail_costing::dimension::{Dimension, UNKNOWN};
+use dovetail_costing::flags::{list_prices, states};
+use dovetail_costing::free_moments::FreeMoments;
+use dovetail_costing::from_objects::Parts;
+use dovetail_costing::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
+use dovetail_costing::from_store::{Ledger, Silence};
+use dovetail_costing::parts_told::PartsTold;
+use dovetail_costing::statement::Statement;
+use dovetail_costing::teams::Teams;
+use dovetail_costing::{from_objects, names};
 use dovetail_inventory::facts::{Gathered, Inventory};
 use dovetail_serve::TeamOf;
 use dovetail_serve::metrics::{Cell, Metrics, Place, Standing, cells, fewer, teams as by_team};
@@ -28,20 +38,10 @@ use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
 use super::digest::weekly::WeeklyDigests;
-use super::dimension::{Dimension, UNKNOWN};
 use super::doubts_told::DoubtsTold;
-use super::flags::{list_prices, states};
-use super::free_moments::FreeMoments;
 use super::from_exporters::Exporters;
-use super::from_objects::Parts;
-use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
-use super::from_store::{Ledger, Silence};
 use super::noticing::{OwnerNotice, idle_notices, note_told};
-use super::parts_told::PartsTold;
 use super::receipts::receipts;
-use super::statement::Statement;
-use super::teams::Teams;
-use super::{from_objects, names};
 use crate::commands::serve::owner_events::OwnerEvents;
 
 /// More distinct notes are not told.
@@ -481,7 +481,7 @@ impl Collector {
         let method = self.flags.method(&self.app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(self.list_prices.as_ref()));
         let statement = Statement::of(&account, method, Unused::Shown, &by)?;
-        let cell = |row: &super::statement::Row| {
+        let cell = |row: &dovetail_costing::statement::Row| {
             let [team, pool, cause] = row.key.as_slice() else { return None };
             let [cluster, team, pool, cause] =
                 [cluster, team.as_str(), pool.as_str(), cause.as_str()].map(plain);

@@ -7,15 +7,14 @@ use anyhow::Result;
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::ActivityRule;
 use dovetail_console::clock::now_ms;
+use dovetail_costing::from_prometheus::Sources;
+use dovetail_costing::from_store::Ledger;
+use dovetail_costing::reading::{Told, Whose, of_exporters};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
 use dovetail_sources::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
 use dovetail_sources::prometheus::Observed;
 use dovetail_store::{ReadPod, Reading, Retention};
-
-use super::from_prometheus::Sources;
-use super::from_store::Ledger;
-use super::reading::{Told, Whose, of_exporters};
 
 /// Who was read, as the ledger names it.
 const SOURCE: &str = "exporters";

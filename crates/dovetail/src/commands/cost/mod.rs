@@ -1,39 +1,16 @@
 //! `dovetail cost`: who pays what for GPUs, and for what.
 
-mod account;
-mod bill_flags;
-mod billed;
 pub(crate) mod collecting;
 pub(crate) mod digest;
-mod dimension;
-mod document;
 mod doubts_told;
-mod flags;
-mod focus;
-mod free_moments;
 mod from_exporters;
-mod from_ledger;
-mod from_objects;
-mod from_prometheus;
-pub(crate) mod from_store;
 mod job;
-mod names;
 pub(crate) mod noticing;
-mod parts_told;
 mod questions;
-mod reading;
 mod receipt_lives;
 mod receipts;
-mod resolution;
 mod rows_csv;
-mod same_names;
-mod silence;
-mod statement;
-mod teams;
 mod terminal;
-mod top;
-mod turns;
-mod without_price;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -42,15 +19,15 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::counted;
+use dovetail_costing::account::{Account, Basis};
+use dovetail_costing::bill_flags::BillFlags;
+use dovetail_costing::dimension::Dimension;
+use dovetail_costing::document::Document;
+use dovetail_costing::flags::Terms;
+use dovetail_costing::from_store::Answer;
+use dovetail_costing::statement::Statement;
+use dovetail_costing::{focus, from_store};
 use dovetail_settings::form::Output;
-
-use account::{Account, Basis};
-use bill_flags::BillFlags;
-use dimension::Dimension;
-use document::Document;
-use flags::Terms;
-use from_store::Answer;
-use statement::Statement;
 
 /// Flags as written.
 #[derive(Debug, Args)]

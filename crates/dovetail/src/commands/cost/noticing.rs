@@ -8,11 +8,10 @@ use dovetail_account::rollup::HOUR_MS;
 use dovetail_audit::{ObjectRef, Workload};
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
+use dovetail_costing::from_objects::words;
+use dovetail_costing::from_store::Ledger;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::notices::NoticeSection;
-
-use super::from_objects::words;
-use super::from_store::Ledger;
 
 /// Nobody looks further back: then it is "at least" so long.
 const BACK_HOURS: u64 = 72;

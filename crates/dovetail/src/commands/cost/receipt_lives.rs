@@ -2,11 +2,10 @@
 
 use dovetail_account::device_time::Span;
 use dovetail_account::notices::Attempts;
+use dovetail_costing::from_objects::words;
 use dovetail_inventory::facts::{Gathered, PodLife};
 use dovetail_phases::queue_wait::{QueuedPod, starts};
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
-
-use super::from_objects::words;
 
 /// What the pods of a job tell that the API server still has; what some of them do not say is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use anyhow::Result;
 use dovetail_account::notices::{JobTotals, Tally, receipt_text};
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_console::plain::plain;
+use dovetail_costing::from_store::Ledger;
 use dovetail_inventory::facts::Gathered;
 use dovetail_objects::owner_kind;
 use dovetail_settings::notices::NoticeSection;
 use dovetail_store::HistoryHour;
 
-use super::from_store::Ledger;
 use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
 use super::receipt_lives::{Told, told_by_lives};
 

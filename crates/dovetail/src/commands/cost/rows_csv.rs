@@ -2,8 +2,7 @@
 
 use anyhow::{Context, Result};
 use dovetail_console::plain::cell;
-
-use super::document::{Document, RowOut};
+use dovetail_costing::document::{Document, RowOut};
 
 const COLUMNS: [&str; 16] = [
     "gpu_hours",

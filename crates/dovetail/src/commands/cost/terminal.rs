@@ -2,11 +2,10 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, whole, wrapped};
+use dovetail_costing::document::{Document, RowOut};
+use dovetail_costing::resolution::sentences;
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, usd};
-
-use super::document::{Document, RowOut};
-use super::resolution::sentences;
 
 /// The whole bill.
 pub(super) fn terminal(document: &Document) -> String {

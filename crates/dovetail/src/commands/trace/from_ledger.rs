@@ -13,6 +13,7 @@ use dovetail_console::file::write_whole;
 use dovetail_console::places::refuse_shared;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{facts, whole};
+use dovetail_costing::from_store::{Ledger, bad_address};
 use dovetail_objects::owner_kind;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -25,7 +26,6 @@ use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::exact_time;
 use serde::Serialize;
 
-use crate::commands::cost::from_store::{Ledger, bad_address};
 use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 
 /// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not

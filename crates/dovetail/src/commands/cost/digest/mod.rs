@@ -1,7 +1,6 @@
 //! `dovetail cost digest`: a team's week out of a ledger, on paper or handed to an address.
 
 mod page;
-mod week;
 pub(crate) mod weekly;
 
 use anyhow::{Context, Result, bail};
@@ -12,15 +11,15 @@ use dovetail_account::split::SplitMethod;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
+use dovetail_costing::digest::week;
+use dovetail_costing::digest::week::{TeamWeek, Weeks};
+use dovetail_costing::from_store::{Ledger, bad_address};
+use dovetail_costing::teams::Teams;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_store::Address;
 use serde_json::json;
-
-use super::from_store::{Ledger, bad_address};
-use super::teams::Teams;
-use week::{TeamWeek, Weeks};
 
 /// Name and version of the form.
 const SCHEMA: &str = "dovetail-digest/1";

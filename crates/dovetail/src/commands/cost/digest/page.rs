@@ -1,8 +1,8 @@
 //! A digest as Markdown and as one HTML file that needs nothing else.
 
+use dovetail_costing::digest::week::{TeamWeek, WeekOut, Weeks};
 use dovetail_units::amount::{percent, usd};
 
-use super::week::{TeamWeek, WeekOut, Weeks};
 use crate::commands::audit::text::{html as safe_html, markdown as safe_markdown};
 
 const HEAD: &str = r#"<!doctype html>
@@ -170,7 +170,7 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
         return Vec::new();
     }
     let head = ["most idle", "GPU-hours", "idle", "cost of idle"].map(str::to_owned).to_vec();
-    let job = |job: &super::week::JobOut| {
+    let job = |job: &dovetail_costing::digest::week::JobOut| {
         vec![
             job.job.clone(),
             format!("{:.1}", job.gpu_hours),

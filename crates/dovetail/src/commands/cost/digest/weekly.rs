@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use dovetail_account::notices::week_due;
 use dovetail_account::split::SplitMethod;
 use dovetail_console::plain::plain;
+use dovetail_costing::digest::week;
+use dovetail_costing::from_store::Ledger;
+use dovetail_costing::teams::Teams;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::notices::NoticeSection;
 use serde_json::json;
 
 use super::page;
-use super::week;
-use crate::commands::cost::from_store::Ledger;
 use crate::commands::cost::noticing::note_told;
-use crate::commands::cost::teams::Teams;
 
 /// Who does not take a digest is asked again after so long.
 const AGAIN_MS: u64 = 3_600_000;

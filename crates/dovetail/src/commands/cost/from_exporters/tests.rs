@@ -1,10 +1,10 @@
 use dovetail_account::rollup::HOUR_MS;
+use dovetail_costing::teams::Teams;
 use dovetail_settings::Settings;
 use dovetail_sources::node_prices::NodePriceFlags;
 use dovetail_store::{Address, Detail, Question};
 
 use super::*;
-use crate::commands::cost::teams::Teams;
 
 const BEGIN_HOUR: u64 = 480_000;
 const MINUTE_MS: u64 = 60_000;

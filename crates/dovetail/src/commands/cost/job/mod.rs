@@ -8,25 +8,18 @@
 //! | `held` | its parts with their money |
 //! | `document`, `terminal` | the same in JSON, and for people |
 
-mod document;
-mod held;
-mod name;
-mod of_example;
-mod of_moment;
-mod of_series;
-mod of_several;
 mod terminal;
 
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
+use dovetail_costing::flags::{AccountFlags, Source, Terms, parts};
+use dovetail_costing::job::document::Document;
+use dovetail_costing::job::held::JobTime;
+use dovetail_costing::job::name::Wanted;
+use dovetail_costing::job::{of_example, of_moment, of_series};
 use dovetail_settings::form::Output;
-
-use super::flags::{AccountFlags, Source, Terms, parts};
-use document::Document;
-use held::JobTime;
-use name::Wanted;
 
 /// Flags as written.
 #[derive(Debug, Args)]

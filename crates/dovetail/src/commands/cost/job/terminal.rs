@@ -2,12 +2,12 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{counted, table, whole, wrapped};
+use dovetail_costing::document::by_method;
+use dovetail_costing::job::document::{Document, MethodOut, PartOut};
 use dovetail_phases::job_phases::{Confidence, Phase};
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 
-use super::document::{Document, MethodOut, PartOut};
-use crate::commands::cost::document::by_method;
 use crate::commands::cost::terminal::price_lines;
 
 /// Remedies are named for parts of so much of the job.

@@ -13,31 +13,17 @@
 //! | `name` | the questions by name |
 //! | `document`, `terminal` | in JSON, and for people |
 
-mod answer;
-mod asked;
-mod attempts;
-mod by_charge;
-mod by_level;
-mod by_request;
-mod by_run;
-mod by_wait;
-mod document;
-mod name;
-mod range;
 mod terminal;
-mod training;
-mod waits;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
+use dovetail_costing::flags::AccountFlags;
+use dovetail_costing::questions::asked::Asked;
+use dovetail_costing::questions::document::Document;
+use dovetail_costing::questions::name::Name;
 use dovetail_settings::form::Output;
-
-use super::flags::AccountFlags;
-use asked::Asked;
-use document::Document;
-use name::Name;
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -2,10 +2,10 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, wrapped};
+use dovetail_costing::questions::answer::{Answer, Cell, Row};
+use dovetail_costing::questions::document::{Answered, Document};
 use dovetail_units::duration::duration_of_seconds;
 
-use super::answer::{Answer, Cell, Row};
-use super::document::{Answered, Document};
 use crate::commands::cost::terminal::price_lines;
 
 /// All answers.

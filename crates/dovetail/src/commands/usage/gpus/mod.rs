@@ -1,17 +1,13 @@
 //! `dovetail usage gpus`.
 
-pub(crate) mod grouping;
-mod report;
-
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
+use dovetail_costing::usage::grouping::Grouping;
+use dovetail_costing::usage::report::{Report, Source};
 use dovetail_settings::form::Output;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_sources::prometheus::{Observed, ServerFlags};
-
-use grouping::Grouping;
-use report::{Report, Source};
 
 /// Flags as written.
 #[derive(Debug, Args)]

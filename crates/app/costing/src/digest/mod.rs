@@ -1,0 +1,3 @@
+//! A team's week out of a ledger.
+
+pub mod week;

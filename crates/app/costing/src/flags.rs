@@ -1,0 +1,363 @@
+//! What a bill is made from, and how: the flags of every question about costs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use dovetail_account::device_time::Span;
+use dovetail_account::rollup::HOUR_MS;
+use dovetail_account::split::{ListPrices, SplitMethod, Unused};
+use dovetail_audit::{MONTH_MS, NodeStates, node_parts};
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
+use dovetail_inventory::facts::Gathered;
+use dovetail_price::parse_usd_micros;
+use dovetail_settings::errors::UsageError;
+use dovetail_sources::doubts::{contested_in_words, doubts};
+use dovetail_sources::exporters::ExporterFlags;
+use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::objects::{ObjectFlags, Read};
+use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
+use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
+
+use super::account::Account;
+use super::billed::{self, BillOut};
+use super::from_objects::{self, Parts};
+use super::from_prometheus::{self, Look, Sources};
+use super::names;
+use super::teams::Teams;
+
+/// Flags as written.
+#[derive(Debug, Args)]
+pub struct AccountFlags {
+    #[command(flatten)]
+    pub objects: ObjectFlags,
+    #[command(flatten)]
+    pub measured: UsageFileFlags,
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `auto`
+    /// looks for one in the cluster of --kubeconfig, `none` looks at objects alone
+    #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
+    pub prometheus: ServerChoice,
+    #[command(flatten)]
+    pub server: ServerFlags,
+    #[command(flatten)]
+    exporters: ExporterFlags,
+    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split, opencost,
+    /// datadog [default: residual where CPU and memory have list prices, else all-in]
+    #[arg(long, value_name = "NAME")]
+    pub method: Option<SplitMethod>,
+    /// Who pays for the parts of nodes that no pod has
+    #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
+    pub unused: UnusedFlag,
+    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// [default: team, cost-center, owner, ...]
+    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
+    team_label: Vec<String>,
+    /// Name of the cluster [default: the identity of its namespace kube-system]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that are in it
+    /// cost what was billed instead of list prices
+    #[arg(long, value_name = "FILE", help_heading = "Prices")]
+    pub bill: Option<PathBuf>,
+    #[command(flatten)]
+    pub prices: NodePriceFlags,
+    /// List price of a vCPU-hour in USD, such as 0.04
+    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
+    pub vcpu_price: Option<String>,
+    /// List price of a GiB-hour of memory in USD, such as 0.005
+    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
+    gib_price: Option<String>,
+}
+
+/// Who pays for what nobody has.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum UnusedFlag {
+    /// Nobody: it has rows of its own
+    Shown,
+    /// The pods of the node, by what each has of the same resource
+    Distributed,
+}
+
+/// How a bill is made.
+pub struct Terms {
+    pub teams: Teams,
+    pub list_prices: Option<ListPrices>,
+    pub method: SplitMethod,
+    pub unused: Unused,
+}
+
+/// What a bill is made from.
+pub enum Source {
+    Moment(Box<AtMoment>),
+    Server(Box<OverTime>),
+}
+
+/// Objects of one moment, with what GPUs did if somebody measured it.
+pub struct AtMoment {
+    pub gathered: Gathered,
+    pub uses: Option<Uses>,
+    pub sources: Vec<String>,
+    /// What looking for a server and at objects brought to light.
+    pub told: Vec<String>,
+}
+
+/// A server that is asked about a period, with the objects that are read beside it.
+pub struct OverTime {
+    pub asker: Asker,
+    pub objects: Option<AtMoment>,
+    pub told: Vec<String>,
+}
+
+impl AccountFlags {
+    /// How the bill is made.
+    ///
+    /// # Errors
+    /// Prices that cannot be, or a method that needs others.
+    pub fn terms(&self, app: &App) -> Result<Terms> {
+        let list_prices = self.list_prices(app)?;
+        let method = self.chosen_method(app);
+        let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
+        if method == SplitMethod::Residual && list_prices.is_none() {
+            let text = "the method residual needs list prices of CPU and memory: give --vcpu-price and \
+                        --gib-price, or use --method all-in";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        Ok(Terms { teams: self.teams(app), list_prices, method, unused: self.unused() })
+    }
+
+    /// How teams are told.
+    pub fn teams(&self, app: &App) -> Teams {
+        Teams::new(&app.settings.cost, &self.team_label)
+    }
+
+    /// The method asked for, or that of the settings.
+    pub(crate) fn chosen_method(&self, app: &App) -> Option<SplitMethod> {
+        let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
+        self.method.or_else(set)
+    }
+
+    /// Who pays for what nobody has.
+    pub fn unused(&self) -> Unused {
+        match self.unused {
+            UnusedFlag::Shown => Unused::Shown,
+            UnusedFlag::Distributed => Unused::Distributed,
+        }
+    }
+
+    /// Where CPU and memory are sold alone.
+    ///
+    /// # Errors
+    /// Prices that cannot be.
+    pub fn list_prices(&self, app: &App) -> Result<Option<ListPrices>> {
+        list_prices(app, &self.vcpu_price, &self.gib_price)
+    }
+
+    /// Where figures come from, with the objects read.
+    ///
+    /// # Errors
+    /// Nothing that is named, or something that cannot be read.
+    pub fn source(&self, app: &App, teams: &Teams) -> Result<Source> {
+        if self.exporters.are_given() {
+            let looked = self.exporters.read(app, self.objects.server())?;
+            let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
+            let moment =
+                self.gathered_from(app, teams, read, |gathered| Ok(Some(looked.uses(gathered))))?;
+            return Ok(Source::Moment(Box::new(moment)));
+        }
+        let told = {
+            let choice = self.measured.or_else(&self.prometheus);
+            let Chosen { asker, mut told } = self.server.chosen(choice, self.objects.server())?;
+            if let Some(asker) = asker {
+                let is_given = self.objects.is_given();
+                let objects = is_given.then(|| self.gathered(app, teams)).transpose()?;
+                return Ok(Source::Server(Box::new(OverTime { asker, objects, told })));
+            }
+            told.extend(self.server.without_effect());
+            told
+        };
+        let read = self.read_objects(app)?.with_all_nodes_and_pods()?;
+        let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
+        let mut moment = self.gathered_from(app, teams, read, of_file)?;
+        moment.told.splice(0..0, told);
+        Ok(Source::Moment(Box::new(moment)))
+    }
+
+    /// Objects, and where they were read: beside a server that knows more.
+    pub fn gathered(&self, app: &App, teams: &Teams) -> Result<AtMoment> {
+        let of_file = |gathered: &Gathered| self.measured.read(gathered, self.objects.example);
+        self.gathered_from(app, teams, self.read_objects(app)?, of_file)
+    }
+
+    fn read_objects(&self, app: &App) -> Result<Read> {
+        self.objects.read(app, "split the cost of")
+    }
+
+    /// Objects, and where they were read, with what somebody saw of their GPUs.
+    fn gathered_from(
+        &self,
+        app: &App,
+        teams: &Teams,
+        read: Read,
+        seen: impl FnOnce(&Gathered) -> Result<Option<Uses>>,
+    ) -> Result<AtMoment> {
+        let mut labels = names::wanted(teams);
+        labels.extend(names::of_runs(&app.settings.cost));
+        let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
+        let mut sources = read.sources;
+        let uses = seen(&gathered)?;
+        let mut told = Vec::new();
+        if let Some(uses) = &uses {
+            told = apply(&mut gathered, uses);
+            sources.push(uses.source.clone());
+        }
+        told.extend(doubts(&gathered).into_iter().map(|doubt| doubt.text));
+        if let Some(first) = gathered.skipped.first() {
+            let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
+            told.push(plain(&format!(
+                "what could not be read is in no figure: {objects}, {first} first"
+            )));
+        }
+        Ok(AtMoment { gathered, uses, sources, told })
+    }
+
+    /// The account of whatever there is; of a moment for a month, or for its hour.
+    ///
+    /// # Errors
+    /// A server that does not answer, prices that cannot be, a bill that cannot be read.
+    pub fn account(
+        &self,
+        app: &App,
+        terms: &Terms,
+        is_hour: bool,
+    ) -> Result<(Account, Option<BillOut>)> {
+        match self.source(app, &terms.teams)? {
+            Source::Moment(mut moment) => {
+                let parts = parts(&moment.gathered, &mut moment.told)?;
+                self.of_moment(app, terms, &moment, &parts, is_hour)
+            }
+            Source::Server(mut over) => {
+                let (account, bill, _) = self.over_time(app, terms, &mut over)?;
+                Ok((account, bill))
+            }
+        }
+    }
+
+    /// The account of a moment.
+    pub fn of_moment(
+        &self,
+        app: &App,
+        terms: &Terms,
+        moment: &AtMoment,
+        parts: &Parts<'_>,
+        is_hour: bool,
+    ) -> Result<(Account, Option<BillOut>)> {
+        let gathered = &moment.gathered;
+        let prices = self.prices.of(&NodeToPrice::all_of(gathered), &app.settings)?;
+        let from_ms = gathered.facts.now_ms;
+        let span = match is_hour {
+            // A charge period of FOCUS is an hour, not a month that has not been.
+            true => Span {
+                from_ms: from_ms / HOUR_MS * HOUR_MS,
+                to_ms: (from_ms / HOUR_MS + 1) * HOUR_MS,
+            },
+            false => Span { from_ms, to_ms: from_ms.saturating_add(MONTH_MS) },
+        };
+        let teams = (&terms.teams, terms.list_prices);
+        let mut account = from_objects::account(gathered, parts, teams, prices, span);
+        account.sources.clone_from(&moment.sources);
+        account.notes.extend(moment.told.iter().cloned());
+        let bill = self.finish(app, &mut account)?;
+        Ok((account, bill))
+    }
+
+    /// The account of a period, with all that it was made from.
+    pub fn over_time(
+        &self,
+        app: &App,
+        terms: &Terms,
+        over: &mut OverTime,
+    ) -> Result<(Account, Option<BillOut>, Look)> {
+        let OverTime { asker, objects, told } = over;
+        let sources = Sources {
+            teams: &terms.teams,
+            prices: &self.prices,
+            list_prices: terms.list_prices,
+            settings: &app.settings,
+            gathered: objects.as_ref().map(|objects| &objects.gathered),
+            free: &[],
+        };
+        let look = Look::of(asker, &sources)?;
+        let mut account = from_prometheus::account(asker, &look, &sources)?;
+        asker.tell_warnings(app);
+        for objects in objects.iter() {
+            account.sources.extend(objects.sources.iter().cloned());
+            account.notes.extend(objects.told.iter().cloned());
+        }
+        account.notes.splice(0..0, told.iter().cloned());
+        let bill = self.finish(app, &mut account)?;
+        Ok((account, bill, look))
+    }
+
+    /// Puts what was billed in place of list prices, where there is a bill.
+    ///
+    /// # Errors
+    /// A bill that cannot be read.
+    pub fn billed(&self, app: &App, account: &mut Account) -> Result<Option<BillOut>> {
+        let Some(path) = &self.bill else { return Ok(None) };
+        billed::apply(account, path, &self.prices.exchange(&app.settings)?).map(Some)
+    }
+
+    /// Names the cluster, and puts a bill in place of list prices.
+    fn finish(&self, app: &App, account: &mut Account) -> Result<Option<BillOut>> {
+        if let Some(name) = self.cluster.as_ref().or(app.settings.cost.cluster.as_ref()) {
+            account.cluster.clone_from(name);
+        }
+        self.billed(app, account)
+    }
+}
+
+/// What the GPUs of each node are.
+///
+/// # Errors
+/// An engine that cannot take the objects.
+pub fn states(gathered: &Gathered) -> Result<NodeStates<'_>> {
+    use anyhow::Context;
+    node_parts(&gathered.facts, &gathered.moment).context("cannot ask the engine why GPUs are free")
+}
+
+/// The same, and what is to be told of it beside what was told before.
+pub fn parts<'g>(gathered: &'g Gathered, told: &mut Vec<String>) -> Result<Parts<'g>> {
+    let NodeStates { parts, contested, .. } = states(gathered)?;
+    told.extend(contested_in_words(&contested));
+    Ok(parts)
+}
+
+/// List prices of CPU and memory: those of flags, else those of the settings.
+///
+/// # Errors
+/// Prices that cannot be.
+pub fn list_prices(
+    app: &App,
+    vcpu: &Option<String>,
+    gib: &Option<String>,
+) -> Result<Option<ListPrices>> {
+    let section = &app.settings.cost;
+    let pair = |vcpu: &Option<String>, gib: &Option<String>| vcpu.clone().zip(gib.clone());
+    let given =
+        pair(vcpu, gib).or_else(|| pair(&section.usd_per_vcpu_hour, &section.usd_per_gib_hour));
+    let Some((vcpu, gib)) = given else { return Ok(None) };
+    let micros = |flag: &str, text: &str| {
+        let micros = parse_usd_micros(text).map_err(|problem| format!("{flag}: {problem}"));
+        let small = micros.and_then(|micros| {
+            u32::try_from(micros)
+                .map_err(|_| format!("{flag} {text}: above 4294 USD an hour: check the unit"))
+        });
+        small.map_err(UsageError)
+    };
+    Ok(Some(ListPrices {
+        usd_micros_per_vcpu_hour: micros("--vcpu-price", &vcpu)?,
+        usd_micros_per_gib_hour: micros("--gib-price", &gib)?,
+    }))
+}

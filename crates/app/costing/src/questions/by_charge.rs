@@ -1,0 +1,299 @@
+//! Answers from the bill.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_account::cost::{CostSum, Paid, add_up};
+use dovetail_account::device_time::DeviceState;
+use dovetail_account::split::SplitMethod;
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
+use dovetail_model::Money;
+use dovetail_price::Purchase;
+
+use super::answer::{Answer, Cell, Row};
+use super::asked::Asked;
+use super::name::Name;
+use crate::dimension::UNKNOWN;
+use crate::document::{hours, share, share_of_any};
+use crate::statement::NodeCharges;
+
+/// So many workloads are named.
+const MOST_NAMED: usize = 10;
+
+/// A cell of money.
+pub fn micros(money: Option<Money>) -> Cell {
+    Cell::UsdMicros(money.map(|money| money.usd_micros))
+}
+
+/// A cell of GPU-hours.
+pub fn gpu_hours(gpu_milli_ms: i128) -> Cell {
+    Cell::Hours(Some(hours(gpu_milli_ms)))
+}
+
+/// The workloads that waste most.
+pub fn top(asked: &Asked) -> Answer {
+    let mut by_state: BTreeMap<&str, BTreeMap<DeviceState, i128>> = BTreeMap::new();
+    let mut teams: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    let held = asked.charges.iter().filter_map(|(_, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        if let Paid::Gpus(state) = charge.paid
+            && state.is_waste()
+        {
+            *by_state.entry(&pod.job).or_default().entry(state).or_default() += charge.gpu_milli_ms;
+        }
+        teams.insert(&pod.job, pod.team.as_deref());
+        Some((pod.job.as_str(), *charge))
+    });
+    let sums = add_up(held.collect::<Vec<_>>());
+    let all: i128 = sums.values().map(|sum| sum.waste_gpu_milli_ms).sum();
+    let blind: i128 = sums.values().map(|sum| sum.blind_gpu_milli_ms).sum();
+    let held: i128 = sums.values().map(|sum| sum.allocated_gpu_milli_ms).sum();
+    let mut wasters: Vec<(&str, CostSum)> =
+        sums.into_iter().filter(|(_, sum)| sum.waste_gpu_milli_ms > 0).collect();
+    // What has no price is behind what has one, by time.
+    wasters.sort_by_key(|(job, sum)| {
+        std::cmp::Reverse((sum.known(sum.waste), sum.waste_gpu_milli_ms, std::cmp::Reverse(*job)))
+    });
+    let row = |(job, sum): &(&str, CostSum)| {
+        let states = by_state.get(job).into_iter().flatten();
+        let most = states.max_by_key(|(state, time)| (**time, std::cmp::Reverse(**state)));
+        let team = teams.get(job).copied().flatten().unwrap_or(UNKNOWN);
+        Row(vec![
+            ("job", Cell::Text(plain(job))),
+            ("team", Cell::Text(plain(team))),
+            ("waste_gpu_hours", gpu_hours(sum.waste_gpu_milli_ms)),
+            ("waste_usd_micros", micros(sum.known(sum.waste))),
+            (
+                "waste_share",
+                Cell::Share(Some(share(sum.waste_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
+            ),
+            ("mostly", Cell::Text(most.map(|(state, _)| state.name()).unwrap_or_default())),
+        ])
+    };
+    let is_blind = blind == held && held > 0;
+    let named: i128 = wasters.iter().take(MOST_NAMED).map(|(_, sum)| sum.waste_gpu_milli_ms).sum();
+    Answer {
+        name: Name::Top.text(),
+        question: Name::Top.words(),
+        how: "GPU-time that a workload's pods held while idle, starting, waiting for their gang or repeating \
+              work, at the price of its node (docs/cost.md); dearest first"
+            .to_owned(),
+        uncertainty: format!(
+            "{}of {:.0} % of the held GPU-time nobody knows whether it is waste, and it is not counted",
+            match wasters.len() {
+                0 => String::new(),
+                1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
+                _ => format!("these are {:.0} % of what workloads waste; ", 100.0 * share(named, all)),
+            },
+            100.0 * share(blind, held)
+        ),
+        unknown_because: is_blind.then(|| blind_reason(asked)),
+        none_because: (wasters.is_empty() && !is_blind).then(|| match held {
+            0 => nobody_held(asked),
+            _ => format!(
+                "no workload was seen to hold GPUs that were idle, starting, waiting for the rest of a gang or \
+                 repeating work {}",
+                asked.when()
+            ),
+        }),
+        rows: wasters.iter().take(MOST_NAMED).map(row).collect(),
+    }
+}
+
+/// Why nothing is known of what held GPUs did.
+pub(crate) fn blind_reason(asked: &Asked) -> String {
+    match asked.sampled {
+        None => "nobody measured what GPUs did: --usage FILE or --prometheus would tell".to_owned(),
+        Some(_) => "no signal says what GPUs did".to_owned(),
+    }
+}
+
+/// What is said where there is nothing to be asked about.
+pub(crate) fn nobody_held(asked: &Asked) -> String {
+    format!("no pod held a GPU {}", asked.when())
+}
+
+/// Idle GPU-hours by team.
+pub fn idle(asked: &Asked) -> Answer {
+    let held = asked.charges.iter().filter_map(|(_, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        Some((pod.team.as_deref().unwrap_or(UNKNOWN), *charge))
+    });
+    let sums = add_up(held);
+    let mut all = CostSum::default();
+    sums.values().for_each(|sum| all += sum);
+    let row = |team: &str, sum: &CostSum| {
+        Row(vec![
+            ("team", Cell::Text(plain(team))),
+            ("idle_gpu_hours", gpu_hours(sum.idle_gpu_milli_ms)),
+            ("idle_usd_micros", micros(sum.known(sum.idle))),
+            ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
+            (
+                "idle_share",
+                Cell::Share(share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
+            ),
+            ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),
+        ])
+    };
+    let mut order: Vec<(&&str, &CostSum)> =
+        sums.iter().filter(|(_, sum)| sum.allocated_gpu_milli_ms > 0).collect();
+    order.sort_by_key(|(team, sum)| (std::cmp::Reverse(sum.idle_gpu_milli_ms), **team));
+    let mut rows: Vec<Row> = order.into_iter().map(|(team, sum)| row(team, sum)).collect();
+    rows.push(row("total", &all));
+    let is_blind = all.blind_gpu_milli_ms == all.allocated_gpu_milli_ms;
+    let is_held = all.allocated_gpu_milli_ms > 0;
+    Answer {
+        name: Name::Idle.text(),
+        question: Name::Idle.words(),
+        how: "every second in which a held GPU did not work by the best signal there is, however short, at the price \
+              of its node"
+            .to_owned(),
+        uncertainty: format!(
+            "between {} and, with all that is unknown, {} GPU-hours",
+            gpu_hours(all.idle_gpu_milli_ms).text(),
+            gpu_hours(all.idle_gpu_milli_ms + all.blind_gpu_milli_ms).text()
+        ),
+        unknown_because: (is_blind && is_held).then(|| blind_reason(asked)),
+        none_because: (!is_held).then(|| nobody_held(asked)),
+        rows,
+    }
+}
+
+/// Pods without GPUs on a node, and what their CPU and memory cost.
+type PodsBeside = (BTreeSet<u32>, Option<Money>);
+
+/// What is said where no training is.
+pub(crate) fn no_training(asked: &Asked) -> String {
+    format!("no training held a GPU {}", asked.when())
+}
+
+/// Pods that hold no GPU on nodes that have some, by the place of the node.
+fn beside_by_node(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, PodsBeside> {
+    let with_gpus: BTreeSet<u32> = charges
+        .iter()
+        .filter(|(_, charge)| matches!(charge.paid, Paid::Gpus(_)))
+        .filter_map(|(_, charge)| charge.holder)
+        .collect();
+    let mut by_node: BTreeMap<usize, PodsBeside> = BTreeMap::new();
+    for (node, charge) in charges {
+        let Some(pod) = charge.holder.filter(|pod| !with_gpus.contains(pod)) else { continue };
+        let job = &asked.account.pods[pod as usize].job;
+        // What runs on every node runs there for the node.
+        let is_of_node = job.starts_with("DaemonSet ") || job.starts_with("Node ");
+        if asked.account.nodes[*node].gpus == 0 || is_of_node || charge.paid != Paid::HeldCpuMemory
+        {
+            continue;
+        }
+        let (pods, cost) = by_node.entry(*node).or_insert((BTreeSet::new(), Some(Money::ZERO)));
+        pods.insert(pod);
+        *cost = cost.zip(charge.cost).map(|(sum, more)| sum + more);
+    }
+    by_node
+}
+
+/// What CPU and memory of all such pods cost by charges.
+pub(crate) fn cost_beside(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
+    let mut costs = beside_by_node(asked, charges).into_values().map(|(_, cost)| cost);
+    costs.try_fold(Money::ZERO, |sum, cost| Some(sum + cost?))
+}
+
+/// Nodes with GPUs and the pods on them that hold none.
+pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
+    let by_node = beside_by_node(asked, &asked.charges);
+    let mut order: Vec<(usize, PodsBeside)> = by_node.into_iter().collect();
+    order.sort_by_key(|(node, (pods, _))| (std::cmp::Reverse(pods.len()), *node));
+    let row = |(node, (pods, cost)): &(usize, PodsBeside)| {
+        let node = &asked.account.nodes[*node];
+        let jobs: BTreeSet<&str> =
+            pods.iter().map(|pod| asked.account.pods[*pod as usize].job.as_str()).collect();
+        let named: Vec<String> = jobs.iter().take(3).map(|job| plain(job)).collect();
+        let more = jobs.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Row(vec![
+            ("node", Cell::Text(plain(&node.name))),
+            ("gpu_type", Cell::Text(plain(&node.gpu_type))),
+            ("gpus", Cell::Count(u64::try_from(node.gpus).unwrap_or(0))),
+            ("pods_without_gpus", Cell::Count(pods.len() as u64)),
+            ("cpu_memory_usd_micros", micros(*cost)),
+            ("of", Cell::Text(named.join(", ") + &more)),
+        ])
+    };
+    let nodes = asked.account.nodes.iter().filter(|node| node.gpus > 0).count();
+    Answer {
+        name: Name::Beside.text(),
+        question: Name::Beside.words(),
+        how: "pods on nodes with GPUs that hold none, without those of DaemonSets; the cost is of the CPU and \
+              memory they keep there, by the split method"
+            .to_owned(),
+        uncertainty: beside_but(order.len(), nodes, method),
+        unknown_because: (!asked.knows_tenants).then(|| {
+            "neither objects nor kube-state-metrics say which pods stand where: --from would tell".to_owned()
+        }),
+        none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
+            0 => "no node has GPUs".to_owned(),
+            _ => format!(
+                "nothing but pods with GPUs and pods of DaemonSets stands on {} with GPUs",
+                counted(nodes, "node")
+            ),
+        }),
+        rows: order.iter().map(row).collect(),
+    }
+}
+
+/// What the answer about pods beside GPUs leaves out.
+fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
+    let carry = if found == 1 { "carries" } else { "carry" };
+    let by_method = match method {
+        SplitMethod::AllIn => {
+            "; all-in puts the whole price of a node on its GPUs, so that CPU and memory cost nothing: another --method \
+             tells what they cost"
+        }
+        _ => "",
+    };
+    format!(
+        "{found} of {} with GPUs {carry} such pods; a pod that reserves neither CPU nor memory counts only where objects \
+         are read{by_method}",
+        counted(nodes, "node")
+    )
+}
+
+/// GPU-time of training by charges, by the place among [`Purchase::ALL`] of how its node is bought.
+pub(crate) fn of_training(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, CostSum> {
+    let of_training = charges.iter().filter_map(|(node, charge)| {
+        let pod = &asked.account.pods[charge.holder? as usize];
+        let Paid::Gpus(state) = charge.paid else { return None };
+        let purchase = asked.account.nodes[*node].place.purchase;
+        let place = Purchase::ALL.iter().position(|known| *known == purchase)?;
+        let trains = asked.training.is(&pod.job, None);
+        (state.is_allocated() && trains).then_some((place, *charge))
+    });
+    add_up(of_training)
+}
+
+/// GPU-time of training by how its capacity is bought.
+pub fn spot(asked: &Asked) -> Answer {
+    let sums = of_training(asked, &asked.charges);
+    let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
+    let row = |(place, sum): (&usize, &CostSum)| {
+        Row(vec![
+            ("bought", Cell::Text(Purchase::ALL[*place].name().replace('_', " "))),
+            ("gpu_hours", gpu_hours(sum.gpu_milli_ms)),
+            ("share", Cell::Share(Some(share(sum.gpu_milli_ms, all)))),
+            ("cost_usd_micros", micros(sum.cost())),
+        ])
+    };
+    Answer {
+        name: Name::Spot.text(),
+        question: Name::Spot.words(),
+        how: format!(
+            "GPU-time held by training, by the labels with which nodes say how they are bought, at the price of its \
+             node; {}",
+            asked.training.definition()
+        ),
+        uncertainty: "a node that says nothing of how it is bought counts as on demand; what has no price has a dash"
+            .to_owned(),
+        unknown_because: None,
+        none_because: (all == 0).then(|| no_training(asked)),
+        rows: sums.iter().map(row).collect(),
+    }
+}

@@ -1,0 +1,112 @@
+//! What requests and tokens cost, where an inference server counts them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_account::cost::{CostSum, add_up};
+use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
+
+use super::answer::{Answer, Cell, Row};
+use super::asked::Asked;
+use super::by_charge::{gpu_hours, micros};
+use super::name::Name;
+use super::training::may_end;
+use crate::statement::NodeCharges;
+
+/// So many workloads are named, and of each so many models.
+const MOST_NAMED: usize = 20;
+const MOST_MODELS: usize = 3;
+
+/// What the servers of a workload counted over the period; what none of them counts is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServedByJob {
+    pub requests: Option<f64>,
+    pub tokens: Option<f64>,
+    pub models: BTreeSet<String>,
+    pub servers: BTreeSet<&'static str>,
+}
+
+/// Cost per 1,000 requests and per million tokens, by workload.
+pub fn answer(asked: &Asked) -> Answer {
+    let none = BTreeMap::new();
+    let served = asked.served.as_ref().unwrap_or(&none);
+    let mut found: Vec<(&str, CostSum)> = serving(asked, &asked.charges).into_iter().collect();
+    found.sort_by_key(|(job, sum)| (Reverse((sum.cost(), sum.gpu_milli_ms)), *job));
+    let unknown = found.iter().filter(|(job, _)| !served.contains_key(*job)).count();
+    let more = found.len().saturating_sub(MOST_NAMED);
+    Answer {
+        name: Name::Requests.text(),
+        question: Name::Requests.words(),
+        how: "all that the pods of a workload cost over the period, idle time too, by what their servers counted in it \
+              (vLLM, SGLang, TGI, NIM, Triton); tokens are those of questions and of answers together"
+            .to_owned(),
+        uncertainty: format!(
+            "counts are estimates (increase over the period); what a server counted while nobody scraped it is not \
+             in them, so that costs are at most these{}{}",
+            match unknown {
+                0 => String::new(),
+                some => format!(
+                    "; of {} nobody counts requests",
+                    plural(some, "workload that serves", "workloads that serve")
+                ),
+            },
+            match more {
+                0 => String::new(),
+                more => format!("; {} not listed", plural(more, "more is", "more are")),
+            }
+        ),
+        unknown_because: match (&asked.served, served.is_empty()) {
+            (None, _) => {
+                Some("a snapshot counts no requests: --prometheus would tell".to_owned())
+            }
+            (Some(_), true) => Some(
+                "no inference server that is known counts requests or tokens in this Prometheus: scrape the \
+                 metrics of your servers, with the labels namespace and pod"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+        none_because: (found.is_empty() && !served.is_empty())
+            .then(|| format!("no workload that serves held a GPU {}", asked.when())),
+        rows: found.iter().take(MOST_NAMED).map(|(job, sum)| row(job, sum, served)).collect(),
+    }
+}
+
+/// Workloads with GPUs that serve, by charges.
+pub fn serving<'a>(asked: &'a Asked, charges: &NodeCharges) -> BTreeMap<&'a str, CostSum> {
+    let jobs = charges.iter().filter_map(|(_, charge)| {
+        Some((asked.account.pods[charge.holder? as usize].job.as_str(), *charge))
+    });
+    let mut sums = add_up(jobs);
+    let is_counted = |job: &str| asked.served.as_ref().is_some_and(|of| of.contains_key(job));
+    let kind = |job: &str| job.split_once(' ').map_or("", |(kind, _)| kind).to_owned();
+    sums.retain(|job, sum| {
+        sum.allocated_gpu_milli_ms > 0 && (is_counted(job) || !may_end(&kind(job)))
+    });
+    sums
+}
+
+fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> Row {
+    let none = ServedByJob::default();
+    let of = served.get(job).unwrap_or(&none);
+    let names: Vec<String> = of.models.iter().take(MOST_MODELS).map(|name| plain(name)).collect();
+    // In millionths of a dollar, for so many of what was counted.
+    let per = |count: Option<f64>, many: f64| {
+        let cost = sum.cost()?.usd_micros as f64;
+        let count = count.filter(|count| *count >= 1.0)?;
+        Some((cost / count * many).round() as i64)
+    };
+    let whole = |count: Option<f64>| Cell::Counted(count.map(|count| count.round() as u64));
+    Row(vec![
+        ("job", Cell::Text(plain(job))),
+        ("model", Cell::Text(names.join(", "))),
+        ("server", Cell::Text(of.servers.iter().copied().collect::<Vec<_>>().join(", "))),
+        ("gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
+        ("cost_usd_micros", micros(sum.cost())),
+        ("requests", whole(of.requests)),
+        ("per_1000_requests_usd_micros", Cell::UnitUsdMicros(per(of.requests, 1e3))),
+        ("tokens", whole(of.tokens)),
+        ("per_million_tokens_usd_micros", Cell::UnitUsdMicros(per(of.tokens, 1e6))),
+    ])
+}

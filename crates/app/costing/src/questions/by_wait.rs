@@ -1,0 +1,124 @@
+//! How long teams wait for the first and for the last member of what they start, and what stood free meanwhile.
+
+use std::collections::BTreeMap;
+
+use dovetail_account::device_time::Span;
+use dovetail_console::plain::plain;
+use dovetail_console::table::plural;
+use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
+
+use super::answer::{Answer, Cell, Row};
+use super::asked::Asked;
+use super::name::Name;
+use super::waits::{Free, Waits};
+use crate::dimension::UNKNOWN;
+
+/// Waits by team.
+pub fn answer(asked: &Asked) -> Answer {
+    let waits = &asked.waits;
+    let all = starts(&waits.pods);
+    let mut by_team: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
+    for start in &all {
+        let team = start.pods.first().and_then(|place| waits.teams.get(*place)?.as_deref());
+        by_team.entry(team.unwrap_or(UNKNOWN)).or_default().push(start);
+    }
+    let mut rows: Vec<Row> =
+        by_team.iter().map(|(team, starts)| row(waits, &plain(team), starts)).collect();
+    if !all.is_empty() {
+        rows.push(row(waits, "total", &all.iter().collect::<Vec<_>>()));
+    }
+    let meanwhile = match waits.free {
+        Free::Now(_) => {
+            "what is free now, by cause, is told of those that wait now; what was free while others waited is unknown"
+        }
+        Free::Over(_) => {
+            "what stood free meanwhile is the mean over the time in which any start of the team waited, of all \
+             models; why it was free is unknown: --from without --prometheus tells it of now"
+        }
+    };
+    let left_out = match waits.left_out {
+        0 => String::new(),
+        some => format!(
+            "; {} left out: nobody says when made or placed",
+            plural(some, "pod is", "pods are")
+        ),
+    };
+    Answer {
+        name: Name::Wait.text(),
+        question: Name::Wait.words(),
+        how: "pods of one owner that were made within a minute of each other start together; they wait from the \
+              creation of their Job, or of the first of them, until the first and until the last got its node; half \
+              and nine of ten of the starts did not wait longer (nearest rank); this is no run rate"
+            .to_owned(),
+        uncertainty: format!(
+            "starts that still wait are counted apart and in no percentile, so waits are longer than these; time \
+             before an object was made is not seen{left_out}; {meanwhile}"
+        ),
+        unknown_because: match waits.free {
+            Free::Now(_) if waits.left_out > 0 => Some(
+                "no pod with GPUs says when it was made and placed: --prometheus would tell".to_owned(),
+            ),
+            Free::Now(_) => None,
+            Free::Over(_) => Some(
+                "kube-state-metrics has no pods with GPUs that were made in this period (kube_pod_created, \
+                 kube_pod_status_scheduled_time, kube_pod_container_resource_requests)"
+                    .to_owned(),
+            ),
+        }
+        .filter(|_| all.is_empty()),
+        none_because: (all.is_empty() && waits.left_out == 0 && matches!(waits.free, Free::Now(_)))
+            .then(|| "no pod that is still there asked for GPUs".to_owned()),
+        rows,
+    }
+}
+
+fn row(waits: &Waits, team: &str, starts: &[&Start]) -> Row {
+    let first = spread(starts.iter().filter_map(|start| start.first_wait_ms()).collect());
+    let last = spread(starts.iter().filter_map(|start| start.last_wait_ms()).collect());
+    let still = starts.iter().filter(|start| start.last_ms.is_none()).count();
+    let seconds = |ms: Option<u64>| Cell::Seconds(ms.map(|ms| ms as f64 / 1e3));
+    let (free, by_cause) = meanwhile(waits, starts);
+    Row(vec![
+        ("team", Cell::Text(team.to_owned())),
+        ("starts", Cell::Count(starts.len() as u64)),
+        ("still_waiting", Cell::Count(still as u64)),
+        ("first_samples", Cell::Count(first.map_or(0, |spread| spread.samples as u64))),
+        ("first_p50_s", seconds(first.map(|spread| spread.p50_ms))),
+        ("first_p90_s", seconds(first.map(|spread| spread.p90_ms))),
+        ("last_samples", Cell::Count(last.map_or(0, |spread| spread.samples as u64))),
+        ("last_p50_s", seconds(last.map(|spread| spread.p50_ms))),
+        ("last_p90_s", seconds(last.map(|spread| spread.p90_ms))),
+        ("free_gpus_meanwhile", Cell::Hours(free)),
+        ("free_meanwhile", Cell::List(by_cause)),
+    ])
+}
+
+/// GPUs that stood free while any of the starts waited, on average, and by cause; `None` if nobody knows.
+fn meanwhile(waits: &Waits, starts: &[&Start]) -> (Option<f64>, Vec<Row>) {
+    let cause = |name: &str, gpus: f64| {
+        Row(vec![("cause", Cell::Text(name.to_owned())), ("gpus", Cell::Hours(Some(gpus)))])
+    };
+    match &waits.free {
+        Free::Now(by_cause) => {
+            if starts.iter().all(|start| start.last_ms.is_some()) {
+                return (None, Vec::new());
+            }
+            let gpus = |gpu_milli: &i64| *gpu_milli as f64 / 1e3;
+            let rows = by_cause.iter().map(|(by, gpu_milli)| cause(by.name(), gpus(gpu_milli)));
+            (Some(by_cause.values().map(gpus).sum()), rows.collect())
+        }
+        Free::Over(free) => {
+            let waiting = union(starts.iter().map(|start| start.waiting(waits.now_ms)).collect());
+            let length_ms: u64 =
+                waiting.iter().map(|Span { from_ms, to_ms }| to_ms - from_ms).sum();
+            if length_ms == 0 {
+                return (None, Vec::new());
+            }
+            let time = free.iter().map(|(span, gpu_milli)| {
+                i128::from(*gpu_milli) * i128::from(common_ms(*span, &waiting))
+            });
+            let gpus = time.sum::<i128>() as f64 / 1e3 / length_ms as f64;
+            (Some(gpus), vec![cause("unknown", gpus)])
+        }
+    }
+}

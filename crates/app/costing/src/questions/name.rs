@@ -1,0 +1,40 @@
+//! The questions by name.
+
+use clap::ValueEnum;
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Name {
+    /// Which ten workloads waste most
+    Top,
+    /// How busy are each team's GPUs on average, and how much of what it holds is active
+    Teams,
+    /// How many GPU-hours are held and idle, and whose
+    Idle,
+    /// Which pods were below 30 % for more than 6 hours
+    Low,
+    /// Which nodes with GPUs carry pods that need none
+    Beside,
+    /// How much of training runs on spot capacity
+    Spot,
+    /// What does each training run cost, with the attempts that failed
+    Runs,
+    /// How long does each team wait for the first and for the last member of what it starts
+    Wait,
+    /// What do 1,000 requests and a million tokens cost
+    Requests,
+}
+
+impl Name {
+    /// As on the command line.
+    pub fn text(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// In words.
+    pub fn words(self) -> String {
+        let value = self.to_possible_value();
+        let help = value.and_then(|value| value.get_help().map(ToString::to_string));
+        format!("{}?", help.unwrap_or_default())
+    }
+}

@@ -1,0 +1,4 @@
+//! What every device did over a period.
+
+pub mod grouping;
+pub mod report;

@@ -1,0 +1,82 @@
+//! What is in no amount since it has no price, and what would give it one.
+
+use std::collections::BTreeMap;
+
+use dovetail_console::plain::plain;
+use dovetail_console::table::counted;
+use dovetail_store::SumRow;
+
+use super::account::Account;
+use super::dimension::UNKNOWN;
+use super::document::hours;
+
+/// Nodes without a price, and what would give them one.
+pub fn unpriced(account: &Account) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut models: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut plain_nodes = 0;
+    let priced = |place: usize| {
+        let mut bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
+        bills.any(|(node, bill)| *node == place && bill.price.is_some())
+    };
+    for (place, node) in account.nodes.iter().enumerate() {
+        match node.gpus {
+            0 if !priced(place) => plain_nodes += 1,
+            0 => {}
+            gpus if node.price.usd_micros_per_gpu_hour.is_none() => {
+                *models.entry(node.gpu_type.as_str()).or_default() += gpus;
+            }
+            _ => {}
+        }
+    }
+    for (model, gpus) in models {
+        let gpus = counted(usize::try_from(gpus).unwrap_or(0), "GPU");
+        notes.push(of_model(&gpus, model, ""));
+    }
+    if plain_nodes > 0 {
+        notes.push(format!(
+            "{} without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
+             --gib-price",
+            counted(plain_nodes, "node")
+        ));
+    }
+    notes
+}
+
+/// The same of rows out of a ledger, which tell groups of nodes apart: its time without a price.
+pub(crate) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
+    const WHEN: &str = " where the ledger is filled: what is read from then on has it";
+    let mut models: BTreeMap<&str, i128> = BTreeMap::new();
+    let mut has_plain_nodes = false;
+    for row in rows.iter().filter(|row| is_unpriced(row)) {
+        let model = row.group.as_deref().map_or("", |group| group.gpu_type.as_str());
+        match row.gpu_milli_ms {
+            0 => has_plain_nodes |= model.is_empty(),
+            gpu_milli_ms => *models.entry(model).or_default() += gpu_milli_ms,
+        }
+    }
+    let of_model = |(model, gpu_milli_ms): (&str, i128)| {
+        of_model(&format!("{:.1} GPU-hours", hours(gpu_milli_ms)), model, WHEN)
+    };
+    let mut notes: Vec<String> = models.into_iter().map(of_model).collect();
+    if has_plain_nodes {
+        notes.push(format!(
+            "nodes without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
+             --gib-price{WHEN}"
+        ));
+    }
+    notes
+}
+
+/// Whether nothing of a row has a price.
+pub(crate) fn is_unpriced(row: &SumRow) -> bool {
+    row.charges > 0 && row.costs.iter().all(Option::is_none)
+}
+
+fn of_model(amount: &str, model: &str, when: &str) -> String {
+    let named = if model.is_empty() { UNKNOWN.to_owned() } else { plain(model) };
+    let flag = if model.is_empty() { "*" } else { &named };
+    format!(
+        "{amount} of model {named}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR{when}"
+    )
+}
