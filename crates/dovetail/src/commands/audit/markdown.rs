@@ -1,11 +1,11 @@
 //! An audit as Markdown: tables and a section for each finding.
 
+use dovetail_auditing::confirmed::ConfirmedOut;
+use dovetail_auditing::document::{Document, FindingOut, RungOut, object_words};
+use dovetail_auditing::patch::PatchOut;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
-use super::confirmed::ConfirmedOut;
-use super::document::{Document, FindingOut, RungOut, object_words};
-use super::patch::PatchOut;
 use super::text::markdown as safe;
 
 /// The whole audit.

@@ -1,20 +1,11 @@
 //! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
 
-mod baseline;
-mod confirmed;
-mod document;
-mod explain;
 mod html;
-mod ignore_file;
-mod ledger;
 mod markdown;
-mod patch;
 mod patch_files;
 mod sarif;
-mod spot;
 mod terminal;
 pub(crate) mod text;
-mod unconfirmed;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,6 +13,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use dovetail_audit::{Severity, device_states, report};
+use dovetail_auditing::document::Document;
+use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
@@ -34,8 +27,6 @@ use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prometheus::{Chosen, ServerChoice, ServerFlags};
 use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 use dovetail_sources::uses_of_server;
-
-use document::Document;
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_auditing::document::{Document, FindingOut, object_words};
+use dovetail_auditing::patch::PatchOut;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 
-use super::document::{Document, FindingOut, object_words};
-use super::patch::PatchOut;
 use super::text::markdown as safe;
 
 /// Letters of an object's name in the name of a file.

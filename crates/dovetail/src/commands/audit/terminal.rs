@@ -1,11 +1,10 @@
 //! An audit for people, at most 100 columns wide.
 
+use dovetail_auditing::document::{Document, FindingOut, RungOut, object_words};
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{table, wrapped};
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, usd};
-
-use super::document::{Document, FindingOut, RungOut, object_words};
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;
@@ -111,7 +110,7 @@ fn notes(document: &Document) -> String {
 
 fn states(document: &Document) -> String {
     let all = document.headline.installed_gpus;
-    let row = |state: &super::document::StateOut| {
+    let row = |state: &dovetail_auditing::document::StateOut| {
         vec![
             state.state.replace('_', " "),
             if state.is_waste { "yes" } else { "" }.to_owned(),

@@ -31,7 +31,7 @@ struct Entry {
 }
 
 /// Reads the file.
-pub(super) fn read(path: &Path) -> Result<SuppressionPolicy> {
+pub fn read(path: &Path) -> Result<SuppressionPolicy> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--ignore-file {name}: cannot read it"))?;
@@ -69,7 +69,7 @@ fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
 }
 
 /// Entries that no finding is of, in words: what they name may be misspelt, or mended.
-pub(super) fn without_effect(policy: &SuppressionPolicy, report: &Report) -> Vec<String> {
+pub fn without_effect(policy: &SuppressionPolicy, report: &Report) -> Vec<String> {
     let is_of = |entry: &Suppression, finding: &Finding| {
         let is_object = entry.object.as_ref().is_none_or(|object| *object == finding.object);
         is_object && entry.check.eq_ignore_ascii_case(finding.check.id)

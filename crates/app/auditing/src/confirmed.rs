@@ -5,13 +5,13 @@ use serde::Serialize;
 
 /// Waste as it would be in a month.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct RateOut {
-    pub(super) gpu_hours_per_month: f64,
+pub struct RateOut {
+    pub gpu_hours_per_month: f64,
     /// Null where some of it has no price.
-    pub(super) usd_micros_per_month: Option<i64>,
+    pub usd_micros_per_month: Option<i64>,
     /// Of what has a price; null where nothing has.
-    pub(super) priced_usd_micros_per_month: Option<i64>,
-    pub(super) unpriced_gpu_hours_per_month: f64,
+    pub(crate) priced_usd_micros_per_month: Option<i64>,
+    pub(crate) unpriced_gpu_hours_per_month: f64,
 }
 
 impl RateOut {
@@ -29,23 +29,23 @@ impl RateOut {
 
 /// What a ledger says of one finding.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ConfirmedOut {
-    pub(super) status: &'static str,
-    pub(super) why: String,
-    pub(super) before: Option<RateOut>,
-    pub(super) after: Option<RateOut>,
-    pub(super) confirmed: Option<RateOut>,
+pub struct ConfirmedOut {
+    pub status: &'static str,
+    pub why: String,
+    pub before: Option<RateOut>,
+    pub after: Option<RateOut>,
+    pub confirmed: Option<RateOut>,
 }
 
 impl ConfirmedOut {
     /// Without figures.
-    pub(super) fn unknown(why: &str) -> Self {
+    pub fn unknown(why: &str) -> Self {
         let why = why.to_owned();
         Self { status: "unknown", why, before: None, after: None, confirmed: None }
     }
 
     /// In a sentence, as what the ledger does.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let status = self.status.replace('_', " ");
         let rates = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
@@ -69,33 +69,33 @@ impl ConfirmedOut {
 
 /// One of two equal periods.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct PeriodOut {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) hours: f64,
-    pub(super) hours_read: f64,
+pub struct PeriodOut {
+    pub from: String,
+    pub to: String,
+    pub hours: f64,
+    pub hours_read: f64,
     /// All waste of the cluster; null where too little was read.
-    pub(super) waste: Option<RateOut>,
+    pub waste: Option<RateOut>,
 }
 
 /// What a ledger says of all of them together.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct LedgerOut {
-    pub(super) source: String,
-    pub(super) cluster: Option<String>,
+pub struct LedgerOut {
+    pub source: String,
+    pub cluster: Option<String>,
     /// How nodes' prices are split; null where nothing was added up.
-    pub(super) method: Option<String>,
-    pub(super) before: Option<PeriodOut>,
-    pub(super) after: Option<PeriodOut>,
-    pub(super) confirmed: Option<RateOut>,
-    pub(super) free_of_unknown_cause_rose_gpu_hours_per_month: Option<f64>,
+    pub method: Option<String>,
+    pub before: Option<PeriodOut>,
+    pub after: Option<PeriodOut>,
+    pub confirmed: Option<RateOut>,
+    pub(crate) free_of_unknown_cause_rose_gpu_hours_per_month: Option<f64>,
     /// Why nothing can be said, if so.
-    pub(super) why_unknown: Option<String>,
+    pub why_unknown: Option<String>,
 }
 
 impl LedgerOut {
     /// All of it in words.
-    pub(super) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let cluster = self.cluster.as_ref().map(|name| format!(", cluster {name}"));
         let source = format!("{}{}", self.source, cluster.unwrap_or_default());
         let waste = |period: &Option<PeriodOut>| {

@@ -11,21 +11,22 @@ use super::document::object;
 
 /// A change that mends a finding.
 #[derive(Debug, Serialize)]
-pub(super) struct PatchOut {
-    pub(super) object: Object,
-    pub(super) api_version: String,
-    pub(super) form: &'static str,
-    pub(super) restarts: String,
-    pub(super) warnings: Vec<String>,
-    pub(super) command: Option<String>,
-    pub(super) body: Option<Box<RawValue>>,
-    pub(super) fragment: Option<Box<RawValue>>,
+pub struct PatchOut {
+    pub object: Object,
+    pub api_version: String,
+    pub form: &'static str,
+    pub restarts: String,
+    pub warnings: Vec<String>,
+    pub command: Option<String>,
+    pub body: Option<Box<RawValue>>,
+    pub(crate) fragment: Option<Box<RawValue>>,
     #[serde(skip)]
-    pub(super) patch: Patch,
+    pub patch: Patch,
 }
 
 impl PatchOut {
-    pub(super) fn of(patch: Patch) -> Self {
+    /// A patch with its source, as JSON and text.
+    pub fn of(patch: Patch) -> Self {
         // What is written as JSON is JSON.
         let raw = |json: dovetail_audit::Json| RawValue::from_string(json.to_line()).ok();
         Self {
@@ -42,12 +43,12 @@ impl PatchOut {
     }
 
     /// The part of the object's source that changes, for a person's file.
-    pub(super) fn yaml(&self) -> Option<String> {
+    pub fn yaml(&self) -> Option<String> {
         Some(self.patch.fragment.as_ref()?.to_yaml())
     }
 
     /// In a few words, what it is.
-    pub(super) fn words(&self) -> &'static str {
+    pub fn words(&self) -> &'static str {
         match self.form {
             "merge" => "merge patch",
             "strategic" => "strategic merge patch",

@@ -10,7 +10,7 @@ use dovetail_settings::errors::UsageError;
 use super::document::{fix_words, layer_words, severity_words, worth_words};
 
 /// A check, or all of them in a table.
-pub(super) fn explain(app: &App, id: &str) -> Result<String> {
+pub fn explain(app: &App, id: &str) -> Result<String> {
     if id.eq_ignore_ascii_case("all") {
         let rows = CATALOGUE.into_iter().flatten().map(|check| {
             let severity = severity_words(check.severity);

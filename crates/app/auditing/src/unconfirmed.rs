@@ -7,7 +7,7 @@ use super::baseline::Baseline;
 const DAY_MS: u64 = 24 * 3_600_000;
 
 /// Said of findings that are gone since an audit, in an audit at `now_ms` that asks no ledger.
-pub(super) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
+pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     let then = baseline.taken_at.parse::<jiff::Timestamp>();
     let then_ms = then.ok().and_then(|then| u64::try_from(then.as_millisecond()).ok());
     let periods = then_ms.and_then(|then_ms| equal_periods(then_ms, now_ms));

@@ -12,26 +12,26 @@ use super::document::SCHEMA;
 
 /// Findings of an earlier audit by what they are about.
 #[derive(Debug)]
-pub(super) struct Baseline {
-    pub(super) taken_at: String,
-    pub(super) findings: BTreeMap<(String, Object), Worth>,
+pub struct Baseline {
+    pub taken_at: String,
+    pub findings: BTreeMap<(String, Object), Worth>,
 }
 
 /// What a finding came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Worth {
-    pub(super) usd_micros_per_month: Option<i64>,
-    pub(super) gpu_hours_per_month: Option<f64>,
+pub struct Worth {
+    pub usd_micros_per_month: Option<i64>,
+    pub gpu_hours_per_month: Option<f64>,
 }
 
 /// An object, as in the JSON of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Object {
-    pub(super) kind: String,
+pub struct Object {
+    pub kind: String,
     #[serde(default)]
-    pub(super) namespace: String,
+    pub namespace: String,
     #[serde(default)]
-    pub(super) name: String,
+    pub name: String,
 }
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ struct Entry {
 }
 
 /// Reads what `dovetail audit --output json` wrote.
-pub(super) fn read(path: &Path) -> Result<Baseline> {
+pub fn read(path: &Path) -> Result<Baseline> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--baseline {name}: cannot read it"))?;

@@ -22,7 +22,7 @@ use super::patch::PatchOut;
 use super::unconfirmed::why_unconfirmed;
 
 /// Name and version of the form.
-pub(super) const SCHEMA: &str = "dovetail-audit/1";
+pub const SCHEMA: &str = "dovetail-audit/1";
 
 /// Objects that a finding lists by name.
 const MOST_AFFECTED: usize = 20;
@@ -34,39 +34,39 @@ const MONTH_DAYS: u64 = MONTH_MS / 86_400_000;
 
 /// An audit.
 #[derive(Debug, Serialize)]
-pub(super) struct Document {
-    pub(super) schema: &'static str,
-    pub(super) taken_at: String,
-    pub(super) sources: Vec<String>,
-    pub(super) month_days: u64,
-    pub(super) measured: Option<MeasuredOut>,
-    pub(super) headline: HeadlineOut,
-    pub(super) states: Vec<StateOut>,
-    pub(super) ladder: Vec<RungOut>,
-    pub(super) unseen: Vec<UnseenOut>,
-    pub(super) findings: Vec<FindingOut>,
-    pub(super) fixed: Option<Vec<FixedOut>>,
-    pub(super) baseline_taken_at: Option<String>,
+pub struct Document {
+    pub schema: &'static str,
+    pub taken_at: String,
+    pub sources: Vec<String>,
+    pub month_days: u64,
+    pub measured: Option<MeasuredOut>,
+    pub headline: HeadlineOut,
+    pub states: Vec<StateOut>,
+    pub ladder: Vec<RungOut>,
+    pub unseen: Vec<UnseenOut>,
+    pub findings: Vec<FindingOut>,
+    pub fixed: Option<Vec<FixedOut>>,
+    pub baseline_taken_at: Option<String>,
     /// What a ledger says of what is fixed.
-    pub(super) ledger: Option<LedgerOut>,
+    pub ledger: Option<LedgerOut>,
     /// Why nothing is confirmed of what is fixed, where no ledger was asked.
-    pub(super) unconfirmed_because: Option<String>,
+    pub unconfirmed_because: Option<String>,
     /// Thresholds that somebody set.
-    pub(super) thresholds: Vec<ThresholdOut>,
-    pub(super) prices: Vec<PriceLine>,
+    pub thresholds: Vec<ThresholdOut>,
+    pub prices: Vec<PriceLine>,
     /// What is to be known of the prices.
-    pub(super) notes: Vec<String>,
-    pub(super) unexplained_waste_gpu_hours_per_month: f64,
-    pub(super) skipped: Vec<String>,
-    pub(super) skipped_objects: u64,
+    pub notes: Vec<String>,
+    pub unexplained_waste_gpu_hours_per_month: f64,
+    pub skipped: Vec<String>,
+    pub(crate) skipped_objects: u64,
 }
 
 /// The period over which the use of GPUs was measured.
 #[derive(Debug, Serialize)]
-pub(super) struct MeasuredOut {
-    pub(super) hours: f64,
-    pub(super) step_s: f64,
-    pub(super) until: String,
+pub struct MeasuredOut {
+    pub hours: f64,
+    pub step_s: f64,
+    pub until: String,
 }
 
 impl MeasuredOut {
@@ -82,53 +82,53 @@ impl MeasuredOut {
 
 /// The one line at the top, in numbers.
 #[derive(Debug, Serialize)]
-pub(super) struct HeadlineOut {
-    pub(super) installed_gpus: f64,
-    pub(super) waste_share: f64,
-    pub(super) blind_share: f64,
-    pub(super) priced_share: f64,
-    pub(super) waste_usd_micros_per_month: Option<i64>,
-    pub(super) bill_usd_micros_per_month: Option<i64>,
-    pub(super) blind_usd_micros_per_month: Option<i64>,
-    pub(super) method: String,
-    pub(super) lowest: Option<MethodOut>,
-    pub(super) highest: Option<MethodOut>,
+pub struct HeadlineOut {
+    pub installed_gpus: f64,
+    pub waste_share: f64,
+    pub blind_share: f64,
+    pub priced_share: f64,
+    pub(crate) waste_usd_micros_per_month: Option<i64>,
+    pub(crate) bill_usd_micros_per_month: Option<i64>,
+    pub(crate) blind_usd_micros_per_month: Option<i64>,
+    pub method: String,
+    pub lowest: Option<MethodOut>,
+    pub highest: Option<MethodOut>,
 }
 
 /// The waste under another method.
 #[derive(Debug, Serialize)]
-pub(super) struct MethodOut {
-    pub(super) method: String,
-    pub(super) waste_usd_micros_per_month: i64,
+pub struct MethodOut {
+    pub method: String,
+    pub(crate) waste_usd_micros_per_month: i64,
 }
 
 /// GPUs in one state.
 #[derive(Debug, Serialize)]
-pub(super) struct StateOut {
-    pub(super) state: String,
-    pub(super) is_waste: bool,
-    pub(super) gpus: f64,
-    pub(super) usd_micros_per_month: Option<i64>,
+pub struct StateOut {
+    pub state: String,
+    pub is_waste: bool,
+    pub gpus: f64,
+    pub usd_micros_per_month: Option<i64>,
 }
 
 /// After a layer of findings.
 #[derive(Debug, Serialize)]
-pub(super) struct RungOut {
-    pub(super) layer: &'static str,
-    pub(super) findings: usize,
-    pub(super) claimed_usd_micros_per_month: Option<i64>,
-    pub(super) waste_usd_micros_per_month: Option<i64>,
-    pub(super) waste_gpus: f64,
-    pub(super) held_share: f64,
+pub struct RungOut {
+    pub layer: &'static str,
+    pub findings: usize,
+    pub(crate) claimed_usd_micros_per_month: Option<i64>,
+    pub(crate) waste_usd_micros_per_month: Option<i64>,
+    pub(crate) waste_gpus: f64,
+    pub(crate) held_share: f64,
 }
 
 impl RungOut {
     /// Columns of the ladder for people.
-    pub(super) const HEADER: [&'static str; 5] =
+    pub const HEADER: [&'static str; 5] =
         ["after", "findings", "explain", "waste left", "paid GPUs held"];
 
     /// Its cells.
-    pub(super) fn cells(&self) -> Vec<String> {
+    pub fn cells(&self) -> Vec<String> {
         vec![
             self.layer.to_owned(),
             self.findings.to_string(),
@@ -141,68 +141,68 @@ impl RungOut {
 
 /// What could not be seen.
 #[derive(Debug, Serialize)]
-pub(super) struct UnseenOut {
-    pub(super) what: String,
-    pub(super) hides: String,
-    pub(super) command: String,
+pub struct UnseenOut {
+    pub what: String,
+    pub hides: String,
+    pub command: String,
 }
 
 /// A finding.
 #[derive(Debug, Serialize)]
-pub(super) struct FindingOut {
+pub struct FindingOut {
     #[serde(rename = "id", serialize_with = "id")]
-    pub(super) check: &'static Check,
-    pub(super) severity: &'static str,
-    pub(super) title: &'static str,
-    pub(super) object: Object,
-    pub(super) evidence: Vec<EvidenceOut>,
-    pub(super) evidence_values: usize,
-    pub(super) affected: Vec<Object>,
-    pub(super) affected_objects: usize,
-    pub(super) brings: String,
+    pub check: &'static Check,
+    pub severity: &'static str,
+    pub title: &'static str,
+    pub object: Object,
+    pub evidence: Vec<EvidenceOut>,
+    pub evidence_values: usize,
+    pub affected: Vec<Object>,
+    pub affected_objects: usize,
+    pub brings: String,
     /// The part of what it claims that comes back at once.
-    pub(super) returned_usd_micros_per_month: Option<i64>,
-    pub(super) confidence: &'static str,
-    pub(super) usd_micros_per_month: Option<i64>,
-    pub(super) gpu_hours_per_month: f64,
-    pub(super) formula: Option<String>,
-    pub(super) also_affects_gpu_hours_per_month: f64,
-    pub(super) fix: FixOut,
-    pub(super) patches: Vec<PatchOut>,
-    pub(super) suppressed: Option<SuppressedOut>,
-    pub(super) is_new: Option<bool>,
+    pub returned_usd_micros_per_month: Option<i64>,
+    pub confidence: &'static str,
+    pub usd_micros_per_month: Option<i64>,
+    pub gpu_hours_per_month: f64,
+    pub formula: Option<String>,
+    pub also_affects_gpu_hours_per_month: f64,
+    pub fix: FixOut,
+    pub patches: Vec<PatchOut>,
+    pub suppressed: Option<SuppressedOut>,
+    pub is_new: Option<bool>,
 }
 
 /// What mends a finding.
 #[derive(Debug, Serialize)]
-pub(super) struct FixOut {
-    pub(super) edits: &'static str,
-    pub(super) example: String,
+pub struct FixOut {
+    pub(crate) edits: &'static str,
+    pub example: String,
 }
 
 /// A value that a finding rests on.
 #[derive(Debug, Serialize)]
-pub(super) struct EvidenceOut {
-    pub(super) what: &'static str,
-    pub(super) value: String,
+pub struct EvidenceOut {
+    pub what: &'static str,
+    pub value: String,
 }
 
 /// Who ignores a finding.
 #[derive(Debug, Serialize)]
-pub(super) struct SuppressedOut {
-    pub(super) by: String,
-    pub(super) why: String,
+pub struct SuppressedOut {
+    pub by: String,
+    pub why: String,
 }
 
 /// A finding of the baseline that is gone.
 #[derive(Debug, Serialize)]
-pub(super) struct FixedOut {
-    pub(super) id: String,
-    pub(super) object: Object,
-    pub(super) usd_micros_per_month: Option<i64>,
-    pub(super) gpu_hours_per_month: Option<f64>,
+pub struct FixedOut {
+    pub id: String,
+    pub object: Object,
+    pub usd_micros_per_month: Option<i64>,
+    pub gpu_hours_per_month: Option<f64>,
     /// What a ledger says of it.
-    pub(super) ledger: Option<ConfirmedOut>,
+    pub ledger: Option<ConfirmedOut>,
 }
 
 impl FixedOut {
@@ -212,7 +212,7 @@ impl FixedOut {
     }
 
     /// What the earlier audit said it was worth.
-    pub(super) fn worth_words(&self) -> String {
+    pub fn worth_words(&self) -> String {
         let is_risk = check(&self.id).is_none_or(|check| check.worth == Worth::Risk);
         match (self.usd_micros_per_month, self.gpu_hours_per_month) {
             (Some(micros), _) => format!("{} a month", usd(Some(micros))),
@@ -228,10 +228,10 @@ impl FixedOut {
 
 /// A threshold that somebody set.
 #[derive(Debug, Serialize)]
-pub(super) struct ThresholdOut {
-    pub(super) name: &'static str,
-    pub(super) value: u64,
-    pub(super) default: u64,
+pub struct ThresholdOut {
+    pub name: &'static str,
+    pub value: u64,
+    pub default: u64,
 }
 
 impl ThresholdOut {
@@ -251,7 +251,7 @@ fn id<S: Serializer>(check: &&'static Check, out: S) -> Result<S::Ok, S::Error> 
 
 impl Document {
     /// All of it.
-    pub(super) fn of(
+    pub fn of(
         sources: Vec<String>,
         gathered: &Gathered,
         report: &Report,
@@ -302,7 +302,7 @@ impl Document {
     }
 
     /// Says so where something is fixed and no ledger was asked.
-    pub(super) fn with_doubt(mut self, baseline: Option<&Baseline>, now_ms: u64) -> Self {
+    pub fn with_doubt(mut self, baseline: Option<&Baseline>, now_ms: u64) -> Self {
         let is_fixed = self.fixed.as_ref().is_some_and(|fixed| !fixed.is_empty());
         self.unconfirmed_because = baseline
             .filter(|_| is_fixed && self.ledger.is_none())
@@ -311,7 +311,7 @@ impl Document {
     }
 
     /// The line at the top.
-    pub(super) fn first_line(&self) -> String {
+    pub fn first_line(&self) -> String {
         let head = &self.headline;
         if let Some(unread) = self.unread_objects()
             && head.installed_gpus == 0.0
@@ -350,13 +350,13 @@ impl Document {
     }
 
     /// How many objects could not be read; `None` where all were.
-    pub(super) fn unread_objects(&self) -> Option<String> {
+    pub fn unread_objects(&self) -> Option<String> {
         let count = usize::try_from(self.skipped_objects).unwrap_or(usize::MAX);
         (count > 0).then(|| format!("{} could not be read", counted(count, "object")))
     }
 
     /// What the figures rest on.
-    pub(super) fn second_line(&self) -> String {
+    pub fn second_line(&self) -> String {
         let measured = match &self.measured {
             None => String::new(),
             Some(measured) => format!(
@@ -442,7 +442,7 @@ impl FindingOut {
     }
 
     /// Where it is mended, and how: by the patches that follow, else by an example that is one of many.
-    pub(super) fn mend_words(&self) -> String {
+    pub fn mend_words(&self) -> String {
         let edits = self.fix.edits;
         match self.patches.len() {
             0 => format!("mend the {edits}, for example: {}", self.fix.example),
@@ -452,19 +452,19 @@ impl FindingOut {
     }
 
     /// The object as people write it.
-    pub(super) fn object_words(&self) -> String {
+    pub fn object_words(&self) -> String {
         object_words(&self.object)
     }
 }
 
 /// An object as people write it.
-pub(super) fn object_words(object: &Object) -> String {
+pub fn object_words(object: &Object) -> String {
     let slash = if object.namespace.is_empty() { "" } else { "/" };
     format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
 }
 
 /// An object of the facts, harmless to show.
-pub(super) fn object(of: &ObjectRef) -> Object {
+pub fn object(of: &ObjectRef) -> Object {
     Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
 }
 
@@ -549,7 +549,8 @@ fn gpus(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / MONTH_MS as f64 / 1000.0
 }
 
-pub(super) fn hours(gpu_milli_ms: i128) -> f64 {
+/// GPU-hours.
+pub fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }
 
@@ -562,7 +563,7 @@ fn micros(time: PricedTime) -> Option<i64> {
 }
 
 /// The word for a severity.
-pub(super) fn severity_words(severity: Severity) -> &'static str {
+pub fn severity_words(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "info",
         Severity::Warning => "warning",
@@ -585,7 +586,7 @@ fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
 }
 
 /// What mending brings.
-pub(super) fn worth_words(worth: Worth) -> &'static str {
+pub fn worth_words(worth: Worth) -> &'static str {
     match worth {
         Worth::Returned => "money: a node can go, or waiting work fits",
         Worth::Capacity => "GPU-hours: money once somebody uses them",
@@ -594,7 +595,7 @@ pub(super) fn worth_words(worth: Worth) -> &'static str {
 }
 
 /// Where the mending is done.
-pub(super) fn fix_words(fix: FixKind) -> &'static str {
+pub(crate) fn fix_words(fix: FixKind) -> &'static str {
     match fix {
         FixKind::OwnerTemplate => "template of the owner",
         FixKind::NodePool => "node pool",
@@ -607,7 +608,7 @@ pub(super) fn fix_words(fix: FixKind) -> &'static str {
 }
 
 /// The name of a layer.
-pub(super) fn layer_words(layer: Layer) -> &'static str {
+pub(crate) fn layer_words(layer: Layer) -> &'static str {
     match layer {
         Layer::Guard => "guard",
         Layer::RightSize => "right-size",

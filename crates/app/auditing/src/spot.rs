@@ -5,7 +5,7 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_price::{Asked, NodePlace, PriceBook, Purchase, node_place};
 
 /// Marks each node of a known provider as spot capacity or not.
-pub(super) fn mark(gathered: &mut Gathered) {
+pub fn mark(gathered: &mut Gathered) {
     for node in &mut gathered.facts.nodes {
         let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
         let place = node_place(&node.node.labels, id);
@@ -16,7 +16,7 @@ pub(super) fn mark(gathered: &mut Gathered) {
 }
 
 /// Notes on each node where its provider asks least for its GPUs.
-pub(super) fn mark_cheapest(gathered: &mut Gathered, book: &PriceBook) {
+pub fn mark_cheapest(gathered: &mut Gathered, book: &PriceBook) {
     for node in &mut gathered.facts.nodes {
         let id = gathered.provider_ids.get(&*node.node.name).map_or("", String::as_str);
         let place = node_place(&node.node.labels, id);

@@ -23,7 +23,7 @@ use super::document::{Document, FixedOut, hours, object_words};
 
 /// Flags as written.
 #[derive(Debug, Args)]
-pub(super) struct LedgerFlags {
+pub struct LedgerFlags {
     /// A ledger (a file, or postgres://USER@HOST/DATABASE) that says, of findings that are fixed since
     /// --baseline, what their objects wasted before and what they waste since
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
@@ -50,7 +50,7 @@ impl LedgerFlags {
     ///
     /// # Errors
     /// A ledger that cannot be opened, or does not know the cluster.
-    pub(super) fn held_against(
+    pub fn held_against(
         &self,
         app: &App,
         gathered: &Gathered,

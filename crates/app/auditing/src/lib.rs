@@ -1,0 +1,12 @@
+//! What wastes GPUs in a cluster, as a document.
+#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+
+pub mod baseline;
+pub mod confirmed;
+pub mod document;
+pub mod explain;
+pub mod ignore_file;
+pub mod ledger;
+pub mod patch;
+pub mod spot;
+pub mod unconfirmed;
