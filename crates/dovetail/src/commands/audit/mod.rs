@@ -1,12 +1,5 @@
 //! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
 
-mod html;
-mod markdown;
-mod patch_files;
-mod sarif;
-mod terminal;
-pub(crate) mod text;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -18,6 +11,7 @@ use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
+use dovetail_render::audit::{html, markdown, patch_files, sarif, terminal};
 use dovetail_settings::errors::Found;
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;

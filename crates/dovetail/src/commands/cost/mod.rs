@@ -9,8 +9,6 @@ pub(crate) mod noticing;
 mod questions;
 mod receipt_lives;
 mod receipts;
-mod rows_csv;
-mod terminal;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -27,6 +25,7 @@ use dovetail_costing::flags::Terms;
 use dovetail_costing::from_store::Answer;
 use dovetail_costing::statement::Statement;
 use dovetail_costing::{focus, from_store};
+use dovetail_render::cost::{rows_csv, terminal};
 use dovetail_settings::form::Output;
 
 /// Flags as written.

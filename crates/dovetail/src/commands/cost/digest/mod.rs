@@ -1,6 +1,5 @@
 //! `dovetail cost digest`: a team's week out of a ledger, on paper or handed to an address.
 
-mod page;
 pub(crate) mod weekly;
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +14,7 @@ use dovetail_costing::digest::week;
 use dovetail_costing::digest::week::{TeamWeek, Weeks};
 use dovetail_costing::from_store::{Ledger, bad_address};
 use dovetail_costing::teams::Teams;
+use dovetail_render::cost::digest as page;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;

@@ -10,11 +10,11 @@ use dovetail_console::plain::plain;
 use dovetail_costing::digest::week;
 use dovetail_costing::from_store::Ledger;
 use dovetail_costing::teams::Teams;
+use dovetail_render::cost::digest as page;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::notices::NoticeSection;
 use serde_json::json;
 
-use super::page;
 use crate::commands::cost::noticing::note_told;
 
 /// Who does not take a digest is asked again after so long.

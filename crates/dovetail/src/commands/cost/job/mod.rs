@@ -8,8 +8,6 @@
 //! | `held` | its parts with their money |
 //! | `document`, `terminal` | the same in JSON, and for people |
 
-mod terminal;
-
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
@@ -19,6 +17,7 @@ use dovetail_costing::job::document::Document;
 use dovetail_costing::job::held::JobTime;
 use dovetail_costing::job::name::Wanted;
 use dovetail_costing::job::{of_example, of_moment, of_series};
+use dovetail_render::cost::job as terminal;
 use dovetail_settings::form::Output;
 
 /// Flags as written.

@@ -13,8 +13,6 @@
 //! | `name` | the questions by name |
 //! | `document`, `terminal` | in JSON, and for people |
 
-mod terminal;
-
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
@@ -23,6 +21,7 @@ use dovetail_costing::flags::AccountFlags;
 use dovetail_costing::questions::asked::Asked;
 use dovetail_costing::questions::document::Document;
 use dovetail_costing::questions::name::Name;
+use dovetail_render::cost::questions as terminal;
 use dovetail_settings::form::Output;
 
 /// Flags as written.

@@ -1,7 +1,7 @@
 //! Texts in the forms of output whose letters may act: HTML, Markdown, SARIF.
 
 /// For HTML, in text and in quoted attributes.
-pub(crate) fn html(text: &str) -> String {
+pub fn html(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",
@@ -13,7 +13,7 @@ pub(crate) fn html(text: &str) -> String {
 }
 
 /// For Markdown, in a paragraph or a cell of a table: nothing in it is markup, a mention or a link.
-pub(crate) fn markdown(text: &str) -> String {
+pub fn markdown(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",
@@ -27,7 +27,7 @@ pub(crate) fn markdown(text: &str) -> String {
 }
 
 /// For the text of a SARIF message, in which braces are places for arguments and brackets are links.
-pub(super) fn sarif(text: &str) -> String {
+pub fn sarif(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '{' => *safe += "{{",
         '}' => *safe += "}}",

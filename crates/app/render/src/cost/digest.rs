@@ -3,7 +3,7 @@
 use dovetail_costing::digest::week::{TeamWeek, WeekOut, Weeks};
 use dovetail_units::amount::{percent, usd};
 
-use crate::commands::audit::text::{html as safe_html, markdown as safe_markdown};
+use crate::text::{html as safe_html, markdown as safe_markdown};
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">
@@ -28,7 +28,7 @@ td + td, th + th { text-align: right; white-space: nowrap; }
 type CellOf = dyn Fn(&WeekOut) -> String;
 
 /// All weeks, or that there is none.
-pub(super) fn all_markdown(weeks: &Weeks) -> String {
+pub fn all_markdown(weeks: &Weeks) -> String {
     match weeks.of_teams.is_empty() {
         true => format!("{}\n", safe_markdown(&nobody(weeks))),
         false => weeks.of_teams.iter().map(markdown).collect::<Vec<_>>().join("\n"),
@@ -36,7 +36,7 @@ pub(super) fn all_markdown(weeks: &Weeks) -> String {
 }
 
 /// One team's week.
-pub(super) fn markdown(week: &TeamWeek) -> String {
+pub fn markdown(week: &TeamWeek) -> String {
     let safe = safe_markdown;
     let mut text = format!("# GPUs of {}, {}\n\n", safe(&week.team), safe(&period(week)));
     text += &format!("**{}**\n\n", safe(&first_line(week)));
@@ -55,7 +55,7 @@ pub(super) fn markdown(week: &TeamWeek) -> String {
 }
 
 /// All weeks.
-pub(super) fn html(weeks: &Weeks) -> String {
+pub fn html(weeks: &Weeks) -> String {
     let safe = safe_html;
     let mut page = HEAD.to_owned();
     if weeks.of_teams.is_empty() {

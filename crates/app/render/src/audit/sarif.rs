@@ -7,13 +7,13 @@ use dovetail_units::amount::usd;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::text::sarif as safe;
+use crate::text::sarif as safe;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The whole audit as one run.
-pub(super) fn sarif(document: &Document) -> Value {
+pub fn sarif(document: &Document) -> Value {
     let rules: Vec<Value> = CATALOGUE
         .into_iter()
         .flatten()

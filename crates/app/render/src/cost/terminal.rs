@@ -8,7 +8,7 @@ use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, usd};
 
 /// The whole bill.
-pub(super) fn terminal(document: &Document) -> String {
+pub fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
     sentences(&document.resolution_by_day).iter().for_each(|told| {
@@ -73,7 +73,7 @@ fn dollars(usd_micros: i64) -> u64 {
 }
 
 /// What the amounts rest on.
-pub(super) fn price_lines(prices: &[PriceLine]) -> String {
+pub(crate) fn price_lines(prices: &[PriceLine]) -> String {
     let mut text = String::new();
     for line in prices {
         let model = line.model.as_deref().unwrap_or("unknown model");

@@ -6,10 +6,10 @@ use dovetail_costing::questions::answer::{Answer, Cell, Row};
 use dovetail_costing::questions::document::{Answered, Document};
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::commands::cost::terminal::price_lines;
+use crate::cost::terminal::price_lines;
 
 /// All answers.
-pub(super) fn terminal(document: &Document) -> String {
+pub fn terminal(document: &Document) -> String {
     let period = match document.basis {
         "run-rate" => format!(
             "Hours and amounts are a run rate, where an answer does not say otherwise: one snapshot of {}, as if it \

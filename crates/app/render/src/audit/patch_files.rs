@@ -10,7 +10,7 @@ use dovetail_auditing::patch::PatchOut;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 
-use super::text::markdown as safe;
+use crate::text::markdown as safe;
 
 /// Letters of an object's name in the name of a file.
 const MOST_LETTERS: usize = 80;
@@ -21,7 +21,7 @@ const INDEX: &str = "index.md";
 ///
 /// # Errors
 /// Names the folder, and what is in it.
-pub(super) fn check(folder: &Path) -> Result<()> {
+pub fn check(folder: &Path) -> Result<()> {
     let name = folder.display();
     fs::create_dir_all(folder)
         .with_context(|| format!("--patches {name}: cannot make the folder"))?;
@@ -43,7 +43,7 @@ pub(super) fn check(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Names the file that cannot be written.
-pub(super) fn write(folder: &Path, document: &Document) -> Result<usize> {
+pub fn write(folder: &Path, document: &Document) -> Result<usize> {
     let put = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))

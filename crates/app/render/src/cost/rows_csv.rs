@@ -24,7 +24,7 @@ const COLUMNS: [&str; 16] = [
 ];
 
 /// The rows with a header.
-pub(super) fn rows_csv(document: &Document) -> Result<String> {
+pub fn rows_csv(document: &Document) -> Result<String> {
     let mut bytes = Vec::new();
     let mut writer = csv::Writer::from_writer(&mut bytes);
     let header = document.by.iter().map(String::as_str).chain(COLUMNS);

@@ -10,7 +10,7 @@ use dovetail_units::amount::{percent, usd};
 const NAMED: usize = 5;
 
 /// The whole audit.
-pub(super) fn terminal(document: &Document) -> String {
+pub fn terminal(document: &Document) -> String {
     let mut text = wrapped(&document.first_line(), 0);
     text += &wrapped(&document.second_line(), 0);
     text += &prices(document);

@@ -8,13 +8,13 @@ use dovetail_phases::job_phases::{Confidence, Phase};
 use dovetail_units::amount::{percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::commands::cost::terminal::price_lines;
+use crate::cost::terminal::price_lines;
 
 /// Remedies are named for parts of so much of the job.
 const WORTH_MENDING: f64 = 0.02;
 
 /// All of it.
-pub(super) fn terminal(document: &Document) -> String {
+pub fn terminal(document: &Document) -> String {
     let mut text = wrapped(&first_line(document), 0);
     text += &wrapped(&second_line(document), 0);
     text.push('\n');

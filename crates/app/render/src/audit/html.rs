@@ -6,7 +6,7 @@ use dovetail_auditing::patch::PatchOut;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
-use super::text::html as safe;
+use crate::text::html as safe;
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">
@@ -38,7 +38,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 "#;
 
 /// The whole audit.
-pub(super) fn html(document: &Document) -> String {
+pub fn html(document: &Document) -> String {
     let mut page = HEAD.to_owned();
     page +=
         &format!("<h1>GPU audit</h1>\n<p class=\"first\">{}</p>\n", safe(&document.first_line()));

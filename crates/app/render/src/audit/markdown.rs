@@ -6,10 +6,10 @@ use dovetail_auditing::patch::PatchOut;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
-use super::text::markdown as safe;
+use crate::text::markdown as safe;
 
 /// The whole audit.
-pub(super) fn markdown(document: &Document) -> String {
+pub fn markdown(document: &Document) -> String {
     let mut text = format!("# GPU audit\n\n**{}**\n\n", safe(&document.first_line()));
     text += &format!("{}\n\n", safe(&document.second_line()));
     text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));

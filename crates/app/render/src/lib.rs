@@ -1,0 +1,5 @@
+//! Documents as text, tables, HTML, Markdown, SARIF and patches.
+
+pub mod audit;
+pub mod cost;
+pub mod text;
