@@ -1,14 +1,8 @@
 //! `dovetail cost`: who pays what for GPUs, and for what.
 
-pub(crate) mod collecting;
 pub(crate) mod digest;
-mod doubts_told;
-mod from_exporters;
 mod job;
-pub(crate) mod noticing;
 mod questions;
-mod receipt_lives;
-mod receipts;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};

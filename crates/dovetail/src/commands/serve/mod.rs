@@ -1,8 +1,5 @@
 //! `dovetail serve`: fills the ledger continuously, and answers out of it.
 
-pub(crate) mod owner_events;
-mod reviews;
-
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use dovetail_collector::collecting::{CollectFlags, Collector};
+use dovetail_collector::owner_events::OwnerEvents;
+use dovetail_collector::reviews::ClusterReviews;
+use dovetail_collector::weekly::WeeklyDigests;
 use dovetail_console::app::App;
 use dovetail_console::log;
 use dovetail_serve::connections::{Limits, serve};
@@ -23,10 +24,6 @@ use dovetail_store::Address;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use self::owner_events::OwnerEvents;
-use self::reviews::ClusterReviews;
-use crate::commands::cost::collecting::{CollectFlags, Collector};
-use crate::commands::cost::digest::weekly::WeeklyDigests;
 use crate::commands::scheduler::stop_signal;
 
 /// How often the certificate is read again.

@@ -1,7 +1,5 @@
 //! `dovetail cost digest`: a team's week out of a ledger, on paper or handed to an address.
 
-pub(crate) mod weekly;
-
 use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;

@@ -11,14 +11,14 @@ use kube::api::PostParams;
 use kube::{Api, Client, Config};
 
 /// Asks the API server: TokenReview, then SubjectAccessReview of verb `get` on the path. Neither is stored there.
-pub(super) struct ClusterReviews(Client);
+pub struct ClusterReviews(Client);
 
 impl ClusterReviews {
     /// Asks over a connection.
     ///
     /// # Errors
     /// Certificates or credentials that cannot be used.
-    pub(super) fn new(config: Config) -> Result<Self> {
+    pub fn new(config: Config) -> Result<Self> {
         Ok(Self(Client::try_from(config)?))
     }
 

@@ -15,13 +15,13 @@ use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::notices::NoticeSection;
 use serde_json::json;
 
-use crate::commands::cost::noticing::note_told;
+use crate::noticing::note_told;
 
 /// Who does not take a digest is asked again after so long.
 const AGAIN_MS: u64 = 3_600_000;
 
 /// Addresses by team.
-pub(crate) struct WeeklyDigests {
+pub struct WeeklyDigests {
     hooks: BTreeMap<String, Webhook>,
     /// Nothing is sent before this.
     not_before_ms: u64,
@@ -32,7 +32,7 @@ impl WeeklyDigests {
     ///
     /// # Errors
     /// An address that cannot be sent to.
-    pub(crate) fn of(section: &NoticeSection) -> Result<Option<Self>> {
+    pub fn of(section: &NoticeSection) -> Result<Option<Self>> {
         if section.weekly_digest != Some(true) {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl WeeklyDigests {
     ///
     /// # Errors
     /// A ledger that cannot be read or written.
-    pub(in crate::commands::cost) fn send_due(
+    pub(crate) fn send_due(
         &mut self,
         ledger: &mut Ledger,
         cluster: &str,

@@ -51,7 +51,7 @@ impl Back<'_> {
 ///
 /// # Errors
 /// A ledger that cannot be read.
-pub(super) fn receipts(
+pub fn receipts(
     ledger: &mut Ledger,
     cluster: &str,
     gathered: &Gathered,

@@ -23,31 +23,31 @@ const DAY_HOURS: u64 = 24;
 
 /// Something that an owner is told.
 #[derive(Clone, Debug)]
-pub(crate) struct OwnerNotice {
+pub struct OwnerNotice {
     /// What it is about, for the book of what was told.
     pub(crate) subject: String,
     /// Why, in one word.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// The owner as the cluster knows it; `None` where only series do.
-    pub(crate) owner: Option<LiveOwner>,
+    pub owner: Option<LiveOwner>,
     /// Kind, namespace and name.
-    pub(crate) name: String,
-    pub(crate) text: String,
+    pub name: String,
+    pub text: String,
 }
 
 /// An object of the cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct LiveOwner {
-    pub(crate) object: ObjectRef,
-    pub(crate) api_version: String,
-    pub(crate) uid: String,
+pub struct LiveOwner {
+    pub object: ObjectRef,
+    pub api_version: String,
+    pub uid: String,
 }
 
 /// Who is told now that all of its GPUs idle.
 ///
 /// # Errors
 /// A ledger that cannot be read.
-pub(super) fn idle_notices(
+pub(crate) fn idle_notices(
     ledger: &mut Ledger,
     cluster: &str,
     gathered: &Gathered,
@@ -86,7 +86,7 @@ fn wants_no_notice(ignores: &BTreeSet<String>) -> bool {
 ///
 /// # Errors
 /// A ledger that cannot be written.
-pub(super) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String]) -> Result<()> {
+pub(crate) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String]) -> Result<()> {
     let now_ms = now_ms();
     let before_ms = now_ms.saturating_sub(FORGET_MS);
     ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
@@ -96,7 +96,7 @@ pub(super) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String])
 ///
 /// # Errors
 /// A ledger that cannot be read.
-pub(super) fn due_now(
+pub(crate) fn due_now(
     ledger: &mut Ledger,
     cluster: &str,
     section: &NoticeSection,
@@ -114,13 +114,13 @@ pub(super) fn due_now(
 }
 
 /// Workloads by kind, namespace and name, as a ledger names jobs.
-pub(super) fn workloads_by_job(gathered: &Gathered) -> BTreeMap<String, &Workload> {
+pub(crate) fn workloads_by_job(gathered: &Gathered) -> BTreeMap<String, &Workload> {
     let workloads = gathered.facts.workloads.iter();
     workloads.map(|workload| (words(&workload.owner), workload)).collect()
 }
 
 /// An owner as the cluster knows it, by kind, namespace and name; its pods may be gone.
-pub(super) fn live(job: &str, gathered: &Gathered) -> Option<LiveOwner> {
+pub fn live(job: &str, gathered: &Gathered) -> Option<LiveOwner> {
     let (kind, name) = job.split_once(' ')?;
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let object = ObjectRef::new(kind, namespace, name);

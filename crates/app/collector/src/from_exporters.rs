@@ -20,7 +20,7 @@ use dovetail_store::{ReadPod, Reading, Retention};
 const SOURCE: &str = "exporters";
 
 /// Exporters that are looked at beside everything else, and how far what they said is in the ledger.
-pub(super) struct Exporters {
+pub struct Exporters {
     lookout: Lookout,
     taking: Taking,
 }
@@ -38,13 +38,13 @@ struct Taking {
 
 impl Exporters {
     /// Takes over what somebody looks at every `step_ms`.
-    pub(super) fn new(lookout: Lookout, step_ms: u64) -> Self {
+    pub fn new(lookout: Lookout, step_ms: u64) -> Self {
         let taking = Taking::new(step_ms, lookout.began_ms());
         Self { lookout, taking }
     }
 
     /// What of a period should be in the ledger: since it has anything, or since the first look.
-    pub(super) fn period(&self, ledger: &mut Ledger, cluster: &str, whole: Span) -> Result<Span> {
+    pub fn period(&self, ledger: &mut Ledger, cluster: &str, whole: Span) -> Result<Span> {
         let missing = ledger.run(|store| store.missing(cluster, None, whole))?;
         let before = missing.first().filter(|gap| gap.from_ms == whole.from_ms);
         let from_ms = before.map_or(whole.from_ms, |gap| gap.to_ms);
@@ -53,13 +53,13 @@ impl Exporters {
     }
 
     /// Who answered the last look; `None` before the first.
-    pub(super) fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<Standing> {
         self.lookout.standing()
     }
 
     /// Keeps what was seen until a moment that is a whole step; `None` where that is nothing new. The ledger is looked at
     /// back to `from_ms` for how devices were left.
-    pub(super) fn keep(
+    pub fn keep(
         &mut self,
         ledger: &mut Ledger,
         sources: &Sources<'_>,

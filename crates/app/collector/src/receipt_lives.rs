@@ -9,15 +9,15 @@ use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 
 /// What the pods of a job tell that the API server still has; what some of them do not say is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub struct Told {
     /// From submission to the first GPU.
-    pub(super) waited_ms: Option<u64>,
-    pub(super) attempts: Option<Attempts>,
+    pub waited_ms: Option<u64>,
+    pub attempts: Option<Attempts>,
 }
 
 /// Looks at the pods of a job (kind, namespace and name of its owner). So many of its pods held GPUs: where fewer are
 /// left, those that are gone may have come first or failed, and nothing is told.
-pub(super) fn told_by_lives(gathered: &Gathered, job: &str, pods_held: usize) -> Told {
+pub(crate) fn told_by_lives(gathered: &Gathered, job: &str, pods_held: usize) -> Told {
     let of_job = gathered.lives.iter().filter(|life| words(&life.owner) == job);
     let of_job: Vec<&PodLife> = of_job.collect();
     told(&of_job, pods_held)

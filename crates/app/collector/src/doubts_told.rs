@@ -14,13 +14,13 @@ const MOST_KINDS: usize = 1_000;
 
 /// When each kind was told.
 #[derive(Debug, Default)]
-pub(super) struct DoubtsTold {
+pub struct DoubtsTold {
     at_ms: BTreeMap<String, u64>,
 }
 
 impl DoubtsTold {
     /// The texts that are due.
-    pub(super) fn due(&mut self, doubts: Vec<Doubt>, now_ms: u64) -> Vec<String> {
+    pub(crate) fn due(&mut self, doubts: Vec<Doubt>, now_ms: u64) -> Vec<String> {
         self.at_ms.retain(|_, at_ms| now_ms < at_ms.saturating_add(AGAIN_MS));
         let mut due = Vec::new();
         for Doubt { kind, text } in doubts {

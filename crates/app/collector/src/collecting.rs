@@ -37,19 +37,19 @@ use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
 
-use super::digest::weekly::WeeklyDigests;
 use super::doubts_told::DoubtsTold;
 use super::from_exporters::Exporters;
 use super::noticing::{OwnerNotice, idle_notices, note_told};
 use super::receipts::receipts;
-use crate::commands::serve::owner_events::OwnerEvents;
+use crate::owner_events::OwnerEvents;
+use crate::weekly::WeeklyDigests;
 
 /// More distinct notes are not told.
 const MOST_NOTES: usize = 1_000;
 
 /// Flags as written: what is read, and what it costs.
 #[derive(Debug, Args)]
-pub(crate) struct CollectFlags {
+pub struct CollectFlags {
     /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one in the
     /// cluster
     #[arg(long, value_name = "URL", default_value = "auto")]
@@ -94,7 +94,7 @@ pub(crate) struct CollectFlags {
 }
 
 /// Fills one ledger with one cluster.
-pub(crate) struct Collector {
+pub struct Collector {
     app: App,
     flags: CollectFlags,
     /// Where objects are read; without it the series are all there is.
@@ -125,22 +125,22 @@ type Notices = fn(&mut Ledger, &str, &Gathered, &NoticeSection, u64) -> Result<V
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Round {
+pub struct Round {
     /// Parts of the period that were read.
-    pub(crate) parts: u64,
+    pub parts: u64,
     /// What of the period was never read, in ms.
-    pub(crate) missing_ms: u64,
+    pub missing_ms: u64,
 }
 
 impl CollectFlags {
     /// The team of a party, by flags and settings.
-    pub(crate) fn team_of(&self, app: &App) -> TeamOf {
+    pub fn team_of(&self, app: &App) -> TeamOf {
         let teams = Teams::new(&app.settings.cost, &self.team_label);
         Box::new(move |party: &Party| team(&teams, party))
     }
 
     /// The method asked for, or that of the settings.
-    pub(crate) fn method(&self, app: &App) -> Option<SplitMethod> {
+    pub fn method(&self, app: &App) -> Option<SplitMethod> {
         let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
         self.method.or_else(set)
     }
@@ -203,7 +203,7 @@ impl Collector {
     ///
     /// # Errors
     /// A ledger that cannot be opened, and flags that cannot be.
-    pub(crate) fn new(
+    pub fn new(
         app: App,
         flags: CollectFlags,
         address: &Address,
@@ -237,13 +237,13 @@ impl Collector {
     }
 
     /// Tells owners, too, that their GPUs idle.
-    pub(crate) fn with_events(mut self, events: Option<OwnerEvents>) -> Self {
+    pub fn with_events(mut self, events: Option<OwnerEvents>) -> Self {
         self.events = events;
         self
     }
 
     /// Hands teams their weeks, too.
-    pub(crate) fn with_digests(mut self, digests: Option<WeeklyDigests>) -> Self {
+    pub fn with_digests(mut self, digests: Option<WeeklyDigests>) -> Self {
         self.digests = digests;
         self
     }
@@ -253,7 +253,7 @@ impl Collector {
     /// # Errors
     /// A cluster, a server or a ledger that does not answer. What was kept before is kept, and the next round goes on
     /// from there.
-    pub(crate) fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
+    pub fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
         let begin_ms = now_ms();
         let round = self.read_and_show(goes_on);
         let took_ms = now_ms().saturating_sub(begin_ms);
@@ -427,7 +427,7 @@ impl Collector {
     ///
     /// # Errors
     /// A ledger that cannot be written.
-    pub(crate) fn end(&mut self) -> Result<()> {
+    pub fn end(&mut self) -> Result<()> {
         let objects = self.last_objects.take();
         if self.connection.is_some() && objects.is_none() {
             // Whose GPUs they are nobody knows.
@@ -537,7 +537,7 @@ impl Collector {
     }
 
     /// Waits, or returns at once when it is to stop.
-    pub(crate) fn wait(&self, stopped: impl Future<Output = ()>, ms: u64) {
+    pub fn wait(&self, stopped: impl Future<Output = ()>, ms: u64) {
         let pause = std::time::Duration::from_millis(ms);
         // Whether it was the time or the end, the caller looks.
         _ = self.ledger.runtime.block_on(async { tokio::time::timeout(pause, stopped).await });

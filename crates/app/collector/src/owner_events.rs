@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Config};
 
-use crate::commands::cost::noticing::{LiveOwner, OwnerNotice};
+use crate::noticing::{LiveOwner, OwnerNotice};
 
 /// The server has this long.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -22,14 +22,14 @@ const NAME_BYTES: usize = 253;
 const OF_CLUSTER: &str = "default";
 
 /// Writes events over a connection.
-pub(crate) struct OwnerEvents(Client);
+pub struct OwnerEvents(Client);
 
 impl OwnerEvents {
     /// Over a connection.
     ///
     /// # Errors
     /// Certificates or credentials that cannot be used.
-    pub(crate) fn new(config: Config) -> Result<Self> {
+    pub fn new(config: Config) -> Result<Self> {
         Ok(Self(Client::try_from(config)?))
     }
 
@@ -37,7 +37,7 @@ impl OwnerEvents {
     ///
     /// # Errors
     /// A server that does not answer or does not take it.
-    pub(crate) async fn write(&self, notice: &OwnerNotice, owner: &LiveOwner) -> Result<()> {
+    pub async fn write(&self, notice: &OwnerNotice, owner: &LiveOwner) -> Result<()> {
         let namespace = match owner.object.namespace.as_str() {
             "" => OF_CLUSTER,
             namespace => namespace,
