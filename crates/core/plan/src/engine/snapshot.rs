@@ -71,12 +71,17 @@ impl Engine {
         }
         self.budgets =
             snapshot.budgets.iter().map(|b| (b.name.clone(), b.disruptions_allowed)).collect();
+        // Without a table of what was learnt, the jobs that are there are what has arrived so far.
+        let is_cold = self.config.policy.learnt.is_none();
         for job in &snapshot.jobs {
             let mut unplaced = job.clone();
             if job.start_ms.is_some() {
                 unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
             }
             let gang = Arc::new(Gang::of(&mut self.state, &unplaced)?);
+            for set in gang.sets.iter().filter(|_| is_cold) {
+                self.policy.observe_arrival(&self.state, set.shape, set.min);
+            }
             let place = job.start_ms.is_none().then(|| {
                 let key = self.class_key(job, &gang);
                 self.pending.push(job, key)

@@ -7,6 +7,7 @@ mod by_hand;
 mod conservation;
 mod constraints;
 mod coverage;
+mod default_policy;
 mod determinism;
 mod differential;
 mod drive;
