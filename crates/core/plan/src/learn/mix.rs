@@ -18,7 +18,7 @@ const MOST_KINDS: usize = 64;
 /// there room for them comes back.
 const UNSEEN: [i64; 2] = [ONE / 20, ONE / 50];
 /// They ask for one part in so many of the CPU and memory that the cluster has for each GPU.
-const UNSEEN_PART: i64 = 2;
+const UNSEEN_PART: i64 = 4;
 
 impl Learnt {
     /// The common kinds of the published version with weights in 2^-20 that sum to about one, the most common first.

@@ -16,6 +16,8 @@ pub(crate) struct Supply {
     pub(crate) cpu_milli_per_gpu: i64,
     /// The same for memory, in bytes.
     pub(crate) memory_bytes_per_gpu: i64,
+    /// Most CPU a node with devices has, in thousandths of a core.
+    pub(crate) largest_cpu_milli: i64,
     /// Most devices a node has.
     pub(crate) largest_gpu_count: i64,
 }
@@ -29,6 +31,7 @@ impl Supply {
                 *supply.milli_by_model.entry(device.model.clone()).or_default() += 1000;
             }
             let gpu_count = node.devices.len() as i64;
+            supply.largest_cpu_milli = supply.largest_cpu_milli.max(node.allocatable.cpu_milli);
             supply.largest_gpu_count = supply.largest_gpu_count.max(gpu_count);
             devices += i128::from(gpu_count);
             cpu_milli += i128::from(node.allocatable.cpu_milli);
@@ -46,6 +49,7 @@ impl Supply {
         models.chain([
             ("cpu per gpu".to_owned(), self.cpu_milli_per_gpu),
             ("memory per gpu".to_owned(), self.memory_bytes_per_gpu),
+            ("largest cpu".to_owned(), self.largest_cpu_milli),
             ("largest gpus".to_owned(), self.largest_gpu_count),
         ])
     }

@@ -14,11 +14,12 @@ use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
 
 use crate::learn::{Learnt, ONE, STEADY};
+use crate::policy::balance::Balance;
 use crate::policy::best_fit::BestFit;
 use crate::policy::depth::{DepthFragmentation, Left};
+use crate::policy::opening::Opening;
 use crate::policy::residual::Residual;
 use crate::policy::share_choice::{After, options_after, share_on_best};
-use crate::policy::stranded::Stranded;
 use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
 use crate::state::State;
 use crate::state::nodes::Hot;
@@ -46,7 +47,8 @@ struct Version {
     /// Nothing is learnt yet.
     is_first: bool,
     depth: DepthFragmentation,
-    stranded: Stranded,
+    balance: Balance,
+    opening: Opening,
     residual: Residual,
     /// Price of a whole GPU by interned model.
     prices: FxHashMap<u32, i64>,
@@ -60,15 +62,16 @@ struct Version {
 struct Parts {
     /// Fall in depth fragmentation less scarcity.
     gain: i64,
-    /// Fall in stranded GPU.
-    stranded: i64,
+    /// Fall in imbalance.
+    balance: i64,
+    opening: i64,
     left: i64,
     step: i64,
 }
 
 impl Parts {
     fn sum(&self) -> i64 {
-        self.gain + self.stranded - self.left
+        self.gain + self.balance - self.opening - self.left
     }
 
     fn total(&self) -> i64 {
@@ -84,6 +87,8 @@ struct Seen {
     set: u32,
     cpu_left_milli: i64,
     memory_left_bytes: i64,
+    cpu_allocatable_milli: i64,
+    is_open: bool,
 }
 
 /// The last few scores: many nodes are alike, above all empty ones. Small, so that a look costs nothing.
@@ -151,7 +156,13 @@ impl Dovetail {
         let version = &mut self.published;
         if version.is_first {
             let left = -BestFit.score(state, shape, node).clamp(-BEST_FIT_MOST, BEST_FIT_MOST);
-            return Parts { gain: 0, stranded: 0, left: left * BEST_FIT_MILLI * ONE, step: 1 };
+            return Parts {
+                gain: 0,
+                balance: 0,
+                opening: 0,
+                left: left * BEST_FIT_MILLI * ONE,
+                step: 1,
+            };
         }
         let hot = *state.nodes.hot(node);
         let info = state.shapes.get(shape);
@@ -160,11 +171,12 @@ impl Dovetail {
         let cpu_after = hot.cpu_left_milli - amounts.cpu_milli;
         let memory_after = hot.memory_left_bytes - amounts.memory_bytes;
         let idle = state.devices.facts(hot.set).gpu_left_milli;
-        let before = version.stranded.of_node(idle, hot.cpu_left_milli, hot.memory_left_bytes);
+        let before = version.balance.of_node(idle, hot.cpu_left_milli);
         let idle_after = idle - gpu_milli;
         Parts {
             gain: version.gain(state, need, &hot, cpu_after, memory_after),
-            stranded: before - version.stranded.of_node(idle_after, cpu_after, memory_after),
+            balance: before - version.balance.of_node(idle_after, cpu_after),
+            opening: version.opening.of_node(state, &hot),
             left: version.residual.of_node(idle_after, cpu_after, memory_after),
             step: version.step,
         }
@@ -198,6 +210,8 @@ impl Policy for Dovetail {
             set: hot.set,
             cpu_left_milli: hot.cpu_left_milli,
             memory_left_bytes: hot.memory_left_bytes,
+            cpu_allocatable_milli: hot.cpu_allocatable_milli,
+            is_open: hot.pods_of_jobs > 0,
         };
         let known = self.published.recent.of(&seen);
         if known.0 == seen {
@@ -214,7 +228,8 @@ impl Policy for Dovetail {
         let rounding = parts.sum().div_euclid(parts.step) * parts.step - parts.sum();
         vec![
             Term { name: "fragmentation", points: parts.gain + scarcity },
-            Term { name: "stranded", points: parts.stranded },
+            Term { name: "cpu_gpu_balance", points: parts.balance },
+            Term { name: "opening", points: -parts.opening },
             Term { name: "left", points: -parts.left },
             Term { name: "scarcity", points: -scarcity },
             Term { name: "rounding", points: rounding },
@@ -267,7 +282,8 @@ impl Version {
             is_first: learnt.version == 0,
             prices: prices.collect(),
             depth: DepthFragmentation::new(state, &learnt.expected_kinds(), remember),
-            stranded: Stranded::of(learnt),
+            balance: Balance::of(learnt),
+            opening: Opening::of(learnt),
             residual: Residual::of(learnt),
             step: (STEP_MILLI * ONE * learnt.turnover / STEADY).max(1),
             gains: Gains::new(remember),

@@ -4,6 +4,7 @@
 //! policy version, never the clock and never another node; that is what lets an index keep scores between
 //! decisions. Higher is better; equal scores go to the node with the lowest rank.
 
+pub(crate) mod balance;
 pub(crate) mod best_fit;
 pub(crate) mod depth;
 pub(crate) mod dot_product;
@@ -18,11 +19,11 @@ pub(crate) mod kube_default;
 pub(crate) mod kube_most_allocated;
 pub mod meter;
 pub mod named;
+pub(crate) mod opening;
 pub(crate) mod residual;
 pub(crate) mod scarcity;
 pub(crate) mod share_choice;
 pub(crate) mod steps;
-pub(crate) mod stranded;
 pub mod target;
 
 use dovetail_model::{HeldDevices, NodeId};

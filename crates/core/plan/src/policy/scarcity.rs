@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::learn::{Learnt, ONE};
+use crate::learn::{Learnt, ONE, STEADY};
 
-/// Price in milli-GPU of a whole GPU of a model under a pressure of one.
-const PRESSURE_MILLI: i64 = 200;
-/// Price in milli-GPU of a whole GPU of a rare model if all demand names models.
-const RARITY_MILLI: i64 = 2_000;
+/// Price in milli-GPU of a whole GPU of a model under a pressure of one: where nothing ends, and
+/// where jobs come and go.
+const PRESSURE_MILLI: [i64; 2] = [1000, 200];
+/// Price in milli-GPU of a whole GPU of a rare model if all demand names models, likewise.
+const RARITY_MILLI: [i64; 2] = [10_000, 2_000];
 /// Up to this share of the supply a model is rare: 3 %.
 const RARE_SHARE: i64 = ONE * 3 / 100;
 
@@ -39,13 +40,17 @@ pub(crate) fn prices(learnt: &Learnt) -> BTreeMap<String, i64> {
     let one = i128::from(ONE);
     let all_supply: i128 = supply.values().map(|milli| i128::from(*milli)).sum();
     let choosy_share = choosy * one / all_demand;
+    let between = |[still, steady]: [i64; 2]| {
+        i128::from((still * (STEADY - learnt.turnover) + steady * learnt.turnover) / STEADY)
+    };
+    let (by_pressure, by_rarity) = (between(PRESSURE_MILLI), between(RARITY_MILLI));
     let price = |(model, milli): (&String, &i64)| {
         let milli = i128::from(*milli).max(1);
         let wanted = demand.get(model.as_str()).copied().unwrap_or(0);
         let pressure = wanted * all_supply * one / (all_demand * milli);
         let rarity = (i128::from(RARE_SHARE) * all_supply / milli).min(one);
         let prior = (choosy_share * rarity) >> 20;
-        let price = i128::from(PRESSURE_MILLI) * pressure + i128::from(RARITY_MILLI) * prior;
+        let price = by_pressure * pressure + by_rarity * prior;
         (model.clone(), price as i64)
     };
     supply.iter().map(price).collect()
