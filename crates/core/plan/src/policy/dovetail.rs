@@ -1,12 +1,14 @@
 //! `dovetail`, the default: least expected waste under a learnt mix.
 //!
-//! score = waste(node now) − waste(node with the pod) − what is left − scarcity, where waste is a potential of the
-//! node's own state: depth fragmentation ([`super::depth`]) plus stranded GPU ([`super::stranded`]). What is left
-//! ([`super::residual`]) and the steps in which scores are told apart count as far as jobs come and go; before
-//! anything is learnt the policy is `best-fit`. Scarcity is the learnt price of the model ([`super::scarcity`]).
+//! score = waste(node now) − waste(node with the pod) − opening − what is left − scarcity, where
+//! waste is a potential of the node's own state: depth fragmentation ([`super::depth`]) plus
+//! imbalance ([`super::balance`]). Opening ([`super::opening`]) and imbalance count as far as nothing
+//! ends, what is left ([`super::residual`]) and the steps in which scores are told apart as far as
+//! jobs come and go; before anything is learnt the policy is `best-fit`. Scarcity is the learnt
+//! price of the model ([`super::scarcity`]).
 //!
-//! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were chosen, and has the
-//! figures for what was left out then.
+//! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were
+//! chosen.
 
 use std::collections::BTreeMap;
 
