@@ -152,7 +152,10 @@ fn over_a_period_too_what_several_pods_computed_on_one_gpu_is_unknown() {
         made
     });
     let folder = Folder::new();
-    let ask = format!("--prometheus {} --period 8h --gpu-price H100=6", server.url);
+    let ask = format!(
+        "--prometheus {} --period 2026-10-05T00:00:00Z..2026-10-05T08:00:00Z --gpu-price H100=6",
+        server.url
+    );
     let bill = folder.json(&format!("cost {ask} --by pod,cause"));
     let of_bill = |cause: &str| hours(&bill, "vision/train-0", cause);
     assert_eq!(of_bill("active_not_separable"), 0.0, "{bill:#}");
