@@ -178,7 +178,11 @@ impl Engine {
             Repair::Claimed if had_room => Tried::Anew,
             Repair::Claimed => Tried::Claimed,
             Repair::Freed => Tried::Anew,
-            Repair::RoomFreed => return self.try_start(job, plan),
+            Repair::RoomFreed(rooms) => {
+                self.try_start(job, plan)?;
+                self.hold_needless(rooms, plan);
+                return Ok(());
+            }
             Repair::Postponed => {
                 let mut wants = Help::ALL;
                 wants |= Help::SEARCH;

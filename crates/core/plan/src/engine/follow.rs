@@ -31,7 +31,9 @@ impl Engine {
         match action {
             Action::Bind { pod, .. } => self.end_room_held_for(pod.job),
             Action::GivenBack { job } => self.give_back(*job, &mut plan),
-            Action::RoomGivenUp { job, name } => self.give_up_room(*job, name.clone(), &mut plan),
+            Action::RoomGivenUp { job, name } => {
+                drop(self.give_up_room(*job, name.clone(), &mut plan));
+            }
             Action::Preempt { job, victims, places, until_ms, .. } => {
                 let victims: Vec<Owner> = victims.iter().copied().map(Owner::Pod).collect();
                 self.follow_preemption((*job, places), victims, *until_ms);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, NodeName, Owner,
-    PendingReason, Phase, Place, Plan,
+    Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, Owner, PendingReason,
+    Phase, Place, Plan,
 };
 
 use super::cost::Tally;
@@ -29,7 +29,7 @@ pub struct SearchEffort {
 }
 
 /// What came of the attempt to make room for a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Repair {
     /// Nobody is stopped for it.
     Nothing,
@@ -39,8 +39,8 @@ pub(crate) enum Repair {
     Claimed,
     /// What was kept for others is free: it is to be tried again.
     Freed,
-    /// Room for those who are to come is free, for this job before all others.
-    RoomFreed,
+    /// These reservations for jobs to come are free, for this job before all others.
+    RoomFreed(Vec<HoldingRecord>),
 }
 
 impl Engine {
@@ -155,11 +155,11 @@ impl Engine {
         for lower in &found.claims {
             self.give_back(*lower, plan);
         }
-        for name in &found.rooms {
-            self.give_up_room(job, name.clone(), plan);
-        }
+        let names = found.rooms.iter().cloned();
+        let rooms: Vec<HoldingRecord> =
+            names.filter_map(|name| self.give_up_room(job, name, plan)).collect();
         if awaited.is_empty() {
-            return if !found.rooms.is_empty() { Repair::RoomFreed } else { Repair::Freed };
+            return if !rooms.is_empty() { Repair::RoomFreed(rooms) } else { Repair::Freed };
         }
         self.claim(job, &found, awaited, plan);
         Repair::Claimed
@@ -328,10 +328,7 @@ impl Engine {
 
     fn place_of(&self, placed: &PlacedPod) -> Place {
         let devices = placed.devices.clone();
-        Place { pod: placed.pod, node: self.name_of(placed.node), devices }
-    }
-
-    fn name_of(&self, node: NodeId) -> NodeName {
-        self.state.nodes.cold(node).node.name.clone()
+        let node = self.state.nodes.cold(placed.node).node.name.clone();
+        Place { pod: placed.pod, node, devices }
     }
 }

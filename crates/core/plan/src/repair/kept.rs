@@ -1,12 +1,15 @@
 //! Room that is held for one waiting job alone: by its claim, or by somebody outside under names that the job states.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Phase, Plan};
+use dovetail_model::{Action, Bounds, HoldingId, JobId, Knowledge, NodeId, Owner, Phase, Plan};
 
+use super::rooms::{has_room_for, importance};
 use crate::cause::Help;
 use crate::engine::Engine;
 use crate::gang::{Gang, PlacedPod};
+use crate::state::holdings::HoldingRecord;
 
 impl Engine {
     /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
@@ -97,13 +100,47 @@ impl Engine {
         .collect()
     }
 
-    /// Room that was kept for others is free for a job of higher priority.
-    pub(crate) fn give_up_room(&mut self, job: JobId, name: String, plan: &mut Plan) {
-        if let Some(id) = self.forget_foreign(&name) {
-            let node = self.state.remove_holding(id).node;
-            self.survey.forget(node);
+    /// Room that was kept for others is free for a job of higher priority; what was held there.
+    pub(crate) fn give_up_room(
+        &mut self,
+        job: JobId,
+        name: String,
+        plan: &mut Plan,
+    ) -> Option<HoldingRecord> {
+        let room = self.forget_foreign(&name).map(|id| self.state.remove_holding(id));
+        if let Some(room) = &room {
+            self.survey.forget(room.node);
         }
         plan.actions.push(Action::RoomGivenUp { job, name });
+        room
+    }
+
+    /// Reserves again, after the job has started that rooms were given up for, those that are not in its way: pods of
+    /// several sets are placed one set after the other, which can fail beside a room that none of them uses then.
+    pub(crate) fn hold_needless(&mut self, mut rooms: Vec<HoldingRecord>, plan: &mut Plan) {
+        rooms.sort_by_key(|room| Reverse(importance(room)));
+        for room in rooms {
+            let (Owner::Foreign(name), Phase::Kept { priority }) = (&room.owner, room.phase) else {
+                continue;
+            };
+            let name = name.clone();
+            if !has_room_for(&self.state, &room) {
+                continue;
+            }
+            let node = room.node;
+            let id = self.state.hold_again(room);
+            if self.state.nodes.cold(node).node.knowledge == Knowledge::Counted {
+                self.state.rebuild_devices(node);
+            }
+            self.survey.forget(node);
+            self.kept_rooms.insert(name.clone(), priority);
+            let is_of_it = |action: &Action| match action {
+                Action::RoomGivenUp { name: given_up, .. } => *given_up == name,
+                _ => false,
+            };
+            plan.actions.retain(|action| !is_of_it(action));
+            self.foreign.insert(name, id);
+        }
     }
 
     /// All that is held for a waiting job alone, by its claim or under the names that it states.

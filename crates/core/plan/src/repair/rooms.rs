@@ -3,21 +3,45 @@
 
 use std::cmp::Reverse;
 
-use dovetail_model::{Owner, Phase};
+use dovetail_model::{Knowledge, Owner, Phase};
 
 use super::search::{Found, Search};
 use super::units::Unit;
 use crate::gang::PlacedPod;
 use crate::state::holdings::HoldingRecord;
+use crate::state::{State, load};
 
 /// The greater is kept rather: by priority, then by how much it is.
-fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
+pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
     let priority = match room.phase {
         Phase::Kept { priority } => priority,
         _ => i32::MAX,
     };
     let gpu_milli = room.devices.iter().map(|(_, amount)| amount.compute_milli).sum();
     (priority, gpu_milli, room.amounts.cpu_milli)
+}
+
+/// Whether what was held before can be held again, beside all that is held now.
+pub(super) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
+    let (hot, cold) = (state.nodes.hot(record.node), state.nodes.cold(record.node));
+    let amounts = &record.amounts;
+    let pairs = [
+        (hot.cpu_left_milli, amounts.cpu_milli),
+        (hot.memory_left_bytes, amounts.memory_bytes),
+        (cold.ephemeral_left_bytes, amounts.ephemeral_bytes),
+        (i64::from(hot.slots_left), amounts.pod_slots),
+    ];
+    let extended =
+        amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
+    let has_amounts =
+        pairs.into_iter().chain(extended).all(|(left, asked)| asked <= 0 || asked <= left);
+    let is_counted = cold.node.knowledge == Knowledge::Counted;
+    let mut cells = state.cells(record.node);
+    has_amounts
+        && record.devices.iter().all(|(index, amount)| {
+            load::add(&mut cells, *index, amount)
+                || (is_counted && load::give(&mut cells, amount).is_some())
+        })
 }
 
 impl Search<'_> {

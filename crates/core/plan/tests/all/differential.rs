@@ -1,7 +1,7 @@
 //! The index against the naive judge, the engine against the judges of `dovetail-check`, and an engine
 //! against its own restart, on random worlds.
 
-use dovetail_check::{Judge, Violation};
+use dovetail_check::Judge;
 use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Engine, EngineError};
@@ -101,20 +101,12 @@ impl Twins {
         }
         if let Ok(plan) = &plan {
             self.judge.event(&event, now_ms);
-            let mut found = self.judge.plan(plan);
-            found.retain(|violation| !self.is_of_several_sets(violation));
+            let found = self.judge.plan(plan);
             prop_assert!(found.is_empty(), "{:?}\nafter {:?}\nof {:?}", found, event, plan);
         }
         self.restart();
         self.steps += 1;
         Ok(event)
-    }
-
-    /// Whether room was given up needlessly for a gang of several pod sets. Placing these is not
-    /// exhaustive: beside that room the gang found no place in the order in which it was tried.
-    fn is_of_several_sets(&self, violation: &Violation) -> bool {
-        let Violation::RoomNotNeeded { job, .. } = violation else { return false };
-        self.indexed.job(*job).is_some_and(|job| job.pod_sets.len() > 1)
     }
 
     /// Whether the books of the judge add up, and are those of the engine.
