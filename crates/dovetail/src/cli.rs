@@ -35,11 +35,11 @@ enum Command {
     #[command(subcommand)]
     Usage(usage::Command),
     /// List nodes with their GPUs and the pods that use them.
-    Top(Box<live::top::TopFlags>),
+    Top(Box<live::TopFlags>),
     /// Explain why a pod is pending and what would let it start.
-    Why(Box<live::why::WhyFlags>),
+    Why(Box<live::WhyFlags>),
     /// List queues with their quota, and pending pods in scheduling order.
-    Queue(Box<live::queue::QueueFlags>),
+    Queue(Box<live::QueueFlags>),
     /// Record GPU use and cost continuously, for dashboards and alerts.
     Serve(Box<crate::commands::serve::ServeFlags>),
     /// Write what `audit` and `cost` read of a cluster to a file.
@@ -110,9 +110,9 @@ impl Cli {
             Command::Demo(flags) => demo::run(&app, &flags),
             Command::Scheduler(flags) => crate::commands::scheduler::command(&app, *flags),
             Command::Serve(flags) => crate::commands::serve::command(app, *flags),
-            Command::Why(flags) => live::why::run(&app, &flags),
-            Command::Queue(flags) => live::queue::run(&app, &flags),
-            Command::Top(flags) => live::top::run(&app, &flags),
+            Command::Why(flags) => live::why(&app, &flags),
+            Command::Queue(flags) => live::queue(&app, &flags),
+            Command::Top(flags) => live::top(&app, &flags),
             Command::Config => config::run(&app),
             Command::Options => app.print(&options()),
             Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),

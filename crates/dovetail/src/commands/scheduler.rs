@@ -10,6 +10,8 @@ use clap::Args;
 use dovetail_cluster::{translate, world};
 use dovetail_control::lead::Terms;
 use dovetail_control::schedule::Recording;
+use dovetail_live::comparison;
+use dovetail_live::recording::LiveRecording;
 use dovetail_plan::{EngineConfig, PreemptionConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
@@ -21,8 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::commands::live::comparison;
-use crate::commands::live::recording::LiveRecording;
+use crate::commands::sim::recording::BUILD;
 use crate::input::policy;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
@@ -117,7 +118,8 @@ async fn schedule(
 ) -> Result<()> {
     let config = flags.connection.connect().await?;
     let mut options = options(app, flags, &section)?;
-    let recording = flags.record.as_deref().map(LiveRecording::into).transpose()?;
+    let recording =
+        flags.record.as_deref().map(|path| LiveRecording::into(path, BUILD)).transpose()?;
     let unrecorded = recording.as_ref().map(LiveRecording::problem).unwrap_or_default();
     options.recording = recording.map(Recording::new);
     let listen = flags.listen.clone().or(section.listen).unwrap_or_else(|| LISTEN.to_owned());

@@ -11,10 +11,6 @@ use dovetail_trace::{Cluster, TraceNode};
 
 use crate::input::trace_file::{self, RowFlags};
 
-/// CPU of a machine given by its GPUs alone: more than any job asks for.
-pub(crate) const AMPLE_CPU_MILLI: i64 = 100_000_000;
-/// Memory of such a machine, 128 TiB.
-pub(crate) const AMPLE_MEMORY_BYTES: i64 = 1 << 47;
 /// Most machines given by numbers.
 const MAX_NODES: u64 = 1_000_000;
 
@@ -84,8 +80,8 @@ fn cluster_of(sizes: &[(u32, u32)]) -> Cluster {
     let gpus = sizes.iter().flat_map(|(count, gpus)| std::iter::repeat_n(*gpus, *count as usize));
     let node = |(number, gpu_count): (usize, u32)| TraceNode {
         name: format!("node-{number:06}"),
-        cpu_milli: AMPLE_CPU_MILLI,
-        memory_bytes: AMPLE_MEMORY_BYTES,
+        cpu_milli: dovetail_traces::AMPLE_CPU_MILLI,
+        memory_bytes: dovetail_traces::AMPLE_MEMORY_BYTES,
         gpu_count,
         ..TraceNode::default()
     };

@@ -10,6 +10,7 @@ use dovetail_console::places::refuse_shared;
 use dovetail_console::table::{facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::write_job_table;
+use dovetail_traces::from_ledger;
 use serde::Serialize;
 
 use crate::input::trace_file::{self, RowFlags};
@@ -26,7 +27,7 @@ pub(crate) struct ExportFlags {
     #[command(flatten)]
     rows: RowFlags,
     #[command(flatten)]
-    ledger: super::from_ledger::LedgerFlags,
+    ledger: from_ledger::LedgerFlags,
 }
 
 /// The result, as JSON.
@@ -41,7 +42,7 @@ struct Report {
 /// Writes a job table, or what a ledger saw.
 pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
     if let Some(ledger) = &flags.ledger.from_ledger {
-        return super::from_ledger::run(app, &flags.ledger, ledger, &flags.to);
+        return from_ledger::run(app, &flags.ledger, ledger, &flags.to);
     }
     let Some(jobs) = &flags.jobs else { bail!("the command line asks for a file") };
     let output = app.output("trace export")?;

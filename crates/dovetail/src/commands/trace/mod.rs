@@ -1,11 +1,9 @@
 //! `dovetail trace`: files with jobs and machines.
 
 mod export;
-mod from_ledger;
 mod import;
 mod stats;
 mod synth;
-mod synth_objects;
 
 use anyhow::Result;
 use clap::Subcommand;

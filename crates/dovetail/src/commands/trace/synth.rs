@@ -12,9 +12,8 @@ use dovetail_console::table::{facts, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::synth::{PROFILES, SynthConfig, SynthModel, SynthProfile, synth};
 use dovetail_trace::{write_cluster, write_trace};
+use dovetail_traces::synth_objects;
 use serde::Serialize;
-
-use super::synth_objects;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -33,10 +32,10 @@ pub(crate) struct SynthFlags {
     /// With --dump, a file to write to what its GPUs did in the last day, in the form of usage files
     #[arg(long, value_name = "FILE", requires = "dump")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes"])]
-    pub(super) usage: Option<PathBuf>,
+    usage: Option<PathBuf>,
     /// Number of machines
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().nodes)]
-    pub(super) nodes: u32,
+    nodes: u32,
     /// Length of the stream, in days
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
@@ -64,7 +63,7 @@ struct Report {
 /// Generates files.
 pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     if let Some(folder) = &flags.dump {
-        return synth_objects::run(app, flags, folder);
+        return synth_objects::run(app, flags.nodes, folder, flags.usage.as_deref());
     }
     let (Some(to_jobs), Some(to_nodes)) = (flags.to_jobs.as_deref(), flags.to_nodes.as_deref())
     else {

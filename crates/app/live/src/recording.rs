@@ -13,11 +13,11 @@ use dovetail_settings::errors::UsageError;
 use dovetail_sim::record::Recorder;
 use tracing::{error, info};
 
-use crate::commands::sim::recording::BUILD;
-
 /// One file per engine: the first has the name that was given, later ones a number behind it.
-pub(crate) struct LiveRecording {
+pub struct LiveRecording {
     path: PathBuf,
+    /// The version of this program, as recordings name it.
+    build: &'static str,
     files: u32,
     /// Each line is written as it ends, so that a process that is killed leaves what it decided.
     open: Option<(PathBuf, Recorder<LineWriter<File>>)>,
@@ -27,30 +27,30 @@ pub(crate) struct LiveRecording {
 }
 
 /// Which file lacks something first, and why; unset: none does.
-pub(crate) type Problem = Arc<OnceLock<String>>;
+pub type Problem = Arc<OnceLock<String>>;
 
 impl LiveRecording {
     /// A recording into this file.
     ///
     /// # Errors
     /// When the file is there already, or its folder is not.
-    pub(crate) fn into(path: &Path) -> Result<Self> {
+    pub fn into(path: &Path, build: &'static str) -> Result<Self> {
         if path.exists() {
             let text = format!("--record {}: this file is there already", path.display());
             return Err(UsageError(text).into());
         }
         // Whether it can be written is known now, not when the scheduler has become the leader.
         File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self::beginning(path))
+        Ok(Self::beginning(path, build))
     }
 
-    fn beginning(path: &Path) -> Self {
+    fn beginning(path: &Path, build: &'static str) -> Self {
         let problem = Problem::default();
-        Self { path: path.to_owned(), files: 0, open: None, told: None, problem }
+        Self { path: path.to_owned(), build, files: 0, open: None, told: None, problem }
     }
 
     /// Where it stands what is missing, also when this is in other hands.
-    pub(crate) fn problem(&self) -> Problem {
+    pub fn problem(&self) -> Problem {
         self.problem.clone()
     }
 
@@ -101,7 +101,8 @@ impl Record for LiveRecording {
             Ok(file) => {
                 let (name, output) = (path.display().to_string(), LineWriter::new(file));
                 info!(file = name, "recording every decision");
-                self.open = Some((path, Recorder::start(&name, output, BUILD, config, engine)));
+                self.open =
+                    Some((path, Recorder::start(&name, output, self.build, config, engine)));
                 self.look();
             }
             Err(problem) => self.is_missing(format!("{}: {problem}", path.display())),
@@ -159,7 +160,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_known_when_it_happens() {
-        let mut recording = LiveRecording::beginning(Path::new("/dev/full"));
+        let mut recording = LiveRecording::beginning(Path::new("/dev/full"), "0");
         let problem = recording.problem();
         let config = EngineConfig::default();
         let engine = Engine::new(config.clone(), &Snapshot::default()).expect("an empty world");
@@ -176,7 +177,7 @@ mod tests {
     fn what_was_decided_is_in_the_file_before_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recording");
-        let mut recording = LiveRecording::into(&path).expect("a new file");
+        let mut recording = LiveRecording::into(&path, "0").expect("a new file");
         let config = EngineConfig::default();
         let engine = Engine::new(config.clone(), &Snapshot::default()).expect("an empty world");
         recording.begin(&config, &engine);

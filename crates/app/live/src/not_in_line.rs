@@ -17,21 +17,21 @@ const SHOWN: usize = 50;
 
 /// A gang or a pod that nothing is decided about as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct NotInLine {
+pub(crate) struct NotInLine {
     /// Name of the gang, or of the pod if it is in none.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The queue it would be in.
-    pub(super) queue: String,
+    pub(crate) queue: String,
     /// Its pods that wait.
-    pub(super) pods: usize,
+    pub(crate) pods: usize,
     /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`, `WaitingForReservation` or `WaitingForQuota`.
-    pub(super) reason: &'static str,
+    pub(crate) reason: &'static str,
     /// Why, for people.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// All of them, by name.
-pub(super) fn not_in_line(world: &World) -> Vec<NotInLine> {
+pub(crate) fn not_in_line(world: &World) -> Vec<NotInLine> {
     let queue = |namespace: &str, pod: &str| world.queue_of_pod(namespace, pod).unwrap_or_default();
     let mut all: Vec<NotInLine> = Vec::new();
     for look in world.short_gangs() {
@@ -95,7 +95,7 @@ fn not_started(world: &World) -> Vec<NotInLine> {
 }
 
 /// Why a scheduler has not started a pod that has its place, as the pod says.
-pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
+pub(crate) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
     let said = pod.unscheduled.as_ref()?;
     let words = [COULD_NOT_START, WAITING_FOR_VOLUMES];
     let word = words.into_iter().find(|word| *said.reason == **word);
@@ -104,20 +104,20 @@ pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
 }
 
 /// What a pod says of the bound of a queue: what deleted ones were given, a scheduler may know.
-pub(super) fn waits_for_quota(pod: &Pod) -> Option<(&'static str, &str)> {
+pub(crate) fn waits_for_quota(pod: &Pod) -> Option<(&'static str, &str)> {
     let said = pod.unscheduled.as_ref()?;
     (*said.reason == *WAITING_FOR_QUOTA).then_some((WAITING_FOR_QUOTA, &said.message))
 }
 
 /// What a pod says of room that a scheduler keeps for others: which that is, is in no object.
-pub(super) fn waits_for_kept_room(pod: &Pod) -> Option<&str> {
+pub(crate) fn waits_for_kept_room(pod: &Pod) -> Option<&str> {
     let said = pod.unscheduled.as_ref()?;
     let is_it = *said.reason == *WAITING_FOR_RESERVATION && said.message.starts_with(ROOM_IS_KEPT);
     is_it.then_some(&*said.message)
 }
 
 /// Each with its reason.
-pub(super) fn text(all: &[NotInLine]) -> String {
+pub(crate) fn text(all: &[NotInLine]) -> String {
     let mut text = String::new();
     for one in all.iter().take(SHOWN) {
         let NotInLine { name, queue, pods, message, .. } = one;

@@ -14,8 +14,6 @@ use dovetail_settings::form::Output;
 use dovetail_trace::synth::objects::{OBJECTS_AT_S, ObjectKind, ObjectsConfig, Slip, objects};
 use serde::Serialize;
 
-use super::synth::SynthFlags;
-
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -29,16 +27,18 @@ struct Report {
     samples: Option<u64>,
 }
 
-/// Writes one file for each kind into a folder, and the samples beside it.
-pub(super) fn run(app: &App, flags: &SynthFlags, folder: &Path) -> Result<()> {
+/// Writes one file for each kind into a folder, and the samples into `usage`, if named.
+///
+/// # Errors
+/// A folder that holds anything else, and files that cannot be written.
+pub fn run(app: &App, nodes: u32, folder: &Path, usage: Option<&Path>) -> Result<()> {
     let output = app.output("trace synth")?;
-    let settings = ObjectsConfig { seed: app.settings.seed.value, nodes: flags.nodes };
+    let settings = ObjectsConfig { seed: app.settings.seed.value, nodes };
     let made = objects(&settings)?;
     empty(folder)?;
     for kind in ObjectKind::ALL {
         write_whole(&folder.join(kind.file_name()), |file| made.write_list(kind, file))?;
     }
-    let usage = flags.usage.as_deref();
     let samples = usage.map(|path| write_whole(path, |file| made.write_usage(file))).transpose()?;
     let at = jiff::Timestamp::from_second(OBJECTS_AT_S.cast_signed());
     let report = Report {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use clap::Args;
 use dovetail_cluster::queues::amounts;
 use dovetail_cluster::world::MissingQueue;
 use dovetail_console::app::App;
@@ -16,16 +15,9 @@ use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
-use super::LookFlags;
-use super::line::{InLine, line};
-use super::not_in_line::{self, NotInLine, not_in_line};
-
-/// Which cluster.
-#[derive(Debug, Args)]
-pub(crate) struct QueueFlags {
-    #[command(flatten)]
-    look: LookFlags,
-}
+use crate::Seen;
+use crate::line::{InLine, line};
+use crate::not_in_line::{self, NotInLine, not_in_line};
 
 /// A queue.
 #[derive(Debug, Serialize)]
@@ -61,9 +53,11 @@ struct QueueLine {
 }
 
 /// Prints queues and those who wait.
-pub(crate) fn run(app: &App, flags: &QueueFlags) -> Result<()> {
+///
+/// # Errors
+/// A form that the command lacks, and output that cannot be written.
+pub fn answer(app: &App, seen: &mut Seen) -> Result<()> {
     let output = app.output("queue")?;
-    let mut seen = flags.look.look(app)?;
     let waiting = line(&mut seen.scheduler, seen.now_ms);
     let queues = queues(&mut seen.scheduler, &waiting);
     let others = not_in_line(seen.scheduler.world());
@@ -262,7 +256,7 @@ fn csv_of(app: &App, waiting: &[InLine]) -> Result<()> {
 }
 
 /// Thousandths of GPUs as people write them.
-pub(super) fn gpus(milli: i64) -> String {
+fn gpus(milli: i64) -> String {
     match milli % 1_000 {
         0 => whole((milli / 1_000).unsigned_abs()),
         _ => format!("{:.3}", milli as f64 / 1_000.0),

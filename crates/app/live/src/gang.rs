@@ -17,11 +17,11 @@ const SHOWN: usize = 16;
 
 /// A gang.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct GangLine {
+pub(crate) struct GangLine {
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Fewest pods that start together; null if its settings cannot hold.
-    pub(super) min: Option<u32>,
+    pub(crate) min: Option<u32>,
     /// Its pods that have a node or could take one, as far as they count for that: by their roles.
     #[serde(skip)]
     present: u32,
@@ -36,35 +36,35 @@ pub(super) struct GangLine {
     retried: u32,
     /// Of a gang that runs: how many pods fewer have a node than start together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) lacks_pods: Option<u32>,
+    pub(crate) lacks_pods: Option<u32>,
     #[serde(skip)]
     short: Option<ShortLook>,
     /// Its pods that are not over.
-    pub(super) members: Vec<MemberLine>,
+    pub(crate) members: Vec<MemberLine>,
     /// Of a gang that waits: its pods that would find room now, one after the other.
-    pub(super) fitting_pods: Option<usize>,
+    pub(crate) fitting_pods: Option<usize>,
     #[serde(skip)]
-    pub(super) job: Option<JobId>,
+    pub(crate) job: Option<JobId>,
 }
 
 /// One of its pods.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct MemberLine {
+pub(crate) struct MemberLine {
     /// Namespace and name.
-    pub(super) pod: String,
+    pub(crate) pod: String,
     /// `placed`, `fits`, `waits`, `not_started` (it could not start, and is tried again) or `left_untouched`.
-    pub(super) state: &'static str,
+    pub(crate) state: &'static str,
     /// The node it is on, or would get now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<String>,
+    pub(crate) node: Option<String>,
     /// Why it is left untouched, could not start, or waits by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<String>,
+    pub(crate) message: Option<String>,
 }
 
 impl GangLine {
     /// A gang; the job of those of its pods that wait, or that have just been decided about, comes with it.
-    pub(super) fn of(look: &GangLook<'_>, world: &World) -> Self {
+    pub(crate) fn of(look: &GangLook<'_>, world: &World) -> Self {
         let job = |member: &&MemberLook<'_>| {
             let meta = &member.pod.meta;
             world.job_of(&meta.namespace, &meta.name)
@@ -86,7 +86,7 @@ impl GangLine {
     }
 
     /// Without the nodes of this decision, where a scheduler has taken another: it holds nodes that it alone knows.
-    pub(super) fn without_nodes(mut self) -> Self {
+    pub(crate) fn without_nodes(mut self) -> Self {
         for member in self.members.iter_mut().filter(|member| member.state == "fits") {
             (member.state, member.node) = ("waits", None);
         }
@@ -94,12 +94,12 @@ impl GangLine {
     }
 
     /// How many of its pods are in a state.
-    pub(super) fn count(&self, state: &str) -> usize {
+    pub(crate) fn count(&self, state: &str) -> usize {
         self.members.iter().filter(|member| member.state == state).count()
     }
 
     /// What there is to say of a gang about which nothing is to be decided.
-    pub(super) fn without_job(&self) -> (&'static str, String) {
+    pub(crate) fn without_job(&self) -> (&'static str, String) {
         let (all, placed) = (self.members.len(), self.count("placed"));
         if placed == all {
             let text = format!("all {all} pods of {} have a node", self.name);
@@ -128,7 +128,7 @@ impl GangLine {
     }
 
     /// Where its pods would go, by node.
-    pub(super) fn nodes(&self) -> String {
+    pub(crate) fn nodes(&self) -> String {
         let mut nodes: BTreeMap<&str, usize> = BTreeMap::new();
         let fitting = self.members.iter().filter(|member| member.state == "fits");
         for node in fitting.filter_map(|member| member.node.as_deref()) {
@@ -139,7 +139,7 @@ impl GangLine {
     }
 
     /// Its pods as a table.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let min = match self.min {
             // Why is said above.
             None => ": how many of its pods start together is not known".to_owned(),
@@ -185,7 +185,7 @@ fn of_the_lost(short: ShortLook) -> String {
 }
 
 /// The state of a pod that the engine does not place for this reason.
-pub(super) fn state_of(why: &NotYet) -> &'static str {
+pub(crate) fn state_of(why: &NotYet) -> &'static str {
     match Waiting::left_untouched(why).reason {
         Reason::Failed => "not_started",
         Reason::LeftUntouched => "left_untouched",

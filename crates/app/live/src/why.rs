@@ -1,7 +1,6 @@
 //! `dovetail why`: what a pod waits for, what keeps it off the nodes, and the smallest changes that would help.
 
 use anyhow::Result;
-use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, wrapped};
@@ -14,23 +13,10 @@ use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
-use super::gang::{GangLine, state_of};
-use super::line::{InLine, line};
-use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
-use super::{LookFlags, Seen};
-
-/// About what.
-#[derive(Debug, Args)]
-pub(crate) struct WhyFlags {
-    /// Name of a pod or of a gang; a namespace may stand before it (team/train)
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// Its namespace [default: that of the connection]
-    #[arg(long, short = 'n', value_name = "NAMESPACE")]
-    namespace: Option<String>,
-    #[command(flatten)]
-    look: LookFlags,
-}
+use crate::Seen;
+use crate::gang::{GangLine, state_of};
+use crate::line::{InLine, line};
+use crate::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
 
 /// How it is with a pod.
 #[derive(Debug, Serialize)]
@@ -64,12 +50,14 @@ struct Why {
     fits_when_all_is_free: Option<bool>,
 }
 
-/// Tells how it is.
-pub(crate) fn run(app: &App, flags: &WhyFlags) -> Result<()> {
+/// Prints why a pod or a gang is pending, in this namespace or the connection's.
+///
+/// # Errors
+/// A name that nothing has, a form that the command lacks, and output that cannot be written.
+pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -> Result<()> {
     let output = app.output("why")?;
-    let mut seen = flags.look.look(app)?;
-    let (namespace, name) = meant(&seen, flags);
-    let why = why(&mut seen, &namespace, name)?;
+    let (namespace, name) = meant(seen, name, namespace);
+    let why = why(seen, &namespace, name)?;
     match output {
         Output::Json => app.print_json(&why),
         _ => app.print(&text(app, &why)),
@@ -78,16 +66,16 @@ pub(crate) fn run(app: &App, flags: &WhyFlags) -> Result<()> {
 
 /// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as dovetail itself writes
 /// names, if only that leads to something.
-fn meant<'f>(seen: &Seen, flags: &'f WhyFlags) -> (String, &'f str) {
-    let (before, name) = flags.name.rsplit_once('/').unwrap_or(("", &flags.name));
+fn meant<'f>(seen: &Seen, asked: &'f str, namespace: Option<&str>) -> (String, &'f str) {
+    let (before, name) = asked.rsplit_once('/').unwrap_or(("", asked));
     let world = seen.scheduler.world();
     let is_there = |namespace: &str| {
         world.pod(namespace, name).is_some() || world.look_at_gang(namespace, name).is_some()
     };
-    let namespace = flags.namespace.clone().unwrap_or_else(|| seen.namespace.clone());
-    match flags.namespace.is_none() && !is_there(&namespace) && is_there(before) {
+    let own = namespace.unwrap_or(&seen.namespace).to_owned();
+    match namespace.is_none() && !is_there(&own) && is_there(before) {
         true => (before.to_owned(), name),
-        false => (namespace, name),
+        false => (own, name),
     }
 }
 

@@ -26,16 +26,16 @@ use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::exact_time;
 use serde::Serialize;
 
-use crate::input::cluster::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
+use crate::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 
 /// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
 /// missing, whatever else requires it.
 #[derive(Debug, Args)]
-pub(super) struct LedgerFlags {
+pub struct LedgerFlags {
     /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what its GPUs
     /// were in a period as jobs, whatever scheduled them, in dovetail's own form
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
-    pub(super) from_ledger: Option<String>,
+    pub from_ledger: Option<String>,
     /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or month (2026-10), UTC,
     /// or from one of those or a moment to another (2026-10-01T08:00:00Z..2026-10-14)
     #[arg(
@@ -90,7 +90,10 @@ struct Machines {
 }
 
 /// Writes what a ledger saw.
-pub(super) fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()> {
+///
+/// # Errors
+/// Flags that do not fit together, a ledger that cannot be read, and files that cannot be written.
+pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()> {
     let output = app.output("trace export")?;
     let to_nodes = flags.to_nodes.as_deref();
     let address: Address = ledger.parse().map_err(|error| bad_address("--from-ledger", error))?;

@@ -8,34 +8,34 @@ use dovetail_control::status::{WAITING_FOR_RESERVATION, Waiting};
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
 
-use super::not_in_line::waits_for_kept_room;
+use crate::not_in_line::waits_for_kept_room;
 
 /// A job that waits.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct InLine {
+pub(crate) struct InLine {
     /// Place in its queue, from 1.
-    pub(super) place: usize,
+    pub(crate) place: usize,
     /// Name of the job: that of its pod, if it has but one.
-    pub(super) job: String,
+    pub(crate) job: String,
     /// Its queue.
-    pub(super) queue: String,
-    pub(super) priority: i32,
+    pub(crate) queue: String,
+    pub(crate) priority: i32,
     /// Pods that it needs to start.
-    pub(super) pods: u32,
+    pub(crate) pods: u32,
     /// GPUs that it needs to start, in thousandths.
-    pub(super) gpu_milli: i64,
+    pub(crate) gpu_milli: i64,
     /// For how long it has waited.
-    pub(super) waited_ms: u64,
+    pub(crate) waited_ms: u64,
     /// Why, in the word of the condition `PodScheduled`.
-    pub(super) reason: &'static str,
+    pub(crate) reason: &'static str,
     /// Why, for people.
-    pub(super) message: String,
+    pub(crate) message: String,
     #[serde(skip)]
-    pub(super) id: JobId,
+    pub(crate) id: JobId,
 }
 
 /// Every job that waits after the decision: by queue, in the order in which they are tried within it.
-pub(super) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
+pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     let reasons: Vec<(JobId, PendingReason)> = scheduler
         .news()
         .into_iter()

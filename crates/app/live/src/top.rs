@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use clap::Args;
 use dovetail_cluster::world::World;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
@@ -13,17 +12,7 @@ use dovetail_objects::{Pod, harmless};
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
-use super::LookFlags;
-
-/// Which cluster.
-#[derive(Debug, Args)]
-pub(crate) struct TopFlags {
-    #[command(flatten)]
-    look: LookFlags,
-    /// Nodes without GPUs, too.
-    #[arg(long)]
-    all: bool,
-}
+use crate::Seen;
 
 /// A node.
 #[derive(Debug, Serialize)]
@@ -54,12 +43,14 @@ struct Holder {
     is_ending: bool,
 }
 
-/// Prints the nodes.
-pub(crate) fn run(app: &App, flags: &TopFlags) -> Result<()> {
+/// Prints the nodes; with `all`, also those without GPUs.
+///
+/// # Errors
+/// A form that the command lacks, and output that cannot be written.
+pub fn answer(app: &App, seen: &mut Seen, all: bool) -> Result<()> {
     let output = app.output("top")?;
-    let mut seen = flags.look.look(app)?;
     let world = seen.scheduler.snapshot(seen.now_ms);
-    let nodes = nodes(&world, seen.scheduler.world(), flags.all);
+    let nodes = nodes(&world, seen.scheduler.world(), all);
     match output {
         Output::Json => app.print_json(&serde_json::json!({ "nodes": nodes })),
         _ => app.print(&text(app, &nodes)),

@@ -47,7 +47,10 @@ struct Idle {
 }
 
 /// Prints the report.
-pub(crate) fn print(
+///
+/// # Errors
+/// Prices that cannot be read, and output that cannot be written.
+pub fn print(
     app: &App,
     output: Output,
     scheduler: &str,

@@ -1,0 +1,17 @@
+//! Questions about a cluster as it is, which `dovetail why`, `queue` and `top` answer; what another scheduler did
+//! beside what this one would have done; recordings of live decisions.
+//!
+//! Each question reads the cluster once, lets the engine decide once, and writes nothing. So the answer is the one that
+//! a scheduler of the same settings gives at this moment.
+
+pub mod comparison;
+mod gang;
+mod line;
+mod not_in_line;
+pub mod queue;
+pub mod recording;
+mod seen;
+pub mod top;
+pub mod why;
+
+pub use seen::Seen;

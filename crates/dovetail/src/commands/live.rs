@@ -1,0 +1,80 @@
+//! Questions about a cluster as it is: `dovetail why`, `dovetail queue`, `dovetail top`.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_console::app::App;
+use dovetail_live::{Seen, queue, top, why};
+use dovetail_sources::kubeconfig::ConnectionFlags;
+
+use crate::commands::scheduler;
+
+/// Which cluster, and whose pods.
+#[derive(Debug, Args)]
+pub(crate) struct LookFlags {
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    /// Ask about the pods whose `spec.schedulerName` is this [default: dovetail]
+    #[arg(long, value_name = "NAME")]
+    scheduler_name: Option<String>,
+    /// Give up after so many seconds without all objects.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    timeout: u64,
+}
+
+/// About what.
+#[derive(Debug, Args)]
+pub(crate) struct WhyFlags {
+    /// Name of a pod or of a gang; a namespace may stand before it (team/train)
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Its namespace [default: that of the connection]
+    #[arg(long, short = 'n', value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    look: LookFlags,
+}
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub(crate) struct QueueFlags {
+    #[command(flatten)]
+    look: LookFlags,
+}
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub(crate) struct TopFlags {
+    #[command(flatten)]
+    look: LookFlags,
+    /// Nodes without GPUs, too.
+    #[arg(long)]
+    all: bool,
+}
+
+impl LookFlags {
+    /// The cluster; `command` is known to have the form of output before anything is read.
+    fn look(&self, app: &App, command: &str) -> Result<Seen> {
+        app.output(command)?;
+        let options = scheduler::watching(app, self.scheduler_name.as_deref());
+        Seen::read(&self.connection, options, Duration::from_secs(self.timeout))
+    }
+}
+
+/// Explains why a pod or a gang is pending.
+pub(crate) fn why(app: &App, flags: &WhyFlags) -> Result<()> {
+    let mut seen = flags.look.look(app, "why")?;
+    why::answer(app, &mut seen, &flags.name, flags.namespace.as_deref())
+}
+
+/// Prints queues and who waits in them.
+pub(crate) fn queue(app: &App, flags: &QueueFlags) -> Result<()> {
+    queue::answer(app, &mut flags.look.look(app, "queue")?)
+}
+
+/// Prints nodes and who holds their GPUs.
+pub(crate) fn top(app: &App, flags: &TopFlags) -> Result<()> {
+    top::answer(app, &mut flags.look.look(app, "top")?, flags.all)
+}
