@@ -2,6 +2,7 @@
 
 mod direction;
 mod fuzz;
+mod labels;
 mod licences;
 pub(crate) mod lines;
 mod lints;
@@ -30,7 +31,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -43,6 +44,7 @@ const RULES: [Rule; 12] = [
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },
     Rule { name: "fuzz", check: fuzz::check },
+    Rule { name: "labels", check: labels::check },
 ];
 
 /// What a rule found.

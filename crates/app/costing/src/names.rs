@@ -1,5 +1,6 @@
 //! Labels that name queues and models, as the systems that read them write them.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_settings::cost::CostSection;
@@ -8,8 +9,8 @@ use super::teams::{Labels, Teams};
 
 /// Labels of pods that name their queue; of namespaces the first one does.
 const QUEUES: [&str; 6] = [
-    "dovetail.dev/queue",
-    "kueue.x-k8s.io/queue-name",
+    labels::QUEUE,
+    labels::KUEUE_QUEUE,
     "kai.scheduler/queue",
     "runai/queue",
     "volcano.sh/queue-name",
@@ -17,13 +18,13 @@ const QUEUES: [&str; 6] = [
 ];
 
 /// Labels of pods that name the model they serve or train.
-const MODELS: [&str; 3] = ["llm-d.ai/model", "serving.kserve.io/inferenceservice", "model"];
+const MODELS: [&str; 3] = [labels::LLM_D_MODEL, labels::KSERVE_SERVICE, "model"];
 
 /// The label that names the run of a pod.
 pub(crate) const RUN: &str = "dovetail.dev/run";
 
 /// The label that says what a pod does: `training`, `inference`, `interactive`, `batch`.
-pub(crate) const CLASS: &str = "dovetail.dev/class";
+pub(crate) const CLASS: &str = labels::CLASS;
 
 /// Labels of pods that say what is a training run, and join its attempts.
 pub(crate) fn of_runs(section: &CostSection) -> impl Iterator<Item = String> {

@@ -1,6 +1,7 @@
 //! The section `[scheduler]` of the settings file: what `dovetail scheduler` does, for clusters that start it
 //! without flags.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
@@ -83,7 +84,7 @@ pub const LISTEN: &str = "127.0.0.1:10251";
 pub const POLICY: &str = "dovetail";
 pub const ORDER: Order = Order::DominantShare;
 const HOUR_MS: u64 = 3_600_000;
-pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 
 impl SchedulerSection {
     /// Refuses what no scheduler could start with, or what no cluster can have: the key, and what is wrong.

@@ -1,6 +1,7 @@
 //! What is known of a cluster, as plain data. A field that nobody could read is `None` or empty, and no check
 //! takes that for a fault.
 
+use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
@@ -403,15 +404,15 @@ pub enum Scoring {
 
 /// Resource names of GPUs and of parts of them, whole or by prefix.
 const GPU_RESOURCES: [&str; 6] = [
-    "nvidia.com/gpu",
+    labels::NVIDIA_GPU,
     "nvidia.com/gpu.shared",
-    "amd.com/gpu",
+    labels::AMD_GPU,
     "amd.com/gpu.shared",
-    "habana.ai/gaudi",
-    "google.com/tpu",
+    labels::HABANA_GAUDI,
+    labels::GOOGLE_TPU,
 ];
 const GPU_RESOURCE_PREFIXES: [&str; 4] =
-    ["nvidia.com/mig-", "gpu.intel.com/", "amd.com/cpx", "aws.amazon.com/neuron"];
+    [labels::NVIDIA_MIG, "gpu.intel.com/", "amd.com/cpx", labels::AWS_NEURON];
 /// Beside devices Intel's plugin offers what goes with them.
 const NO_DEVICES: [&str; 3] =
     ["gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles"];

@@ -206,7 +206,7 @@ fn which_node() {
         let (key, values) = (key.to_owned(), vec![value.to_owned()]);
         vec![vec![SelectorTerm { key, operator: Operator::In, values }]]
     };
-    let here = [term("metadata.name", "a"), term("dovetail.dev/cluster", "")];
+    let here = [term("metadata.name", "a"), term(dovetail_model::node::CLUSTER_LABEL, "")];
     let node_conditions = here.map(NodeCondition::node_affinity).to_vec();
     let named = with(&|_| {}, Requirement { node_conditions, ..whole(1) });
     assert_eq!(judged(&named, vec![bind(pod(1, 0), "a", one(0, 1000))]), []);

@@ -286,7 +286,7 @@ pub(crate) fn label<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     if key == "metadata.name" {
         return Some(&node.name);
     }
-    let whole_cluster = (key == "dovetail.dev/cluster").then_some("");
+    let whole_cluster = (key == dovetail_model::node::CLUSTER_LABEL).then_some("");
     whole_cluster.or_else(|| node.labels.get(key).map(String::as_str))
 }
 

@@ -14,7 +14,7 @@
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`proportion`] | splitting amounts without losing a unit |
 //! | [`free_cause`] | why a GPU is free |
-//! | [`ids`] | names of things |
+//! | [`ids`], [`labels`] | names of things |
 
 pub mod action;
 pub mod device;
@@ -25,6 +25,7 @@ pub mod holding;
 pub mod ids;
 pub mod images;
 pub mod job;
+pub mod labels;
 pub mod money;
 pub mod node;
 pub mod preemption;

@@ -1,5 +1,6 @@
 //! Where a node stands and how it is bought, from its labels.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use crate::price::Purchase;
@@ -24,28 +25,26 @@ const PROVIDERS: [(&str, &str, &[&str]); 3] = [
     ("azure", "azure://", &["kubernetes.azure.com/"]),
 ];
 
-const REGION: [&str; 2] =
-    ["topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"];
-const INSTANCE_TYPE: [&str; 2] =
-    ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"];
+const REGION: [&str; 2] = [labels::REGION, labels::OLD_REGION];
+const INSTANCE_TYPE: [&str; 2] = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];
 
 /// Labels, with the value in lower case, that say how a node is bought.
 const PURCHASES: [(&str, &str, Purchase); 8] = [
-    ("karpenter.sh/capacity-type", "spot", Purchase::Spot),
-    ("karpenter.sh/capacity-type", "reserved", Purchase::Committed),
-    ("eks.amazonaws.com/capacitytype", "spot", Purchase::Spot),
-    ("eks.amazonaws.com/capacitytype", "capacity_block", Purchase::Committed),
-    ("cloud.google.com/gke-spot", "true", Purchase::Spot),
-    ("cloud.google.com/gke-preemptible", "true", Purchase::Spot),
+    (labels::KARPENTER_CAPACITY_TYPE, "spot", Purchase::Spot),
+    (labels::KARPENTER_CAPACITY_TYPE, "reserved", Purchase::Committed),
+    (labels::EKS_CAPACITY_TYPE_LOWER, "spot", Purchase::Spot),
+    (labels::EKS_CAPACITY_TYPE_LOWER, "capacity_block", Purchase::Committed),
+    (labels::GKE_SPOT, "true", Purchase::Spot),
+    (labels::GKE_PREEMPTIBLE, "true", Purchase::Spot),
     ("cloud.google.com/reservation-affinity", "specific", Purchase::Committed),
-    ("kubernetes.azure.com/scalesetpriority", "spot", Purchase::Spot),
+    (labels::AZURE_PRIORITY, "spot", Purchase::Spot),
 ];
 
 /// Labels that say something about a node's price, as they are written on nodes; for readers that must ask for
 /// labels by name.
 pub fn place_labels() -> impl Iterator<Item = &'static str> {
     // Keys are compared without case; this one is written with a capital.
-    let written = ["eks.amazonaws.com/capacityType"];
+    let written = [labels::EKS_CAPACITY_TYPE];
     let bought = PURCHASES.iter().map(|(key, ..)| *key);
     REGION.into_iter().chain(INSTANCE_TYPE).chain(bought).chain(written)
 }

@@ -1,5 +1,6 @@
 //! Claims of persistent volumes.
 
+use crate::labels;
 use serde::{Deserialize, Deserializer};
 
 use super::json::nullable;
@@ -97,10 +98,10 @@ impl<'de> Deserialize<'de> for Claim {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let ClaimJson { metadata, spec, status } = ClaimJson::deserialize(input)?;
         let annotation = |key: &str| metadata.annotations.get(key).map(Box::<str>::from);
-        let class = annotation("volume.beta.kubernetes.io/storage-class");
+        let class = annotation(labels::OLD_STORAGE_CLASS);
         Ok(Self {
             volume: spec.volume_name,
-            bind_completed: annotation("pv.kubernetes.io/bind-completed").is_some(),
+            bind_completed: annotation(labels::BIND_COMPLETED).is_some(),
             selected_node: annotation(SELECTED_NODE),
             class: class.unwrap_or(spec.storage_class_name),
             request_bytes: spec.resources.requests.storage,

@@ -1,4 +1,6 @@
-//! Labels and annotations, each spelled once.
+//! Labels, annotations and resources, each spelled once; `cargo xtask tidy labels` finds second spellings.
+
+pub use dovetail_model::labels::*;
 
 /// Annotations by which a pod asks KAI for a fraction of a device.
 pub const FRACTION: [&str; 2] = ["gpu-fraction", "gpu-memory"];
@@ -69,3 +71,111 @@ pub const OF_GANGS: [&str; 19] = [
     KAI_SEGMENT_PREFERRED,
     KAI_SEGMENT_SIZE,
 ];
+
+// Labels of nodes.
+
+/// Processor architecture.
+pub const ARCHITECTURE: &str = "kubernetes.io/arch";
+/// Operating system.
+pub const OPERATING_SYSTEM: &str = "kubernetes.io/os";
+/// Region.
+pub const REGION: &str = "topology.kubernetes.io/region";
+/// The same as older clusters write it.
+pub const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+/// The same as older clusters write it.
+pub const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+/// Type of the instance that a node is.
+pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+/// The same as older clusters write it.
+pub const OLD_INSTANCE_TYPE: &str = "beta.kubernetes.io/instance-type";
+/// How many NVIDIA GPUs a node has.
+pub const NVIDIA_COUNT: &str = "nvidia.com/gpu.count";
+/// Model of a node's AMD GPUs, as older plugins write it.
+pub const AMD_OLD_PRODUCT: &str = "beta.amd.com/gpu.product-name";
+/// Model of a node's accelerators on GKE.
+pub const GKE_ACCELERATOR: &str = "cloud.google.com/gke-accelerator";
+/// Model of a node's accelerators on EKS.
+pub const AWS_ACCELERATOR: &str = "k8s.amazonaws.com/accelerator";
+/// `true` on preemptible nodes of GKE.
+pub const GKE_PREEMPTIBLE: &str = "cloud.google.com/gke-preemptible";
+/// `true` on spot nodes of GKE.
+pub const GKE_SPOT: &str = "cloud.google.com/gke-spot";
+/// How a node of EKS is bought.
+pub const EKS_CAPACITY_TYPE: &str = "eks.amazonaws.com/capacityType";
+/// The same in lower case.
+pub const EKS_CAPACITY_TYPE_LOWER: &str = "eks.amazonaws.com/capacitytype";
+/// How a node of Karpenter is bought.
+pub const KARPENTER_CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
+/// Model of a node's GPUs, as Karpenter writes it on AWS.
+pub const KARPENTER_GPU: &str = "karpenter.k8s.aws/instance-gpu-name";
+/// `spot` on spot nodes of AKS.
+pub const AZURE_PRIORITY: &str = "kubernetes.azure.com/scalesetpriority";
+
+// Annotations that keep autoscalers from moving pods and nodes.
+
+/// The cluster autoscaler's, of a pod.
+pub const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+/// The cluster autoscaler's, of a node.
+pub const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+/// Karpenter's, of a node, as it was once.
+pub const KARPENTER_DO_NOT_CONSOLIDATE: &str = "karpenter.sh/do-not-consolidate";
+/// Karpenter's, of a node or a pod.
+pub const KARPENTER_DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+/// Karpenter's, of a pod, as it was once.
+pub const KARPENTER_DO_NOT_EVICT: &str = "karpenter.sh/do-not-evict";
+
+// Our own.
+
+/// How often a workload saves its progress.
+pub const CHECKPOINT_INTERVAL: &str = "dovetail.dev/checkpoint-interval";
+/// Class of a workload, where its owner says it.
+pub const CLASS: &str = "dovetail.dev/class";
+/// Checks of the audit that an owner wants ignored, with reasons.
+pub const IGNORE: &str = "dovetail.dev/ignore";
+/// Queue of a pod or of a namespace.
+pub const QUEUE: &str = "dovetail.dev/queue";
+
+// Names that other tools give.
+
+/// What a pod runs.
+pub const APPLICATION: &str = "app.kubernetes.io/name";
+/// Release of Helm that an object belongs to.
+pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+/// Application of Argo CD that an object belongs to.
+pub const ARGO_CD_TRACKING: &str = "argocd.argoproj.io/tracking-id";
+/// HAMi's list of a node's GPUs.
+pub const HAMI_GPUS: &str = "hami.io/node-nvidia-register";
+/// HAMi's resource: percent of a GPU's compute.
+pub const HAMI_CORES: &str = "nvidia.com/gpucores";
+/// Model that a pod serves, with llm-d.
+pub const LLM_D_MODEL: &str = "llm-d.ai/model";
+/// Service of KServe that a pod belongs to.
+pub const KSERVE_SERVICE: &str = "serving.kserve.io/inferenceservice";
+/// Job of a JobSet that a pod belongs to.
+pub const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+/// Kueue's name of a group of pods.
+pub const KUEUE_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+/// Kueue's queue.
+pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// Scheduler-plugins' name of a group of pods.
+pub const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// Marks a ResourceClaim that stands for a request of an extended resource.
+pub const EXTENDED_RESOURCE_CLAIM: &str = "resource.kubernetes.io/extended-resource-claim";
+/// Begin of the resources that stand for a DeviceClass; its name follows.
+pub const DEVICE_CLASS_RESOURCE: &str = "deviceclass.resource.kubernetes.io/";
+
+// Volumes.
+
+/// Of a claim: it is bound for good.
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// Storage class of a claim or a volume, as older clusters write it.
+pub const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// In-tree plugins of a node that a CSI driver stands for.
+pub const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+
+// Versions of APIs.
+
+/// Dynamic resources.
+pub const RESOURCE_V1: &str = "resource.k8s.io/v1";
+/// Dynamic resources, as older clusters have them.
+pub const RESOURCE_V1BETA1: &str = "resource.k8s.io/v1beta1";

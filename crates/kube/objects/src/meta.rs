@@ -1,5 +1,6 @@
 //! What every object carries.
 
+use crate::labels;
 use std::num::NonZeroU64;
 
 use serde::Deserialize;
@@ -76,7 +77,7 @@ fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Label
             || key.starts_with("pv.kubernetes.io/")
             || key.starts_with("volume.kubernetes.io/")
             || key.starts_with("volume.beta.kubernetes.io/")
-            || key == "storage.alpha.kubernetes.io/migrated-plugins"
+            || key == labels::MIGRATED_PLUGINS
             || key == MIRROR_ANNOTATION
     })
 }

@@ -1,5 +1,6 @@
 //! Persistent volumes.
 
+use crate::labels;
 use dovetail_model::SelectorTerm;
 use serde::{Deserialize, Deserializer};
 
@@ -140,7 +141,7 @@ impl<'de> Deserialize<'de> for PersistentVolume {
         let VolumeJson { metadata, spec, status } = VolumeJson::deserialize(input)?;
         let (source, in_tree) = spec.source();
         // As for claims, the annotation is older than the field and wins.
-        let annotated = metadata.annotations.get("volume.beta.kubernetes.io/storage-class");
+        let annotated = metadata.annotations.get(labels::OLD_STORAGE_CLASS);
         let class = annotated.map_or(spec.storage_class_name, Box::from);
         Ok(Self {
             node_affinity: spec.node_affinity.and_then(|a| a.required).map(NodeTermsJson::read),

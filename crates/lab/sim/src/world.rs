@@ -15,7 +15,7 @@ use dovetail_trace::limits::MAX_NODE_GPUS;
 use dovetail_trace::{TraceJob, TraceNode};
 
 /// Label of the zone of a machine.
-pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+pub const ZONE_LABEL: &str = dovetail_model::labels::ZONE;
 /// Label of the rack of a machine.
 pub const RACK_LABEL: &str = "dovetail.dev/rack";
 

@@ -1,6 +1,7 @@
 //! The machines that nodes with GPUs were. A name may be given to another machine within a period: each has the time in
 //! which it had the name, its own facts, and its own price.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
@@ -16,7 +17,7 @@ use crate::from_objects::words;
 use crate::teams::Labels;
 
 /// The label of NVIDIA's GPU feature discovery that names the model.
-const PRODUCT: &str = "nvidia.com/gpu.product";
+const PRODUCT: &str = labels::NVIDIA_PRODUCT;
 
 /// A node with GPUs while it was one machine.
 #[derive(Debug, Default)]

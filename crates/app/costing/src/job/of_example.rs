@@ -1,5 +1,6 @@
 //! Generated jobs of which every signal is known, for readers without a cluster.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
@@ -79,10 +80,7 @@ fn account(
     span: Span,
 ) -> Result<Account> {
     const PROVIDER_ID: &str = "aws:///us-east-1a/i-example";
-    let labels = [
-        ("node.kubernetes.io/instance-type", "p5.48xlarge"),
-        ("topology.kubernetes.io/region", "us-east-1"),
-    ];
+    let labels = [(labels::INSTANCE_TYPE, "p5.48xlarge"), (labels::REGION, "us-east-1")];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let labels: BTreeMap<String, String> = labels.into_iter().collect();
     let node =

@@ -2,6 +2,7 @@
 //!
 //! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of them.
 
+use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -20,9 +21,9 @@ use crate::usage::GpuUse;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-const WHOLE: &str = "nvidia.com/gpu";
-const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
-const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const WHOLE: &str = labels::NVIDIA_GPU;
+const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
+const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
 /// A slice of a GPU: compute slices, name, GiB of memory.
 type Profile = (u32, &'static str, u64);

@@ -1,5 +1,6 @@
 //! What would mend what a check found, where a change of one object does.
 
+use dovetail_model::labels;
 use std::collections::BTreeSet;
 
 use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operator};
@@ -11,10 +12,10 @@ use crate::patch::{Change, Limit};
 
 /// Labels that tell GPU nodes from others, the plainest first.
 const GPU_LABELS: [&str; 4] = [
-    "nvidia.com/gpu.present",
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "karpenter.sh/nodepool",
+    labels::NVIDIA_PRESENT,
+    labels::NVIDIA_PRODUCT,
+    labels::AMD_PRODUCT,
+    labels::KARPENTER_NODE_POOL,
 ];
 
 const MIB: i64 = 1 << 20;

@@ -131,7 +131,7 @@ impl<'a> View<'a> {
 }
 
 /// Labels that each node has for itself.
-const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, "kubernetes.io/hostname"];
+const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, dovetail_model::labels::HOST_NAME];
 
 /// Labels that a workload asks of nodes.
 fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {

@@ -6,15 +6,16 @@ use crate::facts::{Class, Workload};
 use crate::finding::Finding;
 use crate::served_model::ServedModel;
 use crate::usage::ActiveShare;
+use dovetail_model::labels;
 
 pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
 
 /// Fewer bits than these are quantised.
 const WIDE_BITS: u32 = 16;
 
-const WHOLE: &str = "nvidia.com/gpu";
-const GPU_MEMORY: &str = "nvidia.com/gpu.memory";
-const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const WHOLE: &str = labels::NVIDIA_GPU;
+const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
+const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
 fn served<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a Workload, ServedModel)> {
     let serves = |workload: &&Workload| workload.class == Some(Class::Inference);

@@ -4,6 +4,7 @@ use super::{Run, View, measured, mend, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
+use dovetail_model::labels;
 
 pub(super) const RUNS: &[Run] = &[
     ("SHR-01", sliced_inference),
@@ -15,11 +16,11 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.
-const REPLICAS: &str = "nvidia.com/gpu.replicas";
-const MIG_CONFIG: &str = "nvidia.com/mig.config";
-const MIG_STATE: &str = "nvidia.com/mig.config.state";
+const REPLICAS: &str = labels::NVIDIA_REPLICAS;
+const MIG_CONFIG: &str = labels::NVIDIA_MIG_CONFIG;
+const MIG_STATE: &str = labels::NVIDIA_MIG_STATE;
 
-const WHOLE: &str = "nvidia.com/gpu";
+const WHOLE: &str = labels::NVIDIA_GPU;
 
 /// How many pods share each GPU of a node by time-slicing; 1 where none does.
 fn replicas(node: &Node) -> u32 {

@@ -1,5 +1,6 @@
 //! Changes of a pod template.
 
+use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
@@ -9,7 +10,7 @@ use super::edit::Edits;
 use super::json::Json;
 use super::source::{Source, Step, at};
 
-const HOST_NAME: &str = "kubernetes.io/hostname";
+const HOST_NAME: &str = labels::HOST_NAME;
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Name of a volume in memory, where nothing else in a template has it.
 const SHARED_MEMORY_VOLUME: &str = "shared-memory";
@@ -91,9 +92,9 @@ impl<'e> Template<'e> {
             }
             Change::Gang { name, members } => {
                 let steps = |part: &str, key: &str| [field("metadata"), field(part), field(key)];
-                self.set(&steps("labels", "dovetail.dev/gang"), name.as_str().into());
+                self.set(&steps("labels", labels::GANG), name.as_str().into());
                 let members = members.to_string().into();
-                self.set(&steps("annotations", "dovetail.dev/min-members"), members);
+                self.set(&steps("annotations", labels::MIN_MEMBERS), members);
                 true
             }
             Change::DropAnnotation { key } => {

@@ -152,7 +152,7 @@ fn early_obstacle(requirement: &Requirement, node: &Node) -> Option<Cause> {
         return Some(Cause::NodeName);
     }
     let mark = Taint {
-        key: "node.kubernetes.io/unschedulable".to_owned(),
+        key: dovetail_model::node::UNSCHEDULABLE.to_owned(),
         value: String::new(),
         effect: TaintEffect::NoSchedule,
     };
@@ -200,7 +200,7 @@ fn conditions_hold(requirement: &Requirement, node: &Node, cause: ConditionCause
 fn label<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
     match key {
         "metadata.name" => Some(&*node.name),
-        "dovetail.dev/cluster" => Some(""),
+        dovetail_model::node::CLUSTER_LABEL => Some(""),
         _ => node.labels.get(key).map(String::as_str),
     }
 }

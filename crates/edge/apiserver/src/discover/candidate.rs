@@ -1,5 +1,6 @@
 //! Services that may answer Prometheus' query API.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -108,7 +109,7 @@ struct ServicePort {
 }
 
 /// Labels that name an application, by which the charts of each name it.
-const APPLICATION: [&str; 2] = ["app.kubernetes.io/name", "app"];
+const APPLICATION: [&str; 2] = [labels::APPLICATION, "app"];
 /// Labels that name a part of it.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "component"];
 /// Ports that answer queries, in the order of preference; else the first port is taken.

@@ -3,6 +3,7 @@
 //! Which namespace is asked is the user's word: a pod elsewhere could say what it likes about other people's GPUs.
 //! Addresses come from the pod's own fields, never from annotations.
 
+use dovetail_objects::labels;
 use kube::Config;
 use serde::Deserialize;
 
@@ -60,7 +61,7 @@ impl ExporterPod {
 }
 
 /// Labels that name an application.
-const APPLICATION: [&str; 3] = ["app.kubernetes.io/name", "app", "k8s-app"];
+const APPLICATION: [&str; 3] = [labels::APPLICATION, "app", "k8s-app"];
 /// What the names of GPU exporters have in them: those of NVIDIA and AMD, and Intel's XPU Manager.
 const EXPORTER: [&str; 2] = ["exporter", "xpum"];
 /// Exporters of something else.

@@ -1,5 +1,6 @@
 //! In which queue a pod is, and whether that queue takes it.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_objects::{LabelSelector, Labels, Queue};
@@ -8,7 +9,7 @@ use super::{DEFAULT_QUEUE, Problem};
 use crate::translate::NotYet;
 
 /// Label of a pod, of its group or workload, or of its namespace: the queue it is in.
-pub const QUEUE_LABEL: &str = "dovetail.dev/queue";
+pub const QUEUE_LABEL: &str = labels::QUEUE;
 
 /// The queue of a pod: the first of its own label, that of its group and that of its namespace, else the
 /// default queue.

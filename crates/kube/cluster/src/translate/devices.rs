@@ -2,13 +2,14 @@
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Device, DeviceAmount, HeldDevices};
+use dovetail_objects::labels;
 
 use dovetail_objects::Node;
 
 /// Labels of NVIDIA's GPU feature discovery.
-const PRODUCT: &str = "nvidia.com/gpu.product";
-const MEMORY: &str = "nvidia.com/gpu.memory";
-const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const PRODUCT: &str = labels::NVIDIA_PRODUCT;
+const MEMORY: &str = labels::NVIDIA_MEMORY;
+const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
 const MIB: i64 = 1 << 20;
 

@@ -1,5 +1,6 @@
 //! What pods refer to: claims, volumes, classes, drivers, room for volumes.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_objects::{
@@ -198,7 +199,7 @@ impl Facts {
 
     /// The device class that gives an extended resource, if there is one.
     pub fn device_class_for(&self, resource: &str) -> Option<&DeviceClass> {
-        if let Some(name) = resource.strip_prefix("deviceclass.resource.kubernetes.io/") {
+        if let Some(name) = resource.strip_prefix(labels::DEVICE_CLASS_RESOURCE) {
             return self.device_classes.get(name);
         }
         self.device_classes.values().find(|class| &*class.extended_resource == resource)

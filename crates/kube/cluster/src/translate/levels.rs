@@ -4,13 +4,14 @@
 //! has names its domain. A node without any label of a level, but with one of a narrower level, is in a domain of its
 //! narrower one alone: whatever the wider ones are, nodes of one rack share them.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_model::Topology;
 use dovetail_model::topology::{Level, NODE_LEVEL};
 
 /// The label of the node itself.
-pub const HOST: &str = "kubernetes.io/hostname";
+pub const HOST: &str = labels::HOST_NAME;
 
 /// A level above the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub const MOST_LEVELS: usize = 16;
 /// The levels where nobody says others: the zone; what clouds, Topograph, Kueue and Volcano call the tiers of the
 /// network; the domain of NVLink.
 const STANDARD: [(&str, &[&str]); 5] = [
-    ("zone", &["topology.kubernetes.io/zone"]),
+    ("zone", &[labels::ZONE]),
     (
         "spine",
         &[

@@ -19,6 +19,7 @@ mod preferences;
 mod unbound;
 mod volumes;
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 pub use devices::{devices_not_counted, whole_devices};
@@ -29,7 +30,7 @@ pub use pod::{Held, held, kept_away_by, pod};
 pub use preemption::preemption_rules;
 
 /// The resource whose units are whole GPUs, unless another is set.
-pub const DEVICE_RESOURCE: &str = "nvidia.com/gpu";
+pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 
 /// What is the same for every translation.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! Pods: what one needs of its node, and what it holds there.
 
+use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
 use dovetail_model::requirement::Operator;
@@ -21,7 +22,7 @@ use super::{Rules, disks, ports};
 
 /// Resources by which pods ask HAMi or Volcano for parts of devices.
 const FRACTION_RESOURCES: [&str; 3] =
-    ["nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage"];
+    ["nvidia.com/gpumem", labels::HAMI_CORES, "nvidia.com/gpumem-percentage"];
 const FRACTION_PREFIX: &str = "volcano.sh/vgpu-";
 
 /// What a pod needs of its node. Two things depend on other pods and are left to the caller: which

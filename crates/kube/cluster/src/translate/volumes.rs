@@ -1,5 +1,6 @@
 //! Claims and their volumes (`VolumeBinding`, `VolumeZone`, `NodeVolumeLimits`).
 
+use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
 use dovetail_model::requirement::Operator;
@@ -11,10 +12,10 @@ use super::node::driver_label;
 use super::not_yet::NotYet;
 use super::unbound::unbound;
 
-const ZONE: &str = "topology.kubernetes.io/zone";
-const REGION: &str = "topology.kubernetes.io/region";
-const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
-const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+const ZONE: &str = labels::ZONE;
+const REGION: &str = labels::REGION;
+const OLD_ZONE: &str = labels::OLD_ZONE;
+const OLD_REGION: &str = labels::OLD_REGION;
 
 /// What the pod's volumes ask of its node.
 pub(super) fn conditions(pod: &Pod, facts: &Facts) -> Result<Vec<NodeCondition>, NotYet> {

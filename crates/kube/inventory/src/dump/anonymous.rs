@@ -5,6 +5,7 @@
 //! times, and the values of labels that checks and prices read. Equal texts get equal hashes, so selectors
 //! still select.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -186,34 +187,34 @@ const DEVICES: [&str; 3] = ["/dev/nvidia", "/dev/dri", "/dev/kfd"];
 const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 
 /// Labels that name a model: how large it is stays.
-const MODELS: [&str; 2] = ["llm-d.ai/model", "model"];
+const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Labels whose values stay: models, sizes, places, ways of buying.
 const VALUES: [&str; 24] = [
-    "amd.com/gpu.product-name",
-    "beta.amd.com/gpu.product-name",
-    "beta.kubernetes.io/instance-type",
-    "cloud.google.com/gke-accelerator",
-    "cloud.google.com/gke-preemptible",
-    "cloud.google.com/gke-spot",
-    "eks.amazonaws.com/capacityType",
-    "failure-domain.beta.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "k8s.amazonaws.com/accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.sh/capacity-type",
-    "kubernetes.azure.com/scalesetpriority",
-    "kubernetes.io/arch",
-    "kubernetes.io/os",
-    "node.kubernetes.io/instance-type",
-    "nvidia.com/gpu.count",
-    "nvidia.com/gpu.memory",
-    "nvidia.com/gpu.present",
-    "nvidia.com/gpu.product",
-    "nvidia.com/gpu.replicas",
-    "nvidia.com/mig.config.state",
-    "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
+    labels::AMD_PRODUCT,
+    labels::AMD_OLD_PRODUCT,
+    labels::OLD_INSTANCE_TYPE,
+    labels::GKE_ACCELERATOR,
+    labels::GKE_PREEMPTIBLE,
+    labels::GKE_SPOT,
+    labels::EKS_CAPACITY_TYPE,
+    labels::OLD_REGION,
+    labels::OLD_ZONE,
+    labels::AWS_ACCELERATOR,
+    labels::KARPENTER_GPU,
+    labels::KARPENTER_CAPACITY_TYPE,
+    labels::AZURE_PRIORITY,
+    labels::ARCHITECTURE,
+    labels::OPERATING_SYSTEM,
+    labels::INSTANCE_TYPE,
+    labels::NVIDIA_COUNT,
+    labels::NVIDIA_MEMORY,
+    labels::NVIDIA_PRESENT,
+    labels::NVIDIA_PRODUCT,
+    labels::NVIDIA_REPLICAS,
+    labels::NVIDIA_MIG_STATE,
+    labels::REGION,
+    labels::ZONE,
 ];
 
 /// Annotations whose values stay.
@@ -365,7 +366,7 @@ impl Names {
     fn label_value(&mut self, key: &str, value: &str) -> String {
         match key {
             _ if VALUES.contains(&key) => value.to_owned(),
-            "dovetail.dev/class" if CLASSES.contains(&value) => value.to_owned(),
+            labels::CLASS if CLASSES.contains(&value) => value.to_owned(),
             _ if MODELS.contains(&key) => self.model(value),
             _ => self.hash(value),
         }
@@ -409,7 +410,7 @@ impl Names {
             let text = value.as_str().unwrap_or_default();
             let value = match key.as_str() {
                 _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
-                "dovetail.dev/ignore" => self.ignored(text),
+                labels::IGNORE => self.ignored(text),
                 _ => self.hash(text),
             };
             replaced.insert(key.clone(), Value::String(value));

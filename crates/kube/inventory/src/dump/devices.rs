@@ -1,6 +1,7 @@
 //! Of devices and claims only what tells GPUs, their parts and their models: drivers may write anything into attributes,
 //! and people into selectors.
 
+use dovetail_objects::labels;
 use serde_json::{Map, Value};
 
 use crate::facts::claims::driver::GpuDriver;
@@ -34,7 +35,7 @@ pub(super) fn in_stable_shape(kind: &str, api_version: &str, object: &Value) -> 
         "ResourceSlice" => "",
         _ => return None,
     };
-    if api_version != "resource.k8s.io/v1beta1" {
+    if api_version != labels::RESOURCE_V1BETA1 {
         return None;
     }
     let mut object = object.clone();

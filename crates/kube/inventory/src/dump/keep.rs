@@ -4,6 +4,7 @@
 //! environment one fact is kept: that a container is shown all GPUs; of command and arguments one: how large the model
 //! is that they name.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -29,23 +30,23 @@ const METADATA: [&str; 8] = [
 
 /// Annotations that a check reads.
 const ANNOTATIONS: [&str; 17] = [
-    "argocd.argoproj.io/tracking-id",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict",
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-    "dovetail.dev/checkpoint-interval",
-    "dovetail.dev/ignore",
+    labels::ARGO_CD_TRACKING,
+    labels::SAFE_TO_EVICT,
+    labels::SCALE_DOWN_DISABLED,
+    labels::CHECKPOINT_INTERVAL,
+    labels::IGNORE,
     "gpu-fraction",
     "gpu-memory",
-    "hami.io/node-nvidia-register",
-    "karpenter.sh/do-not-consolidate",
-    "karpenter.sh/do-not-disrupt",
-    "karpenter.sh/do-not-evict",
-    "meta.helm.sh/release-name",
+    labels::HAMI_GPUS,
+    labels::KARPENTER_DO_NOT_CONSOLIDATE,
+    labels::KARPENTER_DO_NOT_DISRUPT,
+    labels::KARPENTER_DO_NOT_EVICT,
+    labels::HELM_RELEASE,
     "pod-group-name",
-    "pv.kubernetes.io/bind-completed",
-    "resource.kubernetes.io/extended-resource-claim",
-    "scheduling.k8s.io/group-name",
-    "storage.alpha.kubernetes.io/migrated-plugins",
+    labels::BIND_COMPLETED,
+    labels::EXTENDED_RESOURCE_CLAIM,
+    labels::VOLCANO_GROUP[0],
+    labels::MIGRATED_PLUGINS,
 ];
 
 /// Fields of a pod's spec, also in a template.
@@ -329,7 +330,7 @@ impl Keeper {
             return None;
         }
         if let Some(stable) = in_stable_shape(kind, api_version, object) {
-            return self.keep(kind, "resource.k8s.io/v1", &stable);
+            return self.keep(kind, labels::RESOURCE_V1, &stable);
         }
         let fields = self.kinds.get(kind).unwrap_or(&self.any);
         let mut kept = fields.keep(object)?;

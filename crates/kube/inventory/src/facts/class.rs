@@ -2,6 +2,7 @@
 //! servers tell. Where they do not, nobody knows.
 
 use dovetail_audit::Class;
+use dovetail_objects::labels;
 
 use dovetail_objects::{Labels, owner_kind};
 
@@ -40,12 +41,12 @@ const EXPORTERS: [&str; 4] = ["dcgm-exporter", "device-metrics-exporter", "xpuma
 
 /// Labels that bind pods into a gang, or hand them to a queue that admits them as a whole.
 const GANG_LABELS: [&str; 7] = [
-    "dovetail.dev/gang",
-    "kueue.x-k8s.io/queue-name",
+    labels::GANG,
+    labels::KUEUE_QUEUE,
     "pod-group.scheduling.sigs.k8s.io",
     "pod-group.scheduling.sigs.k8s.io/name",
     "runai/queue",
-    "scheduling.x-k8s.io/pod-group",
+    labels::COSCHEDULING_GROUP,
     "volcano.sh/job-name",
 ];
 
@@ -53,7 +54,7 @@ const GANG_LABELS: [&str; 7] = [
 const GANG_SCHEDULERS: [&str; 4] = ["kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
 /// Annotations that name a pod group.
-pub(super) const GANG_ANNOTATIONS: [&str; 2] = ["pod-group-name", "scheduling.k8s.io/group-name"];
+pub(super) const GANG_ANNOTATIONS: [&str; 2] = ["pod-group-name", labels::VOLCANO_GROUP[0]];
 
 /// What the workload does. `dovetail.dev/class` on its pods says it; else the kinds of its owners from the
 /// nearest to the top, else the images.
@@ -69,14 +70,14 @@ pub(super) fn class_of<'a>(
         "batch" => Some(Class::Batch),
         _ => None,
     };
-    if let Some(class) = labels.get("dovetail.dev/class").and_then(named) {
+    if let Some(class) = labels.get(labels::CLASS).and_then(named) {
         return Some(class);
     }
     let has_label = |key: &str| labels.get(key).is_some();
     if has_label("notebook-name") || has_label("hub.jupyter.org/username") {
         return Some(Class::Interactive);
     }
-    if has_label("serving.kserve.io/inferenceservice") || has_label("llm-d.ai/model") {
+    if has_label(labels::KSERVE_SERVICE) || has_label(labels::LLM_D_MODEL) {
         return Some(Class::Inference);
     }
     let mut is_job = false;

@@ -1,5 +1,6 @@
 //! Quotas, disruption budgets, admission policies and the scheduler's configuration.
 
+use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ const POLICY_GROUPS: [&str; 2] = ["constraints.gatekeeper.sh/", "kyverno.io/"];
 
 /// Whoever writes a rule about GPUs names one of these.
 const GPU_WORDS: [&str; 5] =
-    ["nvidia.com/", "amd.com/gpu", "gpu.intel.com", "google.com/tpu", "gpu"];
+    ["nvidia.com/", labels::AMD_GPU, "gpu.intel.com", labels::GOOGLE_TPU, "gpu"];
 
 /// Kinds beside policies.
 const OWN: [&str; 6] = [

@@ -1,6 +1,7 @@
 //! When pods with GPUs were made, got their node and ended: what queue waits and attempts are told by. Pods that are
 //! over are here too, for as long as the API server keeps them.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ const TIMETABLES: [&str; 4] =
     ["CronJob", "CronWorkflow", "ScheduledWorkflow", "ScheduledSparkApplication"];
 
 /// Resources of which a unit is a whole device.
-const WHOLE: [&str; 4] = ["nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "google.com/tpu"];
+const WHOLE: [&str; 4] =
+    [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI, labels::GOOGLE_TPU];
 
 /// A pod that asks for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]

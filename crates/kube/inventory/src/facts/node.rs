@@ -1,5 +1,6 @@
 //! A node as the checks see it: GPUs, pool, since when it takes nothing.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Slice, Units, is_gpu_resource};
@@ -15,17 +16,17 @@ use super::share::{
 
 /// Labels that name the GPU model, the most precise first.
 const MODEL_LABELS: [&str; 6] = [
-    "nvidia.com/gpu.product",
-    "amd.com/gpu.product-name",
-    "beta.amd.com/gpu.product-name",
-    "cloud.google.com/gke-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "k8s.amazonaws.com/accelerator",
+    labels::NVIDIA_PRODUCT,
+    labels::AMD_PRODUCT,
+    labels::AMD_OLD_PRODUCT,
+    labels::GKE_ACCELERATOR,
+    labels::KARPENTER_GPU,
+    labels::AWS_ACCELERATOR,
 ];
 
 /// Labels that name the node's pool, and the kind of object that a person edits.
 pub const POOL_LABELS: [(&str, &str); 7] = [
-    ("karpenter.sh/nodepool", "NodePool"),
+    (labels::KARPENTER_NODE_POOL, "NodePool"),
     ("karpenter.sh/provisioner-name", "Provisioner"),
     ("eks.amazonaws.com/nodegroup", "EKSNodegroup"),
     ("alpha.eksctl.io/nodegroup-name", "EKSNodegroup"),
@@ -36,18 +37,18 @@ pub const POOL_LABELS: [(&str, &str); 7] = [
 
 /// Annotations that keep an autoscaler from removing a node.
 const HELD_BY: [&str; 3] = [
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-    "karpenter.sh/do-not-disrupt",
-    "karpenter.sh/do-not-consolidate",
+    labels::SCALE_DOWN_DISABLED,
+    labels::KARPENTER_DO_NOT_DISRUPT,
+    labels::KARPENTER_DO_NOT_CONSOLIDATE,
 ];
 
-const CORDONED: &str = "node.kubernetes.io/unschedulable";
+const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 
 /// A node that is younger than this and not ready is starting.
 const STARTING_MS: u64 = 15 * 60_000;
 
 /// The name of whole GPUs, under which slices and replicas are offered, too.
-const GPU: &str = "nvidia.com/gpu";
+const GPU: &str = labels::NVIDIA_GPU;
 
 /// GPUs of one node; more are a slip of whoever wrote the label.
 const MOST_GPUS: i64 = 4096;
@@ -145,14 +146,14 @@ pub(super) fn labelled(labels: &Labels) -> i64 {
     if labels.get(MODEL_LABELS[0]).and_then(single_mig).is_some() {
         return 0;
     }
-    let number = labels.get("nvidia.com/gpu.count").and_then(|text| text.parse().ok());
+    let number = labels.get(labels::NVIDIA_COUNT).and_then(|text| text.parse().ok());
     number.filter(|gpus| (1..=MOST_GPUS).contains(gpus)).unwrap_or(0)
 }
 
 /// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of each is not
 /// missing.
 fn uncounted(gpus: &BTreeMap<String, Gpus>, read: Option<&NodeGpus>, labelled: i64) -> i64 {
-    let is_cut = gpus.keys().any(|resource| resource.starts_with("nvidia.com/mig-"));
+    let is_cut = gpus.keys().any(|resource| resource.starts_with(labels::NVIDIA_MIG));
     let counted: i64 = read.into_iter().flat_map(|read| &read.units).fold(0, |sum, units| {
         let built_in = gpus.get(&units.resource).map_or(0, |gpus| gpus.built_in);
         sum + units.slice.milli(built_in)
@@ -191,7 +192,7 @@ fn node_gpus(
 ) -> Option<NodeGpus> {
     let labels = &object.meta.labels;
     let replicas: Option<i64> =
-        labels.get("nvidia.com/gpu.replicas").and_then(|text| text.parse().ok());
+        labels.get(labels::NVIDIA_REPLICAS).and_then(|text| text.parse().ok());
     let replicas = replicas.filter(|count| (1..=MOST_GPUS).contains(count)).unwrap_or(1);
     let labelled = labelled(labels);
     let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });

@@ -1,5 +1,6 @@
 //! Who owns pods: Pod → ReplicaSet → Deployment, Job → CronJob, and whatever operators put on top.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
@@ -50,7 +51,7 @@ impl Owners {
             controller: controller
                 .map(|owner| ObjectRef::new(&owner.kind, raw.namespace, &owner.name)),
             desired: desired.filter(|_| !detail.spec.is_suspended()),
-            ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+            ignores: ignores(detail.metadata.annotation(labels::IGNORE)),
         };
         let is_top = owner.controller.is_none();
         self.known.insert(object, owner);

@@ -1,5 +1,6 @@
 //! What is read of one pod, by itself: nothing here depends on other objects, so that many pods can be read at a time.
 
+use dovetail_objects::labels;
 use std::collections::BTreeSet;
 
 use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
@@ -82,7 +83,7 @@ impl Going {
                 template,
                 images: images.collect(),
                 has_group_annotation: GANG_ANNOTATIONS.iter().any(annotation),
-                ignores: ignores(detail.metadata.annotation("dovetail.dev/ignore")),
+                ignores: ignores(detail.metadata.annotation(labels::IGNORE)),
                 claims: claims.iter().map(|claim| claim.written().into()).collect(),
             },
             state,

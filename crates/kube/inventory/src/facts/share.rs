@@ -1,21 +1,22 @@
 //! What one unit of a resource is of a GPU: MIG slices under their own name and under that of whole GPUs, replicas,
 //! and devices that a plugin offers under several names.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Container, ContainerKind, Gpus, Slice};
 
 /// The name of whole NVIDIA GPUs; plugins offer slices and replicas under it, too.
-const NVIDIA_GPU: &str = "nvidia.com/gpu";
+const NVIDIA_GPU: &str = labels::NVIDIA_GPU;
 
 /// Percent of a GPU's compute that each GPU of a container gets (HAMi).
-const GPU_CORES: &str = "nvidia.com/gpucores";
+const GPU_CORES: &str = labels::HAMI_CORES;
 
 /// Where HAMi writes the GPUs of a node: `ID,replicas,MiB,cores,model,NUMA node,healthy:` for each, later as JSON.
-pub(super) const HAMI_GPUS: &str = "hami.io/node-nvidia-register";
+pub(super) const HAMI_GPUS: &str = labels::HAMI_GPUS;
 
 /// Names of AWS Neuron chips; where a node has several, the first counts.
-const NEURON_CHIPS: [&str; 2] = ["aws.amazon.com/neuron", "aws.amazon.com/neurondevice"];
+const NEURON_CHIPS: [&str; 2] = [labels::AWS_NEURON, "aws.amazon.com/neurondevice"];
 /// Cores of these chips.
 const NEURON_CORES: &str = "aws.amazon.com/neuroncore";
 
@@ -45,7 +46,7 @@ pub(super) fn gpus_of_slices(model: &str, profile: &str, slices: i64) -> i64 {
 /// What one unit of a resource is of a GPU of this product, in so many replicas.
 pub(super) fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> Slice {
     let product = product.unwrap_or_default();
-    if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
+    if let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) {
         return mig_slice(product, profile);
     }
     if !resource.starts_with(NVIDIA_GPU) {

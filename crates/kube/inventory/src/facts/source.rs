@@ -1,5 +1,6 @@
 //! Objects that a person edits, kept as they were read until somebody asks for one.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -88,12 +89,12 @@ fn manager(metadata: &Value) -> Option<Manager> {
     if let Some(name) = flux.into_iter().find_map(label) {
         return found(Tool::Flux, name);
     }
-    let tracked = annotation("argocd.argoproj.io/tracking-id")
+    let tracked = annotation(labels::ARGO_CD_TRACKING)
         .map(|id| id.split_once(':').map_or(id, |(application, _)| application));
     if let Some(name) = tracked.or_else(|| label("argocd.argoproj.io/instance")) {
         return found(Tool::ArgoCd, name);
     }
-    if let Some(name) = annotation("meta.helm.sh/release-name") {
+    if let Some(name) = annotation(labels::HELM_RELEASE) {
         return found(Tool::Helm, name);
     }
     if label("app.kubernetes.io/managed-by") == Some("Helm") {

@@ -1,5 +1,6 @@
 //! What a pod is made from, as the checks see it.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Container, ContainerKind, PodTemplate, ServedModel, SharedMemory};
@@ -13,13 +14,13 @@ use super::model::model_of_words;
 
 /// Annotations by which a pod asks an autoscaler to leave it where it is, with the value that does.
 const HELD_BY: [(&str, &str); 3] = [
-    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
-    ("karpenter.sh/do-not-disrupt", "true"),
-    ("karpenter.sh/do-not-evict", "true"),
+    (labels::SAFE_TO_EVICT, "false"),
+    (labels::KARPENTER_DO_NOT_DISRUPT, "true"),
+    (labels::KARPENTER_DO_NOT_EVICT, "true"),
 ];
 
 /// Labels that name the model of a pod.
-const MODEL_LABELS: [&str; 2] = ["llm-d.ai/model", "model"];
+const MODEL_LABELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Tolerations that Kubernetes adds itself.
 const ADDED_BY_KUBERNETES: &str = "node.kubernetes.io/";
@@ -27,7 +28,7 @@ const ADDED_BY_KUBERNETES: &str = "node.kubernetes.io/";
 /// What Kubernetes gives a pod that asks for nothing else.
 const DEFAULT_GRACE_S: i64 = 30;
 
-const HOST_NAME: &str = "kubernetes.io/hostname";
+const HOST_NAME: &str = labels::HOST_NAME;
 
 /// The template of a pod.
 pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
@@ -56,7 +57,7 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
         has_local_data: spec.volumes.iter().any(is_local),
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
-        saves_progress: detail.metadata.annotation("dovetail.dev/checkpoint-interval").is_some(),
+        saves_progress: detail.metadata.annotation(labels::CHECKPOINT_INTERVAL).is_some(),
         grace_s: spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S),
         model: model(pod, spec),
     }

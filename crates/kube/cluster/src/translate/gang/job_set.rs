@@ -1,5 +1,6 @@
 //! JobSets: their pods carry the names of the JobSet and of the replicated Job.
 
+use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::workload::Membership;
 use super::{GangName, NotYet, impossible};
 
 const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
-const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+const REPLICATED_JOB_NAME: &str = labels::REPLICATED_JOB;
 
 pub(super) fn membership(pod: &Pod) -> Option<Membership<'_>> {
     Membership::whole(WorkloadKind::JobSet, pod.meta.labels.get(JOB_SET_NAME))

@@ -3,11 +3,12 @@
 //! it writes into them, so that nothing more is read.
 
 use dovetail_objects::Pod;
+use dovetail_objects::labels;
 use dovetail_objects::labels::KUEUE_TOTAL_COUNT as TOTAL_COUNT;
 
 use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same, sizes};
 
-const GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+const GROUP: &str = labels::KUEUE_GROUP;
 
 pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GROUP).unwrap_or("")

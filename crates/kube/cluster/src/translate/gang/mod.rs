@@ -21,6 +21,7 @@ mod slices;
 pub(crate) mod topology;
 mod workload;
 
+use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -40,7 +41,7 @@ use super::not_yet::NotYet;
 /// Annotation of a group or of its pods: what is done when a gang that runs falls below its smallest size.
 pub const ON_LOST_MEMBER: &str = "dovetail.dev/on-lost-member";
 /// Label of a pod: the queue it is in.
-const QUEUE: &str = "dovetail.dev/queue";
+const QUEUE: &str = labels::QUEUE;
 
 /// Whose words say that pods belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +108,7 @@ impl Source {
             Self::Native => [native::name_in(pod), ""],
             Self::Plain => [plain::name_in(pod), ""],
             Self::SchedulerPlugins => {
-                [pod.meta.labels.get("scheduling.x-k8s.io/pod-group").unwrap_or(""), ""]
+                [pod.meta.labels.get(labels::COSCHEDULING_GROUP).unwrap_or(""), ""]
             }
             Self::Volcano => VOLCANO_GROUP.map(annotated),
             Self::Kai => [annotated(KAI_GROUP), ""],

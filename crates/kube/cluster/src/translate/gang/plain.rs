@@ -2,11 +2,12 @@
 //! same on all of them say the rest.
 
 use dovetail_objects::Pod;
+use dovetail_objects::labels;
 
 use super::{GangName, NotYet, Terms, count, impossible, on_lost_member, same};
 
-const GANG: &str = "dovetail.dev/gang";
-pub(super) const MIN_MEMBERS: &str = "dovetail.dev/min-members";
+const GANG: &str = labels::GANG;
+pub(super) const MIN_MEMBERS: &str = labels::MIN_MEMBERS;
 pub(super) const MAX_MEMBERS: &str = "dovetail.dev/max-members";
 
 /// What only gangs can keep.

@@ -1,5 +1,6 @@
 //! Resource claims and their templates: what is asked for, what was given, and who has it.
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_objects::json::{Amount, nullable};
@@ -15,7 +16,7 @@ use crate::facts::inventory::lenient;
 use crate::facts::shown_by;
 
 /// Set on claims that the scheduler makes for pods that ask for an extended resource.
-const FOR_EXTENDED_RESOURCE: &str = "resource.kubernetes.io/extended-resource-claim";
+const FOR_EXTENDED_RESOURCE: &str = labels::EXTENDED_RESOURCE_CLAIM;
 
 /// No claim can be given more.
 const MOST_DEVICES: i64 = 1 << 20;

@@ -1,5 +1,6 @@
 //! Classes of devices: which devices they select, and the extended resources by which pods may ask for one of them.
 
+use dovetail_objects::labels;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::facts::detail::Moment;
 use crate::facts::inventory::lenient;
 
 /// Before the name of a class in the name of the extended resource that every class has (KEP-5004).
-pub(crate) const BY_NAME: &str = "deviceclass.resource.kubernetes.io/";
+pub(crate) const BY_NAME: &str = labels::DEVICE_CLASS_RESOURCE;
 
 /// A class.
 pub(super) struct Class {

@@ -1,5 +1,7 @@
 //! Drivers whose devices are GPUs, and what their devices are called elsewhere.
 
+use dovetail_objects::labels;
+
 /// A driver, and the words in which it speaks of its devices.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GpuDriver {
@@ -26,17 +28,17 @@ pub(crate) struct GpuDriver {
 pub(super) const DRIVERS: [GpuDriver; 3] = [
     GpuDriver {
         name: "gpu.nvidia.com",
-        resource: "nvidia.com/gpu",
+        resource: labels::NVIDIA_GPU,
         model: "productName",
         part_types: &["mig"],
         profile: "profile",
-        part_prefix: "nvidia.com/mig-",
+        part_prefix: labels::NVIDIA_MIG,
         classes: &["gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"],
         part_classes: &["mig.nvidia.com"],
     },
     GpuDriver {
         name: "gpu.amd.com",
-        resource: "amd.com/gpu",
+        resource: labels::AMD_GPU,
         model: "productName",
         part_types: &["amdgpu-partition"],
         profile: "partitionProfile",

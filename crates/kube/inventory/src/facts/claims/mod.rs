@@ -17,6 +17,7 @@ mod untold;
 mod waiting;
 mod whose;
 
+use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use crate::dump::{RawObject, Skipped};
@@ -33,7 +34,7 @@ const KINDS: [&str; 4] = ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate
 /// in the request itself.
 const GROUP: &str = "resource.k8s.io/";
 const VERSIONS: [&str; 3] =
-    ["resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"];
+    [labels::RESOURCE_V1, "resource.k8s.io/v1beta2", labels::RESOURCE_V1BETA1];
 
 /// Namespace and name.
 type Key = (Box<str>, Box<str>);

@@ -14,6 +14,7 @@ mod scopes;
 mod sets;
 mod settle;
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
@@ -27,7 +28,7 @@ use scopes::ScopedPod;
 type Key = (Box<str>, Box<str>);
 
 /// The label by which something asks for a queue of Kueue.
-pub(super) const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+pub(super) const QUEUE_LABEL: &str = labels::KUEUE_QUEUE;
 
 /// A pod that nobody has made.
 pub(super) struct UnmadePod {

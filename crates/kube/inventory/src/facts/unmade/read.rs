@@ -1,5 +1,6 @@
 //! What an object says of pods that it makes and that are not there.
 
+use dovetail_objects::labels;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::facts::detail::{OwnerConditionDetail, OwnerDetail, OwnerStatusDetail}
 use crate::facts::inventory::lenient;
 
 /// The label that JobSet gives its Jobs.
-const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+const REPLICATED_JOB: &str = labels::REPLICATED_JOB;
 
 impl Unmade {
     /// Takes what may make pods.

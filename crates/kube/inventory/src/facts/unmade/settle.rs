@@ -1,5 +1,6 @@
 //! Once all objects are read: which pods are waited for that nobody has made, and why.
 
+use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
@@ -13,7 +14,7 @@ use crate::facts::pods::PodRecord;
 const MOST_WAITING: u64 = 1000;
 
 /// The label by which pods are of one workload of Kueue.
-const GROUP_LABEL: &str = "kueue.x-k8s.io/pod-group-name";
+const GROUP_LABEL: &str = labels::KUEUE_GROUP;
 
 /// What Kueue keeps back.
 #[derive(Default)]

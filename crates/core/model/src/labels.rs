@@ -1,0 +1,39 @@
+//! Labels and resources by which core itself reads or writes something, each spelled once. The others are in
+//! `dovetail_objects::labels`, which has these, too.
+
+/// Resource of whole AMD GPUs.
+pub const AMD_GPU: &str = "amd.com/gpu";
+/// Model of a node's AMD GPUs.
+pub const AMD_PRODUCT: &str = "amd.com/gpu.product-name";
+/// Resource of whole Neuron chips.
+pub const AWS_NEURON: &str = "aws.amazon.com/neuron";
+/// Resource of TPU chips.
+pub const GOOGLE_TPU: &str = "google.com/tpu";
+/// Resource of Gaudi cards.
+pub const HABANA_GAUDI: &str = "habana.ai/gaudi";
+/// Resource of whole GPUs of NVIDIA, or of their replicas.
+pub const NVIDIA_GPU: &str = "nvidia.com/gpu";
+/// Begin of the resources of MIG slices; a profile follows.
+pub const NVIDIA_MIG: &str = "nvidia.com/mig-";
+/// Model of a node's NVIDIA GPUs.
+pub const NVIDIA_PRODUCT: &str = "nvidia.com/gpu.product";
+/// Memory of each, in MiB.
+pub const NVIDIA_MEMORY: &str = "nvidia.com/gpu.memory";
+/// `true` where a node has NVIDIA GPUs.
+pub const NVIDIA_PRESENT: &str = "nvidia.com/gpu.present";
+/// How many replicas of each GPU a node offers.
+pub const NVIDIA_REPLICAS: &str = "nvidia.com/gpu.replicas";
+/// The MIG layout that a node is to have.
+pub const NVIDIA_MIG_CONFIG: &str = "nvidia.com/mig.config";
+/// Whether a node has it.
+pub const NVIDIA_MIG_STATE: &str = "nvidia.com/mig.config.state";
+/// A node's host name.
+pub const HOST_NAME: &str = "kubernetes.io/hostname";
+/// A node's zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Karpenter's pool of a node.
+pub const KARPENTER_NODE_POOL: &str = "karpenter.sh/nodepool";
+/// Name of the gang of a pod.
+pub const GANG: &str = "dovetail.dev/gang";
+/// Fewest pods of a gang that start together.
+pub const MIN_MEMBERS: &str = "dovetail.dev/min-members";

@@ -1,0 +1,119 @@
+//! A label, an annotation, a resource or a version of an API is spelled in one place.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use proc_macro2::{TokenStream, TokenTree};
+use syn::LitStr;
+use syn::visit::{self, Visit};
+
+use super::source::RustFile;
+use super::{Outcome, Violation, Workspace};
+
+/// What these write is read by the program under test: with a spelling of their own they judge it.
+const SPELL_FOR_THEMSELVES: [&str; 3] =
+    ["crates/testkit/", "crates/lab/trace/src/synth/objects/", "fuzz/"];
+
+pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
+    let (violations, names) = second_spellings(&workspace.sources);
+    Ok(Outcome { violations, looked_at: format!("{names} names") })
+}
+
+/// Every spelling after the first of a name, and how many names there are.
+fn second_spellings(files: &[RustFile]) -> (Vec<Violation>, usize) {
+    let mut first: BTreeMap<String, String> = BTreeMap::new();
+    let mut violations = Vec::new();
+    let is_held = |file: &&RustFile| {
+        !SPELL_FOR_THEMSELVES.iter().any(|folder| file.path.starts_with(folder))
+    };
+    // Where the names live comes first, so that the others are the second ones.
+    let mut files: Vec<&RustFile> = files.iter().filter(is_held).collect();
+    files.sort_by_key(|file| !file.path.ends_with("/labels.rs"));
+    for file in files {
+        let mut strings = Strings::default();
+        strings.visit_file(&file.shipped());
+        for (text, line) in strings.found.into_iter().filter(|(text, _)| is_name(text)) {
+            let Some(home) = first.get(&text) else {
+                first.insert(text, format!("{}:{line}", file.path));
+                continue;
+            };
+            violations.push(Violation {
+                path: file.path.clone(),
+                line,
+                message: format!("`{text}` is spelled in {home}, too"),
+                mend: "use a constant of `dovetail_objects::labels`".to_owned(),
+            });
+        }
+    }
+    (violations, first.len())
+}
+
+/// `domain/name`, as Kubernetes names labels; a domain alone is none.
+fn is_name(text: &str) -> bool {
+    let Some((domain, name)) = text.split_once('/') else { return false };
+    let of_domain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let of_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    domain.contains('.')
+        && !domain.starts_with('.')
+        && domain.chars().all(of_domain)
+        && !name.is_empty()
+        && name.chars().all(of_name)
+}
+
+/// Literal strings with their lines; those of attributes, such as documentation, are none.
+#[derive(Default)]
+struct Strings {
+    found: Vec<(String, usize)>,
+}
+
+impl Strings {
+    fn add_tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.add_tokens(group.stream()),
+                TokenTree::Literal(literal) => {
+                    let line = literal.span().start().line;
+                    if let Ok(text) = syn::parse_str::<LitStr>(&literal.to_string()) {
+                        self.found.push((text.value(), line));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Strings {
+    fn visit_lit_str(&mut self, text: &'ast LitStr) {
+        self.found.push((text.value(), text.span().start().line));
+    }
+
+    fn visit_macro(&mut self, invocation: &'ast syn::Macro) {
+        self.add_tokens(invocation.tokens.clone());
+        visit::visit_macro(self, invocation);
+    }
+
+    fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_spelling_is_found_wherever_it_stands() {
+        let file = |path: &str, text: &str| RustFile::parse(path, text).unwrap();
+        let home = file("z/src/labels.rs", "pub const A: &str = \"a.io/b\";");
+        let lines = |text: &str| -> Vec<usize> {
+            let home = file(&home.path, &home.text);
+            let (found, _) = second_spellings(&[file("a/src/lib.rs", text), home]);
+            found.iter().map(|violation| violation.line).collect()
+        };
+        let code = "/// \"a.io/b\"\nfn f() {\n g(\"a.io/b\");\n json!({\"a.io/b\": 1});\n}";
+        assert_eq!(lines(code), [3, 4]);
+        assert_eq!(lines("#[cfg(test)]\nmod tests { const A: &str = \"a.io/b\"; }"), [0; 0]);
+        assert_eq!(lines("const A: [&str; 2] = [\"a.io/\", \"application/json\"];"), [0; 0]);
+        // A name may stand anywhere, once.
+        assert_eq!(lines("const A: &str = \"c.io/d\";\nconst B: &str = \"c.io/d\";"), [2]);
+    }
+}
