@@ -23,9 +23,8 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
 fn second_spellings(files: &[RustFile]) -> (Vec<Violation>, usize) {
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut violations = Vec::new();
-    let is_held = |file: &&RustFile| {
-        !SPELL_FOR_THEMSELVES.iter().any(|folder| file.path.starts_with(folder))
-    };
+    let is_held =
+        |file: &&RustFile| !SPELL_FOR_THEMSELVES.iter().any(|folder| file.path.starts_with(folder));
     // Where the names live comes first, so that the others are the second ones.
     let mut files: Vec<&RustFile> = files.iter().filter(is_held).collect();
     files.sort_by_key(|file| !file.path.ends_with("/labels.rs"));

@@ -31,8 +31,9 @@ use dovetail_settings::notices::NoticeSection;
 use dovetail_sources::doubts::{Doubt, contested_in_words, doubts};
 use dovetail_sources::exporters::Lookout;
 use dovetail_sources::kubeconfig::ConnectionFlags;
-use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::lists_of;
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, WayFlags};
 use dovetail_store::{Address, Detail, Party, Question, SumRow, default_method};
 use dovetail_units::time::exact_time;
@@ -84,7 +85,7 @@ pub struct CollectFlags {
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
     #[command(flatten)]
-    prices: NodePriceFlags,
+    prices: OwnPriceFlags,
     /// List price of a vCPU-hour in USD, such as 0.04
     #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
     vcpu_price: Option<String>,

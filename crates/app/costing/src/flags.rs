@@ -16,8 +16,9 @@ use dovetail_price::parse_usd_micros;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::doubts::{contested_in_words, doubts};
 use dovetail_sources::exporters::ExporterFlags;
-use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::{ObjectFlags, Read};
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Asker, Chosen, ServerChoice, ServerFlags};
 use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 
@@ -62,7 +63,7 @@ pub struct AccountFlags {
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
     pub bill: Option<PathBuf>,
     #[command(flatten)]
-    pub prices: NodePriceFlags,
+    pub prices: OwnPriceFlags,
     /// List price of a vCPU-hour in USD, such as 0.04
     #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
     pub vcpu_price: Option<String>,

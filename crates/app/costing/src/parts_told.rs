@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use dovetail_settings::Settings;
-use dovetail_sources::node_prices::{NodePriceFlags, PriceLine, PricesUsed};
+use dovetail_sources::node_prices::{PriceLine, PricesUsed};
+use dovetail_sources::own_prices::OwnPriceFlags;
 
 use super::from_prometheus::LeftOpen;
 use super::reading::Told;
@@ -44,7 +45,7 @@ impl PartsTold {
     ///
     /// # Errors
     /// A price that cannot be read.
-    pub fn in_words(&self, flags: &NodePriceFlags, settings: &Settings) -> Result<Vec<String>> {
+    pub fn in_words(&self, flags: &OwnPriceFlags, settings: &Settings) -> Result<Vec<String>> {
         let mut notes = self.left.in_words(true);
         if !self.prices.is_empty() {
             notes.extend(flags.notes_of(settings, &self.prices, &self.used)?);

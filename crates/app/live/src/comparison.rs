@@ -58,7 +58,8 @@ pub fn print(
     prices: &PriceFlags,
 ) -> Result<()> {
     let model = |name: &String| (!name.is_empty()).then(|| name.clone());
-    let prices = prices.of_models(compared.idle_gpu_ms.keys().map(model).collect())?;
+    let models = compared.idle_gpu_ms.keys().map(model).collect();
+    let prices = prices.of_models(models, &app.settings)?;
     let report = report(scheduler, compared, &prices);
     match output {
         Output::Json => app.print_json(&report),

@@ -11,6 +11,7 @@ pub mod node_prices;
 pub mod objects;
 pub mod old_prices;
 pub mod own_namespaces;
+pub mod own_prices;
 pub mod own_time;
 pub mod period;
 pub mod placement;

@@ -1,42 +1,21 @@
 //! What the GPUs of each node cost: by model, provider, region and purchase, as the node's labels name them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{ArgAction, Args};
 use dovetail_audit::NodePrice;
 use dovetail_console::clock::today;
 use dovetail_console::plain::{plain, plain_sentence};
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{
-    Asked, Exchange, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase,
-    canonical_gpu_model, node_place,
+    Asked, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase, canonical_gpu_model,
+    node_place,
 };
 use dovetail_settings::Settings;
-use dovetail_settings::errors::UsageError;
 use serde::Serialize;
 
-use crate::prices::{exchange_of, price_book};
-
-/// Flags as written.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Prices")]
-pub struct NodePriceFlags {
-    /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
-    /// optionally provider, region, purchase, instance_type, source, as_of
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
-    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown model; can be given
-    /// several times
-    #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
-    gpu_price: Vec<String>,
-    /// What one unit of another currency is worth in USD, in prices and bills, such as EUR=1.08 or
-    /// EUR=1.08@2026-11-20
-    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
-    exchange: Vec<String>,
-}
+use crate::own_prices::OwnPriceFlags;
 
 /// A node whose GPUs want a price.
 #[derive(Clone, Copy, Debug)]
@@ -135,31 +114,7 @@ pub struct PriceLine {
     pub as_of: Option<String>,
 }
 
-impl NodePriceFlags {
-    /// Whether any price is named.
-    pub fn is_given(&self) -> bool {
-        self.prices.is_some() || !self.gpu_price.is_empty()
-    }
-
-    /// What other currencies are worth.
-    ///
-    /// # Errors
-    /// A rate that is none.
-    pub fn exchange(&self, settings: &Settings) -> Result<Exchange> {
-        exchange_of(settings.prices.exchange().map_err(UsageError)?, &self.exchange)
-    }
-
-    /// All prices.
-    ///
-    /// # Errors
-    /// A price that cannot be read.
-    pub fn book(&self, settings: &Settings) -> Result<PriceBook> {
-        let book = PriceBook::built_in().with_exchange(self.exchange(settings)?);
-        let book = settings.prices.rates(book)?;
-        let book = price_book(book, self.prices.as_deref(), &self.gpu_price)?;
-        Ok(settings.cost.machines(book)?)
-    }
-
+impl OwnPriceFlags {
     /// Prices of nodes.
     ///
     /// # Errors

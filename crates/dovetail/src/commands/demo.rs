@@ -63,7 +63,7 @@ pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
         ..ReportData::default()
     };
     match flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty()) {
-        Some(folder) => demo_traces::fill(&mut data, folder, flags)?,
+        Some(folder) => demo_traces::fill(app, &mut data, folder, flags)?,
         None => data.timed.push(synthetic(app, flags)?),
     }
     let html = report::html(&data)?;
@@ -96,7 +96,7 @@ fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
         flags.days,
         POLICIES.join(" and ")
     ));
-    let prices = flags.prices.of(&cluster)?;
+    let prices = flags.prices.of(&cluster, &app.settings)?;
     let span = if flags.days == 30 { "month".to_owned() } else { format!("{} days", flags.days) };
     compare(&format!("synthetic {span}"), &cluster, &jobs, &prices)
 }
@@ -203,7 +203,7 @@ impl DemoFlags {
     }
 
     /// Prices of the models of a cluster.
-    pub(crate) fn prices_of(&self, cluster: &Cluster) -> Result<Prices> {
-        self.prices.of(cluster)
+    pub(crate) fn prices_of(&self, app: &App, cluster: &Cluster) -> Result<Prices> {
+        self.prices.of(cluster, &app.settings)
     }
 }

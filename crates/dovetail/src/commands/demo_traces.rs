@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use dovetail_console::app::to_stderr;
+use dovetail_console::app::{App, to_stderr};
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdWorld, run_fgd};
 use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData};
@@ -23,7 +23,12 @@ const SEEDS: [i64; 3] = [42, 43, 44];
 const PHILLY_NODES: u32 = 64;
 
 /// Fills the report with what the folder has.
-pub(crate) fn fill(data: &mut ReportData, folder: &Path, flags: &DemoFlags) -> Result<()> {
+pub(crate) fn fill(
+    app: &App,
+    data: &mut ReportData,
+    folder: &Path,
+    flags: &DemoFlags,
+) -> Result<()> {
     data.command = Some(format!("DOVETAIL_TRACES={} make demo", folder.display()));
     let nodes = folder.join("openb/openb_node_list_gpu_node.csv");
     let pods = folder.join("openb/openb_pod_list_default.csv");
@@ -46,7 +51,7 @@ pub(crate) fn fill(data: &mut ReportData, folder: &Path, flags: &DemoFlags) -> R
         let jobs = read_trace(&philly, &ReadOptions::default())?.jobs;
         let cluster = philly_cluster();
         to_stderr(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
-        let prices = flags.prices_of(&cluster)?;
+        let prices = flags.prices_of(app, &cluster)?;
         if !flags.assumes_prices() {
             let hint = "The Philly trace names no GPU models, so its dollars are unknown: --gpu-price '*=USD_PER_HOUR' assumes a price.";
             to_stderr(hint);

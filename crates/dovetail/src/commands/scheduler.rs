@@ -87,7 +87,7 @@ pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
     let name = flags.scheduler_name.as_deref().or(section.scheduler_name.as_deref());
     of_its_own(name, flags.dry_run)?;
     // Prices that cannot be read are told before the cluster is looked at for hours.
-    flags.prices.of_models(BTreeSet::new())?;
+    flags.prices.of_models(BTreeSet::new(), &app.settings)?;
     let level = flags.log_level.or(section.log_level).unwrap_or_default();
     log::start(level, flags.log_json || section.log_json.unwrap_or(false));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -148,7 +148,7 @@ fn numbers_with_exponents_are_read_alike_in_every_file() {
     }
     for command in [
         "usage idle --usage usage_e.csv".to_owned(),
-        "sim run --protocol timed --nodes nodes.csv --jobs plain.csv --order fifo --price-file price.csv"
+        "sim run --protocol timed --nodes nodes.csv --jobs plain.csv --order fifo --prices price.csv"
             .to_owned(),
     ] {
         assert_eq!(folder.call(&command).code, Some(0), "{command}: {}", folder.call(&command).err);

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::cost::{HOURS, document, folder, node, of};
+use crate::fake_prometheus::{FakePrometheus, two_gpus};
 
 /// A node of no cloud that anybody knows has the price that names none, and else that of another place, as an estimate. A
 /// price of a day that is yet to come is told.
@@ -36,4 +37,43 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
         notes.contains("prices of H100 are of 2999-01-01, a day that is yet to come"),
         "{notes}"
     );
+}
+
+/// One's own prices stand in dovetail.toml, or in flags before it. Whatever reads nodes, GPUs of a server or of a trace takes
+/// the same ones.
+#[test]
+fn a_node_costs_the_same_in_every_command() {
+    let folder = folder();
+    folder.write("h100.csv", "sn,cpu_milli,memory_mib,gpu,model\nn,192000,2097152,8,H100\n");
+    folder.write(
+        "dovetail.toml",
+        "[prices.exchange]\nEUR = \"1.25\"\n\
+         [[prices.rates]]\ngpu_model = \"H100\"\nprice_per_gpu_hour = \"2\"\ncurrency = \"EUR\"\n",
+    );
+    let server = FakePrometheus::start(two_gpus);
+    let of_nodes = "--from dump.json --at 2026-11-20T12:00:00Z";
+    let prices = |flags: &str| -> Vec<i64> {
+        let json = |command: &str| folder.json(&format!("{command} {flags}"));
+        let of_node =
+            |found: &serde_json::Value| found["prices"][0]["usd_micros_per_gpu_hour"].clone();
+        let usage = json(&format!("usage gpus --prometheus {} --period 2h --step 5m", server.url));
+        let usd = usage["prices"][0]["usd_per_gpu_hour"].as_f64().expect("a price");
+        let simulated =
+            json("sim run --protocol timed --nodes h100.csv --jobs jobs.csv --order fifo");
+        let found = [
+            of_node(&json(&format!("cost {of_nodes}"))),
+            of_node(&json(&format!("audit --fail-on never {of_nodes}"))),
+            of_node(&json(&format!("cost questions {of_nodes}"))),
+            simulated["usage"]["models"][0]["usd_micros_per_gpu_hour"].clone(),
+            json!((usd * 1e6).round() as i64),
+        ];
+        found.iter().map(|price| price.as_i64().expect("a price")).collect()
+    };
+    assert_eq!(prices(""), [2_500_000; 5]);
+    assert_eq!(prices("--exchange EUR=1.5"), [3_000_000; 5]);
+    assert_eq!(prices("--gpu-price H100=4"), [4_000_000; 5]);
+    folder.write("mine.csv", "gpu_model,usd_per_gpu_hour\nH100,5\n");
+    assert_eq!(prices("--prices mine.csv"), [5_000_000; 5]);
+    // What the flag was called once.
+    assert_eq!(prices("--price-file mine.csv"), [5_000_000; 5]);
 }

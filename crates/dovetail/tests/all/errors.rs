@@ -109,7 +109,7 @@ fn cases_of_values() -> Vec<(&'static str, i32, String)> {
         ("carriage_returns", 3, "trace stats mac.csv".into()),
         ("directory", 1, "trace stats folder".into()),
         ("directory_of_events", 1, format!("{TIMED} --order fifo --cluster-events folder")),
-        ("directory_of_prices", 1, format!("{TIMED} --order fifo --price-file folder")),
+        ("directory_of_prices", 1, format!("{TIMED} --order fifo --prices folder")),
         ("directory_as_recording", 1, "sim replay folder".into()),
     ]
 }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::json::{nullable, time_or_never};
 use super::label_set::{Labels, read_where};
-use super::labels;
 
 /// Name, identity and marks of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

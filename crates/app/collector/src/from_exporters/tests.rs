@@ -1,7 +1,7 @@
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_costing::teams::Teams;
 use dovetail_settings::Settings;
-use dovetail_sources::node_prices::NodePriceFlags;
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_store::{Address, Detail, Question};
 
 use super::*;
@@ -65,7 +65,7 @@ fn taking(from_minute: u64) -> Taking {
 fn minutes_of_several_programs_follow_each_other_and_what_nobody_saw_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = ledger(&folder);
-    let (settings, prices) = (Settings::of_nothing(), NodePriceFlags::default());
+    let (settings, prices) = (Settings::of_nothing(), OwnPriceFlags::default());
     let teams = Teams::new(&settings.cost, &[]);
     let sources = Sources {
         teams: &teams,

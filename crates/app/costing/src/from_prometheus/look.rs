@@ -14,7 +14,8 @@ use dovetail_metrics::kube_state::{
     NodeSeries, PodBegins, asked_for_devices, last_seen, node_history,
 };
 use dovetail_settings::Settings;
-use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice, Prices};
+use dovetail_sources::node_prices::{NodeToPrice, Prices};
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::placement::Placements;
 use dovetail_sources::prometheus::{Asker, Observed};
 
@@ -30,7 +31,7 @@ pub const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of 
 /// What a bill is made with.
 pub struct Sources<'s> {
     pub teams: &'s Teams,
-    pub prices: &'s NodePriceFlags,
+    pub prices: &'s OwnPriceFlags,
     pub list_prices: Option<ListPrices>,
     /// Machines that were bought, what is committed, what other currencies are worth.
     pub settings: &'s Settings,

@@ -16,8 +16,9 @@ use dovetail_settings::errors::Found;
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;
 use dovetail_sources::exporters::ExporterFlags;
-use dovetail_sources::node_prices::{NodePriceFlags, NodeToPrice};
+use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::ObjectFlags;
+use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Chosen, ServerChoice, ServerFlags};
 use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 use dovetail_sources::uses_of_server;
@@ -60,7 +61,7 @@ pub(crate) struct AuditFlags {
     #[arg(long, value_name = "ID", exclusive = true)]
     explain: Option<String>,
     #[command(flatten)]
-    prices: NodePriceFlags,
+    prices: OwnPriceFlags,
 }
 
 /// From which severity on an audit fails.

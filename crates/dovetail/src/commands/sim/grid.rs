@@ -273,7 +273,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     traces.iter().zip(&impossible).for_each(|(trace, jobs)| jobs.tell(app, &trace.source));
     let seed = app.settings.seed.value;
     let overheads = flags.start_overhead.as_deref().map(StartOverheads::open).transpose()?;
-    let prices = flags.prices.of(&cluster)?;
+    let prices = flags.prices.of(&cluster, &app.settings)?;
     let cluster_events = flags.faults.events(&cluster)?;
     let mut plans = Vec::new();
     let mut variants = Vec::new();

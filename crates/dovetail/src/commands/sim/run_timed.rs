@@ -76,7 +76,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let plan = plan(app, flags, &cluster)?;
     let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
-    let prices = flags.prices.of(&cluster)?;
+    let prices = flags.prices.of(&cluster, &app.settings)?;
     // Published orders know one pool of GPUs, and refuse what is larger.
     let impossible = match plan.order.is_preemptive() {
         true => Impossible::default(),

@@ -32,7 +32,7 @@ pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     asker.tell_warnings(app);
     let (period, step_ms) = (asker.period, asker.step_ms);
     let models = time.devices.iter().map(|device| device.model.clone()).collect();
-    let prices = flags.prices.of_models(models)?;
+    let prices = flags.prices.of_models(models, &app.settings)?;
     let source = Source { server: asker.client.server().to_owned(), period, step_ms };
     let report = Report::of(&source, flags.by, &time, observation.refused(), &prices)?;
     match output {
