@@ -94,14 +94,34 @@ pub struct CollectFlags {
     gib_price: Option<String>,
 }
 
-/// Fills one ledger with one cluster.
-pub struct Collector {
+/// What every bill is made with.
+struct Given {
     app: App,
     flags: CollectFlags,
-    /// Where objects are read; without it the series are all there is.
-    connection: Option<ConnectionFlags>,
     list_prices: Option<ListPrices>,
     teams: Teams,
+    /// Why GPUs were free, as objects said lately.
+    free: FreeMoments,
+}
+
+impl Given {
+    fn sources<'s>(&'s self, gathered: Option<&'s Gathered>) -> Sources<'s> {
+        Sources {
+            teams: &self.teams,
+            prices: &self.flags.prices,
+            list_prices: self.list_prices,
+            settings: &self.app.settings,
+            gathered,
+            free: self.free.looks(),
+        }
+    }
+}
+
+/// Fills one ledger with one cluster.
+pub struct Collector {
+    given: Given,
+    /// Where objects are read; without it the series are all there is.
+    connection: Option<ConnectionFlags>,
     ledger: Ledger,
     asker: Option<Asker>,
     /// Those that are asked instead of a server.
@@ -113,8 +133,6 @@ pub struct Collector {
     events: Option<OwnerEvents>,
     /// Who hands teams their weeks, if that is named.
     digests: Option<WeeklyDigests>,
-    /// Why GPUs were free, as objects said lately.
-    free: FreeMoments,
     /// The cluster, once it is known.
     cluster: String,
     told: BTreeSet<String>,
@@ -221,17 +239,13 @@ impl Collector {
             exporters: exporters.transpose()?,
             last_objects: None,
             cluster: flags.named(&app).unwrap_or_else(|| UNKNOWN.to_owned()),
-            app,
-            flags,
+            given: Given { app, flags, list_prices, teams, free: FreeMoments::default() },
             connection,
-            list_prices,
-            teams,
             ledger,
             asker: None,
             metrics,
             events: None,
             digests: None,
-            free: FreeMoments::default(),
             told: BTreeSet::new(),
             doubts: DoubtsTold::default(),
         })
@@ -265,7 +279,8 @@ impl Collector {
     fn read_and_show(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
         let gathered = self.gathered()?;
         let by_objects = gathered.as_ref().map(|objects| objects.cluster_uid.clone());
-        let cluster = self.flags.named(&self.app).or(by_objects).filter(|name| !name.is_empty());
+        let cluster =
+            self.given.flags.named(&self.given.app).or(by_objects).filter(|name| !name.is_empty());
         let Some(cluster) = cluster else {
             bail!(
                 "the cluster does not say who it is (its namespace kube-system): name it with --cluster"
@@ -295,7 +310,7 @@ impl Collector {
             tracing::warn!("owners are not told: {error:#}");
         }
         if let (Some(digests), Some(until_ms)) = (&mut self.digests, until_ms) {
-            let how = (&self.teams, self.flags.method(&self.app));
+            let how = (&self.given.teams, self.given.flags.method(&self.given.app));
             let sent = digests.send_due(&mut self.ledger, &cluster, how, (now_ms(), until_ms));
             if let Err(error) = sent {
                 tracing::warn!("no digests are sent: {error:#}");
@@ -313,7 +328,7 @@ impl Collector {
         if self.events.is_none() {
             return Ok(());
         }
-        let section = self.app.settings.notices.clone();
+        let section = self.given.app.settings.notices.clone();
         let kinds: [(Option<bool>, Notices); 2] =
             [(section.idle_events, idle_notices), (section.receipts, receipts)];
         for (_, of_kind) in kinds.into_iter().filter(|(is_named, _)| *is_named == Some(true)) {
@@ -356,7 +371,7 @@ impl Collector {
                 "the credentials may not list {kinds}: what that would show is not seen"
             ));
         }
-        let labels = names::wanted(&self.teams);
+        let labels = names::wanted(&self.given.teams);
         Ok(Some(inventory.facts_and_tenants(Default::default(), Some(&labels))))
     }
 
@@ -369,21 +384,14 @@ impl Collector {
     ) -> Result<u64> {
         let mut asker = self.asker()?;
         asker.period = period;
-        let sources = Sources {
-            teams: &self.teams,
-            prices: &self.flags.prices,
-            list_prices: self.list_prices,
-            settings: &self.app.settings,
-            gathered,
-            free: self.free.looks(),
-        };
+        let sources = self.given.sources(gathered);
         let (mut parts, mut told_of) = (0, PartsTold::default());
         let filled = self.ledger.fill_span(&mut asker, &sources, cluster, period.from_ms, |told| {
             parts += 1;
             told_of.add(told);
             goes_on()
         });
-        let mut notes = told_of.in_words(&self.flags.prices, &self.app.settings)?;
+        let mut notes = told_of.in_words(&self.given.flags.prices, &self.given.app.settings)?;
         notes.extend(asker.client.notes().warnings.clone());
         match &filled {
             Ok(Silence { is_all: true, .. }) => notes.push(NO_GPU_WAS_SEEN.to_owned()),
@@ -402,15 +410,8 @@ impl Collector {
         if let Some(standing) = exporters.standing() {
             self.metrics.asked_exporters(cluster, standing.answering, standing.silent);
         }
-        let sources = Sources {
-            teams: &self.teams,
-            prices: &self.flags.prices,
-            list_prices: self.list_prices,
-            settings: &self.app.settings,
-            gathered,
-            free: self.free.looks(),
-        };
-        let from_ms = to_ms.saturating_sub(self.flags.back.ms);
+        let sources = self.given.sources(gathered);
+        let from_ms = to_ms.saturating_sub(self.given.flags.back.ms);
         let told = exporters.keep(&mut self.ledger, &sources, cluster, (from_ms, to_ms))?;
         let Some(told) = told else { return Ok(0) };
         for gap in &told.gaps {
@@ -419,7 +420,7 @@ impl Collector {
         let is_silent = told.is_silent;
         let mut told_of = PartsTold::default();
         told_of.add(told);
-        let notes = told_of.in_words(&self.flags.prices, &self.app.settings)?;
+        let notes = told_of.in_words(&self.given.flags.prices, &self.given.app.settings)?;
         notes.iter().for_each(|note| self.tell(note));
         Ok(u64::from(!is_silent))
     }
@@ -440,9 +441,9 @@ impl Collector {
 
     /// What should be in the ledger, in whole steps.
     fn period(&self) -> Span {
-        let step_ms = self.flags.step.ms;
+        let step_ms = self.given.flags.step.ms;
         let to_ms = now_ms() / step_ms * step_ms;
-        let from_ms = to_ms.saturating_sub(self.flags.back.ms) / HOUR_MS * HOUR_MS;
+        let from_ms = to_ms.saturating_sub(self.given.flags.back.ms) / HOUR_MS * HOUR_MS;
         Span { from_ms, to_ms }
     }
 
@@ -451,7 +452,7 @@ impl Collector {
         if let Some(asker) = self.asker.take() {
             return Ok(asker);
         }
-        let CollectFlags { way, prometheus, step, .. } = &self.flags;
+        let CollectFlags { way, prometheus, step, .. } = &self.given.flags;
         let Chosen { asker, told } =
             way.chosen(prometheus, self.connection.as_ref(), self.period(), step.ms)?;
         let Some(asker) = asker else { bail!("{}", told.join("; ")) };
@@ -468,19 +469,21 @@ impl Collector {
         );
         let due = self.doubts.due(found, now_ms());
         due.iter().for_each(|text| tracing::info!("{text}"));
-        self.free.add(gathered.facts.now_ms, &gathered.moment.nodes, &parts);
+        self.given.free.add(gathered.facts.now_ms, &gathered.moment.nodes, &parts);
         self.show_moment(cluster, gathered, &parts)
     }
 
     fn show_moment(&self, cluster: &str, gathered: &Gathered, parts: &Parts<'_>) -> Result<()> {
-        let prices = self.flags.prices.of(&NodeToPrice::all_of(gathered), &self.app.settings)?;
+        let prices =
+            self.given.flags.prices.of(&NodeToPrice::all_of(gathered), &self.given.app.settings)?;
         let from_ms = gathered.facts.now_ms;
         let span = Span { from_ms, to_ms: from_ms + HOUR_MS };
-        let terms = (&self.teams, self.list_prices);
+        let terms = (&self.given.teams, self.given.list_prices);
         let account = from_objects::account(gathered, parts, terms, prices, span);
         let by = [Dimension::Team, Dimension::NodePool, Dimension::Cause];
-        let method = self.flags.method(&self.app);
-        let method = method.unwrap_or_else(|| SplitMethod::default_with(self.list_prices.as_ref()));
+        let method = self.given.flags.method(&self.given.app);
+        let method =
+            method.unwrap_or_else(|| SplitMethod::default_with(self.given.list_prices.as_ref()));
         let statement = Statement::of(&account, method, Unused::Shown, &by)?;
         let cell = |row: &dovetail_costing::statement::Row| {
             let [team, pool, cause] = row.key.as_slice() else { return None };
@@ -510,8 +513,8 @@ impl Collector {
         let hour = now_ms() / HOUR_MS;
         let day = self.sums(cluster, hour.saturating_sub(24), hour)?;
         let month = self.sums(cluster, month_hour(now_ms())?, hour + 1)?;
-        let method = self.flags.method(&self.app);
-        let team = |party: &Party| team(&self.teams, party);
+        let method = self.given.flags.method(&self.given.app);
+        let team = |party: &Party| team(&self.given.teams, party);
         let of = |rows: &[SumRow]| {
             let method = method.unwrap_or_else(|| default_method(rows));
             cells(rows, method, &team)

@@ -15,6 +15,8 @@ use dovetail_model::Money;
 use dovetail_price::NodePlace;
 use dovetail_sources::node_prices::PriceLine;
 
+use crate::dimension::UNKNOWN;
+
 /// All of it.
 #[derive(Debug, Default)]
 pub struct Account {
@@ -55,6 +57,21 @@ impl Account {
             ));
         }
         self.only = namespaces;
+    }
+
+    /// Its cluster for people.
+    pub(crate) fn cluster_in_words(&self) -> String {
+        if self.cluster.is_empty() { UNKNOWN.to_owned() } else { plain(&self.cluster) }
+    }
+
+    /// Its sources for people.
+    pub(crate) fn sources_in_words(&self) -> Vec<String> {
+        self.sources.iter().map(|source| plain(source)).collect()
+    }
+
+    /// How many days it covers.
+    pub(crate) fn days(&self) -> f64 {
+        (self.span.to_ms - self.span.from_ms) as f64 / DAY_MS as f64
     }
 
     /// When its prices count: at its moment, else at the present.
@@ -103,6 +120,17 @@ pub enum Basis {
         /// How far the active time may be from that of all samples, in milli-GPU × ms.
         active_within_gpu_milli_ms: i128,
     },
+}
+
+impl Basis {
+    /// Its name in documents.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::RunRate => "run-rate",
+            Self::Ledger => "ledger",
+            Self::Sampled { .. } => "sampled",
+        }
+    }
 }
 
 /// A node.

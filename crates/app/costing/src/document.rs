@@ -108,17 +108,12 @@ impl Document {
         notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
         notes.extend(unpriced(account));
         notes.extend(nameless(statement));
-        let sources = account.sources.iter().map(|source| plain(source)).collect();
         Self {
             schema: SCHEMA,
-            basis: match account.basis {
-                Basis::RunRate => "run-rate",
-                Basis::Ledger => "ledger",
-                Basis::Sampled { .. } => "sampled",
-            },
+            basis: account.basis.name(),
             from: time(account.span.from_ms),
             to: time(account.span.to_ms),
-            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
+            days: account.days(),
             resolution_s: match account.basis {
                 Basis::RunRate | Basis::Ledger => None,
                 Basis::Sampled { step_ms, .. } => Some(step_ms as f64 / 1e3),
@@ -136,12 +131,8 @@ impl Document {
                 }
             },
             resolution_by_day: account.resolutions.iter().map(DayOut::of).collect(),
-            sources,
-            cluster: if account.cluster.is_empty() {
-                UNKNOWN.into()
-            } else {
-                plain(&account.cluster)
-            },
+            sources: account.sources_in_words(),
+            cluster: account.cluster_in_words(),
             method: statement.method.id(),
             unused: match statement.unused {
                 Unused::Shown => "shown",

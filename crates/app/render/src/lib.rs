@@ -2,4 +2,5 @@
 
 pub mod audit;
 pub mod cost;
+mod frame;
 pub mod text;

@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use super::held::{HeldMember, JobBill, JobTime, Samples};
 use crate::account::Basis;
-use crate::dimension::UNKNOWN;
 use crate::document::{hours, share};
 use crate::flags::Terms;
 
@@ -122,18 +121,12 @@ impl Document {
         Ok(Self {
             schema: SCHEMA,
             job: plain(&job.job.name),
-            basis: match account.basis {
-                Basis::RunRate => "run-rate",
-                _ => "sampled",
-            },
+            basis: account.basis.name(),
             from: time(account.span.from_ms),
             to: time(account.span.to_ms),
-            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
-            cluster: match account.cluster.as_str() {
-                "" => UNKNOWN.to_owned(),
-                name => plain(name),
-            },
-            sources: account.sources.iter().map(|source| plain(source)).collect(),
+            days: account.days(),
+            cluster: account.cluster_in_words(),
+            sources: account.sources_in_words(),
             method: terms.method.id(),
             phases_method: METHOD,
             sample_step_s: step_ms as f64 / 1e3,

@@ -1,7 +1,6 @@
 //! Answers in the words of their JSON.
 
 use anyhow::Result;
-use dovetail_console::plain::plain;
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_sources::old_prices::old_prices;
 use dovetail_units::time::time;
@@ -12,8 +11,6 @@ use super::asked::Asked;
 use super::name::Name;
 use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
-use crate::account::Basis;
-use crate::dimension::UNKNOWN;
 use crate::flags::Terms;
 use crate::without_price::unpriced;
 
@@ -75,22 +72,16 @@ impl Document {
         let answers = wanted.iter().map(answered).collect();
         Ok(Self {
             schema: SCHEMA,
-            basis: match account.basis {
-                Basis::RunRate => "run-rate",
-                _ => "sampled",
-            },
+            basis: account.basis.name(),
             from: time(account.span.from_ms),
             to: time(account.span.to_ms),
-            days: (account.span.to_ms - account.span.from_ms) as f64 / 86.4e6,
+            days: account.days(),
             sampled_hours: asked
                 .sampled
                 .map(|sampled| (sampled.span.to_ms - sampled.span.from_ms) as f64 / 3.6e6),
             sample_step_s: asked.sampled.map(|sampled| sampled.step_ms as f64 / 1e3),
-            cluster: match account.cluster.as_str() {
-                "" => UNKNOWN.to_owned(),
-                name => plain(name),
-            },
-            sources: account.sources.iter().map(|source| plain(source)).collect(),
+            cluster: account.cluster_in_words(),
+            sources: account.sources_in_words(),
             method: terms.method.id(),
             answers,
             prices: account.prices.clone(),

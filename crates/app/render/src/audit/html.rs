@@ -6,17 +6,10 @@ use dovetail_auditing::patch::PatchOut;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
+use crate::frame;
 use crate::text::html as safe;
 
-const HEAD: &str = r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>GPU audit</title>
-<style>
-:root { color-scheme: light dark; }
+const STYLE: &str = "\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.3rem; }
 h2 { font-size: 1.1rem; margin-top: 2rem; }
@@ -31,15 +24,11 @@ code { overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .bar { background: #8883; height: .6rem; border-radius: .3rem; }
 .bar div { background: #c2410c; height: 100%; border-radius: .3rem; }
-</style>
-</head>
-<body>
-<main>
-"#;
+";
 
 /// The whole audit.
 pub fn html(document: &Document) -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = frame::start("GPU audit", STYLE);
     page +=
         &format!("<h1>GPU audit</h1>\n<p class=\"first\">{}</p>\n", safe(&document.first_line()));
     page += &format!("<p>{}</p>\n", safe(&document.second_line()));
@@ -89,7 +78,7 @@ pub fn html(document: &Document) -> String {
             page += &format!("<p>{}</p>\n", safe(&format!("Not confirmed: {why}.")));
         }
     }
-    page + "</main>\n</body>\n</html>\n"
+    page + frame::END
 }
 
 /// A table; columns from `numbers` on stand to the right.

@@ -3,26 +3,15 @@
 use dovetail_costing::digest::week::{TeamWeek, WeekOut, Weeks};
 use dovetail_units::amount::{percent, usd};
 
+use crate::frame;
 use crate::text::{html as safe_html, markdown as safe_markdown};
 
-const HEAD: &str = r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>GPU digest</title>
-<style>
-:root { color-scheme: light dark; }
+const STYLE: &str = "\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8886; overflow-wrap: anywhere; }
 td + td, th + th { text-align: right; white-space: nowrap; }
-</style>
-</head>
-<body>
-<main>
-"#;
+";
 
 /// What a week has in a row.
 type CellOf = dyn Fn(&WeekOut) -> String;
@@ -57,7 +46,7 @@ pub fn markdown(week: &TeamWeek) -> String {
 /// All weeks.
 pub fn html(weeks: &Weeks) -> String {
     let safe = safe_html;
-    let mut page = HEAD.to_owned();
+    let mut page = frame::start("GPU digest", STYLE);
     if weeks.of_teams.is_empty() {
         page += &format!("<p>{}</p>\n", safe(&nobody(weeks)));
     }
@@ -76,7 +65,7 @@ pub fn html(weeks: &Weeks) -> String {
         }
         last_lines(week).iter().for_each(|told| page += &format!("<p>{}</p>\n", safe(told)));
     }
-    page + "</main>\n</body>\n</html>\n"
+    page + frame::END
 }
 
 fn day(time: &str) -> &str {
