@@ -19,12 +19,24 @@ passed=0
 failed=0
 wrong=""
 
+times=target/make-test.times
+: >"$times"
+
+# took NAME SINCE: notes how long a step took.
+took() {
+    echo "$(($(date +%s) - $2)) $1" >>"$times"
+}
+
 # step NAME COMMAND...
 step() {
     name=$1
     shift
     say "$name: $*"
-    if "$@"; then
+    since=$(date +%s)
+    ok=0
+    "$@" || ok=$?
+    took "$name" "$since"
+    if [ "$ok" = 0 ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
@@ -38,6 +50,16 @@ tests() {
     counts=$(awk '/^test result: / { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
     passed=$((passed + ${counts% *}))
     failed=$((failed + ${counts#* }))
+    # Each test program is a step, too; the rest of the time goes to building them.
+    # A line names a test program by its file: of which crate it is, the unit tests before it say.
+    awk '$1 == "Running" && $2 == "unittests" {
+            krate = $4
+            gsub(/.*\/deps\/|-[0-9a-f]*\)$/, "", krate)
+        }
+        $1 == "Running" { file = $2 == "unittests" ? $3 : $2 }
+        $1 == "Doc-tests" { krate = $2; file = "documentation" }
+        /^test result: / { sub(/s$/, "", $NF); printf "%d tests of %s, %s\n", $NF, krate, file }' \
+        "$log" >>"$times"
     if [ "$(cat "$log.status")" != 0 ]; then
         wrong="$wrong tests"
         # A test program that did not build or was killed counts no failed test.
@@ -74,9 +96,15 @@ fi
 say "validator of FOCUS datasets"
 DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
 export DOVETAIL_FOCUS_PYTHON
+say "building the tests"
+since=$(date +%s)
+cargo test --workspace --locked --no-run || true
+took "building the tests" "$since"
 say "tests: cargo test --workspace --locked --no-fail-fast"
 tests cargo test --workspace --locked --no-fail-fast
 
+say "the ten slowest steps, in seconds"
+sort -rn "$times" | head -n 10
 skipped=$(grep -o 'skipped: .*' "$log" | sort -u || true)
 say "result"
 [ -z "$skipped" ] || echo "$skipped"
