@@ -102,13 +102,13 @@ mod tests {
             "cd {}x\ncd {HOME}ann\ncd {HOME}$USER\nusr/local{}\nset X={}\nopen {}ann/x\n",
             MACHINE_PATHS[0], MACHINE_PATHS[1], MACHINE_PATHS[3], MACHINE_PATHS[2],
         );
-        assert_eq!(lines("docs/install.md", &text), [1, 2, 5, 6]);
+        assert_eq!(lines("docs/simulate.md", &text), [1, 2, 5, 6]);
     }
 
     #[test]
     fn only_the_ci_script_names_the_folder_beside_the_clone() {
         let text = format!("data=../{DATA_BESIDE}\n");
-        assert_eq!(lines("docs/data.md", &text), [1]);
+        assert_eq!(lines("docs/simulate.md", &text), [1]);
         assert_eq!(lines(".ci/run", &text), [0_usize; 0]);
     }
 

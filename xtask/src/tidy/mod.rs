@@ -5,6 +5,7 @@ mod fuzz;
 mod labels;
 mod licences;
 pub(crate) mod lines;
+mod links;
 mod lints;
 mod machine;
 mod map_order;
@@ -31,7 +32,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -45,6 +46,7 @@ const RULES: [Rule; 13] = [
     Rule { name: "machine", check: machine::check },
     Rule { name: "fuzz", check: fuzz::check },
     Rule { name: "labels", check: labels::check },
+    Rule { name: "links", check: links::check },
 ];
 
 /// What a rule found.

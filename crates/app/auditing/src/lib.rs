@@ -1,5 +1,8 @@
 //! What wastes GPUs in a cluster, as a document.
-#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+#![allow(
+    missing_docs,
+    reason = "fields that say what they are; docs/reference/json.md has the keys"
+)]
 
 pub mod baseline;
 pub mod confirmed;

@@ -1,5 +1,8 @@
 //! Fills a ledger again and again, and tells owners and teams what it says.
-#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+#![allow(
+    missing_docs,
+    reason = "fields that say what they are; docs/reference/json.md has the keys"
+)]
 
 pub mod collecting;
 pub mod doubts_told;

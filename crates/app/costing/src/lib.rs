@@ -1,5 +1,8 @@
 //! Who pays what for GPUs, and for what.
-#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+#![allow(
+    missing_docs,
+    reason = "fields that say what they are; docs/reference/json.md has the keys"
+)]
 
 pub mod account;
 pub mod bill_flags;

@@ -11,7 +11,7 @@ pub enum Output {
     #[default]
     #[value(alias = "terminal")]
     Table,
-    /// One object; the keys are a promise (docs/json.md)
+    /// One object with stable keys (docs/reference/json.md)
     Json,
     /// Rows with a header, where the result has rows
     Csv,

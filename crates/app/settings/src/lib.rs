@@ -1,5 +1,8 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
-#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+#![allow(
+    missing_docs,
+    reason = "fields that say what they are; docs/reference/json.md has the keys"
+)]
 
 pub mod duration;
 pub mod errors;

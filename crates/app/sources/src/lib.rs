@@ -1,5 +1,8 @@
 //! Objects, measurements and prices, from wherever the command line says: files, clusters, servers, exporters.
-#![allow(missing_docs, reason = "fields that say what they are; docs/json.md has the keys")]
+#![allow(
+    missing_docs,
+    reason = "fields that say what they are; docs/reference/json.md has the keys"
+)]
 
 pub mod doubts;
 pub mod example;

@@ -27,7 +27,7 @@ impl World {
 fn forget_newer_fields(pod: &mut Value) {
     // Resizes of pod-level resources are behind a gate that is off. Of a resize of containers that release
     // takes the larger state of each container, where newer ones take the larger sum: it stands in
-    // docs/kubernetes.md as a difference.
+    // docs/internals/kubernetes.md as a difference.
     for field in [
         "allocatedResources",
         "resources",

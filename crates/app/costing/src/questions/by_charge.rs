@@ -76,7 +76,7 @@ pub fn top(asked: &Asked) -> Answer {
         name: Name::Top.text(),
         question: Name::Top.words(),
         how: "GPU-time that a workload's pods held while idle, starting, waiting for their gang or repeating \
-              work, at the price of its node (docs/cost.md); dearest first"
+              work, at the price of its node (docs/internals/cost.md); dearest first"
             .to_owned(),
         uncertainty: format!(
             "{}of {:.0} % of the held GPU-time nobody knows whether it is waste, and it is not counted",

@@ -25,7 +25,7 @@ pub struct Source {
     pub step_ms: u64,
 }
 
-/// The answer; keys as in docs/json.md.
+/// The answer; keys as in docs/reference/json.md.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     method: &'static str,

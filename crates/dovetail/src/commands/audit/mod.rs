@@ -42,7 +42,7 @@ pub(crate) struct AuditFlags {
     /// owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
-    /// Findings to leave out of the list, and who says why; see docs/audit.md
+    /// File that lists findings to leave out, each with a reason; see docs/internals/audit.md
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
     /// Write what mends findings into a new folder: files for `kubectl patch --patch-file`, and an index that

@@ -98,7 +98,7 @@ fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
     Ok(samples)
 }
 
-/// The answer; keys as in docs/json.md.
+/// The answer; keys as in docs/reference/json.md.
 #[derive(Debug, Serialize)]
 struct Report {
     method: &'static str,

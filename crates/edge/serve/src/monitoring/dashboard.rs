@@ -60,7 +60,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Free GPUs by cause",
-                description: "Why GPUs stand free: each has one cause, the first that holds (docs/cost.md).",
+                description: "Why GPUs stand free: each has one cause, the first that holds (docs/internals/cost.md).",
                 kind: "timeseries",
                 unit: "short",
                 expression: "sum by (cause) (cluster_cause:dovetail_gpus:free{ALL})",

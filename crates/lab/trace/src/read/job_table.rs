@@ -1,6 +1,6 @@
 //! Job tables: one row a job, times in seconds, GPUs counted over the whole job.
 //!
-//! The columns are described in `docs/trace-formats.md`.
+//! The columns are described in `docs/reference/trace-formats.md`.
 
 use super::cell::RowProblem;
 use super::{Cell, Column, RowView, Table, read_rows};
