@@ -2,7 +2,7 @@
 
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime, Report,
+    AuditReport, Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime,
     Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
 };
 use dovetail_console::plain::plain;
@@ -254,7 +254,7 @@ impl Document {
     pub fn of(
         sources: Vec<String>,
         gathered: &Gathered,
-        report: &Report,
+        report: &AuditReport,
         prices: Prices,
         baseline: Option<&Baseline>,
     ) -> Self {
@@ -379,7 +379,7 @@ impl Document {
 }
 
 impl HeadlineOut {
-    fn of(report: &Report) -> Self {
+    fn of(report: &AuditReport) -> Self {
         let method = |(method, cost): (SplitMethod, Money)| MethodOut {
             method: method.id(),
             waste_usd_micros_per_month: cost.usd_micros,
@@ -480,7 +480,7 @@ fn formula(claimed: PricedTime) -> String {
     }
 }
 
-fn states(report: &Report) -> Vec<StateOut> {
+fn states(report: &AuditReport) -> Vec<StateOut> {
     let state = |(state, time): (&_, &PricedTime)| {
         let state: &dovetail_account::device_time::DeviceState = state;
         StateOut {
@@ -493,7 +493,7 @@ fn states(report: &Report) -> Vec<StateOut> {
     report.by_state.iter().map(state).collect()
 }
 
-fn ladder(report: &Report) -> Vec<RungOut> {
+fn ladder(report: &AuditReport) -> Vec<RungOut> {
     let rung = |rung: &dovetail_audit::Rung| RungOut {
         layer: rung.layer.map_or("as it is", layer_words),
         findings: rung.findings,

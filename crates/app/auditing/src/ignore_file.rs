@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_audit::{Finding, ObjectRef, Report, Suppression, SuppressionPolicy, check};
+use dovetail_audit::{AuditReport, Finding, ObjectRef, Suppression, SuppressionPolicy, check};
 use dovetail_console::plain::plain_sentence;
 use dovetail_settings::errors::BadInput;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
 }
 
 /// Entries that no finding is of, in words: what they name may be misspelt, or mended.
-pub fn without_effect(policy: &SuppressionPolicy, report: &Report) -> Vec<String> {
+pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<String> {
     let is_of = |entry: &Suppression, finding: &Finding| {
         let is_object = entry.object.as_ref().is_none_or(|object| *object == finding.object);
         is_object && entry.check.eq_ignore_ascii_case(finding.check.id)

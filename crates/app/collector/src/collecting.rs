@@ -485,7 +485,7 @@ impl Collector {
         let method =
             method.unwrap_or_else(|| SplitMethod::default_with(self.given.list_prices.as_ref()));
         let statement = Statement::of(&account, method, Unused::Shown, &by)?;
-        let cell = |row: &dovetail_costing::statement::Row| {
+        let cell = |row: &dovetail_costing::statement::StatementRow| {
             let [team, pool, cause] = row.key.as_slice() else { return None };
             let [cluster, team, pool, cause] =
                 [cluster, team.as_str(), pool.as_str(), cause.as_str()].map(plain);

@@ -9,7 +9,7 @@ use dovetail_account::signal::ActivityRule;
 use dovetail_console::clock::now_ms;
 use dovetail_costing::from_prometheus::Sources;
 use dovetail_costing::from_store::Ledger;
-use dovetail_costing::reading::{Told, Whose, of_exporters};
+use dovetail_costing::reading::{ReadPart, Whose, of_exporters};
 use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::scrape::Scrapes;
 use dovetail_sources::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
@@ -65,7 +65,7 @@ impl Exporters {
         sources: &Sources<'_>,
         cluster: &str,
         (from_ms, to_ms): (u64, u64),
-    ) -> Result<Option<Told>> {
+    ) -> Result<Option<ReadPart>> {
         if to_ms <= self.taking.until_ms {
             return Ok(None);
         }
@@ -90,7 +90,7 @@ impl Taking {
         sources: &Sources<'_>,
         cluster: &str,
         (from_ms, to_ms): (u64, u64),
-    ) -> Result<Told> {
+    ) -> Result<ReadPart> {
         let (cluster, source) = (cluster.to_owned(), SOURCE.to_owned());
         let (span, step_ms) = (Span { from_ms: self.until_ms, to_ms }, self.step_ms);
         let (observation, pods) = seen.observation();

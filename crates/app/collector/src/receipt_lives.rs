@@ -9,7 +9,7 @@ use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 
 /// What the pods of a job tell that the API server still has; what some of them do not say is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct JobLives {
     /// From submission to the first GPU.
     pub waited_ms: Option<u64>,
     pub attempts: Option<Attempts>,
@@ -17,16 +17,16 @@ pub struct Told {
 
 /// Looks at the pods of a job (kind, namespace and name of its owner). So many of its pods held GPUs: where fewer are
 /// left, those that are gone may have come first or failed, and nothing is told.
-pub(crate) fn told_by_lives(gathered: &Gathered, job: &str, pods_held: usize) -> Told {
+pub(crate) fn told_by_lives(gathered: &Gathered, job: &str, pods_held: usize) -> JobLives {
     let of_job = gathered.lives.iter().filter(|life| words(&life.owner) == job);
     let of_job: Vec<&PodLife> = of_job.collect();
     told(&of_job, pods_held)
 }
 
-fn told(lives: &[&PodLife], pods_held: usize) -> Told {
+fn told(lives: &[&PodLife], pods_held: usize) -> JobLives {
     let placed = lives.iter().filter(|life| life.node.is_some());
     if placed.clone().count() < pods_held.max(1) {
-        return Told::default();
+        return JobLives::default();
     }
     let pod = |life: &&&PodLife| {
         Some(QueuedPod {
@@ -40,7 +40,7 @@ fn told(lives: &[&PodLife], pods_held: usize) -> Told {
     let queued: Option<Vec<QueuedPod>> = placed.clone().map(|life| pod(&life)).collect();
     let first = queued.and_then(|pods| starts(&pods).into_iter().min_by_key(|s| s.from_ms));
     let held: Option<Vec<RunPod>> = placed.map(|life| run_pod(life)).collect();
-    Told {
+    JobLives {
         waited_ms: first.and_then(|start| start.first_wait_ms()),
         attempts: held.map(|pods| attempts(&pods)),
     }
@@ -116,8 +116,8 @@ mod tests {
         let failed_time = i128::from(110 * MINUTE_MS) * 2000;
         assert_eq!(found.attempts, Some(Attempts { count: 2, failed: 1, failed_time }));
         // A fifth held GPUs, and nobody knows when and how it ended.
-        assert_eq!(told(&lives, 5), Told::default());
-        assert_eq!(told(&[], 0), Told::default());
+        assert_eq!(told(&lives, 5), JobLives::default());
+        assert_eq!(told(&[], 0), JobLives::default());
         let silent = PodLife { ended_ms: None, ..lives[3].clone() };
         let with_silent = [lives[0], lives[1], lives[2], &silent];
         let found = told(&with_silent, 4);

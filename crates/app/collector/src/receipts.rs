@@ -13,7 +13,7 @@ use dovetail_settings::notices::NoticeSection;
 use dovetail_store::HistoryHour;
 
 use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
-use super::receipt_lives::{Told, told_by_lives};
+use super::receipt_lives::{JobLives, told_by_lives};
 
 /// A job that ended within these hours gets a receipt.
 const RECENT_HOURS: u64 = 6;
@@ -84,7 +84,7 @@ pub fn receipts(
     let tallies = tallies(&mut back, &ends, last)?;
     let held = |job: &str| back.jobs.values().filter(|of_pod| *of_pod == job).count();
     for (job, tally) in tallies {
-        let Told { waited_ms, attempts } = told_by_lives(gathered, &job, held(&job));
+        let JobLives { waited_ms, attempts } = told_by_lives(gathered, &job, held(&job));
         let totals = JobTotals { waited_ms, attempts, ..tally.totals(plain(&job)) };
         notices.push(OwnerNotice {
             subject: subject(&job),

@@ -16,7 +16,7 @@ use super::account::{Account, Basis};
 use super::billed::BillOut;
 use super::dimension::{Dimension, UNKNOWN};
 use super::resolution::DayOut;
-use super::statement::{Row, Statement};
+use super::statement::{Statement, StatementRow};
 use super::without_price::unpriced;
 
 /// Name and version of the form.
@@ -259,7 +259,7 @@ fn same_by_all_methods(total: &CostSum) -> Option<(Money, Money)> {
 }
 
 impl RowOut {
-    fn of_row(by: &[String], row: &Row) -> Self {
+    fn of_row(by: &[String], row: &StatementRow) -> Self {
         Self::of(by, &row.key, &row.sum, row.range)
     }
 

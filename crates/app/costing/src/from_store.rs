@@ -30,7 +30,7 @@ use super::free_moments::of_one_moment;
 use super::from_ledger;
 use super::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use super::parts_told::PartsTold;
-use super::reading::{self, Told};
+use super::reading::{self, ReadPart};
 use super::same_names::SameNames;
 use super::silence::{bridge, cut_to_what_was_heard};
 use super::statement::{KeptCharges, Statement};
@@ -306,7 +306,7 @@ impl Ledger {
         sources: &Sources<'_>,
         cluster: &str,
         from_ms: u64,
-        mut each: impl FnMut(Told) -> bool,
+        mut each: impl FnMut(ReadPart) -> bool,
     ) -> Result<Silence> {
         let source = asker.client.server().to_owned();
         let floor_ms = self.run(|store| store.writable_from_ms(cluster))?;
@@ -345,7 +345,7 @@ impl Ledger {
         sources: &Sources<'_>,
         cluster: &str,
         from_ms: u64,
-    ) -> Result<Told> {
+    ) -> Result<ReadPart> {
         let told = reading::read(asker, sources, cluster)?;
         self.keep(told, asker.step_ms, (from_ms, asker.period.from_ms))
     }
@@ -354,10 +354,10 @@ impl Ledger {
     /// `after_ms` the ledger says how they were left, back to `from_ms`.
     pub fn keep(
         &mut self,
-        mut told: Told,
+        mut told: ReadPart,
         step_ms: u64,
         (from_ms, after_ms): (u64, u64),
-    ) -> Result<Told> {
+    ) -> Result<ReadPart> {
         let period = told.reading.span;
         if told.has_no_gpus {
             self.run(|store| store.keep(&told.reading, now_ms()))?;
@@ -372,7 +372,7 @@ impl Ledger {
                 told.gaps = gaps;
             }
             // What the whole period has of it is told at its end.
-            None => told = Told { is_silent: true, gaps: vec![period], ..told.without_notes() },
+            None => told = ReadPart { is_silent: true, gaps: vec![period], ..told.without_notes() },
         }
         Ok(told)
     }

@@ -6,7 +6,7 @@ use dovetail_sources::node_prices::{PriceLine, PricesUsed};
 use dovetail_sources::own_prices::OwnPriceFlags;
 
 use super::from_prometheus::LeftOpen;
-use super::reading::Told;
+use super::reading::ReadPart;
 
 /// The parts so far.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct PartsTold {
 
 impl PartsTold {
     /// Takes what was said of a part.
-    pub fn add(&mut self, told: Told) {
+    pub fn add(&mut self, told: ReadPart) {
         for note in told.notes {
             self.note(note);
         }

@@ -16,7 +16,7 @@ use super::from_prometheus::{LeftOpen, Look, Machine, Pods, Sources, add, ask_ke
 use super::turns::Turn;
 
 /// A reading with what is said beside it.
-pub struct Told {
+pub struct ReadPart {
     pub reading: Reading,
     pub prices: Vec<PriceLine>,
     pub notes: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Told {
     pub gaps: Vec<Span>,
 }
 
-impl Told {
+impl ReadPart {
     /// The same without what is said of it alone.
     pub(crate) fn without_notes(self) -> Self {
         let (left, used) = (LeftOpen::default(), PricesUsed::default());
@@ -44,7 +44,7 @@ impl Told {
 }
 
 /// Reads the asker's period of a cluster.
-pub fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<Told> {
+pub fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<ReadPart> {
     // What pods kept is asked from the begin of an hour: some of them ended before the period.
     let hour_ms = asker.period.from_ms / HOUR_MS * HOUR_MS;
     let look = Look::with_objects_since(hour_ms, asker, sources)?;
@@ -61,7 +61,7 @@ pub fn read(asker: &mut Asker, sources: &Sources<'_>, cluster: &str) -> Result<T
 }
 
 /// What exporters said of some time who were asked themselves.
-pub fn of_exporters(seen: Observed, sources: &Sources<'_>, whose: Whose) -> Result<Told> {
+pub fn of_exporters(seen: Observed, sources: &Sources<'_>, whose: Whose) -> Result<ReadPart> {
     reading_of(&Look::of_exporters(seen, sources)?, sources, whose, |_, _| None)
 }
 
@@ -79,7 +79,7 @@ fn reading_of(
     sources: &Sources<'_>,
     whose: Whose,
     ask_pods: impl FnOnce(&mut Pods<'_>, &mut Vec<String>) -> Option<Vec<ReadKept>>,
-) -> Result<Told> {
+) -> Result<ReadPart> {
     let period = whose.span;
     let mut notes = look.notes.clone();
     let mut pods = Pods::new(sources, &look.kube);
@@ -137,7 +137,7 @@ fn reading_of(
     let left = look.left.clone();
     let heard = look.seen.time.heard();
     let (is_silent, gaps) = (false, Vec::new());
-    Ok(Told { reading, prices, notes, left, used, has_no_gpus, is_silent, heard, turns, gaps })
+    Ok(ReadPart { reading, prices, notes, left, used, has_no_gpus, is_silent, heard, turns, gaps })
 }
 
 fn devices(

@@ -26,14 +26,14 @@ pub struct Statement {
     /// Everything, whoever pays for what is unused.
     pub total: CostSum,
     /// Dearest first; all that are not shown are the last one.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StatementRow>,
     /// The waste under the method and its range over all that can be used here.
     pub waste: Option<Headline>,
 }
 
 /// Charges with one key.
 #[derive(Debug)]
-pub struct Row {
+pub struct StatementRow {
     /// In the order of the dimensions.
     pub key: Vec<String>,
     pub sum: CostSum,
@@ -144,9 +144,9 @@ impl Statement {
         }
         let row = |(key, sum): (Vec<String>, CostSum)| {
             let range = ranges.get(&key).copied().filter(|_| sum.cost().is_some());
-            Row { range, key, sum }
+            StatementRow { range, key, sum }
         };
-        let mut rows: Vec<Row> = rows.into_iter().map(row).collect();
+        let mut rows: Vec<StatementRow> = rows.into_iter().map(row).collect();
         rows.sort_by_key(|row| {
             (row.key.is_empty(), Reverse((row.sum.cost(), row.sum.gpu_milli_ms)))
         });

@@ -17,7 +17,7 @@ const HOUR_MS: u128 = 3_600_000;
 
 /// What is reported.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ComparisonReport {
     /// The other scheduler.
     scheduler: String,
     span_ms: u64,
@@ -67,11 +67,11 @@ pub fn print(
     }
 }
 
-fn report(scheduler: &str, compared: &Compared, prices: &Prices) -> Report {
+fn report(scheduler: &str, compared: &Compared, prices: &Prices) -> ComparisonReport {
     let idle: Vec<Idle> = compared.idle_gpu_ms.iter().map(|of| idle(of, prices)).collect();
     let priced: Vec<u128> = idle.iter().filter_map(|one| one.usd_micros).collect();
     let unpriced = idle.iter().filter(|one| one.usd_micros.is_none());
-    Report {
+    ComparisonReport {
         scheduler: scheduler.to_owned(),
         span_ms: compared.span_ms,
         pods_on_same_node: compared.same_node,
@@ -107,7 +107,7 @@ fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
     }
 }
 
-fn text(app: &App, report: &Report) -> String {
+fn text(app: &App, report: &ComparisonReport) -> String {
     let title = format!("what {} did, beside what dovetail would have done", report.scheduler);
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
     text += &facts(vec![

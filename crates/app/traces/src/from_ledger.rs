@@ -59,7 +59,7 @@ pub struct LedgerFlags {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct LedgerExport {
     cluster: String,
     from: String,
     to: String,
@@ -128,7 +128,7 @@ pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()
     if let Some(path) = to_nodes {
         write_whole(path, |file| write_cluster(&nodes.cluster, file))?;
     }
-    let mut report = Report::of(&trace, &nodes, span);
+    let mut report = LedgerExport::of(&trace, &nodes, span);
     report.cluster = plain(&cluster);
     report.pods = pods.len();
     let missing_ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
@@ -257,7 +257,7 @@ impl Machines {
     }
 }
 
-impl Report {
+impl LedgerExport {
     fn of(trace: &Trace, nodes: &Nodes, span: Span) -> Self {
         let cut = |cut: Cut| trace.jobs.iter().filter(|job| job.cut == cut).count();
         let milli_ms: u128 = trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ObjectsWritten {
     settings: ObjectsConfig,
     at: String,
     nodes: usize,
@@ -41,7 +41,7 @@ pub fn run(app: &App, nodes: u32, folder: &Path, usage: Option<&Path>) -> Result
     }
     let samples = usage.map(|path| write_whole(path, |file| made.write_usage(file))).transpose()?;
     let at = jiff::Timestamp::from_second(OBJECTS_AT_S.cast_signed());
-    let report = Report {
+    let report = ObjectsWritten {
         settings,
         at: at.context("the moment is a date")?.to_string(),
         nodes: made.nodes(),
@@ -74,7 +74,7 @@ fn empty(folder: &Path) -> Result<()> {
     }
 }
 
-impl Report {
+impl ObjectsWritten {
     fn text(&self, folder: &Path, usage: Option<&Path>) -> String {
         let mut rows = vec![
             ("seed", self.settings.seed.to_string()),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::attribution::Attribution;
 use crate::catalogue::Check;
-use crate::claim::Claim;
 use crate::facts::{ObjectRef, Workload};
 use crate::patch::{Change, Remedy};
 use crate::suppress::Suppression;
@@ -20,7 +20,7 @@ pub struct Finding {
     /// Pods or nodes concerned, ascending.
     pub affected: Vec<ObjectRef>,
     /// Wasted time it explains.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<Attribution>,
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.

@@ -21,9 +21,9 @@
 //! | `moment` | one moment as a month: what every part of every GPU is |
 //! | `report` | all of it in money, and what is left after each layer of findings |
 
+mod attribution;
 mod catalogue;
 mod checks;
-mod claim;
 mod confirm;
 mod facts;
 mod finding;
@@ -36,9 +36,9 @@ mod suppress;
 mod thresholds;
 mod usage;
 
+pub use attribution::{Attribution, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
 pub use checks::audit;
-pub use claim::{Claim, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use confirm::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
     equal_periods,
@@ -55,7 +55,7 @@ pub use moment::{
     Slice, Started, Units, Untold, device_states, gpu_times, node_parts,
 };
 pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
-pub use report::{Brought, NodePrice, Priced, Report, Rung, report};
+pub use report::{AuditReport, Brought, NodePrice, Priced, Rung, report};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use thresholds::{THRESHOLDS, Threshold, Thresholds, threshold, thresholds_of};

@@ -10,13 +10,13 @@ pub(crate) type ByCause = [i64; CAUSES];
 
 /// What keeps one shape off each piece, as numbers of causes or [`FITS`].
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ShapeAnswers {
     answers: Vec<u8>,
     /// Which numbers are among the answers.
     seen: [bool; CAUSES + 1],
 }
 
-impl Row {
+impl ShapeAnswers {
     pub(crate) fn new(answers: Vec<u8>) -> Self {
         let mut seen = [false; CAUSES + 1];
         answers.iter().for_each(|answer| seen[usize::from(*answer)] = true);
@@ -41,7 +41,11 @@ pub(crate) struct Demand {
 
 /// Splits every piece by cause. Causes go from the nearest to starting to the farthest, demand in the
 /// order given, pieces in the order given; what is left is without demand.
-pub(crate) fn assign(pieces: &[OpenPiece], rows: &[Row], mut demand: Vec<Demand>) -> Vec<ByCause> {
+pub(crate) fn assign(
+    pieces: &[OpenPiece],
+    rows: &[ShapeAnswers],
+    mut demand: Vec<Demand>,
+) -> Vec<ByCause> {
     let mut split: Vec<ByCause> = vec![[0; CAUSES]; pieces.len()];
     let mut left: Vec<i64> = pieces.iter().map(|open| open.piece.gpu_milli).collect();
     let mut left_in_all: i64 = left.iter().sum();

@@ -16,7 +16,7 @@ use dovetail_plan::engine::supply::ChangeCursor;
 use dovetail_plan::{Engine, ShapeId};
 use serde::Serialize;
 
-use crate::assign::{ByCause, Demand, Row, assign};
+use crate::assign::{ByCause, Demand, ShapeAnswers, assign};
 use crate::cause::CAUSES;
 use crate::demand::DemandReader;
 use crate::states::States;
@@ -233,9 +233,13 @@ impl FreeTracker {
         found
     }
 
-    fn demand_for(&mut self, engine: &mut Engine, pieces: &[OpenPiece]) -> (Vec<Row>, Vec<Demand>) {
+    fn demand_for(
+        &mut self,
+        engine: &mut Engine,
+        pieces: &[OpenPiece],
+    ) -> (Vec<ShapeAnswers>, Vec<Demand>) {
         self.verdicts.begin_round();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<ShapeAnswers> = Vec::new();
         let mut row_of: BTreeMap<(ShapeId, Option<usize>), usize> = BTreeMap::new();
         let mut demand: Vec<Demand> = Vec::new();
         let mut entry_of: BTreeMap<(usize, Option<FreeCause>), usize> = BTreeMap::new();
@@ -253,7 +257,7 @@ impl FreeTracker {
                 let row = *row_of.entry((pods.shape, pods.level)).or_insert_with(|| {
                     let mut answers = self.verdicts.row(engine, pods.shape, pieces);
                     keep_off_outside(engine, &mut answers, pods.level, pieces);
-                    rows.push(Row::new(answers));
+                    rows.push(ShapeAnswers::new(answers));
                     rows.len() - 1
                 });
                 own.push((row, pods.gpu_milli));
@@ -264,7 +268,7 @@ impl FreeTracker {
         }
         for (shape, requirement, pods) in &self.turned_away {
             let row = *row_of.entry((*shape, None)).or_insert_with(|| {
-                rows.push(Row::new(self.verdicts.row(engine, *shape, pieces)));
+                rows.push(ShapeAnswers::new(self.verdicts.row(engine, *shape, pieces)));
                 rows.len() - 1
             });
             add(row, None, weight::waiting_milli(engine, requirement) * *pods as i64);

@@ -11,7 +11,7 @@ use crate::owned::OwnedMachine;
 use crate::owned_nodes::OwnedNodes;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
 use crate::rank::{DEFAULT_PLACES, Question, best, is_of_type};
-use crate::table::{self, Row, Rows};
+use crate::table::{self, PriceRow, Rows};
 use crate::usd::parse_usd_micros;
 
 /// The name that stands for nodes which state no GPU model.
@@ -342,7 +342,7 @@ impl PriceBook {
     }
 }
 
-fn known(row: &Row, origin: Origin, purchase: Purchase) -> KnownPrice {
+fn known(row: &PriceRow, origin: Origin, purchase: Purchase) -> KnownPrice {
     KnownPrice {
         usd_micros_per_gpu_hour: row.usd_micros_per_gpu_hour,
         origin,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::price::Purchase;
-use crate::table::Row;
+use crate::table::PriceRow;
 
 /// Provider and region taken, in this order, where the caller names none. Reports print the place
 /// that was taken.
@@ -20,7 +20,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// The row that answers the question, if any agrees with it.
-pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Row> {
+pub(crate) fn best<'a>(rows: &'a [PriceRow], question: Question<'_>) -> Option<&'a PriceRow> {
     rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
         // A row for the very thing asked beats a row for everything; where nothing was asked, a
         // row for everything beats one that happens to be about some place.
@@ -39,7 +39,7 @@ pub(crate) fn best<'a>(rows: &'a [Row], question: Question<'_>) -> Option<&'a Ro
     })
 }
 
-fn agrees(row: &Row, question: Question<'_>) -> bool {
+fn agrees(row: &PriceRow, question: Question<'_>) -> bool {
     let same = |row: &Option<String>, asked: Option<&str>| match (row, asked) {
         (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
         _ => true,
@@ -51,14 +51,14 @@ fn agrees(row: &Row, question: Question<'_>) -> bool {
 }
 
 /// Whether a row is of an instance type, or either of them leaves it open. Clouds do not tell types apart by case.
-pub(crate) fn is_of_type(row: &Row, instance_type: Option<&str>) -> bool {
+pub(crate) fn is_of_type(row: &PriceRow, instance_type: Option<&str>) -> bool {
     match (&row.instance_type, instance_type) {
         (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),
         _ => true,
     }
 }
 
-fn default_rank(row: &Row) -> usize {
+fn default_rank(row: &PriceRow) -> usize {
     let is_place = |(provider, region): &(&str, &str)| {
         row.provider.as_deref() == Some(*provider) && row.region.as_deref() == Some(*region)
     };

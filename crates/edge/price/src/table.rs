@@ -27,7 +27,7 @@ pub const COLUMNS: [&str; 10] = [
 
 /// One price with the places it holds for; an open field holds for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct PriceRow {
     pub(crate) usd_micros_per_gpu_hour: i64,
     pub(crate) provider: Option<String>,
     pub(crate) region: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Row {
 }
 
 /// Rows by canonical model name.
-pub(crate) type Rows = BTreeMap<String, Vec<Row>>;
+pub(crate) type Rows = BTreeMap<String, Vec<PriceRow>>;
 
 /// What a cell, or a setting of the same name, is wrong about.
 type Problem = (&'static str, String);
@@ -66,10 +66,10 @@ pub(crate) fn read(input: impl Read, file: &str, exchange: &Exchange) -> Result<
 ///
 /// # Errors
 /// If one before it holds for the same instance type, place and purchase: none of the two is the nearer one.
-pub(crate) fn add(rows: &mut Rows, model: String, row: Row) -> Result<(), String> {
-    let of_type = |row: &Row| row.instance_type.as_deref().map(str::to_ascii_lowercase);
-    let in_region = |row: &Row| row.region.as_deref().map(str::to_ascii_lowercase);
-    let key = |row: &Row| (of_type(row), row.provider.clone(), in_region(row), row.purchase);
+pub(crate) fn add(rows: &mut Rows, model: String, row: PriceRow) -> Result<(), String> {
+    let of_type = |row: &PriceRow| row.instance_type.as_deref().map(str::to_ascii_lowercase);
+    let in_region = |row: &PriceRow| row.region.as_deref().map(str::to_ascii_lowercase);
+    let key = |row: &PriceRow| (of_type(row), row.provider.clone(), in_region(row), row.purchase);
     let of_model = rows.entry(model.clone()).or_default();
     let added = key(&row);
     if let Some(first) = of_model.iter().find(|first| key(first) == added) {
@@ -88,7 +88,7 @@ pub(crate) fn row<'t>(
     text: &dyn Fn(&'static str) -> Option<&'t str>,
     place: &str,
     exchange: &Exchange,
-) -> Result<(String, Row), Problem> {
+) -> Result<(String, PriceRow), Problem> {
     let model = text("gpu_model").map(canonical_gpu_model).ok_or_else(|| {
         ("gpu_model", "empty: name the GPU model, or * for nodes without one".to_owned())
     })?;
@@ -107,7 +107,7 @@ pub(crate) fn row<'t>(
         source.push(place.to_owned());
     }
     source.extend(converted);
-    let row = Row {
+    let row = PriceRow {
         usd_micros_per_gpu_hour,
         provider,
         region,

@@ -14,7 +14,7 @@ pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// A claim.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claim {
+pub struct VolumeClaim {
     /// Name, identity, the pod that controls it.
     pub meta: Meta,
     /// The volume it is or is to be bound to; empty if none.
@@ -39,7 +39,7 @@ pub struct Claim {
     pub lost: bool,
 }
 
-impl Claim {
+impl VolumeClaim {
     /// Whether it is bound and binding is complete.
     pub fn is_bound(&self) -> bool {
         !self.volume.is_empty() && self.bind_completed
@@ -94,7 +94,7 @@ struct StatusJson {
     phase: Box<str>,
 }
 
-impl<'de> Deserialize<'de> for Claim {
+impl<'de> Deserialize<'de> for VolumeClaim {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let ClaimJson { metadata, spec, status } = ClaimJson::deserialize(input)?;
         let annotation = |key: &str| metadata.annotations.get(key).map(Box::<str>::from);

@@ -41,7 +41,7 @@ mod topology_labels;
 mod workload;
 
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
-pub use claim::{Claim, SELECTED_NODE};
+pub use claim::{SELECTED_NODE, VolumeClaim};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use device_class::{DeviceClass, ResourceSlice};
 pub use disruption_budget::DisruptionBudget;
@@ -268,7 +268,7 @@ pub enum Object {
     /// A volume.
     PersistentVolume(Box<PersistentVolume>),
     /// A claim.
-    Claim(Box<Claim>),
+    Claim(Box<VolumeClaim>),
     /// A pod; whoever keeps it shares it.
     Pod(Arc<Pod>),
     /// Pods that start together, in the words of one of the kinds for that.

@@ -75,7 +75,7 @@ fn minutes_of_several_programs_follow_each_other_and_what_nobody_saw_is_unknown(
         gathered: None,
         free: &[],
     };
-    let mut keep = |taking: &mut Taking, seen: Scrapes, to_minute: u64| -> Told {
+    let mut keep = |taking: &mut Taking, seen: Scrapes, to_minute: u64| -> ReadPart {
         taking.keep(&mut ledger, seen, &sources, "west", (at(0), at(to_minute))).unwrap()
     };
     let first = [

@@ -19,12 +19,12 @@ pub struct Answer {
     pub unknown_because: Option<String>,
     /// What was looked for, and that there is none; null where there is some, or where nobody knows.
     pub none_because: Option<String>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<AnswerRow>,
 }
 
 /// Cells by name, in their order.
 #[derive(Clone, Debug, Default)]
-pub struct Row(pub Vec<(&'static str, Cell)>);
+pub struct AnswerRow(pub Vec<(&'static str, Cell)>);
 
 /// One value with its unit; what nobody knows is `None`.
 #[derive(Clone, Debug, Serialize)]
@@ -41,7 +41,7 @@ pub enum Cell {
     /// A price of something small, in millionths of a dollar.
     UnitUsdMicros(Option<i64>),
     /// What the row is made of, as far as it is named.
-    List(Vec<Row>),
+    List(Vec<AnswerRow>),
 }
 
 impl Cell {
@@ -66,7 +66,7 @@ impl Cell {
     }
 }
 
-impl Serialize for Row {
+impl Serialize for AnswerRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, cell) in &self.0 {

@@ -10,7 +10,7 @@ use dovetail_console::table::counted;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
 
-use super::answer::{Answer, Cell, Row};
+use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
 use super::name::Name;
 use crate::dimension::UNKNOWN;
@@ -58,7 +58,7 @@ pub fn top(asked: &Asked) -> Answer {
         let states = by_state.get(job).into_iter().flatten();
         let most = states.max_by_key(|(state, time)| (**time, std::cmp::Reverse(**state)));
         let team = teams.get(job).copied().flatten().unwrap_or(UNKNOWN);
-        Row(vec![
+        AnswerRow(vec![
             ("job", Cell::Text(plain(job))),
             ("team", Cell::Text(plain(team))),
             ("waste_gpu_hours", gpu_hours(sum.waste_gpu_milli_ms)),
@@ -123,7 +123,7 @@ pub fn idle(asked: &Asked) -> Answer {
     let mut all = CostSum::default();
     sums.values().for_each(|sum| all += sum);
     let row = |team: &str, sum: &CostSum| {
-        Row(vec![
+        AnswerRow(vec![
             ("team", Cell::Text(plain(team))),
             ("idle_gpu_hours", gpu_hours(sum.idle_gpu_milli_ms)),
             ("idle_usd_micros", micros(sum.known(sum.idle))),
@@ -138,7 +138,7 @@ pub fn idle(asked: &Asked) -> Answer {
     let mut order: Vec<(&&str, &CostSum)> =
         sums.iter().filter(|(_, sum)| sum.allocated_gpu_milli_ms > 0).collect();
     order.sort_by_key(|(team, sum)| (std::cmp::Reverse(sum.idle_gpu_milli_ms), **team));
-    let mut rows: Vec<Row> = order.into_iter().map(|(team, sum)| row(team, sum)).collect();
+    let mut rows: Vec<AnswerRow> = order.into_iter().map(|(team, sum)| row(team, sum)).collect();
     rows.push(row("total", &all));
     let is_blind = all.blind_gpu_milli_ms == all.allocated_gpu_milli_ms;
     let is_held = all.allocated_gpu_milli_ms > 0;
@@ -209,7 +209,7 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
         let named: Vec<String> = jobs.iter().take(3).map(|job| plain(job)).collect();
         let more = jobs.len().saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        Row(vec![
+        AnswerRow(vec![
             ("node", Cell::Text(plain(&node.name))),
             ("gpu_type", Cell::Text(plain(&node.gpu_type))),
             ("gpus", Cell::Count(u64::try_from(node.gpus).unwrap_or(0))),
@@ -275,7 +275,7 @@ pub fn spot(asked: &Asked) -> Answer {
     let sums = of_training(asked, &asked.charges);
     let all: i128 = sums.values().map(|sum| sum.gpu_milli_ms).sum();
     let row = |(place, sum): (&usize, &CostSum)| {
-        Row(vec![
+        AnswerRow(vec![
             ("bought", Cell::Text(Purchase::ALL[*place].name().replace('_', " "))),
             ("gpu_hours", gpu_hours(sum.gpu_milli_ms)),
             ("share", Cell::Share(Some(share(sum.gpu_milli_ms, all)))),

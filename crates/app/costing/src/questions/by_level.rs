@@ -8,7 +8,7 @@ use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_ti
 use dovetail_console::plain::plain;
 use dovetail_console::table::{counted, plural};
 
-use super::answer::{Answer, Cell, Row};
+use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::{Asked, HeldLevels, Sampled};
 use super::by_charge::{blind_reason, gpu_hours, nobody_held};
 use super::name::Name;
@@ -46,7 +46,7 @@ pub fn teams(asked: &Asked) -> Answer {
         |team: &str, sum: &CostSum, busy: Option<&Utilisation>, fair: Option<&Utilisation>| {
             let mean = fair.and_then(Utilisation::mean_micro_percent).map(ratio);
             let bounds = busy.and_then(Utilisation::bounds_micro_percent);
-            Row(vec![
+            AnswerRow(vec![
                 ("team", Cell::Text(plain(team))),
                 ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
                 ("active_gpu_hours", gpu_hours(sum.active_gpu_milli_ms)),
@@ -62,7 +62,7 @@ pub fn teams(asked: &Asked) -> Answer {
     let mut order: Vec<(&&str, &CostSum)> =
         sums.iter().filter(|(_, sum)| sum.allocated_gpu_milli_ms > 0).collect();
     order.sort_by_key(|(team, sum)| (std::cmp::Reverse(sum.allocated_gpu_milli_ms), **team));
-    let mut rows: Vec<Row> = order
+    let mut rows: Vec<AnswerRow> = order
         .into_iter()
         .map(|(team, sum)| row(team, sum, busy.get(*team), fair.get(*team)))
         .collect();
@@ -115,7 +115,7 @@ pub fn low(asked: &Asked) -> Answer {
     let row = |low: &(u32, i64, LowTime)| {
         let (number, gpu_milli, LowTime { lowest_micro_percent, low_ms }) = *low;
         let pod = &asked.account.pods[number as usize];
-        Row(vec![
+        AnswerRow(vec![
             ("pod", Cell::Text(plain(&format!("{}/{}", pod.namespace, pod.name)))),
             ("job", Cell::Text(plain(&pod.job))),
             ("gpus", Cell::Hours(Some(gpu_milli as f64 / 1e3))),

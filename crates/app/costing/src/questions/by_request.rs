@@ -7,7 +7,7 @@ use dovetail_account::cost::{CostSum, add_up};
 use dovetail_console::plain::plain;
 use dovetail_console::table::plural;
 
-use super::answer::{Answer, Cell, Row};
+use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
 use super::by_charge::{gpu_hours, micros};
 use super::name::Name;
@@ -87,7 +87,7 @@ pub fn serving<'a>(asked: &'a Asked, charges: &NodeCharges) -> BTreeMap<&'a str,
     sums
 }
 
-fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> Row {
+fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> AnswerRow {
     let none = ServedByJob::default();
     let of = served.get(job).unwrap_or(&none);
     let names: Vec<String> = of.models.iter().take(MOST_MODELS).map(|name| plain(name)).collect();
@@ -98,7 +98,7 @@ fn row(job: &str, sum: &CostSum, served: &BTreeMap<String, ServedByJob>) -> Row 
         Some((cost / count * many).round() as i64)
     };
     let whole = |count: Option<f64>| Cell::Counted(count.map(|count| count.round() as u64));
-    Row(vec![
+    AnswerRow(vec![
         ("job", Cell::Text(plain(job))),
         ("model", Cell::Text(names.join(", "))),
         ("server", Cell::Text(of.servers.iter().copied().collect::<Vec<_>>().join(", "))),

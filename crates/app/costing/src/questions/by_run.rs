@@ -9,7 +9,7 @@ use dovetail_console::table::{counted, plural};
 use dovetail_model::Money;
 use dovetail_phases::runs::{Attempt, Run, RunAmount, RunPod, runs};
 
-use super::answer::{Answer, Cell, Row};
+use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
 use super::attempts::RunPods;
 use super::by_charge::{gpu_hours, micros, no_training};
@@ -29,7 +29,8 @@ pub fn answer(asked: &Asked) -> Answer {
     held.sort_by_key(|run| {
         (Reverse((run.total.cost(), run.total.gpu_milli_ms)), &run.namespace, &run.name)
     });
-    let mut rows: Vec<Row> = held.iter().take(MOST_NAMED).map(|run| row(known, run)).collect();
+    let mut rows: Vec<AnswerRow> =
+        held.iter().take(MOST_NAMED).map(|run| row(known, run)).collect();
     if !held.is_empty() {
         rows.push(total(&held));
     }
@@ -114,7 +115,7 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
     told.join("; ")
 }
 
-fn row(known: &RunPods, run: &Run) -> Row {
+fn row(known: &RunPods, run: &Run) -> AnswerRow {
     let first = run.attempts.first().and_then(|attempt| attempt.pods.first());
     let team = first.and_then(|place| known.teams.get(*place)?.as_deref());
     let path = plain(&format!("{}/{}", run.namespace, run.name));
@@ -128,7 +129,7 @@ fn row(known: &RunPods, run: &Run) -> Row {
     cells.push(("failed_attempts", Cell::Count(failed.len() as u64)));
     cells.push(("joined_by", Cell::Text(run.join.name().to_owned())));
     cells.push(("failed", Cell::List(failed.into_iter().take(MOST_LOST).collect())));
-    Row(cells)
+    AnswerRow(cells)
 }
 
 fn amounts(total: &RunAmount, lost: &RunAmount) -> [(&'static str, Cell); 4] {
@@ -141,7 +142,7 @@ fn amounts(total: &RunAmount, lost: &RunAmount) -> [(&'static str, Cell); 4] {
     ]
 }
 
-fn total(held: &[&Run]) -> Row {
+fn total(held: &[&Run]) -> AnswerRow {
     let (mut all, mut lost) = (RunAmount::default(), RunAmount::default());
     let (mut attempts, mut failed) = (0, 0);
     for run in held {
@@ -159,7 +160,7 @@ fn total(held: &[&Run]) -> Row {
     cells.push(("failed_attempts", Cell::Count(failed as u64)));
     cells.push(("joined_by", Cell::Text(String::new())));
     cells.push(("failed", Cell::List(Vec::new())));
-    Row(cells)
+    AnswerRow(cells)
 }
 
 /// How much of an attempt is told as failed.
@@ -168,7 +169,7 @@ fn lost_of(attempt: &Attempt) -> usize {
 }
 
 /// Attempts that failed or were replaced, and pods that failed alone; dearest first.
-fn lost(pods: &[RunPod], run: &Run) -> Vec<Row> {
+fn lost(pods: &[RunPod], run: &Run) -> Vec<AnswerRow> {
     let mut found: Vec<(RunAmount, String, &'static str)> = Vec::new();
     for (number, attempt) in run.attempts.iter().enumerate() {
         if attempt.end.is_lost() {
@@ -185,7 +186,7 @@ fn lost(pods: &[RunPod], run: &Run) -> Vec<Row> {
         key(one).cmp(&key(other)).then_with(|| a.cmp(b))
     });
     let row = |(amount, name, ended): (RunAmount, String, &'static str)| {
-        Row(vec![
+        AnswerRow(vec![
             ("attempt", Cell::Text(name)),
             ("ended", Cell::Text(ended.to_owned())),
             ("gpu_hours", gpu_hours(amount.gpu_milli_ms)),

@@ -7,7 +7,7 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::plural;
 use dovetail_phases::queue_wait::{Start, common_ms, spread, starts, union};
 
-use super::answer::{Answer, Cell, Row};
+use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
 use super::name::Name;
 use super::waits::{Free, Waits};
@@ -22,7 +22,7 @@ pub fn answer(asked: &Asked) -> Answer {
         let team = start.pods.first().and_then(|place| waits.teams.get(*place)?.as_deref());
         by_team.entry(team.unwrap_or(UNKNOWN)).or_default().push(start);
     }
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<AnswerRow> =
         by_team.iter().map(|(team, starts)| row(waits, &plain(team), starts)).collect();
     if !all.is_empty() {
         rows.push(row(waits, "total", &all.iter().collect::<Vec<_>>()));
@@ -72,13 +72,13 @@ pub fn answer(asked: &Asked) -> Answer {
     }
 }
 
-fn row(waits: &Waits, team: &str, starts: &[&Start]) -> Row {
+fn row(waits: &Waits, team: &str, starts: &[&Start]) -> AnswerRow {
     let first = spread(starts.iter().filter_map(|start| start.first_wait_ms()).collect());
     let last = spread(starts.iter().filter_map(|start| start.last_wait_ms()).collect());
     let still = starts.iter().filter(|start| start.last_ms.is_none()).count();
     let seconds = |ms: Option<u64>| Cell::Seconds(ms.map(|ms| ms as f64 / 1e3));
     let (free, by_cause) = meanwhile(waits, starts);
-    Row(vec![
+    AnswerRow(vec![
         ("team", Cell::Text(team.to_owned())),
         ("starts", Cell::Count(starts.len() as u64)),
         ("still_waiting", Cell::Count(still as u64)),
@@ -94,9 +94,9 @@ fn row(waits: &Waits, team: &str, starts: &[&Start]) -> Row {
 }
 
 /// GPUs that stood free while any of the starts waited, on average, and by cause; `None` if nobody knows.
-fn meanwhile(waits: &Waits, starts: &[&Start]) -> (Option<f64>, Vec<Row>) {
+fn meanwhile(waits: &Waits, starts: &[&Start]) -> (Option<f64>, Vec<AnswerRow>) {
     let cause = |name: &str, gpus: f64| {
-        Row(vec![("cause", Cell::Text(name.to_owned())), ("gpus", Cell::Hours(Some(gpus)))])
+        AnswerRow(vec![("cause", Cell::Text(name.to_owned())), ("gpus", Cell::Hours(Some(gpus)))])
     };
     match &waits.free {
         Free::Now(by_cause) => {

@@ -27,7 +27,7 @@ pub struct Source {
 
 /// The answer; keys as in docs/reference/json.md.
 #[derive(Debug, Serialize)]
-pub struct Report<'a> {
+pub struct GpuUsage<'a> {
     method: &'static str,
     source: &'a Source,
     from_ms: u64,
@@ -35,8 +35,8 @@ pub struct Report<'a> {
     nodes: usize,
     devices: usize,
     by: &'static str,
-    total: Row,
-    rows: Vec<Row>,
+    total: UsageRow,
+    rows: Vec<UsageRow>,
     /// GPU-hours of active and idle time by the signal they rest on.
     signals: BTreeMap<&'static str, f64>,
     prices: Vec<Price>,
@@ -70,7 +70,7 @@ impl Price {
 
 /// One group of device-time; money is null where no price is known.
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct UsageRow {
     name: String,
     seen_gpu_hours: f64,
     allocated_gpu_hours: f64,
@@ -86,7 +86,7 @@ struct Row {
     priced_percent: Option<f64>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> GpuUsage<'a> {
     /// Adds up a period.
     pub fn of(
         source: &'a Source,
@@ -105,7 +105,8 @@ impl<'a> Report<'a> {
         }
         let mut total = DeviceTime::default();
         groups.values().for_each(|group| total.add(group));
-        let mut rows: Vec<Row> = groups.iter().map(|(name, group)| Row::of(name, group)).collect();
+        let mut rows: Vec<UsageRow> =
+            groups.iter().map(|(name, group)| UsageRow::of(name, group)).collect();
         rows.sort_by(|one, other| other.idle_gpu_hours.total_cmp(&one.idle_gpu_hours));
         let nodes: std::collections::BTreeSet<&str> =
             time.devices.iter().map(|device| device.node.as_str()).collect();
@@ -117,7 +118,7 @@ impl<'a> Report<'a> {
             nodes: nodes.len(),
             devices: time.devices.len(),
             by: by.name(),
-            total: Row::of("total", &total),
+            total: UsageRow::of("total", &total),
             rows,
             signals: signals.into_iter().map(|(name, time)| (name, hours(time))).collect(),
             prices: prices.iter().map(Price::of).collect(),
@@ -236,7 +237,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Row {
+impl UsageRow {
     fn of(name: &str, time: &DeviceTime<Amount>) -> Self {
         let gpu_hours = |amount: Amount| hours(amount.gpu_milli_ms);
         let dollars = |amount: Amount| amount.usd_micros().map(|micros| micros as f64 / 1e6);
@@ -328,7 +329,7 @@ mod tests {
         Series { labels, samples }
     }
 
-    fn report_of(prices: &Prices, show: impl Fn(&Report<'_>)) {
+    fn report_of(prices: &Prices, show: impl Fn(&GpuUsage<'_>)) {
         let mut observation = Observation::default();
         let all = vec![
             series("a", Some("ml"), [0.9, 0.0, 0.0, 0.0]),
@@ -341,7 +342,7 @@ mod tests {
         let time = observation.histories(period, HOUR_MS, &ActivityRule::default());
         let source = Source { server: "http://m".into(), period, step_ms: HOUR_MS };
         show(
-            &Report::of(&source, Grouping::Namespace, &time, observation.refused(), prices)
+            &GpuUsage::of(&source, Grouping::Namespace, &time, observation.refused(), prices)
                 .unwrap(),
         );
     }

@@ -2,7 +2,7 @@
 
 use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, wrapped};
-use dovetail_costing::questions::answer::{Answer, Cell, Row};
+use dovetail_costing::questions::answer::{Answer, AnswerRow, Cell};
 use dovetail_costing::questions::document::{Answered, Document};
 use dovetail_units::duration::duration_of_seconds;
 
@@ -71,12 +71,12 @@ fn one(Answered { answer, range }: &Answered) -> String {
 }
 
 /// What a row is made of, each with its name.
-fn listed(row: &Row) -> String {
+fn listed(row: &AnswerRow) -> String {
     let name = row.0.first().map(|(_, cell)| cell.text()).unwrap_or_default();
     let mut lines = String::new();
     for (key, cell) in &row.0 {
         let Cell::List(parts) = cell else { continue };
-        let part = |part: &Row| {
+        let part = |part: &AnswerRow| {
             let cells = part.0.iter().map(|(key, cell)| match cell {
                 Cell::Hours(_) => format!("{} {}", cell.text(), heading(key)),
                 _ => shown(key, cell),
@@ -101,7 +101,7 @@ fn shown(key: &str, cell: &Cell) -> String {
 
 /// Headings and cells of some columns.
 fn columns(answer: &Answer, wanted: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
-    let of_row = |row: &Row| {
+    let of_row = |row: &AnswerRow| {
         let cells = row.0.iter().filter(|(name, _)| wanted.contains(name));
         cells.map(|(name, cell)| shown(name, cell)).collect()
     };

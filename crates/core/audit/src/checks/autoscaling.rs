@@ -6,8 +6,8 @@ use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
 
 use super::{Run, View, claims_on, length_words, node_ref, pods_of};
+use crate::attribution::Attribution;
 use crate::catalogue::Check;
-use crate::claim::Claim;
 use crate::facts::{BudgetLimit, Node};
 use crate::finding::Finding;
 use crate::patch::Change;
@@ -152,7 +152,7 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 }
 
 /// What stood free on a node since then, for one cause.
-fn free_since(node: &Node, since_ms: u64, period: Span, cause: FreeCause) -> Vec<Claim> {
+fn free_since(node: &Node, since_ms: u64, period: Span, cause: FreeCause) -> Vec<Attribution> {
     let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
     claims_on(node, None, &[DeviceState::Free(Some(cause))], span)
 }

@@ -11,8 +11,8 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_units::amount::gib;
 
 use super::{View, mend, node_ref, pod_ref};
+use crate::attribution::Attribution;
 use crate::catalogue::Check;
-use crate::claim::Claim;
 use crate::facts::{Class, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::patch::Change;
@@ -58,13 +58,13 @@ pub(super) fn idle_claims(
     holder: u32,
     units: impl Iterator<Item = Vec<(u32, i64)>>,
     part_of: (i64, i64),
-) -> Vec<Claim> {
+) -> Vec<Attribution> {
     // Two units on one device are one claim: else each would contest the other.
     let mut of_device: BTreeMap<u32, i64> = BTreeMap::new();
     for (device, gpu_milli) in units.flatten() {
         *of_device.entry(device).or_default() += gpu_milli * part_of.0 / part_of.1.max(1);
     }
-    let claim = |(device, gpu_milli): (u32, i64)| Claim {
+    let claim = |(device, gpu_milli): (u32, i64)| Attribution {
         device,
         holder: Some(holder),
         states: BTreeSet::from([DeviceState::Idle]),
@@ -86,7 +86,7 @@ pub(super) fn idle_of_least_active(
     holder: u32,
     workload: &Workload,
     places: Range<usize>,
-) -> Vec<Claim> {
+) -> Vec<Attribution> {
     let measured = workload.pods.iter().filter(|pod| pod.uses.len() == pod.devices.len());
     let units = measured.flat_map(|pod| {
         let mut units: Vec<_> = pod.uses.iter().zip(&pod.devices).collect();

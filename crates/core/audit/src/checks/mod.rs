@@ -22,8 +22,8 @@ use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
+use crate::attribution::Attribution;
 use crate::catalogue::{Check, check};
-use crate::claim::Claim;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, group};
 
@@ -164,12 +164,17 @@ fn pod_ref(workload: &Workload, pod: &Pod) -> ObjectRef {
 }
 
 /// All that the devices of a node were in some states, held by a workload or by nobody, in a span.
-fn claims_on(node: &Node, holder: Option<u32>, states: &[DeviceState], span: Span) -> Vec<Claim> {
+fn claims_on(
+    node: &Node,
+    holder: Option<u32>,
+    states: &[DeviceState],
+    span: Span,
+) -> Vec<Attribution> {
     if span.from_ms >= span.to_ms {
         return Vec::new();
     }
     let states: BTreeSet<DeviceState> = states.iter().copied().collect();
-    let claim = |device: &u32| Claim {
+    let claim = |device: &u32| Attribution {
         device: *device,
         holder,
         states: states.clone(),

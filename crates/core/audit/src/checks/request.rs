@@ -6,8 +6,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
 
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
+use crate::attribution::Attribution;
 use crate::catalogue::Check;
-use crate::claim::Claim;
 use crate::facts::{Class, ContainerKind, Workload, is_gpu_resource};
 use crate::finding::Finding;
 use crate::patch::Change;
@@ -139,7 +139,7 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
 }
 
 /// GPUs that stand free beside the pods of a workload because the CPU or memory of their nodes is gone.
-fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Claim> {
+fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribution> {
     let cause = match resource {
         "cpu" => FreeCause::StrandedByCpu,
         _ => FreeCause::StrandedByMemory,

@@ -6,8 +6,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect};
 
 use super::{Run, View, claims_on, mend, node_ref, pod_ref, pods_of};
+use crate::attribution::Attribution;
 use crate::catalogue::Check;
-use crate::claim::Claim;
 use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
 use crate::finding::Finding;
 use crate::patch::Change;
@@ -128,7 +128,7 @@ fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 }
 
 /// GPUs that stand free because of a taint, on nodes whose labels the workload accepts.
-fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Claim> {
+fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribution> {
     let conditions = &workload.template.node_conditions;
     let is_meant = |node: &&Node| {
         node.gpus.get(resource).is_some_and(|gpus| gpus.allocatable > 0)

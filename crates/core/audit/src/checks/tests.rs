@@ -17,8 +17,8 @@ use dovetail_model::{
 };
 
 use super::*;
+use crate::attribution::{DeviceWaste, settle};
 use crate::catalogue::CATALOGUE;
-use crate::claim::{DeviceWaste, settle};
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
 use crate::thresholds::Thresholds;

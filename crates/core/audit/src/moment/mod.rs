@@ -19,7 +19,7 @@ use dovetail_model::{Action, Condition, FreeCause, JobId, Plan, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
-use crate::claim::DeviceWaste;
+use crate::attribution::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
 use crate::usage::GpuUse;
 pub use parts::Part;

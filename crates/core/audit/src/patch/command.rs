@@ -34,20 +34,20 @@ pub(super) fn is_plain(words: &[String]) -> bool {
 }
 
 /// The words of a command, and what else is to be known of it.
-pub(super) struct Told {
+pub(super) struct CommandWords {
     pub(super) words: Vec<String>,
     pub(super) effect: &'static str,
     pub(super) warnings: Vec<String>,
 }
 
 /// A change of an object that can only be deleted.
-pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<Told> {
+pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<CommandWords> {
     if object.kind != "Pod" || *change != Change::Stop {
         return None;
     }
     let words = ["kubectl", "delete", "pod", &object.name, "-n", &object.namespace];
     let effect = "it ends the pod, and nothing starts it again";
-    Some(Told { words: words.map(str::to_owned).to_vec(), effect, warnings: Vec::new() })
+    Some(CommandWords { words: words.map(str::to_owned).to_vec(), effect, warnings: Vec::new() })
 }
 
 impl Patch {

@@ -3,7 +3,7 @@
 use dovetail_model::{Taint, TaintEffect};
 
 use super::change::Change;
-use super::command::{Told, is_name};
+use super::command::{CommandWords, is_name};
 use super::edit::Edits;
 use super::json::Json;
 use super::source::{Source, Step};
@@ -93,7 +93,7 @@ pub(super) fn command(
     pool: &ObjectRef,
     affected: &[ObjectRef],
     change: &Change,
-) -> Option<Told> {
+) -> Option<CommandWords> {
     let nodes: Vec<&str> = affected
         .iter()
         .filter(|object| object.kind == "Node" && is_name(object))
@@ -108,8 +108,9 @@ pub(super) fn command(
         let words = ["kubectl"].iter().chain(verb).chain(named).chain(behind);
         (!named.is_empty()).then(|| words.map(|word| (*word).to_owned()).collect())
     };
-    let told =
-        |words: Vec<String>, effect| Some(Told { words, effect, warnings: warnings.clone() });
+    let told = |words: Vec<String>, effect| {
+        Some(CommandWords { words, effect, warnings: warnings.clone() })
+    };
     match change {
         Change::Uncordon => {
             told(kubectl(&["uncordon"], &[])?, "nothing; the nodes take new pods again")

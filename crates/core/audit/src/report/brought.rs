@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::DeviceState;
 
 use super::room::{Freed, waiting_work_takes};
+use crate::attribution::{DeviceWaste, PricedTime, Taken};
 use crate::catalogue::Worth;
-use crate::claim::{DeviceWaste, PricedTime, Taken};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};

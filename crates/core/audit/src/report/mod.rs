@@ -14,8 +14,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::Headline;
 use dovetail_model::Money;
 
+use crate::attribution::{PricedTime, Settled, settle_and_tell};
 use crate::checks::audit;
-use crate::claim::{PricedTime, Settled, settle_and_tell};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};
@@ -35,7 +35,7 @@ pub struct NodePrice {
 
 /// An audit of one moment. All time is that of a month.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct AuditReport {
     /// All GPUs.
     pub installed: PricedTime,
     /// By state; a state of nothing is left out.
@@ -64,7 +64,7 @@ pub struct Priced {
     pub brought: Brought,
 }
 
-impl Report {
+impl AuditReport {
     /// Wasted time that no finding explains.
     pub fn unexplained_gpu_milli_ms(&self) -> i128 {
         let claims = self.findings.iter().map(|priced| priced.settled.claimed.gpu_milli_ms);
@@ -79,7 +79,7 @@ pub fn report(
     mut states: DeviceStates,
     prices: &[NodePrice],
     policy: &SuppressionPolicy,
-) -> Report {
+) -> AuditReport {
     let price_of = |device: u32| prices.get(states.node_of[device as usize]).copied();
     for waste in &mut states.intervals {
         waste.usd_micros_per_gpu_hour =
@@ -103,7 +103,7 @@ pub fn report(
     let ladder = ladder(installed, waste, allocated_gpu_milli_ms, &priced);
     // Stable: what costs the same stays worst first.
     priced.sort_by_key(|priced| std::cmp::Reverse(order_of(priced)));
-    Report { installed, by_state, waste, blind, headline, ladder, findings: priced }
+    AuditReport { installed, by_state, waste, blind, headline, ladder, findings: priced }
 }
 
 /// Findings in whole micro-dollars that together are no more than the waste: what each claims is cut off, the waste is

@@ -78,7 +78,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
     (facts, moment)
 }
 
-fn reported(nodes: &[(i64, Condition, i64)], prices: &[Option<i64>]) -> Report {
+fn reported(nodes: &[(i64, Condition, i64)], prices: &[Option<i64>]) -> AuditReport {
     let (mut facts, moment) = cluster(nodes);
     let states = device_states(&mut facts, &moment).unwrap();
     let prices: Vec<NodePrice> =
@@ -157,7 +157,7 @@ fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
 
 /// A node of eight GPUs: a server holds two of them all day and never computes. Others compute on the rest, or
 /// nobody does; and a job may wait for so many.
-fn idle_server(has_busy: bool, waiting: Option<u16>) -> Report {
+fn idle_server(has_busy: bool, waiting: Option<u16>) -> AuditReport {
     let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 2)]);
     let limits = |gpus| BTreeMap::from([(GPU.to_owned(), gpus)]);
     let main =
@@ -226,7 +226,7 @@ fn idle_server(has_busy: bool, waiting: Option<u16>) -> Report {
 #[test]
 fn money_comes_back_where_a_node_can_go_or_waiting_work_fits_and_nowhere_else() {
     let hours = |gpus: i128| gpus * 1000 * i128::from(30 * 24 * HOUR_MS);
-    let found = |report: &Report| {
+    let found = |report: &AuditReport| {
         let first = &report.findings[0];
         assert_eq!(first.finding.check.id, "REQ-05");
         assert_eq!(first.settled.claimed.gpu_milli_ms, hours(2));
@@ -265,7 +265,7 @@ fn shared_out(
     (resource, all): (&str, i64),
     sharers: Vec<Sharer>,
     waiting: u16,
-) -> Report {
+) -> AuditReport {
     let (mut facts, mut moment) = cluster(&[(gpus, Condition::Ready, 0)]);
     let offered = |count| Gpus { built_in: count, allocatable: count, ..Gpus::default() };
     facts.nodes[0].gpus = BTreeMap::from([
@@ -328,7 +328,7 @@ fn shared_out(
 }
 
 /// What the finding of a check brings: its worth, and how much comes back, in milli-GPU.
-fn brings(report: &Report, id: &str) -> (Worth, i128) {
+fn brings(report: &AuditReport, id: &str) -> (Worth, i128) {
     let found = report.findings.iter().find(|priced| priced.finding.check.id == id);
     let brought = found.unwrap_or_else(|| panic!("{id}")).brought;
     (brought.worth, brought.returned.gpu_milli_ms / i128::from(30 * 24 * HOUR_MS))

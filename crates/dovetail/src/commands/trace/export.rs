@@ -32,7 +32,7 @@ pub(crate) struct ExportFlags {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct TableWritten {
     jobs: usize,
     /// Columns that some job has and the table cannot hold.
     left_out_columns: Vec<&'static str>,
@@ -50,7 +50,7 @@ pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
     let trace = trace_file::jobs_with_times(app, jobs, flags.rows, "a job table")?;
     let left_out_columns = write_whole(&flags.to, |file| write_job_table(&trace, file))?;
     let written = flags.to.display().to_string();
-    let report = Report { jobs: trace.jobs.len(), left_out_columns, written };
+    let report = TableWritten { jobs: trace.jobs.len(), left_out_columns, written };
     match output {
         Output::Json => app.print_json(&report),
         _ => {

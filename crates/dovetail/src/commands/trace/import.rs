@@ -50,7 +50,7 @@ fn processors(text: &str) -> Result<SwfProcessors, String> {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct Imported {
     format: Format,
     jobs: Option<usize>,
     nodes: Option<usize>,
@@ -74,7 +74,7 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
         let cluster = trace_file::machines_with(app, &flags.file, &options)?;
         write_whole(&flags.to, |file| write_cluster(&cluster, file))?;
         let (nodes, skipped_rows) = (Some(cluster.nodes.len()), cluster.skipped.len());
-        Report { format, jobs: None, nodes, skipped_rows, written }
+        Imported { format, jobs: None, nodes, skipped_rows, written }
     } else {
         let trace = trace_file::jobs_with(app, &flags.file, &options)?;
         write_whole(&flags.to, |file| write_trace(&trace, file))?;
@@ -86,7 +86,7 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
             ));
         }
         let (jobs, skipped_rows) = (Some(trace.jobs.len()), trace.skipped.len());
-        Report { format, jobs, nodes: None, skipped_rows, written }
+        Imported { format, jobs, nodes: None, skipped_rows, written }
     };
     match output {
         Output::Json => app.print_json(&report),
@@ -94,7 +94,7 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
     }
 }
 
-impl Report {
+impl Imported {
     fn text(&self) -> String {
         let mut rows = vec![("read as", self.format.to_string())];
         rows.extend(self.jobs.map(|jobs| ("jobs", whole(jobs as u64))));

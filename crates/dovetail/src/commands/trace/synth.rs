@@ -51,7 +51,7 @@ pub(crate) struct SynthFlags {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct TraceWritten {
     settings: SynthConfig,
     nodes: usize,
     gpus: u64,
@@ -82,7 +82,7 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     write_whole(to_nodes, |file| write_cluster(&made.cluster, file))?;
     write_whole(to_jobs, |file| write_trace(&made.trace, file))?;
     let milli_ms: u128 = made.trace.jobs.iter().filter_map(|job| job.gpu_milli_ms()).sum();
-    let report = Report {
+    let report = TraceWritten {
         settings,
         nodes: made.cluster.nodes.len(),
         gpus: made.cluster.total_gpus(),
@@ -96,7 +96,7 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     }
 }
 
-impl Report {
+impl TraceWritten {
     fn text(&self, to_jobs: &Path, to_nodes: &Path) -> String {
         let model = &self.model;
         let of = |got: f64, expected: f64| {

@@ -68,7 +68,7 @@ pub(crate) fn run(app: &App, flags: &IdleFlags) -> Result<()> {
         grace_ms: flags.grace.unwrap_or(flags.min_run).ms,
     };
     let series = samples.series.iter().map(|series| series.activity.as_slice());
-    let report = Report::of(&samples, &rule, &idle_runs(series, &rule));
+    let report = IdleReport::of(&samples, &rule, &idle_runs(series, &rule));
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.table()),
@@ -100,7 +100,7 @@ fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
 
 /// The answer; keys as in docs/reference/json.md.
 #[derive(Debug, Serialize)]
-struct Report {
+struct IdleReport {
     method: &'static str,
     threshold_percent: f64,
     min_run_s: f64,
@@ -118,7 +118,7 @@ struct Report {
     duplicate_rows: u64,
 }
 
-impl Report {
+impl IdleReport {
     fn of(samples: &UsageSamples, rule: &IdleRule, found: &IdleRuns) -> Self {
         let time = found.in_time.as_ref();
         let mut pods: Vec<_> = samples.series.iter().map(|s| (&s.namespace, &s.pod)).collect();

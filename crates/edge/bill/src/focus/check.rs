@@ -109,7 +109,7 @@ pub fn check(
     let mut rows = Vec::new();
     for record in reader.records() {
         match record {
-            Ok(record) => rows.push(Row::of(&header, &record)),
+            Ok(record) => rows.push(DatasetRow::of(&header, &record)),
             Err(error) => {
                 found.push(violation(error.position().map_or(0, csv::Position::line), "", error));
             }
@@ -128,12 +128,12 @@ fn violation(line: u64, column: &str, problem: impl ToString) -> Violation {
 }
 
 /// A row by column.
-struct Row {
+struct DatasetRow {
     line: u64,
     cells: BTreeMap<String, String>,
 }
 
-impl Row {
+impl DatasetRow {
     fn of(header: &StringRecord, record: &StringRecord) -> Self {
         let cells =
             header.iter().zip(record).map(|(name, cell)| (name.to_owned(), cell.to_owned()));
@@ -182,7 +182,7 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
     found
 }
 
-fn check_row(version: Version, row: &Row, found: &mut Vec<Violation>) {
+fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     let mut wrong =
         |column: &str, problem: String| found.push(violation(row.line, column, problem));
     for column in NOT_NULL {
@@ -248,7 +248,7 @@ fn check_row(version: Version, row: &Row, found: &mut Vec<Violation>) {
 }
 
 /// Used time of a commitment is priced by it; nothing is said of a commitment that is not named.
-fn check_commitment(row: &Row, wrong: &mut dyn FnMut(&str, String)) {
+fn check_commitment(row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     let is_named = !row.get("CommitmentDiscountId").is_empty();
     for column in ["CommitmentDiscountCategory", "CommitmentDiscountType"] {
         if !is_named && !row.get(column).is_empty() {
@@ -265,7 +265,7 @@ fn check_commitment(row: &Row, wrong: &mut dyn FnMut(&str, String)) {
 }
 
 /// Tags are objects of texts, and what a resource has is not told again for what it is allocated to.
-fn check_tags(version: Version, row: &Row, wrong: &mut dyn FnMut(&str, String)) {
+fn check_tags(version: Version, row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     let mut keys_of = |column: &str| -> BTreeSet<String> {
         let text = row.get(column);
         if text.is_empty() {
@@ -295,12 +295,12 @@ fn check_tags(version: Version, row: &Row, wrong: &mut dyn FnMut(&str, String)) 
 /// Rows of one origin: their ratios are one, their sums are it, and all else is alike.
 fn check_splits(
     version: Version,
-    rows: &[Row],
+    rows: &[DatasetRow],
     origins: Option<&BTreeMap<(String, String), i64>>,
     found: &mut Vec<Violation>,
 ) {
     let split = |column: &str| split_column(version, column);
-    let mut groups: BTreeMap<(String, String), Vec<&Row>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String), Vec<&DatasetRow>> = BTreeMap::new();
     for row in rows {
         let key = (row.get("ResourceId").to_owned(), row.get("ChargePeriodStart").to_owned());
         groups.entry(key).or_default().push(row);

@@ -8,7 +8,7 @@ use dovetail_account::ActivitySample;
 
 use super::error::{MAX_LISTED_ROWS, RowError, UsageFileError, shown};
 use super::lines::{Line, Lines, fields};
-use super::row::{Columns, NODE, POD, Row, RowProblem};
+use super::row::{Columns, NODE, POD, RowProblem, SampleRow};
 
 /// Longest line; a longer one is damage or an attack on memory.
 pub const MAX_LINE_BYTES: u64 = 64 << 10;
@@ -124,7 +124,7 @@ impl Reader<'_> {
         UsageFileError::Header { file: self.file.to_owned(), problem }
     }
 
-    fn take(&mut self, line: u64, row: &Row<'_>) -> Result<(), UsageFileError> {
+    fn take(&mut self, line: u64, row: &SampleRow<'_>) -> Result<(), UsageFileError> {
         let key = (row.namespace.map(str::to_owned), row.pod.to_owned(), row.gpu.to_owned());
         let (node, samples) = match self.series.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),

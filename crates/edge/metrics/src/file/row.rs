@@ -37,7 +37,7 @@ pub(crate) struct Columns {
 
 /// A row without its place in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row<'a> {
+pub(crate) struct SampleRow<'a> {
     pub(crate) pod: &'a str,
     pub(crate) gpu: &'a str,
     pub(crate) namespace: Option<&'a str>,
@@ -88,7 +88,11 @@ impl Columns {
     }
 
     /// Reads the cells of a row. `latest_ms` is the last moment that can have happened.
-    pub(crate) fn row<'a>(&self, cells: &[&'a str], latest_ms: u64) -> Result<Row<'a>, RowProblem> {
+    pub(crate) fn row<'a>(
+        &self,
+        cells: &[&'a str],
+        latest_ms: u64,
+    ) -> Result<SampleRow<'a>, RowProblem> {
         if cells.len() != self.count {
             let text = cells.join(",");
             let problem = format!("has {} cells: the header has {}", cells.len(), self.count);
@@ -100,7 +104,7 @@ impl Columns {
             at_ms: time_ms(cell(TIME), latest_ms)?,
             activity_micro_percent: micro_percent(cell(ACTIVITY))?,
         };
-        Ok(Row {
+        Ok(SampleRow {
             pod: name(POD, cell(POD))?,
             gpu: name(GPU, cell(GPU))?,
             namespace: optional(NAMESPACE).map(|text| name(NAMESPACE, text)).transpose()?,

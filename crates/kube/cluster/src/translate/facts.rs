@@ -4,7 +4,7 @@ use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_objects::{
-    Claim, CsiDriver, DeviceClass, PersistentVolume, StorageCapacity, StorageClass,
+    CsiDriver, DeviceClass, PersistentVolume, StorageCapacity, StorageClass, VolumeClaim,
 };
 
 /// Namespace and name.
@@ -14,7 +14,7 @@ type Key = (Box<str>, Box<str>);
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Claims by namespace and name.
-    claims: BTreeMap<Box<str>, BTreeMap<Box<str>, Claim>>,
+    claims: BTreeMap<Box<str>, BTreeMap<Box<str>, VolumeClaim>>,
     /// Claims (namespace, name) by the volume they name.
     claims_by_volume: BTreeMap<Box<str>, BTreeSet<Key>>,
     volumes: BTreeMap<Box<str>, PersistentVolume>,
@@ -30,18 +30,18 @@ pub struct Facts {
 
 impl Facts {
     /// A claim.
-    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Claim> {
+    pub fn claim(&self, namespace: &str, name: &str) -> Option<&VolumeClaim> {
         self.claims.get(namespace)?.get(name)
     }
 
     /// Claims that name a volume, bound to it or not.
-    pub fn claims_of(&self, volume: &str) -> impl Iterator<Item = &Claim> {
+    pub fn claims_of(&self, volume: &str) -> impl Iterator<Item = &VolumeClaim> {
         let keys = self.claims_by_volume.get(volume).into_iter().flatten();
         keys.filter_map(|(namespace, name)| self.claim(namespace, name))
     }
 
     /// Adds or replaces a claim.
-    pub fn set_claim(&mut self, claim: Claim) -> Option<Claim> {
+    pub fn set_claim(&mut self, claim: VolumeClaim) -> Option<VolumeClaim> {
         let (namespace, name) = (claim.meta.namespace.clone(), claim.meta.name.clone());
         let old = self.remove_claim(&namespace, &name);
         if !claim.volume.is_empty() {
@@ -53,7 +53,7 @@ impl Facts {
     }
 
     /// Forgets a claim.
-    pub fn remove_claim(&mut self, namespace: &str, name: &str) -> Option<Claim> {
+    pub fn remove_claim(&mut self, namespace: &str, name: &str) -> Option<VolumeClaim> {
         let of_namespace = self.claims.get_mut(namespace)?;
         let removed = of_namespace.remove(name)?;
         if of_namespace.is_empty() {
@@ -69,7 +69,7 @@ impl Facts {
     }
 
     /// Every claim.
-    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+    pub fn claims(&self) -> impl Iterator<Item = &VolumeClaim> {
         self.claims.values().flat_map(BTreeMap::values)
     }
 

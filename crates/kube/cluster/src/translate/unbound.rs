@@ -4,7 +4,8 @@ use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, NodeCondition, SelectorTerm};
 use dovetail_objects::{
-    Claim, LabelSelector, LabelTerm, LabelTest, PersistentVolume, StorageCapacity, StorageClass,
+    LabelSelector, LabelTerm, LabelTest, PersistentVolume, StorageCapacity, StorageClass,
+    VolumeClaim,
 };
 
 use super::facts::Facts;
@@ -14,7 +15,7 @@ use super::not_yet::NotYet;
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// What a claim without a volume asks of the node.
-pub(super) fn unbound(claim: &Claim, facts: &Facts) -> Result<Vec<NodeCondition>, NotYet> {
+pub(super) fn unbound(claim: &VolumeClaim, facts: &Facts) -> Result<Vec<NodeCondition>, NotYet> {
     let class = waiting_class(claim, facts)?;
     let mut conditions = Vec::new();
     match &claim.selected_node {
@@ -42,7 +43,7 @@ pub(super) fn unbound(claim: &Claim, facts: &Facts) -> Result<Vec<NodeCondition>
 }
 
 /// The class of a claim that waits for its first consumer.
-fn waiting_class<'a>(claim: &Claim, facts: &'a Facts) -> Result<&'a StorageClass, NotYet> {
+fn waiting_class<'a>(claim: &VolumeClaim, facts: &'a Facts) -> Result<&'a StorageClass, NotYet> {
     let unbound = || NotYet::ClaimUnbound { claim: claim.meta.name.to_string() };
     let class = facts.class(&claim.class).ok_or_else(unbound)?;
     match class.waits_for_consumer {
@@ -53,7 +54,7 @@ fn waiting_class<'a>(claim: &Claim, facts: &'a Facts) -> Result<&'a StorageClass
 }
 
 /// Whether kube-scheduler could bind the claim to this volume on some node.
-fn could_take(claim: &Claim, volume: &PersistentVolume) -> bool {
+fn could_take(claim: &VolumeClaim, volume: &PersistentVolume) -> bool {
     let kept_for_claim = volume.claim.as_ref().map(|kept| {
         let same = kept.namespace == claim.meta.namespace && kept.name == claim.meta.name;
         same && (kept.uid.is_empty() || kept.uid == claim.meta.uid)
@@ -71,7 +72,7 @@ fn could_take(claim: &Claim, volume: &PersistentVolume) -> bool {
 }
 
 /// Nodes that reach room for the claim, if its driver publishes where it has room.
-fn with_room(claim: &Claim, class: &StorageClass, facts: &Facts) -> Option<NodeCondition> {
+fn with_room(claim: &VolumeClaim, class: &StorageClass, facts: &Facts) -> Option<NodeCondition> {
     let size_bytes = claim.request_bytes?;
     facts.driver(&class.provisioner).filter(|driver| driver.tracks_capacity)?;
     let enough = facts.capacities_of(&class.meta.name).filter(|c| c.has_room_for(size_bytes));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::requirement::Operator;
 use dovetail_model::{Attachment, ConditionCause, NodeCondition, SelectorTerm};
-use dovetail_objects::{Claim, InTreePlugin, PersistentVolume, Pod, PodVolume, VolumeSource};
+use dovetail_objects::{InTreePlugin, PersistentVolume, Pod, PodVolume, VolumeClaim, VolumeSource};
 
 use super::facts::Facts;
 use super::node::driver_label;
@@ -73,7 +73,7 @@ pub(super) fn attachments(pod: &Pod, facts: &Facts) -> BTreeSet<Attachment> {
 
 /// The driver and volume of a claim. A claim without a volume counts as one of its class's driver, under a
 /// name of its own.
-fn claimed(claim: &Claim, facts: &Facts) -> Option<VolumeSource> {
+fn claimed(claim: &VolumeClaim, facts: &Facts) -> Option<VolumeSource> {
     if let Some(volume) = facts.volume(&claim.volume) {
         return volume.source.clone();
     }
@@ -90,7 +90,7 @@ fn claim_of<'a>(
     pod: &Pod,
     volume: &PodVolume,
     facts: &'a Facts,
-) -> Result<Option<&'a Claim>, NotYet> {
+) -> Result<Option<&'a VolumeClaim>, NotYet> {
     let (name, ephemeral) = match volume {
         PodVolume::Claim(name) => (name, false),
         PodVolume::Ephemeral(name) => (name, true),
@@ -146,7 +146,7 @@ fn zones(volume: &PersistentVolume) -> impl Iterator<Item = NodeCondition> {
 
 /// CSI migration changes the node affinity of such volumes node by node; pods of those that have one are
 /// left alone.
-fn refuse_in_tree(claim: &Claim, volume: &PersistentVolume) -> Result<(), NotYet> {
+fn refuse_in_tree(claim: &VolumeClaim, volume: &PersistentVolume) -> Result<(), NotYet> {
     let zoned = [ZONE, OLD_ZONE].iter().any(|label| volume.meta.labels.get(label).is_some());
     match volume.in_tree {
         Some(plugin) if zoned || volume.node_affinity.is_some() => Err(NotYet::InTreeVolume {

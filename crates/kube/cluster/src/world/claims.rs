@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_model::{ConditionCause, JobId, PodId, Requirement};
-use dovetail_objects::{Claim, PodVolume};
+use dovetail_objects::{PodVolume, VolumeClaim};
 
 use super::World;
 use super::pods::Slot;
@@ -35,7 +35,7 @@ pub struct ClaimKey {
 }
 
 impl ClaimKey {
-    fn of(claim: &Claim) -> Self {
+    fn of(claim: &VolumeClaim) -> Self {
         let meta = &claim.meta;
         let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
         Self { namespace, name, uid }
@@ -55,18 +55,18 @@ impl World {
     }
 
     /// A claim, if it is still there.
-    pub fn claim(&self, key: &ClaimKey) -> Option<&Claim> {
+    pub fn claim(&self, key: &ClaimKey) -> Option<&VolumeClaim> {
         let claim = self.facts.claim(&key.namespace, &key.name)?;
         (claim.meta.uid == key.uid).then_some(claim)
     }
 
     /// Whether a claim has a volume, and the volume is known.
-    pub fn has_volume(&self, claim: &Claim) -> bool {
+    pub fn has_volume(&self, claim: &VolumeClaim) -> bool {
         claim.is_bound() && self.facts.volume(&claim.volume).is_some()
     }
 
     /// What makes the volumes of a claim; empty if that is not known.
-    pub fn provisioner(&self, claim: &Claim) -> &str {
+    pub fn provisioner(&self, claim: &VolumeClaim) -> &str {
         self.facts.class(&claim.class).map_or("", |class| &class.provisioner)
     }
 

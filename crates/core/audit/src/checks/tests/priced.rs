@@ -4,8 +4,8 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState};
 use dovetail_model::FreeCause;
 
 use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
+use crate::attribution::{DeviceWaste, settle};
 use crate::checks::audit;
-use crate::claim::{DeviceWaste, settle};
 use crate::facts::{ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood free for a day,

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_costing::usage::grouping::Grouping;
-use dovetail_costing::usage::report::{Report, Source};
+use dovetail_costing::usage::report::{GpuUsage, Source};
 use dovetail_settings::form::Output;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_sources::prometheus::{Observed, ServerFlags};
@@ -34,7 +34,7 @@ pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     let models = time.devices.iter().map(|device| device.model.clone()).collect();
     let prices = flags.prices.of_models(models, &app.settings)?;
     let source = Source { server: asker.client.server().to_owned(), period, step_ms };
-    let report = Report::of(&source, flags.by, &time, observation.refused(), &prices)?;
+    let report = GpuUsage::of(&source, flags.by, &time, observation.refused(), &prices)?;
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.table()),

@@ -23,7 +23,7 @@ const MOST_DEVICES: i64 = 1 << 20;
 
 /// A claim.
 #[derive(Default)]
-pub(super) struct Claim {
+pub(super) struct ResourceClaim {
     pub(super) requests: Vec<Request>,
     /// GPUs that it was given; `None` until it is given anything.
     pub(super) given: Option<Vec<Given>>,
@@ -165,7 +165,7 @@ fn no_class(class: &str, whose: Whose) -> NotTold {
 }
 
 /// Reads a claim.
-pub(super) fn read(raw: &RawObject<'_>) -> Result<Claim, Skipped> {
+pub(super) fn read(raw: &RawObject<'_>) -> Result<ResourceClaim, Skipped> {
     let ClaimJson { metadata, spec, status } = lenient(raw)?;
     let given = status.allocation.map(|allocation| {
         let results = allocation.devices.results.into_iter();
@@ -173,7 +173,7 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Claim, Skipped> {
     });
     let pods = status.reserved_for.into_iter().filter(|consumer| &*consumer.resource == "pods");
     let annotation = metadata.annotations.get(FOR_EXTENDED_RESOURCE);
-    Ok(Claim {
+    Ok(ResourceClaim {
         requests: spec.requests(),
         given,
         pods: pods.map(|consumer| consumer.name).collect(),

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::Doubts;
-use claim::{Claim, Request};
+use claim::{Request, ResourceClaim};
 use class::Classes;
 use slice::Slice;
 pub(super) use untold::UntoldPod;
@@ -43,7 +43,7 @@ type Key = (Box<str>, Box<str>);
 #[derive(Default)]
 pub(super) struct DeviceObjects {
     slices: BTreeMap<Box<str>, Slice>,
-    claims: BTreeMap<Key, Claim>,
+    claims: BTreeMap<Key, ResourceClaim>,
     templates: BTreeMap<Key, Vec<Request>>,
     classes: Classes,
     /// How many of each kind and version were not read.

@@ -28,7 +28,7 @@ pub struct DeviceWaste {
 /// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for twice would
 /// be contested by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct Attribution {
     /// Number of the device.
     pub device: u32,
     /// The holder whose time it is; `None` is time that nobody held.
@@ -188,7 +188,7 @@ struct Piece {
 }
 
 fn serve(
-    claim: &Claim,
+    claim: &Attribution,
     pieces: &mut Vec<Piece>,
     settled: &mut Settled,
     mut got: impl FnMut(DeviceWaste),
@@ -248,7 +248,7 @@ mod tests {
     /// A guard, a right-sizing, a scaling to zero.
     const IDS: [&str; 3] = ["AUT-06", "REQ-04", "AUT-04"];
 
-    fn finding(id: &str, claims: Vec<Claim>) -> Finding {
+    fn finding(id: &str, claims: Vec<Attribution>) -> Finding {
         let new = Finding::new(check(id).unwrap(), &ObjectRef::new("NodePool", "", "a"));
         Finding { claims, ..new }
     }
@@ -263,9 +263,9 @@ mod tests {
         (settled.claimed.gpu_milli_ms, settled.contested.gpu_milli_ms)
     }
 
-    fn claim(from_ms: u64, to_ms: u64, gpu_milli: i64) -> Claim {
+    fn claim(from_ms: u64, to_ms: u64, gpu_milli: i64) -> Attribution {
         let span = Span { from_ms, to_ms };
-        Claim { device: 0, holder: None, states: BTreeSet::from([DRAINING]), span, gpu_milli }
+        Attribution { device: 0, holder: None, states: BTreeSet::from([DRAINING]), span, gpu_milli }
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             DeviceWaste { device: 1, ..waste(0, half_hour_ms, 1000, DRAINING) },
         ];
         wasted[0].usd_micros_per_gpu_hour = Some(2_500_000);
-        let claims = [0, 1].map(|device| Claim { device, ..claim(0, half_hour_ms, 1000) });
+        let claims = [0, 1].map(|device| Attribution { device, ..claim(0, half_hour_ms, 1000) });
         let settled = settle(&wasted, &[finding("AUT-06", claims.into())]);
         assert_eq!(settled[0].claimed.cost(), Some(Money::micros(1_250_000)));
         assert_eq!(settled[0].claimed.priced_gpu_milli_ms, 1_800_000_000);
@@ -305,11 +305,11 @@ mod tests {
     /// A state of waste, another one, and one that nobody can claim.
     const STATES: [DeviceState; 3] = [DRAINING, DeviceState::Unavailable, DeviceState::Unknown];
 
-    fn some_claim() -> impl Strategy<Value = (usize, Claim)> {
+    fn some_claim() -> impl Strategy<Value = (usize, Attribution)> {
         (0..IDS.len(), 0u32..2, 0usize..4, 0u64..30, 0u64..30, 0i64..1_200).prop_map(
             |(layer, device, states, a, b, gpu_milli)| {
                 let states = STATES[..states.min(3)].iter().copied().collect();
-                (layer, Claim { device, states, ..claim(a.min(b), a.max(b), gpu_milli) })
+                (layer, Attribution { device, states, ..claim(a.min(b), a.max(b), gpu_milli) })
             },
         )
     }
