@@ -1,5 +1,5 @@
-//! Everything that reads what strangers wrote, as functions of bytes: for the fuzz targets, and for the tests
-//! that feed them garbage.
+//! Everything that reads what strangers wrote, as functions of bytes: for the fuzz targets, and for
+//! the tests that feed them garbage.
 
 use std::fmt::Display;
 use std::io::{BufReader, Cursor};

@@ -124,7 +124,8 @@ impl Cli {
     }
 }
 
-/// `collect --output FILE` names its file, while every other `--output` names a form: it is read as `--to`.
+/// `collect --output FILE` names its file, while every other `--output` names a form: it is read as
+/// `--to`.
 fn as_understood(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     if arguments.get(1).is_some_and(|command| command == "collect") {
@@ -142,8 +143,8 @@ fn as_understood(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// When to colour messages about the command line itself, which is not understood yet: its last `--color`, else
-/// the variable.
+/// When to colour messages about the command line itself, which is not understood yet: its last
+/// `--color`, else the variable.
 fn color_of_messages(words: &[String], variable: Option<&str>) -> ColorChoice {
     let mut named = None;
     for (place, word) in words.iter().enumerate().take_while(|(_, word)| *word != "--") {

@@ -47,8 +47,8 @@ pub(crate) fn of(outcome: anyhow::Result<()>, color: Color) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// The error with its causes, outermost first; a cause that the text above has quoted is left out. What it
-/// quotes may be anybody's.
+/// The error with its causes, outermost first; a cause that the text above has quoted is left out.
+/// What it quotes may be anybody's.
 fn told(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {

@@ -1,4 +1,5 @@
-//! The help of the program itself: commands by what they are for, on one screen of 24 lines and 80 columns.
+//! The help of the program itself: commands by what they are for, on one screen of 24 lines and 80
+//! columns.
 
 use std::fmt::Write as _;
 

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A dump of a large cluster is millions of small pieces: with the allocator of the C library an audit took
-/// nearly twice the time.
+/// A dump of a large cluster is millions of small pieces: with the allocator of the C library an
+/// audit took nearly twice the time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,7 +1,8 @@
 //! A real control plane on this machine: `cargo xtask cluster <task>`.
 //!
 //! `up` leaves a process behind that holds the control plane and listens on a socket in the state
-//! folder; `status` and `down` speak to it. However that process ends, the control plane ends with it.
+//! folder; `status` and `down` speak to it. However that process ends, the control plane ends with
+//! it.
 
 mod arguments;
 mod control;

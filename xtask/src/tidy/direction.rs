@@ -1,5 +1,5 @@
-//! Dependencies point inward: `dovetail → app → edge → kube → core`, and `lab → kube, core`. What is Kubernetes as
-//! plain data knows neither a client nor a clock.
+//! Dependencies point inward: `dovetail → app → edge → kube → core`, and `lab → kube, core`. What
+//! is Kubernetes as plain data knows neither a client nor a clock.
 
 use anyhow::Result;
 
@@ -23,8 +23,8 @@ enum Layer {
     Chores,
 }
 
-/// What speaks to a server, waits or writes a log: no crate of Kubernetes as plain data declares it. Features are
-/// unified over the workspace, so only the manifests can say it.
+/// What speaks to a server, waits or writes a log: no crate of Kubernetes as plain data declares
+/// it. Features are unified over the workspace, so only the manifests can say it.
 const OUTSIDE: [&str; 6] =
     ["hyper", "k8s-openapi", "kube", "prometheus-client", "tokio", "tracing"];
 

@@ -1,4 +1,5 @@
-//! `fuzz` is a workspace of its own, which no build of this one reads: its paths still lead to crates.
+//! `fuzz` is a workspace of its own, which no build of this one reads: its paths still lead to
+//! crates.
 
 use anyhow::Result;
 

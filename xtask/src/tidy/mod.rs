@@ -17,6 +17,7 @@ mod source;
 mod spdx;
 mod types;
 mod unused;
+mod widths;
 mod workspace;
 
 use std::io::Write;
@@ -32,7 +33,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -47,6 +48,7 @@ const RULES: [Rule; 14] = [
     Rule { name: "fuzz", check: fuzz::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
+    Rule { name: "widths", check: widths::check },
 ];
 
 /// What a rule found.

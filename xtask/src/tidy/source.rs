@@ -42,7 +42,8 @@ impl RustFile {
         Ok(Self { path: path.to_owned(), text: text.to_owned(), syntax, test_only })
     }
 
-    /// Lines of test code: all where the whole file is a test, else those of test modules and functions.
+    /// Lines of test code: all where the whole file is a test, else those of test modules and
+    /// functions.
     pub(super) fn test_lines(&self) -> usize {
         match self.test_only {
             true => self.text.lines().count(),

@@ -1,8 +1,9 @@
 //! A type can be read in one go: few files say what it does, with few methods.
 //!
-//! What can be called with `value.` counts, and what could as well be: free functions whose first parameter is
-//! `&mut T`, methods of a trait that only this type implements, and what a `Deref` of the type lends it. Traits that
-//! several types implement, or that come from elsewhere, are another idea and do not count.
+//! What can be called with `value.` counts, and what could as well be: free functions whose first
+//! parameter is `&mut T`, methods of a trait that only this type implements, and what a `Deref` of
+//! the type lends it. Traits that several types implement, or that come from elsewhere, are another
+//! idea and do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,8 @@ use super::{Outcome, Violation, Workspace};
 const FILES_MAX: usize = 3;
 const METHODS_MAX: usize = 30;
 
-/// Types that are larger, by name, with the most files and methods that they may have. The list may only shrink: it gets
-/// no new rows, and its numbers fall with the types.
+/// Types that are larger, by name, with the most files and methods that they may have. The list may
+/// only shrink: it gets no new rows, and its numbers fall with the types.
 const EXCEPTIONS: &[(&str, usize, usize)] = &[
     ("Account", 4, 8),
     ("Draw", 11, 48),

@@ -1,4 +1,5 @@
-//! What an audit says, in the words of its JSON. Everything that was read is harmless text from here on.
+//! What an audit says, in the words of its JSON. Everything that was read is harmless text from
+//! here on.
 
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
@@ -441,7 +442,8 @@ impl FindingOut {
         }
     }
 
-    /// Where it is mended, and how: by the patches that follow, else by an example that is one of many.
+    /// Where it is mended, and how: by the patches that follow, else by an example that is one of
+    /// many.
     pub fn mend_words(&self) -> String {
         let edits = self.fix.edits;
         match self.patches.len() {

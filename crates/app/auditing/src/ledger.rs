@@ -1,4 +1,5 @@
-//! `dovetail audit --baseline OLD.json --store LEDGER`: what a ledger confirms of findings that are fixed.
+//! `dovetail audit --baseline OLD.json --store LEDGER`: what a ledger confirms of findings that are
+//! fixed.
 
 use anyhow::Result;
 use clap::Args;
@@ -24,11 +25,12 @@ use super::document::{Document, FixedOut, hours, object_words};
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// A ledger (a file, or postgres://USER@HOST/DATABASE) that says, of findings that are fixed since
-    /// --baseline, what their objects wasted before and what they waste since
+    /// A ledger (a file, or postgres://USER@HOST/DATABASE) that says, of findings that are fixed
+    /// since --baseline, what their objects wasted before and what they waste since
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
-    /// Which cluster of the ledger [default: that of dovetail.toml or of the objects, else the only one]
+    /// Which cluster of the ledger [default: that of dovetail.toml or of the objects, else the only
+    /// one]
     #[arg(long, value_name = "NAME", requires = "store")]
     cluster: Option<String>,
 }
@@ -223,7 +225,8 @@ fn row(sum: &SumRow, method: SplitMethod) -> Option<LedgerRow> {
     })
 }
 
-/// A top owner as a ledger writes it: `Deployment prod/serve`, or `prod/serve` where nobody knew its kind.
+/// A top owner as a ledger writes it: `Deployment prod/serve`, or `prod/serve` where nobody knew
+/// its kind.
 fn owner(job: &str, namespace: &str) -> ObjectRef {
     let (kind, rest) = job.split_once(' ').unwrap_or(("", job));
     let name = rest.split_once('/').map_or(rest, |(_, name)| name);

@@ -1,5 +1,5 @@
-//! Patches as an audit shows them. What was read stands in them in ASCII alone, other letters escaped: exact for
-//! kubectl, harmless on a screen.
+//! Patches as an audit shows them. What was read stands in them in ASCII alone, other letters
+//! escaped: exact for kubectl, harmless on a screen.
 
 use dovetail_audit::Patch;
 use dovetail_console::plain::plain;

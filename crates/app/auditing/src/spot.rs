@@ -1,4 +1,5 @@
-//! Which nodes their provider may take back, and where they would cost less: prices know the labels of providers.
+//! Which nodes their provider may take back, and where they would cost less: prices know the labels
+//! of providers.
 
 use dovetail_audit::{CheapestRegion, Node};
 use dovetail_inventory::facts::Gathered;

@@ -1,4 +1,5 @@
-//! Why nothing is confirmed of findings that are fixed where no ledger is asked, and what would confirm it.
+//! Why nothing is confirmed of findings that are fixed where no ledger is asked, and what would
+//! confirm it.
 
 use dovetail_audit::equal_periods;
 
@@ -41,7 +42,8 @@ mod tests {
             let baseline = Baseline { taken_at: taken_at.to_owned(), findings: Default::default() };
             why_unconfirmed(&baseline, day(now))
         };
-        // A whole week since, and a week before the first of the month: from October the 25th on, 15 and a half days.
+        // A whole week since, and a week before the first of the month: from October the 25th on,
+        // 15 and a half days.
         let told = since("2026-11-01T12:00:00Z", "2026-11-09T12:00:00Z");
         assert!(told.contains("--period 16d --store LEDGER"), "{told}");
         let told = since("2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z");

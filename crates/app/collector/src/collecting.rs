@@ -1,4 +1,5 @@
-//! What a cluster and its Prometheus say, put into a ledger again and again, and what of it is shown as metrics.
+//! What a cluster and its Prometheus say, put into a ledger again and again, and what of it is
+//! shown as metrics.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,22 +52,22 @@ const MOST_NOTES: usize = 1_000;
 /// Flags as written: what is read, and what it costs.
 #[derive(Debug, Args)]
 pub struct CollectFlags {
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one in the
-    /// cluster
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for
+    /// one in the cluster
     #[arg(long, value_name = "URL", default_value = "auto")]
     prometheus: ServerChoice,
     #[command(flatten)]
     way: WayFlags,
-    /// Ask this GPU exporter itself every --step, where no Prometheus keeps its series: http://HOST:PORT; can be
-    /// given several times
+    /// Ask this GPU exporter itself every --step, where no Prometheus keeps its series:
+    /// http://HOST:PORT; can be given several times
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporter: Vec<String>,
-    /// Ask the GPU exporters of this namespace themselves, through the API server of the cluster; can be given
-    /// several times
+    /// Ask the GPU exporters of this namespace themselves, through the API server of the cluster;
+    /// can be given several times
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporters_in: Vec<String>,
-    /// How far back the ledger is filled where it has nothing: when it is new, and where it was not filled
-    /// for a while
+    /// How far back the ledger is filled where it has nothing: when it is new, and where it was not
+    /// filled for a while
     #[arg(long, value_name = "DURATION", default_value = "14d")]
     back: DurationFlag,
     /// Time between two readings of a GPU, such as 30s; each is the mean over that time
@@ -75,9 +76,9 @@ pub struct CollectFlags {
     /// Name of the cluster [default: the identity of its namespace kube-system]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// How a node's price is split over CPU, memory and GPUs, in everything that is answered: all-in,
-    /// residual, aws-split, opencost, datadog [default: residual where CPU and memory have list prices, else
-    /// all-in]
+    /// How a node's price is split over CPU, memory and GPUs, in everything that is answered:
+    /// all-in, residual, aws-split, opencost, datadog [default: residual where CPU and memory have
+    /// list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     method: Option<SplitMethod>,
     /// Label that names the team, first the namespace's, then the pod's; can be given several times
@@ -263,11 +264,12 @@ impl Collector {
         self
     }
 
-    /// Reads what is not in the ledger, keeps it, and shows how things are. `goes_on` is asked between two parts.
+    /// Reads what is not in the ledger, keeps it, and shows how things are. `goes_on` is asked
+    /// between two parts.
     ///
     /// # Errors
-    /// A cluster, a server or a ledger that does not answer. What was kept before is kept, and the next round goes on
-    /// from there.
+    /// A cluster, a server or a ledger that does not answer. What was kept before is kept, and the
+    /// next round goes on from there.
     pub fn round(&mut self, goes_on: &dyn Fn() -> bool) -> Result<Round> {
         let begin_ms = now_ms();
         let round = self.read_and_show(goes_on);
@@ -322,8 +324,8 @@ impl Collector {
         Ok(Round { parts, missing_ms })
     }
 
-    /// Tells owners that their GPUs idle, and what their jobs came to, where that is named. Who could not be told is told
-    /// by the next round.
+    /// Tells owners that their GPUs idle, and what their jobs came to, where that is named. Who
+    /// could not be told is told by the next round.
     fn notice(&mut self, cluster: &str, gathered: &Gathered, until_ms: u64) -> Result<()> {
         if self.events.is_none() {
             return Ok(());
@@ -460,7 +462,8 @@ impl Collector {
         Ok(asker)
     }
 
-    /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the ledger, and shown.
+    /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the
+    /// ledger, and shown.
     fn look_at_moment(&mut self, cluster: &str, gathered: &Gathered) -> Result<()> {
         let NodeStates { parts, contested, .. } = states(gathered)?;
         let mut found = doubts(gathered);
@@ -501,8 +504,8 @@ impl Collector {
         Ok(())
     }
 
-    /// What the ledger says of the last day and of this month; answers with what is missing in it, and until when it
-    /// was filled.
+    /// What the ledger says of the last day and of this month; answers with what is missing in it,
+    /// and until when it was filled.
     fn show(&mut self, cluster: &str, period: Span) -> Result<(u64, Option<u64>)> {
         let missing = self.ledger.run(|store| store.missing(cluster, None, period))?;
         let missing_ms = missing.iter().map(|span| span.to_ms - span.from_ms).sum();

@@ -1,5 +1,5 @@
-//! What a service has told of doubts about objects: each kind once, and again a day later while it lasts. Pods come and go,
-//! and with them the words.
+//! What a service has told of doubts about objects: each kind once, and again a day later while it
+//! lasts. Pods come and go, and with them the words.
 
 use std::collections::BTreeMap;
 

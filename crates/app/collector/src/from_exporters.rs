@@ -1,5 +1,6 @@
-//! A ledger filled by exporters that are asked themselves, where no server keeps their series: what they said since the
-//! last time is kept, in whole steps. Nobody can be asked about what was before.
+//! A ledger filled by exporters that are asked themselves, where no server keeps their series: what
+//! they said since the last time is kept, in whole steps. Nobody can be asked about what was
+//! before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,8 @@ use dovetail_store::{ReadPod, Reading, Retention};
 /// Who was read, as the ledger names it.
 const SOURCE: &str = "exporters";
 
-/// Exporters that are looked at beside everything else, and how far what they said is in the ledger.
+/// Exporters that are looked at beside everything else, and how far what they said is in the
+/// ledger.
 pub struct Exporters {
     lookout: Lookout,
     taking: Taking,
@@ -30,7 +32,8 @@ struct Taking {
     step_ms: u64,
     /// Until when what was seen was taken.
     until_ms: u64,
-    /// Whether anything was: before the first reading another program may have seen the same devices.
+    /// Whether anything was: before the first reading another program may have seen the same
+    /// devices.
     has_begun: bool,
     /// Pods of the last reading, by namespace and name.
     pods: BTreeMap<(String, String), ReadPod>,
@@ -57,8 +60,8 @@ impl Exporters {
         self.lookout.standing()
     }
 
-    /// Keeps what was seen until a moment that is a whole step; `None` where that is nothing new. The ledger is looked at
-    /// back to `from_ms` for how devices were left.
+    /// Keeps what was seen until a moment that is a whole step; `None` where that is nothing new.
+    /// The ledger is looked at back to `from_ms` for how devices were left.
     pub fn keep(
         &mut self,
         ledger: &mut Ledger,
@@ -105,7 +108,8 @@ impl Taking {
         remember(&mut told.reading, sources.gathered, &mut self.pods);
         let after_ms = if self.has_begun { span.from_ms } else { 0 };
         let told = ledger.keep(told, step_ms, (from_ms, after_ms))?;
-        // What nobody said anything about begins the next reading, too: it may be between two samples.
+        // What nobody said anything about begins the next reading, too: it may be between two
+        // samples.
         if !told.is_silent {
             (self.until_ms, self.has_begun) = (to_ms, true);
         }
@@ -113,8 +117,8 @@ impl Taking {
     }
 }
 
-/// A pod may be gone from the objects when what its GPUs did is kept: then it is told as in the reading before, or it
-/// would change its owner with its last minutes.
+/// A pod may be gone from the objects when what its GPUs did is kept: then it is told as in the
+/// reading before, or it would change its owner with its last minutes.
 fn remember(
     reading: &mut Reading,
     gathered: Option<&Gathered>,

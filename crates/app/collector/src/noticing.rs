@@ -77,7 +77,8 @@ pub(crate) fn idle_notices(
     Ok(notices.map(notice).collect())
 }
 
-/// Whether the annotation of an owner or of its pods says so. Ids of checks are read from it in capitals, and so is this.
+/// Whether the annotation of an owner or of its pods says so. Ids of checks are read from it in
+/// capitals, and so is this.
 fn wants_no_notice(ignores: &BTreeSet<String>) -> bool {
     ignores.iter().any(|word| word.eq_ignore_ascii_case(IGNORED))
 }
@@ -92,7 +93,8 @@ pub(crate) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String])
     ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
 }
 
-/// Who may be told now of those there is something to tell, the weightiest first, after all that was told before.
+/// Who may be told now of those there is something to tell, the weightiest first, after all that
+/// was told before.
 ///
 /// # Errors
 /// A ledger that cannot be read.

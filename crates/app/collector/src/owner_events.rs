@@ -1,4 +1,5 @@
-//! Notices as events on owners: the one thing that is written to a cluster, and only when it is named.
+//! Notices as events on owners: the one thing that is written to a cluster, and only when it is
+//! named.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;

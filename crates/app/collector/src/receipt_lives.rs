@@ -1,4 +1,5 @@
-//! What objects tell of a job that ended, beside what its devices were: how long it waited, and how often it was tried.
+//! What objects tell of a job that ended, beside what its devices were: how long it waited, and how
+//! often it was tried.
 
 use dovetail_account::device_time::Span;
 use dovetail_account::notices::Attempts;
@@ -7,7 +8,8 @@ use dovetail_inventory::facts::{Gathered, PodLife};
 use dovetail_phases::queue_wait::{QueuedPod, starts};
 use dovetail_phases::runs::{PodEnd, RunOwner, RunPod, runs};
 
-/// What the pods of a job tell that the API server still has; what some of them do not say is unknown.
+/// What the pods of a job tell that the API server still has; what some of them do not say is
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobLives {
     /// From submission to the first GPU.
@@ -15,8 +17,9 @@ pub struct JobLives {
     pub attempts: Option<Attempts>,
 }
 
-/// Looks at the pods of a job (kind, namespace and name of its owner). So many of its pods held GPUs: where fewer are
-/// left, those that are gone may have come first or failed, and nothing is told.
+/// Looks at the pods of a job (kind, namespace and name of its owner). So many of its pods held
+/// GPUs: where fewer are left, those that are gone may have come first or failed, and nothing is
+/// told.
 pub(crate) fn told_by_lives(gathered: &Gathered, job: &str, pods_held: usize) -> JobLives {
     let of_job = gathered.lives.iter().filter(|life| words(&life.owner) == job);
     let of_job: Vec<&PodLife> = of_job.collect();
@@ -102,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_job_is_told_by_its_pods_and_not_where_some_of_them_are_gone() {
-        // Two pods at a time, of which one waits for longer; both end when one fails, and are made again.
+        // Two pods at a time, of which one waits for longer; both end when one fails, and are made
+        // again.
         let lives = [
             life("a", [6, 20, 80], true),
             life("b", [6, 30, 80], false),

@@ -10,7 +10,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client, Config};
 
-/// Asks the API server: TokenReview, then SubjectAccessReview of verb `get` on the path. Neither is stored there.
+/// Asks the API server: TokenReview, then SubjectAccessReview of verb `get` on the path. Neither is
+/// stored there.
 pub struct ClusterReviews(Client);
 
 impl ClusterReviews {

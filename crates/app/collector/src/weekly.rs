@@ -47,8 +47,9 @@ impl WeeklyDigests {
         Ok(Some(Self { hooks, not_before_ms: 0 }))
     }
 
-    /// Sends what is due at `now_ms`, of a ledger that is filled until `until_ms`. What was sent is in the ledger, so it is
-    /// sent once, whoever begins anew; what did not arrive is told in the log and tried again.
+    /// Sends what is due at `now_ms`, of a ledger that is filled until `until_ms`. What was sent is
+    /// in the ledger, so it is sent once, whoever begins anew; what did not arrive is told in the
+    /// log and tried again.
     ///
     /// # Errors
     /// A ledger that cannot be read or written.

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Writes a file beside its place and puts it there when it is whole: what stands there before stays until then,
-/// and stays if something fails.
+/// Writes a file beside its place and puts it there when it is whole: what stands there before
+/// stays until then, and stays if something fails.
 ///
 /// # Errors
 /// The writer's own error, which says what could not be written, or that of the file system.

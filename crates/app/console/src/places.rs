@@ -1,4 +1,5 @@
-//! Files of one command that must not be the same: nothing that is read is overwritten, nothing written is lost.
+//! Files of one command that must not be the same: nothing that is read is overwritten, nothing
+//! written is lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use dovetail_settings::errors::UsageError;
 /// A file by the flag that names it.
 pub type Named<'f> = (&'static str, Option<&'f Path>);
 
-/// Refuses outputs that are one file, or that would replace an input. Two names are one file if they lead to
-/// the same place, through links too.
+/// Refuses outputs that are one file, or that would replace an input. Two names are one file if
+/// they lead to the same place, through links too.
 ///
 /// # Errors
 /// Names the two flags and the file.

@@ -3,8 +3,8 @@
 /// Longer texts are cut: no name of Kubernetes is longer.
 const LONGEST: usize = 253;
 
-/// The text without control characters, without characters that turn its direction or cannot be seen, and not
-/// too long.
+/// The text without control characters, without characters that turn its direction or cannot be
+/// seen, and not too long.
 pub fn plain(text: &str) -> String {
     cut(text, LONGEST)
 }

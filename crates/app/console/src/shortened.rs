@@ -1,4 +1,5 @@
-//! Notes that end in a list, for people: its first parts and how many more there are. JSON has all of them.
+//! Notes that end in a list, for people: its first parts and how many more there are. JSON has all
+//! of them.
 
 /// So many parts are shown.
 const MOST: usize = 5;

@@ -10,8 +10,9 @@ const NARROW: u16 = 80;
 /// What a number begins with; a dash stands for one that is not known.
 const NUMERIC: [char; 12] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '-', '+'];
 
-/// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of numbers are
-/// broken, then texts with blanks in them, the last column first, then the widest; a number never is.
+/// Lines of a table; columns of numbers stand to the right. Where it would be too wide, headers of
+/// numbers are broken, then texts with blanks in them, the last column first, then the widest; a
+/// number never is.
 pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     table_within(WIDTH, header, rows)
 }
@@ -122,7 +123,8 @@ pub fn facts(rows: Vec<(&str, String)>) -> String {
     rows.into_iter().map(line).collect()
 }
 
-/// A text in lines of at most 100 columns, broken at blanks; the first is indented so far, the others more.
+/// A text in lines of at most 100 columns, broken at blanks; the first is indented so far, the
+/// others more.
 pub fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut line = " ".repeat(indent);

@@ -1,5 +1,5 @@
-//! What a bill is made of, wherever it was read: nodes with their prices, pods with their owners, and for
-//! each stretch of time who had what.
+//! What a bill is made of, wherever it was read: nodes with their prices, pods with their owners,
+//! and for each stretch of time who had what.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,8 @@ pub struct Account {
     pub(crate) resolutions: Vec<DayOf>,
     /// Only pods of these namespaces are charged; `None` is everything.
     pub only: Option<BTreeSet<String>>,
-    /// Whether it is among the notes that node names went to another machine: a run that reads the period tells it.
+    /// Whether it is among the notes that node names went to another machine: a run that reads the
+    /// period tells it.
     pub(crate) are_machines_told: bool,
     /// What is known of the figures and what they leave out.
     pub notes: Vec<String>,
@@ -145,12 +146,14 @@ pub struct CostNode {
     pub gpus: i64,
     pub price: NodePrice,
     pub place: NodePlace,
-    /// The list price of a GPU-hour on demand, of a node that is bought at a committed rate and where it is known.
+    /// The list price of a GPU-hour on demand, of a node that is bought at a committed rate and
+    /// where it is known.
     pub(crate) list_usd_micros_per_gpu_hour: Option<i64>,
 }
 
 impl CostNode {
-    /// Who it is to its provider, as datasets of FOCUS have it; of a node without such an identity its name.
+    /// Who it is to its provider, as datasets of FOCUS have it; of a node without such an identity
+    /// its name.
     pub(crate) fn id_of_provider(&self) -> &str {
         if self.provider_id.is_empty() { &self.name } else { &self.provider_id }
     }

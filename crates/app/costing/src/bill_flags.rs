@@ -20,13 +20,13 @@ use super::top::Top;
 pub struct BillFlags {
     #[command(flatten)]
     pub account: AccountFlags,
-    /// A ledger: a file, or postgres://USER@HOST/DATABASE. What is read of --prometheus is kept in it, only what
-    /// it does not have of the period is read, and the answer comes out of it; without --prometheus nothing
-    /// is read
+    /// A ledger: a file, or postgres://USER@HOST/DATABASE. What is read of --prometheus is kept in
+    /// it, only what it does not have of the period is read, and the answer comes out of it;
+    /// without --prometheus nothing is read
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     pub store: Option<String>,
-    /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list pods, as the
-    /// cluster itself says
+    /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list
+    /// pods, as the cluster itself says
     #[arg(long, requires = "kubeconfig", conflicts_with = "focus")]
     pub mine: bool,
     /// One row for each of these; several, separated by commas, such as team,cause
@@ -41,8 +41,8 @@ pub struct BillFlags {
     /// Only so many rows, those that cost most, and one for all others
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "focus")]
     pub top: Option<u32>,
-    /// Print the bill in the FinOps form FOCUS instead, of this version: 1.2, 1.3 or 1.4; of one snapshot an hour
-    /// of it
+    /// Print the bill in the FinOps form FOCUS instead, of this version: 1.2, 1.3 or 1.4; of one
+    /// snapshot an hour of it
     #[arg(long, value_name = "VERSION", conflicts_with = "by")]
     pub focus: Option<Version>,
 }
@@ -63,7 +63,8 @@ impl BillFlags {
         Err(UsageError(text).into())
     }
 
-    /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for --kubeconfig.
+    /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for
+    /// --kubeconfig.
     pub fn refuse_mine_without_cluster(&self) -> Result<()> {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());

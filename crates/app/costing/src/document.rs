@@ -1,4 +1,5 @@
-//! What a bill says, in the words of its JSON. Everything that was read is harmless text from here on.
+//! What a bill says, in the words of its JSON. Everything that was read is harmless text from here
+//! on.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +34,11 @@ pub struct Document {
     pub days: f64,
     /// Distance of two samples; null for one moment and for a ledger.
     pub(crate) resolution_s: Option<f64>,
-    /// How far the allocated GPU-hours may be from the truth because of that distance: each begin and end of a
-    /// holder is known to one. Null for one moment and for a ledger.
+    /// How far the allocated GPU-hours may be from the truth because of that distance: each begin
+    /// and end of a holder is known to one. Null for one moment and for a ledger.
     pub(crate) allocated_within_gpu_hours: Option<f64>,
-    /// The same of the active GPU-hours: beside begins and ends of holders, steps in which some samples were active and
-    /// others not.
+    /// The same of the active GPU-hours: beside begins and ends of holders, steps in which some
+    /// samples were active and others not.
     pub(crate) active_within_gpu_hours: Option<f64>,
     /// What each day rests on; empty for one moment.
     pub resolution_by_day: Vec<DayOut>,

@@ -36,16 +36,16 @@ pub struct AccountFlags {
     pub objects: ObjectFlags,
     #[command(flatten)]
     pub measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a period; `auto`
-    /// looks for one in the cluster of --kubeconfig, `none` looks at objects alone
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a
+    /// period; `auto` looks for one in the cluster of --kubeconfig, `none` looks at objects alone
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     pub prometheus: ServerChoice,
     #[command(flatten)]
     pub server: ServerFlags,
     #[command(flatten)]
     exporters: ExporterFlags,
-    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split, opencost,
-    /// datadog [default: residual where CPU and memory have list prices, else all-in]
+    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split,
+    /// opencost, datadog [default: residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     pub method: Option<SplitMethod>,
     /// Who pays for the parts of nodes that no pod has
@@ -58,8 +58,8 @@ pub struct AccountFlags {
     /// Name of the cluster [default: the identity of its namespace kube-system]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that are in it
-    /// cost what was billed instead of list prices
+    /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that
+    /// are in it cost what was billed instead of list prices
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
     pub bill: Option<PathBuf>,
     #[command(flatten)]

@@ -47,9 +47,9 @@ pub fn dataset(
 
 /// The four costs of the specification, and the commitment behind them.
 ///
-/// What a bill says stands as it does. Where it does not say a list cost, that is list price × hours, of a committed node
-/// on demand; where it does not say a contracted one, nobody knows of negotiated prices, and it is the list cost. Without
-/// a bill all but the list cost are the price.
+/// What a bill says stands as it does. Where it does not say a list cost, that is list price ×
+/// hours, of a committed node on demand; where it does not say a contracted one, nobody knows of
+/// negotiated prices, and it is the list cost. Without a bill all but the list cost are the price.
 fn with_costs(
     mut origin: Origin,
     node: &CostNode,

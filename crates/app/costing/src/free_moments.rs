@@ -17,8 +17,8 @@ const REMEMBERED_MS: u64 = 24 * HOUR_MS;
 /// Milli-GPU of a node by cause.
 type Amounts = Vec<(FreeCause, i64)>;
 
-/// What a single moment says of a period: of the step that it lies in, as a sample does. Objects that were read shortly
-/// after the period say it of its last step; others say nothing of it.
+/// What a single moment says of a period: of the step that it lies in, as a sample does. Objects
+/// that were read shortly after the period say it of its last step; others say nothing of it.
 pub(crate) fn of_one_moment(
     now_ms: u64,
     (nodes, parts): (&[NodeGpus], &Parts<'_>),
@@ -130,7 +130,8 @@ mod tests {
             look("b", 60, 65, &[]),
         ];
         assert_eq!(moments.looks(), expected);
-        // Alone it says something of one step: that in which it lies, or the last one, and of nothing long before it.
+        // Alone it says something of one step: that in which it lies, or the last one, and of
+        // nothing long before it.
         let period = Span { from_ms: 10 * minute, to_ms: 30 * minute };
         for (at_s, expected) in [
             (9 * 60, None),

@@ -1,5 +1,5 @@
-//! The account of a period out of a ledger, node by node and day by day: what a bill, a FOCUS dataset and shares of
-//! what is unused are made from.
+//! The account of a period out of a ledger, node by node and day by day: what a bill, a FOCUS
+//! dataset and shares of what is unused are made from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,8 @@ pub fn fill(
     Ok(())
 }
 
-/// The method nobody asked for: `residual` where all that has a price has list prices of CPU and memory, too.
+/// The method nobody asked for: `residual` where all that has a price has list prices of CPU and
+/// memory, too.
 pub fn default_method(account: &Account) -> SplitMethod {
     let bills = account.stretches.iter().flat_map(|stretch| &stretch.bills);
     let mut priced = bills.filter(|(_, bill)| bill.price.is_some()).peekable();

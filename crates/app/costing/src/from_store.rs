@@ -39,10 +39,12 @@ use super::top::Top;
 use super::turns::in_parts;
 use super::without_price::{is_unpriced, unpriced_rows};
 
-/// So much is read at a time: what a server answers at once, and what is lost where the program is ended.
+/// So much is read at a time: what a server answers at once, and what is lost where the program is
+/// ended.
 const CHUNK_MS: u64 = 6 * HOUR_MS;
 
-/// What was read last is read again from so far back: samples come late, and steps at the edge stand alone.
+/// What was read last is read again from so far back: samples come late, and steps at the edge
+/// stand alone.
 const AGAIN_MS: u64 = 300_000;
 
 /// What a server had nothing of is asked for again after so long.
@@ -142,8 +144,8 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
     Ok(Answer::Document(Box::new(document)))
 }
 
-/// What was asked, of those that the account charges. Where only the dearest jobs are shown, the ledger tells all others
-/// as one.
+/// What was asked, of those that the account charges. Where only the dearest jobs are shown, the
+/// ledger tells all others as one.
 fn summed(
     ledger: &mut Ledger,
     question: Option<&Question>,
@@ -185,7 +187,8 @@ fn tell_unpriced(
     Ok(())
 }
 
-/// The answer where nodes are billed anew: by what the provider asked, or with what is unused shared out.
+/// The answer where nodes are billed anew: by what the provider asked, or with what is unused
+/// shared out.
 fn anew(
     app: &App,
     flags: &AccountFlags,
@@ -297,9 +300,9 @@ impl Ledger {
         Ok(cluster)
     }
 
-    /// Reads what is not there from a moment until the end of the asker's period, part by part; each is told when it
-    /// is kept, and the next one read if the answer is yes. Where no series was, nothing is kept, and the next run asks
-    /// again.
+    /// Reads what is not there from a moment until the end of the asker's period, part by part;
+    /// each is told when it is kept, and the next one read if the answer is yes. Where no series
+    /// was, nothing is kept, and the next run asks again.
     pub fn fill_span(
         &mut self,
         asker: &mut Asker,
@@ -350,8 +353,8 @@ impl Ledger {
         self.keep(told, asker.step_ms, (from_ms, asker.period.from_ms))
     }
 
-    /// Keeps what was heard of a reading's time, and answers with what was not. Of devices that were first seen later than
-    /// `after_ms` the ledger says how they were left, back to `from_ms`.
+    /// Keeps what was heard of a reading's time, and answers with what was not. Of devices that
+    /// were first seen later than `after_ms` the ledger says how they were left, back to `from_ms`.
     pub fn keep(
         &mut self,
         mut told: ReadPart,
@@ -377,7 +380,8 @@ impl Ledger {
         Ok(told)
     }
 
-    /// Lets a period begin with a whole day, where the hour that it begins with is no longer kept as one.
+    /// Lets a period begin with a whole day, where the hour that it begins with is no longer kept
+    /// as one.
     fn begin_with_a_day(
         &mut self,
         cluster: Option<&str>,
@@ -438,8 +442,8 @@ impl Ledger {
     }
 }
 
-/// What of a period nobody read; nothing where that is less than a minute, which is on its way. Time before `floor_ms` can be
-/// added to the ledger no more.
+/// What of a period nobody read; nothing where that is less than a minute, which is on its way.
+/// Time before `floor_ms` can be added to the ledger no more.
 fn gaps_in_words(cluster: &str, missing: &[Span], floor_ms: u64) -> Option<String> {
     const MINUTE_MS: u64 = 60_000;
     let ms: u64 = missing.iter().map(|span| span.to_ms - span.from_ms).sum();
@@ -492,9 +496,9 @@ pub fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
     }
 }
 
-/// The hours of a period: all that it touches if its ends were said or something is read of it; else as many as were asked for,
-/// the last of which is the one that runs: also where it has just begun, since the ledger may be filled in finer steps
-/// than those in which the period ends.
+/// The hours of a period: all that it touches if its ends were said or something is read of it;
+/// else as many as were asked for, the last of which is the one that runs: also where it has just
+/// begun, since the ledger may be filled in finer steps than those in which the period ends.
 pub(crate) fn whole_hours(period: Span, is_touched: bool) -> Span {
     if is_touched {
         let from_ms = period.from_ms / HOUR_MS * HOUR_MS;

@@ -1,4 +1,5 @@
-//! What is to be said of a period that was read in parts: of each thing once, with the number of all parts.
+//! What is to be said of a period that was read in parts: of each thing once, with the number of
+//! all parts.
 
 use anyhow::Result;
 use dovetail_settings::Settings;

@@ -23,7 +23,8 @@ pub struct ReadPart {
     /// What the figures leave open.
     pub left: LeftOpen,
     pub used: PricesUsed,
-    /// There is no GPU in the cluster: kube-state-metrics has its nodes, and none of them offers one.
+    /// There is no GPU in the cluster: kube-state-metrics has its nodes, and none of them offers
+    /// one.
     pub(crate) has_no_gpus: bool,
     /// No exporter said anything; whether there are GPUs nobody knows.
     pub is_silent: bool,
@@ -176,8 +177,8 @@ fn numbers(machines: &[Machine]) -> BTreeMap<&str, usize> {
     numbers
 }
 
-/// What was kept of CPU and memory in each hour of the period; an hour that has just begun is asked from its begin.
-/// Nothing, and a note, where the server does not answer.
+/// What was kept of CPU and memory in each hour of the period; an hour that has just begun is asked
+/// from its begin. Nothing, and a note, where the server does not answer.
 fn kept(
     asker: &mut Asker,
     machines: &[Machine],

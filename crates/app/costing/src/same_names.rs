@@ -1,5 +1,6 @@
-//! Nodes, pods and jobs of several clusters that have the same name: they are told apart by their cluster, where rows are
-//! not. What people name themselves, such as namespaces, teams, queues, models and pools, is one in all clusters.
+//! Nodes, pods and jobs of several clusters that have the same name: they are told apart by their
+//! cluster, where rows are not. What people name themselves, such as namespaces, teams, queues,
+//! models and pools, is one in all clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,8 @@ use dovetail_store::SumRow;
 
 use super::dimension::Dimension;
 
-/// Names that objects of several clusters have, by the place of their dimension in the keys of rows.
+/// Names that objects of several clusters have, by the place of their dimension in the keys of
+/// rows.
 #[derive(Debug, Default)]
 pub struct SameNames {
     of_places: BTreeMap<usize, BTreeSet<String>>,

@@ -1,6 +1,6 @@
-//! Time in which no exporter spoke. What no series reaches was not read: it is a gap, which a later run may fill. What
-//! lies between two samples of a device was there, and nobody knows what it did, also where the ledger has the first
-//! of the two and a reading the second.
+//! Time in which no exporter spoke. What no series reaches was not read: it is a gap, which a later
+//! run may fill. What lies between two samples of a device was there, and nobody knows what it did,
+//! also where the ledger has the first of the two and a reading the second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use super::turns::clipped;
 /// What somebody holds of a device, by namespace and pod.
 type Holders = BTreeMap<(String, String), i64>;
 
-/// Cuts a reading down to the time in which exporters spoke, but for what samples bridge; answers with what it lost
-/// at its begin and its end. `None` where none spoke at all: a GPU that nobody measured does not say that a later run
-/// will not hear of it.
+/// Cuts a reading down to the time in which exporters spoke, but for what samples bridge; answers
+/// with what it lost at its begin and its end. `None` where none spoke at all: a GPU that nobody
+/// measured does not say that a later run will not hear of it.
 pub(crate) fn cut_to_what_was_heard(
     reading: &mut Reading,
     heard: Option<Span>,
@@ -57,9 +57,9 @@ pub(crate) fn cut_to_what_was_heard(
     Some(gaps)
 }
 
-/// Fills the time from when the ledger last saw a device until a reading saw it first, as if both were one reading: a
-/// pod that held it before and after did so meanwhile. Looks back until `from_ms`, for devices that were first seen later
-/// than `after_ms`.
+/// Fills the time from when the ledger last saw a device until a reading saw it first, as if both
+/// were one reading: a pod that held it before and after did so meanwhile. Looks back until
+/// `from_ms`, for devices that were first seen later than `after_ms`.
 pub(crate) fn bridge(
     ledger: &mut Ledger,
     reading: &mut Reading,

@@ -82,8 +82,8 @@ impl Statement {
         })
     }
 
-    /// Of what a ledger has split before. Methods without a price for something that has one are left out,
-    /// but for the one that is asked for.
+    /// Of what a ledger has split before. Methods without a price for something that has one are
+    /// left out, but for the one that is asked for.
     pub(crate) fn of_kept(
         kept: &[KeptCharges],
         method: SplitMethod,
@@ -113,8 +113,8 @@ impl Statement {
         })
     }
 
-    /// Rows under one method with their range over several; `sums` has the rows of a method, and what is in them
-    /// altogether.
+    /// Rows under one method with their range over several; `sums` has the rows of a method, and
+    /// what is in them altogether.
     fn over(
         methods: &[SplitMethod],
         (method, unused): (SplitMethod, Unused),

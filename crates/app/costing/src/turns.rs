@@ -1,5 +1,5 @@
-//! Nodes whose name went to another machine, in a ledger: it keeps a node by its name and hour, so an hour has the facts of
-//! the machine that had the name when it ended.
+//! Nodes whose name went to another machine, in a ledger: it keeps a node by its name and hour, so
+//! an hour has the facts of the machine that had the name when it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Nodes of a reading, each as its last machine, and what they were before. `read` has what each machine is; those
-    /// of one name stand beside each other, ascending in time.
+    /// Nodes of a reading, each as its last machine, and what they were before. `read` has what
+    /// each machine is; those of one name stand beside each other, ascending in time.
     pub fn of(read: Vec<ReadNode>, machines: &[Machine]) -> (Vec<ReadNode>, Vec<Self>) {
         let mut nodes: Vec<ReadNode> = Vec::new();
         let mut turns = Vec::new();

@@ -92,7 +92,8 @@ fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
         Some(Priced::Known(price)) => Some(price),
         _ => None,
     };
-    // Prices are below 10^12 and the sum is of one cluster's milliseconds. Half a micro-dollar is rounded up.
+    // Prices are below 10^12 and the sum is of one cluster's milliseconds. Half a micro-dollar is
+    // rounded up.
     let cost =
         |usd_micros: i64| (gpu_ms * u128::from(usd_micros.unsigned_abs()) + HOUR_MS / 2) / HOUR_MS;
     Idle {

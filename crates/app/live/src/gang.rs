@@ -52,7 +52,8 @@ pub(crate) struct GangLine {
 pub(crate) struct MemberLine {
     /// Namespace and name.
     pub(crate) pod: String,
-    /// `placed`, `fits`, `waits`, `not_started` (it could not start, and is tried again) or `left_untouched`.
+    /// `placed`, `fits`, `waits`, `not_started` (it could not start, and is tried again) or
+    /// `left_untouched`.
     pub(crate) state: &'static str,
     /// The node it is on, or would get now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,8 @@ pub(crate) struct MemberLine {
 }
 
 impl GangLine {
-    /// A gang; the job of those of its pods that wait, or that have just been decided about, comes with it.
+    /// A gang; the job of those of its pods that wait, or that have just been decided about, comes
+    /// with it.
     pub(crate) fn of(look: &GangLook<'_>, world: &World) -> Self {
         let job = |member: &&MemberLook<'_>| {
             let meta = &member.pod.meta;
@@ -85,7 +87,8 @@ impl GangLine {
         }
     }
 
-    /// Without the nodes of this decision, where a scheduler has taken another: it holds nodes that it alone knows.
+    /// Without the nodes of this decision, where a scheduler has taken another: it holds nodes that
+    /// it alone knows.
     pub(crate) fn without_nodes(mut self) -> Self {
         for member in self.members.iter_mut().filter(|member| member.state == "fits") {
             (member.state, member.node) = ("waits", None);
@@ -105,7 +108,8 @@ impl GangLine {
             let text = format!("all {all} pods of {} have a node", self.name);
             return ("placed", text + &self.short.map(of_the_lost).unwrap_or_default());
         }
-        // What needs somebody to change it says more than what is tried again, and that more than whose turn it is.
+        // What needs somebody to change it says more than what is tried again, and that more than
+        // whose turn it is.
         for state in ["left_untouched", "not_started", "waits"] {
             let told = self.members.iter().filter(|member| member.state == state);
             if let Some(message) = told.filter_map(|member| member.message.clone()).next() {

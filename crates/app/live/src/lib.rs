@@ -1,8 +1,8 @@
-//! Questions about a cluster as it is, which `dovetail why`, `queue` and `top` answer; what another scheduler did
-//! beside what this one would have done; recordings of live decisions.
+//! Questions about a cluster as it is, which `dovetail why`, `queue` and `top` answer; what another
+//! scheduler did beside what this one would have done; recordings of live decisions.
 //!
-//! Each question reads the cluster once, lets the engine decide once, and writes nothing. So the answer is the one that
-//! a scheduler of the same settings gives at this moment.
+//! Each question reads the cluster once, lets the engine decide once, and writes nothing. So the
+//! answer is the one that a scheduler of the same settings gives at this moment.
 
 pub mod comparison;
 mod gang;

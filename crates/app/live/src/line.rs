@@ -34,7 +34,8 @@ pub(crate) struct InLine {
     pub(crate) id: JobId,
 }
 
-/// Every job that waits after the decision: by queue, in the order in which they are tried within it.
+/// Every job that waits after the decision: by queue, in the order in which they are tried within
+/// it.
 pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     let reasons: Vec<(JobId, PendingReason)> = scheduler
         .news()
@@ -49,7 +50,8 @@ pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
         found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
     }
-    // The identity of a job says where it stands, which is not always when it came: what completes a gang goes first.
+    // The identity of a job says where it stands, which is not always when it came: what completes
+    // a gang goes first.
     found
         .sort_by_key(|(job, _)| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
     found.dedup_by_key(|(job, _)| job.id);
@@ -76,8 +78,8 @@ pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     line
 }
 
-/// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods say more. Which room
-/// that is, and for whom is waited, the scheduler knows that keeps it.
+/// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods
+/// say more. Which room that is, and for whom is waited, the scheduler knows that keeps it.
 fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'static str, String) {
     let pods = scheduler.world().waiting_pods(job);
     let word = waiting.word();

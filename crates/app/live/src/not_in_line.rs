@@ -1,5 +1,5 @@
-//! Those that wait without being in line: gangs that lack members, pods that are left untouched, and pods that have
-//! their place and cannot start yet.
+//! Those that wait without being in line: gangs that lack members, pods that are left untouched,
+//! and pods that have their place and cannot start yet.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ pub(crate) struct NotInLine {
     pub(crate) queue: String,
     /// Its pods that wait.
     pub(crate) pods: usize,
-    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`, `WaitingForReservation` or `WaitingForQuota`.
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`,
+    /// `WaitingForReservation` or `WaitingForQuota`.
     pub(crate) reason: &'static str,
     /// Why, for people.
     pub(crate) message: String,
@@ -72,7 +73,8 @@ pub(crate) fn not_in_line(world: &World) -> Vec<NotInLine> {
     all
 }
 
-/// Pods that fit and that a scheduler has not started, as they say themselves: those of one gang together.
+/// Pods that fit and that a scheduler has not started, as they say themselves: those of one gang
+/// together.
 fn not_started(world: &World) -> Vec<NotInLine> {
     let mut all: BTreeMap<(String, &'static str), NotInLine> = BTreeMap::new();
     let has_deleted_queues = !world.missing_queues().is_empty();

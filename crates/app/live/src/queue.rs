@@ -205,7 +205,8 @@ fn table_of_jobs(rows: Vec<Vec<String>>) -> String {
     rows.into_iter().map(named).collect()
 }
 
-/// What each queue is given and holds, with `?` for what is not known. GPUs are called so, however long the name of their resource is.
+/// What each queue is given and holds, with `?` for what is not known. GPUs are called so, however
+/// long the name of their resource is.
 fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
     let row = |queue: &QueueLine| {
         let unknown = || "?".to_owned();

@@ -1,4 +1,5 @@
-//! What `dovetail scheduler --record` writes: the form of `dovetail sim run --record`, for `dovetail sim replay`.
+//! What `dovetail scheduler --record` writes: the form of `dovetail sim run --record`, for
+//! `dovetail sim replay`.
 
 use std::fs::File;
 use std::io::LineWriter;

@@ -1,4 +1,5 @@
-//! `dovetail why`: what a pod waits for, what keeps it off the nodes, and the smallest changes that would help.
+//! `dovetail why`: what a pod waits for, what keeps it off the nodes, and the smallest changes that
+//! would help.
 
 use anyhow::Result;
 use dovetail_console::app::App;
@@ -64,8 +65,8 @@ pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -
     }
 }
 
-/// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as dovetail itself writes
-/// names, if only that leads to something.
+/// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as
+/// dovetail itself writes names, if only that leads to something.
 fn meant<'f>(seen: &Seen, asked: &'f str, namespace: Option<&str>) -> (String, &'f str) {
     let (before, name) = asked.rsplit_once('/').unwrap_or(("", asked));
     let world = seen.scheduler.world();
@@ -176,7 +177,8 @@ fn fits(
     Why { node, gang, ..told("fits", message) }
 }
 
-/// That what fits waits for volumes: what the pod itself says of that, or the first of its gang that says so.
+/// That what fits waits for volumes: what the pod itself says of that, or the first of its gang
+/// that says so.
 fn waits_for_volumes(
     seen: &Seen,
     pods: &[PodId],
@@ -190,8 +192,9 @@ fn waits_for_volumes(
     itself.or_else(|| pods.iter().find_map(says))
 }
 
-/// That a scheduler may know more than is known here: room that it keeps for lost members of gangs, and the bounds of
-/// queues that are deleted, which count for it as they were. Neither is in any object.
+/// That a scheduler may know more than is known here: room that it keeps for lost members of gangs,
+/// and the bounds of queues that are deleted, which count for it as they were. Neither is in any
+/// object.
 fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
     let world = seen.scheduler.world();
     let kept = pods.iter().find_map(|pod| waits_for_kept_room(world.pod_of(*pod)?));
@@ -212,8 +215,8 @@ fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
     ))
 }
 
-/// That a scheduler tried to start what fits, and why it could not: what the pod itself says of that, or the first of
-/// its gang that says so.
+/// That a scheduler tried to start what fits, and why it could not: what the pod itself says of
+/// that, or the first of its gang that says so.
 fn could_not_start(seen: &Seen, pods: &[PodId], is_it: impl Fn(&PodId) -> bool) -> Option<String> {
     let world = seen.scheduler.world();
     let says = |pod: &PodId| {

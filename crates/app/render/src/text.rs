@@ -26,7 +26,8 @@ pub fn markdown(text: &str) -> String {
     })
 }
 
-/// For the text of a SARIF message, in which braces are places for arguments and brackets are links.
+/// For the text of a SARIF message, in which braces are places for arguments and brackets are
+/// links.
 pub fn sarif(text: &str) -> String {
     escaped(text, |safe, letter| match letter {
         '{' => *safe += "{{",

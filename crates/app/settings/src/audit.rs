@@ -48,7 +48,8 @@ impl AuditSection {
         self.given.get(threshold.name).and_then(|value| u64::try_from(*value).ok())
     }
 
-    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    /// Every setting with its value and whether the file gives it, in the order of the
+    /// documentation.
     pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let line = |threshold: &'static Threshold| {
             let given = self.of(threshold);

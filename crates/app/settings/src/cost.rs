@@ -29,7 +29,8 @@ pub struct CostSection {
     pub team_from: Option<TeamFrom>,
     /// Teams by namespace, where `*` stands for anything.
     pub teams: Option<BTreeMap<String, String>>,
-    /// Labels of pods that name the experiment whose attempts are one run; the first that is there counts.
+    /// Labels of pods that name the experiment whose attempts are one run; the first that is there
+    /// counts.
     pub experiment_labels: Option<Vec<String>>,
     /// What teams may cost in a month, such as "20000", in USD.
     pub budgets: Option<BTreeMap<String, String>>,
@@ -76,9 +77,11 @@ pub struct Hardware {
     pub(crate) pue: String,
     /// Price of a kWh.
     pub(crate) usd_per_kwh: String,
-    /// Only nodes of this provider: `aws`, `gcp`, `azure`, or what stands before `://` in their providerID.
+    /// Only nodes of this provider: `aws`, `gcp`, `azure`, or what stands before `://` in their
+    /// providerID.
     pub provider: Option<String>,
-    /// Only nodes with labels, any of these: `KEY=VALUE`, several joined by commas; `*` is any value.
+    /// Only nodes with labels, any of these: `KEY=VALUE`, several joined by commas; `*` is any
+    /// value.
     pub nodes: Option<Vec<String>>,
 }
 
@@ -205,7 +208,8 @@ impl CostSection {
         budgets.filter_map(|(team, text)| Some((team.clone(), budget(text).ok()?))).collect()
     }
 
-    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    /// Every setting with its value and whether the file gives it, in the order of the
+    /// documentation.
     pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())

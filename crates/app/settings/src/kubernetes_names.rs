@@ -1,6 +1,8 @@
-//! What can be a name, a label or a resource in Kubernetes: what cannot is refused before a cluster is asked about it.
+//! What can be a name, a label or a resource in Kubernetes: what cannot is refused before a cluster
+//! is asked about it.
 //!
-//! The rules are those of `k8s.io/apimachinery/pkg/util/validation`. Each answers with what is expected.
+//! The rules are those of `k8s.io/apimachinery/pkg/util/validation`. Each answers with what is
+//! expected.
 
 /// Longest name of a namespace, of a label without its prefix, and of a label's value.
 const LABEL_LIMIT: usize = 63;

@@ -1,4 +1,5 @@
-//! The section `[notices]` of the settings file: who is told what. Nobody is told anything that is not named here.
+//! The section `[notices]` of the settings file: who is told what. Nobody is told anything that is
+//! not named here.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The section `[prices]` of the settings file: rates of one's own, what is bought at a committed rate, and what other
-//! currencies are worth.
+//! The section `[prices]` of the settings file: rates of one's own, what is bought at a committed
+//! rate, and what other currencies are worth.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::errors::UsageError;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSection {
-    /// Labels of nodes that are bought at a committed rate: any of these texts, each `KEY=VALUE` or several joined by
-    /// commas that must all be there; `*` stands for any value.
+    /// Labels of nodes that are bought at a committed rate: any of these texts, each `KEY=VALUE` or
+    /// several joined by commas that must all be there; `*` stands for any value.
     pub committed_nodes: Option<Vec<String>>,
     /// USD for one unit of other currencies, by their code.
     pub exchange: Option<BTreeMap<String, RateText>>,
@@ -40,7 +40,8 @@ impl PriceSection {
     /// Refuses what no price could be read by.
     pub fn check(&self) -> Result<(), String> {
         self.selectors()?;
-        // What other currencies are worth can come from the command line: the rates are looked at there.
+        // What other currencies are worth can come from the command line: the rates are looked at
+        // there.
         self.exchange()?;
         for (number, rate) in self.rates.iter().flatten().enumerate() {
             if let Some(unknown) = rate.keys().find(|key| !PRICE_COLUMNS.contains(&key.as_str())) {
@@ -110,7 +111,8 @@ impl PriceSection {
             .map_err(|problem| format!("prices.committed_nodes: {problem}"))
     }
 
-    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    /// Every setting with its value and whether the file gives it, in the order of the
+    /// documentation.
     pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
         let selectors = self.committed_nodes.as_ref();

@@ -1,5 +1,5 @@
-//! The section `[scheduler]` of the settings file: what `dovetail scheduler` does, for clusters that start it
-//! without flags.
+//! The section `[scheduler]` of the settings file: what `dovetail scheduler` does, for clusters
+//! that start it without flags.
 
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
@@ -87,7 +87,8 @@ const HOUR_MS: u64 = 3_600_000;
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 
 impl SchedulerSection {
-    /// Refuses what no scheduler could start with, or what no cluster can have: the key, and what is wrong.
+    /// Refuses what no scheduler could start with, or what no cluster can have: the key, and what
+    /// is wrong.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         type Rule = fn(&str) -> Result<(), &'static str>;
         let texts: [(&'static str, &Option<String>, Rule); 4] = [
@@ -119,7 +120,8 @@ impl SchedulerSection {
         self.levels().map(drop).map_err(|problem| ("topology", problem))
     }
 
-    /// Times that would leave pods lying for hours, or give a gang up before it can be bound, are mistakes.
+    /// Times that would leave pods lying for hours, or give a gang up before it can be bound, are
+    /// mistakes.
     fn check_patience(&self) -> Result<(), (&'static str, String)> {
         let times = [
             ("gang_quiet_ms", self.gang_quiet_ms, 0..=HOUR_MS),
@@ -163,7 +165,8 @@ impl SchedulerSection {
         Levels::new(levels.iter().map(level).collect())
     }
 
-    /// Every setting with its value and whether the file gives it, in the order of the documentation.
+    /// Every setting with its value and whether the file gives it, in the order of the
+    /// documentation.
     pub fn lines(&self) -> Vec<(&'static str, String, bool)> {
         let text = |name, value: &Option<String>, default: &str| {
             (name, value.clone().unwrap_or_else(|| default.to_owned()), value.is_some())

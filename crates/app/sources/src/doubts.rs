@@ -1,6 +1,6 @@
-//! What objects say that cannot be so, and what they leave open, in words: numbers of GPUs beyond any machine, pods that
-//! would fit against the word of their own scheduler. A list of these ends its text, and is whole: whoever shows it to
-//! people cuts it.
+//! What objects say that cannot be so, and what they leave open, in words: numbers of GPUs beyond
+//! any machine, pods that would fit against the word of their own scheduler. A list of these ends
+//! its text, and is whole: whoever shows it to people cuts it.
 
 use std::collections::BTreeMap;
 

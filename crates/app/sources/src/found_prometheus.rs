@@ -1,7 +1,7 @@
 //! A server that answers Prometheus' query API, found in a cluster.
 //!
-//! What a service is called is a reason to ask it. It is believed after it has answered with series of GPU
-//! exporters.
+//! What a service is called is a reason to ask it. It is believed after it has answered with series
+//! of GPU exporters.
 
 use anyhow::{Context, Result};
 use dovetail_apiserver::discover::{Candidate, Proxies, find as candidates};

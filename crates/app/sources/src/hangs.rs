@@ -1,4 +1,5 @@
-//! Time in which the members of training jobs all waited for each other, from whatever answers Prometheus' query API.
+//! Time in which the members of training jobs all waited for each other, from whatever answers
+//! Prometheus' query API.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use dovetail_phases::job_phases::{PhaseRule, job_phases};
 
 use crate::prometheus::{Asker, Observed};
 
-/// Notes on every workload of several GPUs that work together how it hung; what could not be read is a note.
+/// Notes on every workload of several GPUs that work together how it hung; what could not be read
+/// is a note.
 pub fn mark(asker: &mut Asker, seen: &Observed, gathered: &mut Gathered, notes: &mut Vec<String>) {
     let workloads = &mut gathered.facts.workloads;
     let holdings = holdings(seen, workloads);

@@ -1,4 +1,5 @@
-//! What the GPUs of each node cost: by model, provider, region and purchase, as the node's labels name them.
+//! What the GPUs of each node cost: by model, provider, region and purchase, as the node's labels
+//! name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,8 @@ pub struct Prices {
     pub of_nodes: Vec<NodePrice>,
     /// What their labels say of them, in the same order.
     pub places: Vec<NodePlace>,
-    /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the same order.
+    /// List prices on demand of a GPU-hour of nodes that are bought at a committed rate, in the
+    /// same order.
     pub lists: Vec<Option<i64>>,
     pub told: Vec<PriceLine>,
     pub used: PricesUsed,
@@ -106,7 +108,8 @@ pub struct PriceLine {
     pub instance_type: Option<String>,
     /// How they are bought.
     pub purchase: &'static str,
-    /// Of which way of buying it is the price, if not of that one: of committed GPUs without a committed rate.
+    /// Of which way of buying it is the price, if not of that one: of committed GPUs without a
+    /// committed rate.
     pub priced_as: Option<&'static str>,
     pub gpus: i64,
     pub usd_micros_per_gpu_hour: Option<i64>,
@@ -247,7 +250,8 @@ impl OwnPriceFlags {
 /// Model, place, price and source of GPUs that are told in one line.
 type LineKey = (Option<String>, NodePlace, Option<i64>, Option<String>);
 
-/// The model, the instance type of a node, and the one whose price stands in for it, where that is another one.
+/// The model, the instance type of a node, and the one whose price stands in for it, where that is
+/// another one.
 fn stand_in(asked: &Asked<'_>, price: &Price) -> Option<[String; 3]> {
     let (own, of) = (asked.instance_type?, known_of(price)?.instance_type.as_deref()?);
     let differs = !own.eq_ignore_ascii_case(of);
@@ -322,7 +326,8 @@ fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String
     unused.map(note).collect()
 }
 
-/// Labels of committed nodes that no node has: a slip would leave the nodes that are meant at their price on demand.
+/// Labels of committed nodes that no node has: a slip would leave the nodes that are meant at their
+/// price on demand.
 fn committed_of_nothing(settings: &Settings, committing: &BTreeSet<String>) -> Vec<String> {
     let texts = settings.prices.committed_nodes.iter().flatten();
     let unused = texts.filter(|text| !committing.contains(*text));
@@ -375,8 +380,8 @@ fn known_of(price: &Price) -> Option<&KnownPrice> {
     }
 }
 
-/// Provider and region for which a price holds: those of the node, else those of the price. Where the provider of a node
-/// is not known, neither is whose region its label names.
+/// Provider and region for which a price holds: those of the node, else those of the price. Where
+/// the provider of a node is not known, neither is whose region its label names.
 fn place_of_price(place: &NodePlace, known: Option<&KnownPrice>) -> [Option<String>; 2] {
     let region = place.region.as_deref().map(plain);
     let of_price = known.map(|known| [known.provider.clone(), known.region.clone()]);

@@ -24,8 +24,8 @@ pub struct ObjectFlags {
     /// Dumps of `kubectl get nodes,pods,... -A -o json`: files, or folders with them, plain or gzip
     #[arg(long, value_name = "PATH", num_args = 1..)]
     from: Vec<PathBuf>,
-    /// When the objects were read, such as 2026-11-20T12:00:00Z [default: when they were collected, else
-    /// when the newest file was written]
+    /// When the objects were read, such as 2026-11-20T12:00:00Z [default: when they were collected,
+    /// else when the newest file was written]
     #[arg(long, value_name = "TIME", requires = "from")]
     at: Option<jiff::Timestamp>,
     /// Look at a generated cluster of 32 nodes, with what its GPUs did: no files, no network
@@ -46,8 +46,8 @@ pub struct Read {
 
 impl Read {
     /// # Errors
-    /// When the credentials hide nodes or pods: what is left would look like a cluster without GPUs, or like GPUs that
-    /// nobody holds.
+    /// When the credentials hide nodes or pods: what is left would look like a cluster without
+    /// GPUs, or like GPUs that nobody holds.
     pub fn with_all_nodes_and_pods(self) -> Result<Self> {
         if self.hidden.is_empty() {
             return Ok(self);
@@ -75,7 +75,8 @@ impl ObjectFlags {
     /// Reads all objects.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or what to give where there is none; `what` is done with them.
+    /// Names the file that cannot be read, or what to give where there is none; `what` is done with
+    /// them.
     pub fn read(&self, app: &App, what: &str) -> Result<Read> {
         let mut inventory = Inventory::new(self.now_ms(what)?);
         let complete = self.read_into(app, &mut inventory)?;

@@ -1,4 +1,5 @@
-//! The namespaces of who asks: those whose pods the credentials may list, as the cluster itself says.
+//! The namespaces of who asks: those whose pods the credentials may list, as the cluster itself
+//! says.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +17,8 @@ use kube::{Api, Client};
 
 use crate::kubeconfig::ConnectionFlags;
 
-/// Asks the cluster of a kubeconfig. Who may not list namespaces has at most the one that the kubeconfig names.
+/// Asks the cluster of a kubeconfig. Who may not list namespaces has at most the one that the
+/// kubeconfig names.
 ///
 /// # Errors
 /// A cluster that does not answer, and credentials that may list no pods anywhere.

@@ -1,4 +1,5 @@
-//! One's own prices before those of the built-in book: the flags and settings that every command has.
+//! One's own prices before those of the built-in book: the flags and settings that every command
+//! has.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ pub struct OwnPriceFlags {
     /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE", alias = "price-file")]
     pub(crate) prices: Option<PathBuf>,
-    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown model; can be given
-    /// several times
+    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown
+    /// model; can be given several times
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     pub(crate) gpu_price: Vec<String>,
     /// What one unit of another currency is worth in USD, in prices and bills, such as EUR=1.08 or

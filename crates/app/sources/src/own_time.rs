@@ -1,5 +1,5 @@
-//! When what was measured under the name of a pod is of the pod that has it at the moment that is asked about: since it
-//! was made, and until that moment.
+//! When what was measured under the name of a pod is of the pod that has it at the moment that is
+//! asked about: since it was made, and until that moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,8 @@ impl<'g> OwnTime<'g> {
         self.in_words(source, (&before, what(&before)), (&later, what(&later)))
     }
 
-    /// Takes what exporters or a server said of other times off the pods; answers with what that is, in words.
+    /// Takes what exporters or a server said of other times off the pods; answers with what that
+    /// is, in words.
     pub(crate) fn keep_time(&self, time: &mut ObservedTime, source: &str) -> Vec<String> {
         let own = |holder: &Holder| {
             let key = (holder.namespace.clone(), holder.pod.clone());

@@ -18,7 +18,8 @@ pub struct Placements<'p> {
     of_objects: BTreeMap<(&'p str, &'p str), (&'p str, u64)>,
     /// When the objects were read.
     until_ms: u64,
-    /// Nodes that there are. A name that is none of them contradicts nothing: exporters have names of their own.
+    /// Nodes that there are. A name that is none of them contradicts nothing: exporters have names
+    /// of their own.
     nodes: BTreeSet<&'p str>,
     of_series: Option<&'p KubeState>,
 }
@@ -60,8 +61,8 @@ impl<'p> Placements<'p> {
         })
     }
 
-    /// Whether a pod was on another node when a device of this one was said to be its own. What objects say holds since
-    /// the pod has its node, and until they were read.
+    /// Whether a pod was on another node when a device of this one was said to be its own. What
+    /// objects say holds since the pod has its node, and until they were read.
     fn contradicts(&self, node: &str, holder: &Holder, held: Span) -> bool {
         if !self.nodes.contains(node) {
             return false;

@@ -86,7 +86,8 @@ impl PriceFlags {
         Ok(models.into_iter().map(priced).collect())
     }
 
-    /// Refuses a stand-in for a model that no machine has: a slip would leave the true one without a price.
+    /// Refuses a stand-in for a model that no machine has: a slip would leave the true one without
+    /// a price.
     fn refuse_prices_of_nothing(
         &self,
         models: &BTreeSet<Option<String>>,

@@ -35,10 +35,12 @@ pub struct WayFlags {
     /// File with a bearer token that is sent to the server of --prometheus
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// File with the certificates (PEM) that the server's own must be signed by, instead of the system's
+    /// File with the certificates (PEM) that the server's own must be signed by, instead of the
+    /// system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// HTTP header that is sent to the server, such as X-Scope-OrgID=team-a; can be given several times
+    /// HTTP header that is sent to the server, such as X-Scope-OrgID=team-a; can be given several
+    /// times
     #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append)]
     header: Vec<String>,
 }
@@ -50,13 +52,13 @@ const DAY_MS: u64 = 86_400_000;
 pub struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were read. Or which day
-    /// (2026-10-14) or month (2026-10), UTC, or from one of those or a moment to another
-    /// (2026-10-01T08:00:00Z..2026-10-14), whenever it is asked for [default: 24h]
+    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were
+    /// read. Or which day (2026-10-14) or month (2026-10), UTC, or from one of those or a moment to
+    /// another (2026-10-01T08:00:00Z..2026-10-14), whenever it is asked for [default: 24h]
     #[arg(long, value_name = "PERIOD")]
     period: Option<PeriodFlag>,
-    /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default: 1m, and 5m for a
-    /// --period of more than 3d]
+    /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default:
+    /// 1m, and 5m for a --period of more than 3d]
     #[arg(long, value_name = "DURATION")]
     step: Option<DurationFlag>,
 }
@@ -204,7 +206,8 @@ impl WayFlags {
     /// Who asks the chosen server about a period; nobody where there is none.
     ///
     /// # Errors
-    /// Flags that cannot be, an address that is none, and a connection to a cluster that cannot be used.
+    /// Flags that cannot be, an address that is none, and a connection to a cluster that cannot be
+    /// used.
     pub fn chosen(
         &self,
         choice: &ServerChoice,
@@ -253,8 +256,8 @@ impl WayFlags {
 }
 
 impl Asker {
-    /// Ends the period at a moment at the latest, in whole steps: moves it back, as long as it is, and where it was said
-    /// when it begins cuts it.
+    /// Ends the period at a moment at the latest, in whole steps: moves it back, as long as it is,
+    /// and where it was said when it begins cuts it.
     ///
     /// # Errors
     /// A period that was said to begin later.
@@ -323,8 +326,9 @@ async fn all(client: &mut AnyClient, range: &RangeQuery) -> Result<Vec<Series>, 
     Ok(all)
 }
 
-/// What `pod` means is decided over all series of a scrape job. Where a step has samples that were active and others that were not,
-/// its highest one is asked for too: with the mean it says how many were.
+/// What `pod` means is decided over all series of a scrape job. Where a step has samples that were
+/// active and others that were not, its highest one is asked for too: with the mean it says how
+/// many were.
 async fn observe(
     client: &mut AnyClient,
     period: Span,

@@ -13,8 +13,8 @@ pub fn read(asker: &mut Asker, notes: &mut Vec<String>) -> Served {
     read_some(asker, notes, |_| true)
 }
 
-/// How many requests the servers of each workload answer in a day, and which models they name, where the period is a
-/// day or longer: an hour says little about the night.
+/// How many requests the servers of each workload answer in a day, and which models they name,
+/// where the period is a day or longer: an hour says little about the night.
 pub fn mark(asker: &mut Asker, gathered: &mut Gathered, notes: &mut Vec<String>) {
     let workloads = &mut gathered.facts.workloads;
     let serves =

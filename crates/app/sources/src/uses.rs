@@ -35,7 +35,8 @@ const APART_MS: u64 = 86_400_000;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct UsageFileFlags {
-    /// CSV file of what GPUs did: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// CSV file of what GPUs did:
+    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,
 }
@@ -169,7 +170,8 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
     Ok(step_ms)
 }
 
-/// Of pods that have more GPUs by their samples than by their objects it is not known which were theirs.
+/// Of pods that have more GPUs by their samples than by their objects it is not known which were
+/// theirs.
 fn misplace_too_many(
     of_pods: &mut UsesOfPods,
     places: &Places<'_>,
@@ -178,7 +180,8 @@ fn misplace_too_many(
 ) {
     for (key, uses) in of_pods {
         let Some((_, units)) = places.get(key) else { continue };
-        // A pod that began anew may have had other GPUs before: those that were measured last count.
+        // A pod that began anew may have had other GPUs before: those that were measured last
+        // count.
         let ends_ms = ends_ms.get(key).map(Vec::as_slice).unwrap_or_default();
         let last_ms = ends_ms.iter().copied().max().unwrap_or(0);
         let since_ms = last_ms.saturating_sub(gap_ms);

@@ -17,8 +17,8 @@ use crate::prometheus::Asker;
 use crate::uses::Uses;
 use crate::{hangs, serving};
 
-/// Asks a server about the asker's period, which ends when the objects were read, and notes on the workloads what it knows of them beside: requests, and
-/// time in which they hung.
+/// Asks a server about the asker's period, which ends when the objects were read, and notes on the
+/// workloads what it knows of them beside: requests, and time in which they hung.
 ///
 /// # Errors
 /// A server that does not answer, or answers with something else.
@@ -74,7 +74,8 @@ pub fn of_pods(time: &ObservedTime, end_ms: u64) -> UsesOfPods {
     uses
 }
 
-/// All stretches with what lies between them, and behind them until the end of the period: nobody knows.
+/// All stretches with what lies between them, and behind them until the end of the period: nobody
+/// knows.
 fn joined(stretches: &[&HoldingTime], end_ms: u64) -> Vec<ActivitySegment> {
     let unknown = |from_ms, to_ms| ActivitySegment {
         from_ms,

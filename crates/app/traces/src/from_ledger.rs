@@ -28,16 +28,17 @@ use serde::Serialize;
 
 use crate::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 
-/// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot stand beside the file is not
-/// missing, whatever else requires it.
+/// Flags as written. A file with jobs conflicts with each of them: to clap, a flag that cannot
+/// stand beside the file is not missing, whatever else requires it.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what its GPUs
-    /// were in a period as jobs, whatever scheduled them, in dovetail's own form
+    /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what
+    /// its GPUs were in a period as jobs, whatever scheduled them, in dovetail's own form
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub from_ledger: Option<String>,
-    /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or month (2026-10), UTC,
-    /// or from one of those or a moment to another (2026-10-01T08:00:00Z..2026-10-14)
+    /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or
+    /// month (2026-10), UTC, or from one of those or a moment to another
+    /// (2026-10-01T08:00:00Z..2026-10-14)
     #[arg(
         long,
         value_name = "PERIOD",
@@ -46,7 +47,8 @@ pub struct LedgerFlags {
         conflicts_with = "jobs"
     )]
     period: PeriodFlag,
-    /// With --from-ledger: when a --period that is a length ends, such as 2026-11-20T12:00:00Z [default: now]
+    /// With --from-ledger: when a --period that is a length ends, such as 2026-11-20T12:00:00Z
+    /// [default: now]
     #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
     until: Option<jiff::Timestamp>,
     /// With --from-ledger: which cluster of the ledger [default: the only one]

@@ -1,4 +1,5 @@
-//! What joins traces with ledgers and clusters: jobs and machines out of a ledger, objects of a generated cluster.
+//! What joins traces with ledgers and clusters: jobs and machines out of a ledger, objects of a
+//! generated cluster.
 
 pub mod from_ledger;
 pub mod synth_objects;

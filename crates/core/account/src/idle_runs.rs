@@ -1,18 +1,19 @@
 //! The method `sampled-idle-runs`: how much GPU-time passes in long runs of low activity.
 //!
-//! A protocol of its own, defined over samples alone so that anybody can repeat it, and apart from the
-//! ledger's integration over time:
+//! A protocol of its own, defined over samples alone so that anybody can repeat it, and apart from
+//! the ledger's integration over time:
 //!
-//! 1. The *step* is the median distance of consecutive samples of one pod and GPU, over all of them.
+//! 1. The *step* is the median distance of consecutive samples of one pod and GPU, over all of
+//!    them.
 //! 2. A sample counts for one step, whatever its distance to the next.
-//! 3. A *run* is a row of consecutive samples of one pod and GPU below the threshold. It breaks where two
-//!    samples are more than 1.5 steps apart.
+//! 3. A *run* is a row of consecutive samples of one pod and GPU below the threshold. It breaks
+//!    where two samples are more than 1.5 steps apart.
 //! 4. The length of a run is its samples × the step.
-//! 5. Reclaimable is what lies after the grace: Σ (length − grace) over the runs of at least the minimum
-//!    length; a run no longer than the grace gives nothing back.
+//! 5. Reclaimable is what lies after the grace: Σ (length − grace) over the runs of at least the
+//!    minimum length; a run no longer than the grace gives nothing back.
 //!
-//! Everything is a whole number: times in ms, the step in µs (the median of an even number of distances
-//! may end in half a millisecond), activity in millionths of a percent.
+//! Everything is a whole number: times in ms, the step in µs (the median of an even number of
+//! distances may end in half a millisecond), activity in millionths of a percent.
 
 /// One reading of how busy a GPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,8 @@ pub struct IdleRuns {
     pub samples: u64,
     /// Samples below the threshold.
     pub idle_samples: u64,
-    /// The same in time; `None` where no pod and GPU has two samples, so that nobody knows the step.
+    /// The same in time; `None` where no pod and GPU has two samples, so that nobody knows the
+    /// step.
     pub in_time: Option<IdleTime>,
 }
 
@@ -62,8 +64,8 @@ pub struct IdleTime {
     pub reclaimable_gpu_us: u128,
 }
 
-/// Applies the method. Each series is one pod on one GPU, ascending in time without doubles; see the
-/// module for the definitions.
+/// Applies the method. Each series is one pod on one GPU, ascending in time without doubles; see
+/// the module for the definitions.
 pub fn idle_runs<'a>(
     series: impl Iterator<Item = &'a [ActivitySample]> + Clone,
     rule: &IdleRule,
@@ -179,8 +181,9 @@ mod tests {
         assert_eq!(of(&busy, &RULE).idle_samples, 0);
     }
 
-    /// The definitions once more, as slow as they read: every stretch of samples is looked at, and those
-    /// that are runs and cannot be made longer are kept. In doubled µs, so that nothing is rounded.
+    /// The definitions once more, as slow as they read: every stretch of samples is looked at, and
+    /// those that are runs and cannot be made longer are kept. In doubled µs, so that nothing is
+    /// rounded.
     fn naive(series: &[Vec<ActivitySample>], rule: &IdleRule) -> (u128, u64, u128, u128) {
         let mut distances = Vec::new();
         for samples in series {

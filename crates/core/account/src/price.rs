@@ -1,9 +1,9 @@
 //! GPU-time in money.
 //!
-//! A model's total is its installed GPU-time × its price, rounded once to the micro-dollar; the parts are
-//! that total split by GPU-time with largest remainders. So every total equals capacity × time × price, and
-//! the parts of every total add up to it. The price is that of a GPU-hour; what else a node has is in it or
-//! not, as the source of the price says.
+//! A model's total is its installed GPU-time × its price, rounded once to the micro-dollar; the
+//! parts are that total split by GPU-time with largest remainders. So every total equals capacity ×
+//! time × price, and the parts of every total add up to it. The price is that of a GPU-hour; what
+//! else a node has is in it or not, as the source of the price says.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use dovetail_capacity::{States, Usage, gpu_hours};
 
-/// Prices a period. The key of a price is the model; `None` is for GPUs whose model is unknown. A model
-/// without an entry has an unknown price: its GPU-time is reported, its money is not.
+/// Prices a period. The key of a price is the model; `None` is for GPUs whose model is unknown. A
+/// model without an entry has an unknown price: its GPU-time is reported, its money is not.
 pub fn price(usage: &Usage, prices: &BTreeMap<Option<String>, Priced>) -> PricedUsage {
     let mut models = BTreeMap::new();
     let mut total = States::zero();
@@ -117,7 +117,8 @@ impl Amount {
         Self { gpu_milli_ms, priced_gpu_milli_ms, money }
     }
 
-    /// Cost of the priced part in micro-USD; `None` if there is GPU-time and none of it has a price.
+    /// Cost of the priced part in micro-USD; `None` if there is GPU-time and none of it has a
+    /// price.
     pub fn usd_micros(self) -> Option<i64> {
         let unknown = self.gpu_milli_ms > 0 && self.priced_gpu_milli_ms == 0;
         (!unknown).then_some(self.money.usd_micros)

@@ -1,9 +1,9 @@
 //! Wasted time, claimed once.
 //!
-//! A claim says which wasted time a finding would end. Findings are served by [`crate::Layer`], then in the
-//! order given; what an earlier one has taken is gone, so the findings together never claim more than is
-//! wasted. What a finding asked for and did not get is *contested*: it is also affected, and another
-//! finding has the time.
+//! A claim says which wasted time a finding would end. Findings are served by [`crate::Layer`],
+//! then in the order given; what an earlier one has taken is gone, so the findings together never
+//! claim more than is wasted. What a finding asked for and did not get is *contested*: it is also
+//! affected, and another finding has the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Sub};
@@ -25,8 +25,8 @@ pub struct DeviceWaste {
     pub usd_micros_per_gpu_hour: Option<i64>,
 }
 
-/// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for twice would
-/// be contested by itself.
+/// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for
+/// twice would be contested by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribution {
     /// Number of the device.
@@ -53,8 +53,8 @@ pub struct PricedTime {
 }
 
 impl PricedTime {
-    /// What the priced part costs, cut off to the micro-dollar, so that findings together never cost more
-    /// than the waste they share; `None` if there is time and none of it has a price.
+    /// What the priced part costs, cut off to the micro-dollar, so that findings together never
+    /// cost more than the waste they share; `None` if there is time and none of it has a price.
     pub fn cost(self) -> Option<Money> {
         let unknown = self.gpu_milli_ms > 0 && self.priced_gpu_milli_ms == 0;
         let micros = self.price_units / (1000 * MS_PER_HOUR);
@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn cost_is_that_of_the_time_claimed_and_is_cut_off() {
-        // Two devices at $2.50 and at an unknown price, half an hour of each; a third of a micro-dollar.
+        // Two devices at $2.50 and at an unknown price, half an hour of each; a third of a
+        // micro-dollar.
         let half_hour_ms = 1_800_000;
         let mut wasted = [
             waste(0, half_hour_ms, 1000, DRAINING),
@@ -333,7 +334,8 @@ mod tests {
             let findings: Vec<Finding> =
                 claims.iter().map(|(layer, claim)| finding(IDS[*layer], vec![claim.clone()])).collect();
             let settled = settle(&wasted, &findings);
-            // Millisecond by millisecond: the whole device is there, and each claim takes what is left.
+            // Millisecond by millisecond: the whole device is there, and each claim takes what is
+            // left.
             let mut expected = vec![(0, 0); findings.len()];
             let mut order: Vec<usize> = (0..findings.len()).collect();
             order.sort_by_key(|index| claims[*index].0);

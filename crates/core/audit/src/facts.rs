@@ -1,5 +1,5 @@
-//! What is known of a cluster, as plain data. A field that nobody could read is `None` or empty, and no check
-//! takes that for a fault.
+//! What is known of a cluster, as plain data. A field that nobody could read is `None` or empty,
+//! and no check takes that for a fault.
 
 use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ pub struct Facts {
     pub has_gpu_admission_policy: Option<bool>,
     /// Labels that name the team, on a pod or its namespace; any of them is enough.
     pub team_labels: BTreeSet<String>,
-    /// What a recommender (VerticalPodAutoscaler) says of workloads, by owner; `None` if its objects cannot be
-    /// read.
+    /// What a recommender (VerticalPodAutoscaler) says of workloads, by owner; `None` if its
+    /// objects cannot be read.
     pub advice: Option<BTreeMap<ObjectRef, Advice>>,
     /// The period over which the use of GPUs was measured; `None` if nobody did.
     pub usage: Option<UsagePeriod>,
@@ -77,15 +77,16 @@ pub struct Node {
     pub cordoned_since_ms: Option<u64>,
     /// Whether its provider may take it back at any time; `None` if nobody knows.
     pub is_spot: Option<bool>,
-    /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if nobody knows.
+    /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if
+    /// nobody knows.
     pub without_gpu_pods_since_ms: Option<u64>,
     /// GPUs that its label counts and no device plugin does.
     pub uncounted_gpus: i64,
-    /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`); `None` if
-    /// nobody said.
+    /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`);
+    /// `None` if nobody said.
     pub numa_policy: Option<NumaPolicy>,
-    /// Where its provider asks least for the same GPU, bought the same way; `None` if it is here, or if nobody
-    /// knows.
+    /// Where its provider asks least for the same GPU, bought the same way; `None` if it is here,
+    /// or if nobody knows.
     pub cheapest_region: Option<CheapestRegion>,
     /// Numbers of its devices in [`crate::DeviceWaste`].
     pub devices: Vec<u32>,
@@ -135,11 +136,12 @@ pub struct Gpus {
     pub built_in: i64,
     /// What pods can ask for.
     pub allocatable: i64,
-    /// Whether pods get them by resource claims (dynamic resource allocation) and no device plugin offers them: then
-    /// no container can ask for the resource, which is the name that the vendor's plugin would give them.
+    /// Whether pods get them by resource claims (dynamic resource allocation) and no device plugin
+    /// offers them: then no container can ask for the resource, which is the name that the vendor's
+    /// plugin would give them.
     pub by_claims: bool,
-    /// GPUs that are no units of it now, because pods share them, hold parts of them, or were given them unseen: pods could
-    /// have been given them as whole ones.
+    /// GPUs that are no units of it now, because pods share them, hold parts of them, or were given
+    /// them unseen: pods could have been given them as whole ones.
     pub set_apart: i64,
 }
 
@@ -156,23 +158,26 @@ pub struct Workload {
     pub class: Option<Class>,
     /// How many pods it wants.
     pub replicas: u32,
-    /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a gang label.
+    /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a
+    /// gang label.
     pub is_gang: bool,
     /// Whether it reports what GPUs do: dcgm-exporter and its like.
     pub exports_gpu_metrics: bool,
-    /// How often its containers were killed for memory in the last seven days; `None` if nobody knows.
+    /// How often its containers were killed for memory in the last seven days; `None` if nobody
+    /// knows.
     pub memory_kills: Option<u32>,
     /// Requests that its servers answer in a day; `None` if nobody counts them.
     pub requests_per_day: Option<u64>,
-    /// The longest time for which it hung while it was measured; `None` if it did not, or if nobody can tell.
+    /// The longest time for which it hung while it was measured; `None` if it did not, or if nobody
+    /// can tell.
     pub hang: Option<Hang>,
     /// Checks that the owner asks to ignore (`dovetail.dev/ignore`).
     pub ignores: BTreeSet<String>,
 }
 
 impl Workload {
-    /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest init
-    /// container needs, and what it gets by resource claims.
+    /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest
+    /// init container needs, and what it gets by resource claims.
     pub fn gpus_per_pod(&self) -> BTreeMap<&str, i64> {
         let mut needs: BTreeMap<&str, i64> = BTreeMap::new();
         for container in self.template.containers.iter().filter(|c| c.kind != ContainerKind::Init) {
@@ -255,8 +260,8 @@ pub struct PodTemplate {
     pub labels: BTreeMap<String, String>,
     /// Its containers, init containers and sidecars.
     pub containers: Vec<Container>,
-    /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the vendor's device plugin
-    /// would give them; its containers do not ask for these.
+    /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the
+    /// vendor's device plugin would give them; its containers do not ask for these.
     pub claimed_gpus: BTreeMap<String, i64>,
     /// Taints it accepts, as written by a person (not those that Kubernetes adds).
     pub tolerations: Vec<Toleration>,
@@ -300,7 +305,8 @@ pub struct Container {
     pub requests: BTreeMap<String, i64>,
     /// Limits, as requests.
     pub limits: BTreeMap<String, i64>,
-    /// It sees GPUs without asking for them, by this: `NVIDIA_VISIBLE_DEVICES=all`, a mounted device.
+    /// It sees GPUs without asking for them, by this: `NVIDIA_VISIBLE_DEVICES=all`, a mounted
+    /// device.
     pub sees_gpus_by: Option<String>,
 }
 
@@ -331,8 +337,8 @@ pub struct Namespace {
     pub name: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Resources that a quota of it limits, as written: `requests.nvidia.com/gpu`; `None` if quotas cannot be
-    /// read.
+    /// Resources that a quota of it limits, as written: `requests.nvidia.com/gpu`; `None` if quotas
+    /// cannot be read.
     pub quota_resources: Option<BTreeSet<String>>,
     /// How much of GPU resources quotas give it, by resource name.
     pub gpu_quota: BTreeMap<String, i64>,

@@ -94,8 +94,8 @@ impl Finding {
     }
 }
 
-/// One finding for each check and object: ten thousand pods of one Deployment, or all nodes of a pool, are
-/// one. Evidence that is the same is shown once. Worst first, then by check and object.
+/// One finding for each check and object: ten thousand pods of one Deployment, or all nodes of a
+/// pool, are one. Evidence that is the same is shown once. Worst first, then by check and object.
 pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
     let mut groups: BTreeMap<(&'static str, ObjectRef), Finding> = BTreeMap::new();
     for finding in findings {

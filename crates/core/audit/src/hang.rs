@@ -3,8 +3,8 @@
 use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{JobPhases, Phase, Stretch};
 
-/// How a job hung while it was measured, by the method of `dovetail_phases::job_phases`: members spin, none works,
-/// and nothing is read or written.
+/// How a job hung while it was measured, by the method of `dovetail_phases::job_phases`: members
+/// spin, none works, and nothing is read or written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hang {
     /// The longest time without an end to it.
@@ -14,8 +14,8 @@ pub struct Hang {
 }
 
 impl Hang {
-    /// The hang of a job, where tensor cores or memory traffic were read while it lasted: utilisation alone does
-    /// not tell a kernel that spins from one that works.
+    /// The hang of a job, where tensor cores or memory traffic were read while it lasted:
+    /// utilisation alone does not tell a kernel that spins from one that works.
     pub fn of(phases: &JobPhases) -> Option<Self> {
         let mut spans: Vec<Span> = Vec::new();
         let mut gpu_milli_ms = 0;

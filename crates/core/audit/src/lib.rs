@@ -1,8 +1,9 @@
 //! What wastes GPUs in a cluster: checks, findings, and who claims which wasted second.
 //!
-//! [`Facts`] say what is known of a cluster, as plain data that a reader fills. [`audit`] runs every check of
-//! the [`CATALOGUE`] on them. [`settle`] gives each wasted device-second to one finding at most, so that what
-//! findings promise together is never more than what is wasted. What nobody knows triggers nothing.
+//! [`Facts`] say what is known of a cluster, as plain data that a reader fills. [`audit`] runs
+//! every check of the [`CATALOGUE`] on them. [`settle`] gives each wasted device-second to one
+//! finding at most, so that what findings promise together is never more than what is wasted. What
+//! nobody knows triggers nothing.
 //!
 //! | module | what |
 //! |---|---|

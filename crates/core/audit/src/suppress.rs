@@ -27,8 +27,8 @@ pub struct SuppressionPolicy {
     pub never: BTreeSet<String>,
 }
 
-/// Marks the findings that are ignored: by the policy first, else by the annotation `dovetail.dev/ignore` of the
-/// workload. A marked finding keeps its claims.
+/// Marks the findings that are ignored: by the policy first, else by the annotation
+/// `dovetail.dev/ignore` of the workload. A marked finding keeps its claims.
 pub fn suppress(findings: &mut [Finding], facts: &Facts, policy: &SuppressionPolicy) {
     let mut asked: BTreeMap<&ObjectRef, Vec<&BTreeSet<String>>> = BTreeMap::new();
     for workload in facts.workloads.iter().filter(|workload| !workload.ignores.is_empty()) {

@@ -1,8 +1,9 @@
 //! From where on something is a finding. Whoever runs an audit may set each of these.
 //!
-//! Defaults are the FinOps targets that the catalogue of checks was made from: idle GPU-hours below a tenth, hours
-//! of notebooks counted in single ones, a fifth more than is needed as headroom. They stand once, here; settings,
-//! `--explain` and the documentation are written from [`THRESHOLDS`].
+//! Defaults are the FinOps targets that the catalogue of checks was made from: idle GPU-hours below
+//! a tenth, hours of notebooks counted in single ones, a fifth more than is needed as headroom.
+//! They stand once, here; settings, `--explain` and the documentation are written from
+//! [`THRESHOLDS`].
 
 /// One of them, for settings and for people.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,8 @@ pub fn thresholds_of(id: &str) -> impl Iterator<Item = &'static Threshold> {
     THRESHOLDS.iter().filter(move |threshold| threshold.checks.contains(&id))
 }
 
-/// Writes the fields, their defaults and their list from one text each: name, default, range, checks.
+/// Writes the fields, their defaults and their list from one text each: name, default, range,
+/// checks.
 macro_rules! thresholds {
     ($($(#[doc = $what:literal])+ $name:ident = $default:literal, $least:literal to $most:literal, $checks:expr;)+) => {
         /// All thresholds.
@@ -92,7 +94,8 @@ thresholds! {
     over_request_percent = 200, 100 to 10_000, &["REQ-07"];
     /// The patch asks for so much more than is needed nearly always.
     request_headroom_percent = 20, 0 to 1_000, &["REQ-07"];
-    /// A GPU that computes for less of the time waits, where its container wants more CPU than it may use.
+    /// A GPU that computes for less of the time waits, where its container wants more CPU than it
+    /// may use.
     starved_active_percent = 30, 1 to 100, &["REQ-09"];
     /// Kills for memory in seven days that happen to anybody.
     tolerated_memory_kills = 2, 0 to 1_000, &["REQ-10"];
@@ -114,7 +117,8 @@ thresholds! {
     overdue_minutes = 5, 1 to 43_200, &["IDL-06"];
     /// A collective that waits for so long hangs; shorter waits are not told from slow members.
     hung_minutes = 10, 10 to 43_200, &["IDL-08"];
-    /// More of what the pods of a team hold is idle: it could be lent. The dollars are of what is beyond.
+    /// More of what the pods of a team hold is idle: it could be lent. The dollars are of what is
+    /// beyond.
     lent_idle_percent = 10, 0 to 99, &["GOV-03"];
     /// A node of whose GPUs less is requested is half empty.
     half_empty_percent = 50, 1 to 100, &["AUT-01"];

@@ -27,9 +27,11 @@ pub struct GpuUse {
     pub for_any_holder_ms: u64,
     /// The best signal that any of it rests on; `None` where nobody said which it was.
     pub signal: Option<Signal>,
-    /// Since when it has not computed, without a gap until the end of the period; `None` if it did last.
+    /// Since when it has not computed, without a gap until the end of the period; `None` if it did
+    /// last.
     pub idle_since_ms: Option<u64>,
-    /// What 95 of 100 samples do not exceed, in millionths of a percent; `None` where nobody kept samples.
+    /// What 95 of 100 samples do not exceed, in millionths of a percent; `None` where nobody kept
+    /// samples.
     pub p95_micro_percent: Option<u32>,
     /// Most memory in use; `None` where nobody measured it.
     pub memory_peak_bytes: Option<u64>,
@@ -113,15 +115,16 @@ impl GpuUse {
         self.active_ms + self.unknown_ms
     }
 
-    /// Whether it was shown not to compute: nearly all of the time was seen idle, and the rest is lost samples. It was not
-    /// where it computed for one of several pods, or its signals contradict each other.
+    /// Whether it was shown not to compute: nearly all of the time was seen idle, and the rest is
+    /// lost samples. It was not where it computed for one of several pods, or its signals
+    /// contradict each other.
     pub fn never_computed(&self) -> bool {
         let may_be_work_ms = self.active_ms + self.for_any_holder_ms + self.contradicted_ms;
         self.idle_ms > 0 && may_be_work_ms == 0 && self.unknown_ms <= self.looked_ms() / 100
     }
 
-    /// Parts of a span in the proportion of what was measured, idle first: the period as if it went on. All of
-    /// it is unknown where nothing was.
+    /// Parts of a span in the proportion of what was measured, idle first: the period as if it went
+    /// on. All of it is unknown where nothing was.
     pub(crate) fn spread(&self, span: Span) -> [(DeviceState, Span); 3] {
         let all = u128::from(self.looked_ms());
         let length = u128::from(span.to_ms - span.from_ms);
@@ -208,8 +211,8 @@ pub fn measure(
     Matched { pods: matched.len(), others: uses.len() - matched.len() }
 }
 
-/// What each pod did. Pods that hold shares of devices on one node have one together where both were measured on the same,
-/// or where nobody says which one the other has.
+/// What each pod did. Pods that hold shares of devices on one node have one together where both
+/// were measured on the same, or where nobody says which one the other has.
 fn of_each_pod(facts: &Facts, moment: &Moment, uses: &UsesOfPods) -> UsesOfPods {
     let units = moment.nodes.iter().flat_map(|node| {
         let shared = node.units.iter().filter(|units| units.is_shared);

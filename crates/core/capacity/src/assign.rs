@@ -39,8 +39,8 @@ pub(crate) struct Demand {
     pub(crate) gpu_milli: i64,
 }
 
-/// Splits every piece by cause. Causes go from the nearest to starting to the farthest, demand in the
-/// order given, pieces in the order given; what is left is without demand.
+/// Splits every piece by cause. Causes go from the nearest to starting to the farthest, demand in
+/// the order given, pieces in the order given; what is left is without demand.
 pub(crate) fn assign(
     pieces: &[OpenPiece],
     rows: &[ShapeAnswers],

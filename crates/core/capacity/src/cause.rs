@@ -1,14 +1,16 @@
 //! Why a GPU is free: the causes and what each means.
 //!
-//! The unit of judgement is a *piece*: the free part of the devices of one node that are in the same state.
-//! Four things are looked at, in this order:
+//! The unit of judgement is a *piece*: the free part of the devices of one node that are in the
+//! same state. Four things are looked at, in this order:
 //!
-//! 1. A lost device, and whatever is free on a node that is not ready, is *unavailable*, never free. A lost
-//!    device is unavailable as a whole, also while a pod still holds it: it computes for nobody.
-//! 2. What is free on a cordoned or draining node is [`FreeCause::DrainingOrCordoned`], on a node that is
-//!    coming up [`FreeCause::Starting`]. What a reservation keeps is [`FreeCause::Reserved`].
-//! 3. Whatever waits is held against each piece of the ready nodes. The cause of a shape at a piece is the
-//!    first thing, in the order of [`FreeCause::ALL`], that keeps it from using the piece:
+//! 1. A lost device, and whatever is free on a node that is not ready, is *unavailable*, never
+//!    free. A lost device is unavailable as a whole, also while a pod still holds it: it computes
+//!    for nobody.
+//! 2. What is free on a cordoned or draining node is [`FreeCause::DrainingOrCordoned`], on a node
+//!    that is coming up [`FreeCause::Starting`]. What a reservation keeps is
+//!    [`FreeCause::Reserved`].
+//! 3. Whatever waits is held against each piece of the ready nodes. The cause of a shape at a piece
+//!    is the first thing, in the order of [`FreeCause::ALL`], that keeps it from using the piece:
 //!
 //! | cause | the shape |
 //! |---|---|
@@ -21,18 +23,18 @@
 //! | quota | fits, gang included, but a queue is at its limit, or a quota of the cluster (ResourceQuota, Kueue) keeps it back |
 //! | reserved | fits and is within quota: it waits behind others in the order, so the piece is kept for the head of the line |
 //!
-//! 4. Waiting demand is finite. A piece gets a cause only for as many milli-GPU as wait for that cause;
-//!    each waiting milli-GPU explains one free one. The demand that is nearest to starting explains first:
-//!    by cause from reserved up to taint, within a cause by place in the queue, then nodes by rank. Pods of
-//!    one shape that wait for the same reason stand at the place of the first of them. What no demand is
-//!    left for is [`FreeCause::NoDemand`].
+//! 4. Waiting demand is finite. A piece gets a cause only for as many milli-GPU as wait for that
+//!    cause; each waiting milli-GPU explains one free one. The demand that is nearest to starting
+//!    explains first: by cause from reserved up to taint, within a cause by place in the queue,
+//!    then nodes by rank. Pods of one shape that wait for the same reason stand at the place of the
+//!    first of them. What no demand is left for is [`FreeCause::NoDemand`].
 //!
-//! So where eight GPUs wait and a thousand are free, at most eight are explained by demand, and they are
-//! those on which least stands in the way. Seen from one piece, the demand is eliminated cause by cause
-//! until none is left, and the cause that removed the last of it is named.
+//! So where eight GPUs wait and a thousand are free, at most eight are explained by demand, and
+//! they are those on which least stands in the way. Seen from one piece, the demand is eliminated
+//! cause by cause until none is left, and the cause that removed the last of it is named.
 //!
-//! Demand that was turned away for good (the arrival-only protocol, where a rejected pod does not wait) can
-//! be added by the caller; where it would fit at a later moment it explains nothing.
+//! Demand that was turned away for good (the arrival-only protocol, where a rejected pod does not
+//! wait) can be added by the caller; where it would fit at a later moment it explains nothing.
 
 use dovetail_model::FreeCause;
 use dovetail_plan::Cause;

@@ -91,7 +91,8 @@ impl DemandReader {
     }
 
     fn gang_fits(&mut self, engine: &mut Engine, jobs: &WaitingJobs, levels: Levels) -> bool {
-        // The engine has tried it, quota did not stop it, and nothing that helps has happened since.
+        // The engine has tried it, quota did not stop it, and nothing that helps has happened
+        // since.
         if levels == Levels::Required && jobs.tried && !jobs.blocked_by_quota {
             return false;
         }

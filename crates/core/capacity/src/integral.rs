@@ -1,10 +1,10 @@
 //! GPU-time: the account of every moment, added up while an engine moves through time.
 //!
-//! What is installed, unavailable, allocated, draining, starting, kept by reservations and open to demand
-//! is exact at every event. How the open part splits by cause is judged at every change (period 0), or at
-//! least once per period of virtual time: a judgement holds until the next one, at most one period unless
-//! nothing changes, and what was open of each model is split by it in proportion. So a split is never older
-//! than the period, and the sums stay exact.
+//! What is installed, unavailable, allocated, draining, starting, kept by reservations and open to
+//! demand is exact at every event. How the open part splits by cause is judged at every change
+//! (period 0), or at least once per period of virtual time: a judgement holds until the next one,
+//! at most one period unless nothing changes, and what was open of each model is split by it in
+//! proportion. So a split is never older than the period, and the sums stay exact.
 
 use dovetail_model::{FreeCause, in_proportion};
 use std::collections::BTreeMap;
@@ -68,7 +68,8 @@ pub enum ClockError {
 impl UsageIntegral {
     /// An account that begins at `from_ms`, which must not lie before the engine's newest event.
     ///
-    /// `cause_period_ms`: the longest a judgement of causes may be out of date; 0 judges at every change.
+    /// `cause_period_ms`: the longest a judgement of causes may be out of date; 0 judges at every
+    /// change.
     pub fn new(engine: &Engine, from_ms: u64, cause_period_ms: u64) -> Result<Self, ClockError> {
         let account = Self {
             tracker: FreeTracker::new(),
@@ -87,8 +88,8 @@ impl UsageIntegral {
 
     /// Accounts for the time up to `now_ms` with the state the engine is in.
     ///
-    /// Call it with the time of each event before the engine takes it, and at the end. More than one event
-    /// at one time need one call.
+    /// Call it with the time of each event before the engine takes it, and at the end. More than
+    /// one event at one time need one call.
     pub fn advance(&mut self, engine: &mut Engine, now_ms: u64) -> Result<(), ClockError> {
         self.check_clock(engine, now_ms)?;
         if now_ms == self.now_ms {

@@ -1,8 +1,8 @@
 //! What is free and why, at one moment and over time.
 //!
-//! [`what_is_free`] gives every milli-GPU of a cluster its place at one moment: unavailable, allocated, or
-//! free by one [`FreeCause`](dovetail_model::FreeCause); `cause` says what each cause means.
-//! [`UsageIntegral`] follows an engine through time and adds up GPU-time. The identity
+//! [`what_is_free`] gives every milli-GPU of a cluster its place at one moment: unavailable,
+//! allocated, or free by one [`FreeCause`](dovetail_model::FreeCause); `cause` says what each cause
+//! means. [`UsageIntegral`] follows an engine through time and adds up GPU-time. The identity
 //! installed = unavailable + allocated + free by cause holds exactly.
 //!
 //! | module | what |

@@ -89,8 +89,8 @@ impl<N: Copy> States<N> {
         self.free_by_cause[&cause]
     }
 
-    /// Checks installed = unavailable + allocated + free, allocated by holder and free by cause, exactly,
-    /// in the number that `of` reads off a quantity.
+    /// Checks installed = unavailable + allocated + free, allocated by holder and free by cause,
+    /// exactly, in the number that `of` reads off a quantity.
     pub fn check(&self, of: impl Fn(N) -> i128) -> Result<(), Imbalance> {
         let holders: i128 = self.allocated_by_queue.values().map(|amount| of(*amount)).sum();
         let causes: i128 = self.free_by_cause.values().map(|amount| of(*amount)).sum();

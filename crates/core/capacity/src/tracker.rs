@@ -1,12 +1,12 @@
 //! The account of one moment: every milli-GPU unavailable, allocated, or free by one cause.
 //!
-//! [`what_is_free`] computes it from nothing. A [`FreeTracker`] keeps it up to date: it reads the engine's
-//! change log and surveys only nodes that changed, and remembers per waiting shape what kept it off each
-//! node until the node changes. Which demand explains which piece depends on all of them, so that last step
-//! is done anew each time. It costs the number of waiting shapes × the number of free pieces in byte
-//! comparisons, and a backlog has few free pieces; where nothing waits it costs nothing. Gangs of several
-//! pods that no attempt of the engine has settled (held by quota or by strict order) cost one attempt each
-//! per state of the nodes.
+//! [`what_is_free`] computes it from nothing. A [`FreeTracker`] keeps it up to date: it reads the
+//! engine's change log and surveys only nodes that changed, and remembers per waiting shape what
+//! kept it off each node until the node changes. Which demand explains which piece depends on all
+//! of them, so that last step is done anew each time. It costs the number of waiting shapes × the
+//! number of free pieces in byte comparisons, and a backlog has few free pieces; where nothing
+//! waits it costs nothing. Gangs of several pods that no attempt of the engine has settled (held by
+//! quota or by strict order) cost one attempt each per state of the nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::weight;
 /// What is free and why, from nothing. `turned_away` is demand that does not wait in the engine, as
 /// requirement and number of pods.
 ///
-/// Ask after a decision cycle: before it, what is about to start still waits. Nothing that the engine
-/// decides changes; it is borrowed mutably because it remembers answers.
+/// Ask after a decision cycle: before it, what is about to start still waits. Nothing that the
+/// engine decides changes; it is borrowed mutably because it remembers answers.
 pub fn what_is_free(engine: &mut Engine, turned_away: &[(Arc<Requirement>, u64)]) -> Picture {
     let mut tracker = FreeTracker::new();
     for (requirement, pods) in turned_away {
@@ -120,7 +120,8 @@ impl FreeTracker {
         }
     }
 
-    /// How often the engine was asked about a shape and a node so far: the cost that remembering saves.
+    /// How often the engine was asked about a shape and a node so far: the cost that remembering
+    /// saves.
     pub fn verdicts_asked(&self) -> u64 {
         self.verdicts.asked
     }
@@ -171,7 +172,8 @@ impl FreeTracker {
         states
     }
 
-    /// Surveys the nodes that changed. `before` hears of each account, with what it held, before it changes.
+    /// Surveys the nodes that changed. `before` hears of each account, with what it held, before it
+    /// changes.
     pub(crate) fn sync(&mut self, engine: &Engine, mut before: impl FnMut(usize, i64)) {
         self.changed.clear();
         let known = engine.changed_nodes(&mut self.cursor, &mut self.changed);

@@ -13,8 +13,8 @@ pub struct Usage {
     pub from_ms: u64,
     /// End of the period.
     pub to_ms: u64,
-    /// Causes that rest on demand were judged at least once in so much virtual time; 0: at every change.
-    /// Everything else in here is exact whatever the period.
+    /// Causes that rest on demand were judged at least once in so much virtual time; 0: at every
+    /// change. Everything else in here is exact whatever the period.
     pub cause_period_ms: u64,
     /// How often they were judged.
     pub cause_samples: u64,
@@ -25,8 +25,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Checks that installed = unavailable + allocated + free by cause for every model, and that the models
-    /// are the total.
+    /// Checks that installed = unavailable + allocated + free by cause for every model, and that
+    /// the models are the total.
     pub fn check(&self) -> Result<(), Imbalance> {
         let models = self.models_gpu_milli_ms.values();
         models.clone().try_for_each(|states| states.check(|amount| amount))?;

@@ -1,7 +1,7 @@
 //! What keeps each waiting shape off each free piece, asked of the engine and remembered.
 //!
-//! An answer for a node holds until the node changes; one for a device state holds forever. Answers are
-//! kept per shape that waits, within [`MAX_KEPT`]; beyond that they are asked anew each time.
+//! An answer for a node holds until the node changes; one for a device state holds forever. Answers
+//! are kept per shape that waits, within [`MAX_KEPT`]; beyond that they are asked anew each time.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,8 @@ impl Verdicts {
         self.round += 1;
     }
 
-    /// Per piece the first cause, as its number, that keeps the shape off it; [`FITS`] if none does.
+    /// Per piece the first cause, as its number, that keeps the shape off it; [`FITS`] if none
+    /// does.
     pub(crate) fn row(
         &mut self,
         engine: &mut Engine,

@@ -7,8 +7,8 @@
 //! | replicas (time-slicing, MPS) | replicas over the replicas of the device |
 //! | named counters (DRA) | the largest share of any counter |
 //!
-//! What is free is rounded down and what is held is the rest, so that both are the whole device. What
-//! waits is rounded up, to at most one device for whatever lives on one device.
+//! What is free is rounded down and what is held is the rest, so that both are the whole device.
+//! What waits is rounded up, to at most one device for whatever lives on one device.
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, DeviceRequest, Mode, NodeId, Requirement};
@@ -46,8 +46,8 @@ pub(crate) fn held_share(device: &DeviceState<'_>, amount: &DeviceAmount) -> i12
     }
 }
 
-/// Milli-GPU that a waiting pod stands for. Slices, replicas and counters are weighed by the device of the
-/// cluster on which they weigh most, and as a whole device where no device offers them.
+/// Milli-GPU that a waiting pod stands for. Slices, replicas and counters are weighed by the device
+/// of the cluster on which they weigh most, and as a whole device where no device offers them.
 pub(crate) fn waiting_milli(engine: &Engine, requirement: &Requirement) -> i64 {
     let part = |asked: i64, all: i64| (asked * WHOLE_DEVICE_MILLI + all - 1) / all;
     let heaviest: Option<i64> = match &requirement.device {

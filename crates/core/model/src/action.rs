@@ -39,12 +39,13 @@ pub enum Action {
         /// What scores read from now on, as named fixed-point integers.
         values: Vec<(String, i64)>,
     },
-    /// Stop pods of lower priority, so that a job can start in their place. What they free is kept for it
-    /// until it has started, or until [`Action::GivenBack`].
+    /// Stop pods of lower priority, so that a job can start in their place. What they free is kept
+    /// for it until it has started, or until [`Action::GivenBack`].
     Preempt {
         /// The job.
         job: JobId,
-        /// The pods to stop, in order; whole jobs, or pods of elastic ones beyond their smallest size.
+        /// The pods to stop, in order; whole jobs, or pods of elastic ones beyond their smallest
+        /// size.
         victims: Vec<PodId>,
         /// Where the job could then start.
         places: Vec<Place>,
@@ -53,14 +54,14 @@ pub enum Action {
         /// When it is given back at the latest.
         until_ms: u64,
     },
-    /// What was kept for a job is free for everybody: others left too late or took the room, somebody of
-    /// higher priority needs it, or the job is not what it was.
+    /// What was kept for a job is free for everybody: others left too late or took the room,
+    /// somebody of higher priority needs it, or the job is not what it was.
     GivenBack {
         /// The job.
         job: JobId,
     },
-    /// Room that somebody outside kept for a job of lower priority ([`crate::Phase::Kept`]) is free, so that this one can
-    /// start, there or beside it.
+    /// Room that somebody outside kept for a job of lower priority ([`crate::Phase::Kept`]) is
+    /// free, so that this one can start, there or beside it.
     RoomGivenUp {
         /// Who starts, or will.
         job: JobId,

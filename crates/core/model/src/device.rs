@@ -1,7 +1,7 @@
 //! Physical GPUs and the ways one can be shared out.
 //!
-//! The free state of a device is a small vector; which axes of it are in use depends on the [`Mode`],
-//! and a device changes its mode only when nothing is held on it.
+//! The free state of a device is a small vector; which axes of it are in use depends on the
+//! [`Mode`], and a device changes its mode only when nothing is held on it.
 
 use serde::{Deserialize, Serialize};
 

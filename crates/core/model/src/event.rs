@@ -38,7 +38,8 @@ pub enum Event {
     },
     /// A job was submitted.
     Submitted(Box<Job>),
-    /// A job that waits is described anew: what its pods need, its priority, its place in the order.
+    /// A job that waits is described anew: what its pods need, its priority, its place in the
+    /// order.
     JobChanged(Box<Job>),
     /// A job that somebody placed before: an earlier leader, or a user by hand. It runs.
     Adopted {
@@ -52,13 +53,14 @@ pub enum Event {
         /// The pod.
         pod: PodId,
     },
-    /// A decision to run a pod could not be carried out: it holds nothing. A job left without any pod
-    /// waits again, in the place it had; another runs on without this one.
+    /// A decision to run a pod could not be carried out: it holds nothing. A job left without any
+    /// pod waits again, in the place it had; another runs on without this one.
     BindFailed {
         /// The pod.
         pod: PodId,
     },
-    /// A pod that held something left, finished or failed: it is free. With its last pod a job is over.
+    /// A pod that held something left, finished or failed: it is free. With its last pod a job is
+    /// over.
     PodEnded {
         /// The pod.
         pod: PodId,

@@ -1,4 +1,5 @@
-//! Why a GPU is free, by name. How a cause is found is defined where capacity is judged, in `core/capacity`.
+//! Why a GPU is free, by name. How a cause is found is defined where capacity is judged, in
+//! `core/capacity`.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,8 @@ impl FreeCause {
         }
     }
 
-    /// Whether free time of this cause is waste. Time without demand is, above the configured headroom.
+    /// Whether free time of this cause is waste. Time without demand is, above the configured
+    /// headroom.
     pub fn is_waste(self) -> bool {
         !matches!(self, Self::Reserved | Self::Starting)
     }

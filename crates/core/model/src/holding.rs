@@ -27,8 +27,8 @@ pub struct Holding {
     pub reservation: Option<ReservationId>,
     /// Amounts of the node.
     pub resources: Resources,
-    /// Amounts of devices, by index into the node's devices, ascending. On a node with counted devices
-    /// the index stands for “one of them”.
+    /// Amounts of devices, by index into the node's devices, ascending. On a node with counted
+    /// devices the index stands for “one of them”.
     pub devices: HeldDevices,
     /// Selectors that count the pod.
     #[serde(default)]
@@ -72,11 +72,12 @@ pub enum Phase {
     },
     /// Ending: still held, soon free.
     Releasing {
-        /// When it is expected to be free; `None` is unknown. Nobody counts on it any more when that has passed.
+        /// When it is expected to be free; `None` is unknown. Nobody counts on it any more when
+        /// that has passed.
         expected_end_ms: Option<u64>,
     },
-    /// Kept by somebody outside for a job that is to come ([`crate::Job::kept_room`]): given up for one of a higher
-    /// priority that may stop others, before anybody is stopped for it.
+    /// Kept by somebody outside for a job that is to come ([`crate::Job::kept_room`]): given up for
+    /// one of a higher priority that may stop others, before anybody is stopped for it.
     Kept {
         /// Priority of whoever it is kept for.
         priority: i32,
@@ -92,8 +93,8 @@ impl Phase {
         }
     }
 
-    /// Whether the amount is soon free: it is ending, and not late with that. What is late is held by something that
-    /// may stay, and nobody counts on it.
+    /// Whether the amount is soon free: it is ending, and not late with that. What is late is held
+    /// by something that may stay, and nobody counts on it.
     pub fn is_leaving(self, now_ms: u64) -> bool {
         match self {
             Self::Releasing { expected_end_ms } => {

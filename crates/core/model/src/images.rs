@@ -13,7 +13,8 @@ pub type ImageName = Arc<str>;
 pub struct Images(Arc<[(ImageName, i64)]>);
 
 impl Images {
-    /// Images by name and size in bytes. Of two with one name the larger counts, a size below zero as zero.
+    /// Images by name and size in bytes. Of two with one name the larger counts, a size below zero
+    /// as zero.
     pub fn new(named: impl IntoIterator<Item = (ImageName, i64)>) -> Self {
         let mut sizes: BTreeMap<ImageName, i64> = BTreeMap::new();
         for (name, size_bytes) in named {

@@ -44,8 +44,9 @@ pub struct Job {
     /// Whether it may stop others, and others it.
     #[serde(default)]
     pub preemption: PreemptionRules,
-    /// Names ([`crate::Owner::Foreign`]) under which room is held for it alone while it waits: to it that room is
-    /// free, and when it starts, wherever that is, nothing is held under them any more.
+    /// Names ([`crate::Owner::Foreign`]) under which room is held for it alone while it waits: to
+    /// it that room is free, and when it starts, wherever that is, nothing is held under them any
+    /// more.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kept_room: BTreeSet<String>,
 }

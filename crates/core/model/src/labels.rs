@@ -1,5 +1,5 @@
-//! Labels and resources by which core itself reads or writes something, each spelled once. The others are in
-//! `dovetail_objects::labels`, which has these, too.
+//! Labels and resources by which core itself reads or writes something, each spelled once. The
+//! others are in `dovetail_objects::labels`, which has these, too.
 
 /// Resource of whole AMD GPUs.
 pub const AMD_GPU: &str = "amd.com/gpu";

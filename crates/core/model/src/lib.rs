@@ -1,8 +1,8 @@
 //! Vocabulary of dovetail: plain data that every other crate speaks.
 //!
-//! Nothing here decides anything. The types are what a snapshot, an event or an action is made of; the
-//! engine (`dovetail-plan`) interns them into dense tables, the judges (`dovetail-check`) read them as
-//! they are.
+//! Nothing here decides anything. The types are what a snapshot, an event or an action is made of;
+//! the engine (`dovetail-plan`) interns them into dense tables, the judges (`dovetail-check`) read
+//! them as they are.
 //!
 //! | module | what |
 //! |---|---|

@@ -87,8 +87,9 @@ impl fmt::Display for Money {
 
 /// Splits `total` into parts in proportion to `weights`, to the micro-dollar.
 ///
-/// Largest remainder method (Hamilton): the parts always sum to `total`; ties go to the earlier part.
-/// All weights zero gives everything to the first part. `weights` must not be empty or negative.
+/// Largest remainder method (Hamilton): the parts always sum to `total`; ties go to the earlier
+/// part. All weights zero gives everything to the first part. `weights` must not be empty or
+/// negative.
 pub fn split(total: Money, weights: &[i128]) -> Vec<Money> {
     assert!(!weights.is_empty(), "money must be split among at least one part");
     let sum: i128 = weights.iter().sum();

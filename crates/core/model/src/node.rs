@@ -15,8 +15,8 @@ pub const NAME_LABEL: &str = "metadata.name";
 /// A label that every node has, with an empty value: its only domain is the whole cluster.
 pub const CLUSTER_LABEL: &str = "dovetail.dev/cluster";
 
-/// Key of the taint that a pod must tolerate, with effect `NoSchedule` and no value, to go to a node that is
-/// marked unschedulable.
+/// Key of the taint that a pod must tolerate, with effect `NoSchedule` and no value, to go to a
+/// node that is marked unschedulable.
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// One Kubernetes node.
@@ -44,8 +44,8 @@ pub struct Node {
     /// Images that are there.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Marked unschedulable: for pods that do not tolerate [`UNSCHEDULABLE`], whatever its taints are. No
-    /// [`crate::CounterScope`] leaves it out for this mark.
+    /// Marked unschedulable: for pods that do not tolerate [`UNSCHEDULABLE`], whatever its taints
+    /// are. No [`crate::CounterScope`] leaves it out for this mark.
     #[serde(default)]
     pub unschedulable: bool,
     /// Life-cycle state that decides whether the node takes pods.
@@ -107,7 +107,8 @@ impl Node {
         *self == Self { images: self.images.clone(), ..other.clone() }
     }
 
-    /// The value of a label, also of [`NAME_LABEL`] and [`CLUSTER_LABEL`], which no node carries as such.
+    /// The value of a label, also of [`NAME_LABEL`] and [`CLUSTER_LABEL`], which no node carries as
+    /// such.
     pub fn label(&self, key: &str) -> Option<&str> {
         match key {
             NAME_LABEL => Some(&self.name),

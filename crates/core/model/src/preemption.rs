@@ -42,8 +42,8 @@ pub struct Place {
 
 /// What is kept for a job until those have left who were stopped for it.
 ///
-/// Of each node it has a place on, it keeps what it needs there beyond what those still hold, and as
-/// they leave it keeps what they held: others get only what is left over.
+/// Of each node it has a place on, it keeps what it needs there beyond what those still hold, and
+/// as they leave it keeps what they held: others get only what is left over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The job.
@@ -58,10 +58,12 @@ pub struct Claim {
     pub until_ms: u64,
 }
 
-/// What a preemption costs; the smallest is chosen, compared field by field from the first to the last.
+/// What a preemption costs; the smallest is chosen, compared field by field from the first to the
+/// last.
 ///
 /// Up to the number of pods this is the order of kube-scheduler (`pickOneNodeForPreemption`); in a
-/// tie it asks next for the latest start, which is what `work_lost_gpu_milli_ms` is for pods of equal size.
+/// tie it asks next for the latest start, which is what `work_lost_gpu_milli_ms` is for pods of
+/// equal size.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::requirement::SelectorTerm;
 use crate::rule::CounterScope;
 
-/// Points of one preference, where and how often it applies. The points of all add up; what a point is
-/// worth against the rest of a score depends on the policy.
+/// Points of one preference, where and how often it applies. The points of all add up; what a point
+/// is worth against the rest of a score depends on the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Preference {
-    /// Points, below zero where the pod would rather not be. More than [`MOST_POINTS`] count as so many.
+    /// Points, below zero where the pod would rather not be. More than [`MOST_POINTS`] count as so
+    /// many.
     pub points: i64,
     /// Where they are given.
     pub to: Preferred,
@@ -36,11 +37,11 @@ pub enum Preferred {
         #[serde(default)]
         scope: CounterScope,
     },
-    /// Nodes that have images, by name, one for each container or volume of the pod that is made from one. A node
-    /// gets that part of the points by which its sum lies between [`LEAST_IMAGE_BYTES`] and
-    /// [`MOST_IMAGE_BYTES`] for each name listed, rounded toward zero. The sum is over the images it has, each
-    /// with its size × the share of all nodes that have it, rounded down: who waits for an image that few nodes
-    /// have is not drawn to these few.
+    /// Nodes that have images, by name, one for each container or volume of the pod that is made
+    /// from one. A node gets that part of the points by which its sum lies between
+    /// [`LEAST_IMAGE_BYTES`] and [`MOST_IMAGE_BYTES`] for each name listed, rounded toward zero.
+    /// The sum is over the images it has, each with its size × the share of all nodes that have it,
+    /// rounded down: who waits for an image that few nodes have is not drawn to these few.
     ///
     /// Source: kube-scheduler's plugin `ImageLocality`.
     Images(Vec<String>),

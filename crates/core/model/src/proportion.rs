@@ -1,16 +1,18 @@
 //! Splitting a whole number in proportion without losing or making a unit.
 
-/// Splits `total` (≥ 0) in proportion to `weights` (≥ 0) by largest remainders; ties go to the earlier part.
+/// Splits `total` (≥ 0) in proportion to `weights` (≥ 0) by largest remainders; ties go to the
+/// earlier part.
 ///
-/// The parts sum to `total`, and each is less than one unit away from its exact share. If all weights are
-/// zero the first part gets everything; without weights there are no parts.
+/// The parts sum to `total`, and each is less than one unit away from its exact share. If all
+/// weights are zero the first part gets everything; without weights there are no parts.
 pub fn in_proportion(total: i128, weights: &[i128]) -> Vec<i128> {
     let sum: i128 = weights.iter().sum();
     if sum == 0 {
         let first = (0..weights.len()).map(|index| if index == 0 { total } else { 0 });
         return first.collect();
     }
-    // total × weight may pass 128 bits, (total mod sum) × weight does not for any sum of real amounts.
+    // total × weight may pass 128 bits, (total mod sum) × weight does not for any sum of real
+    // amounts.
     let (each, over) = (total / sum, total % sum);
     let mut parts: Vec<i128> = weights.iter().map(|w| each * w + over * w / sum).collect();
     let rest = total - parts.iter().sum::<i128>();

@@ -1,8 +1,8 @@
 //! Kubernetes quantities: `500m`, `1.5`, `64Gi`, `12e3`.
 //!
-//! Grammar and canonical form follow `k8s.io/apimachinery/pkg/api/resource`: a decimal number, then a
-//! binary suffix (`Ki Mi Gi Ti Pi Ei`), a decimal suffix (`n u m k M G T P E`) or an exponent. Values are
-//! kept exactly, in billionths, as Kubernetes rounds anything finer up.
+//! Grammar and canonical form follow `k8s.io/apimachinery/pkg/api/resource`: a decimal number, then
+//! a binary suffix (`Ki Mi Gi Ti Pi Ei`), a decimal suffix (`n u m k M G T P E`) or an exponent.
+//! Values are kept exactly, in billionths, as Kubernetes rounds anything finer up.
 
 use std::fmt;
 use std::str::FromStr;
@@ -99,8 +99,8 @@ impl Quantity {
         ceil_away(self.nano, NANO)
     }
 
-    /// The amount in thousandths, rounded away from zero as Kubernetes' `MilliValue()` does; saturates
-    /// at the limits of `i64`.
+    /// The amount in thousandths, rounded away from zero as Kubernetes' `MilliValue()` does;
+    /// saturates at the limits of `i64`.
     pub fn to_milli(self) -> i64 {
         ceil_away(self.nano, NANO / 1000)
     }

@@ -17,14 +17,15 @@ pub struct Queue {
     /// Parent; `None` hangs below the root.
     #[serde(default)]
     pub parent: Option<QueueName>,
-    /// Quota that is never lent for good. Of what is named here the queue and all below it hold no more,
-    /// unless it borrows.
+    /// Quota that is never lent for good. Of what is named here the queue and all below it hold no
+    /// more, unless it borrows.
     #[serde(default)]
     pub guaranteed: Bounds,
     /// Whether it may hold more than its quota while that is free.
     #[serde(default)]
     pub borrows: bool,
-    /// Share of what is not enough for all: a queue of weight 2 holds twice as much as one of weight 1.
+    /// Share of what is not enough for all: a queue of weight 2 holds twice as much as one of
+    /// weight 1.
     #[serde(default = "one")]
     pub weight: u32,
     /// Never more than this.
@@ -214,8 +215,8 @@ impl Charge {
         plain.into_iter().chain(extended).filter(|(_, amount)| *amount != 0)
     }
 
-    /// Adds `times` × `other` in place; what becomes 0 is not named. Absurd amounts, which no node has, stop
-    /// at the limits of their type.
+    /// Adds `times` × `other` in place; what becomes 0 is not named. Absurd amounts, which no node
+    /// has, stop at the limits of their type.
     pub fn add_times(&mut self, other: &Self, times: i64) {
         let add = |sum: &mut i64, amount: i64| {
             *sum = sum.saturating_add(amount.saturating_mul(times));

@@ -93,7 +93,8 @@ pub enum DeviceRequest {
 /// A condition on a node's labels and name, known by what it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeCondition {
-    /// Alternatives, each a list of terms that hold together; without an alternative no node satisfies it.
+    /// Alternatives, each a list of terms that hold together; without an alternative no node
+    /// satisfies it.
     pub any_of: Vec<Vec<SelectorTerm>>,
     /// What it comes from.
     #[serde(default)]
@@ -167,7 +168,8 @@ pub enum Operator {
 }
 
 impl SelectorTerm {
-    /// Whether a node with this value of [`SelectorTerm::key`] (`None`: without it) satisfies the term.
+    /// Whether a node with this value of [`SelectorTerm::key`] (`None`: without it) satisfies the
+    /// term.
     pub fn accepts(&self, label: Option<&str>) -> bool {
         let listed = || label.is_some_and(|value| self.values.iter().any(|v| v == value));
         let compare = |test: fn(&i64, &i64) -> bool| {

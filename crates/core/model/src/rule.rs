@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// A rule over the number of counted pods in the domain of a node.
 ///
-/// A counter is a selector (by name) × a node label × a scope: it holds, for each value of the label, how
-/// many pods that the selector counts run there on nodes of the scope. Anti-affinity of running pods
-/// against newcomers is the same rule with a selector that counts the pods which carry the term. Host
-/// ports, disks and claims of one pod only are rules as well: a selector such as `port:TCP/80` counts the
-/// pods that use the port, and the label is [`crate::node::NAME_LABEL`] or
+/// A counter is a selector (by name) × a node label × a scope: it holds, for each value of the
+/// label, how many pods that the selector counts run there on nodes of the scope. Anti-affinity of
+/// running pods against newcomers is the same rule with a selector that counts the pods which carry
+/// the term. Host ports, disks and claims of one pod only are rules as well: a selector such as
+/// `port:TCP/80` counts the pods that use the port, and the label is [`crate::node::NAME_LABEL`] or
 /// [`crate::node::CLUSTER_LABEL`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CounterRule {
@@ -29,8 +29,8 @@ pub struct CounterRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleKind {
-    /// With the pod placed, the domain holds at most `max_skew` more than the emptiest domain of the
-    /// scope. A node without the label is not allowed.
+    /// With the pod placed, the domain holds at most `max_skew` more than the emptiest domain of
+    /// the scope. A node without the label is not allowed.
     Spread {
         /// Largest allowed difference.
         max_skew: u32,
@@ -38,8 +38,9 @@ pub enum RuleKind {
         #[serde(default)]
         min_domains: Option<u32>,
     },
-    /// The domain holds at least one. If nothing is counted by any affinity rule of the pod and the pod
-    /// counts itself into all of them, it goes anywhere. A node without the label is not allowed.
+    /// The domain holds at least one. If nothing is counted by any affinity rule of the pod and the
+    /// pod counts itself into all of them, it goes anywhere. A node without the label is not
+    /// allowed.
     Affinity,
     /// The domain holds none. A node without the label is allowed.
     AntiAffinity,

@@ -42,7 +42,8 @@ pub struct Snapshot {
     pub budgets: Vec<Budget>,
     /// Reasons already given to waiting jobs; each is said once until it changes.
     pub reasons: Vec<(JobId, PendingReason)>,
-    /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both at 0.
+    /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both
+    /// at 0.
     pub random_draws: [u64; 2],
     /// What was found not to fit and is not tried again before something it wants becomes better.
     pub sleeping: Vec<Sleeping>,

@@ -7,8 +7,9 @@ pub const NODE_LEVEL: &str = "node";
 
 /// The levels of a cluster above the node, from the widest to the narrowest.
 ///
-/// A domain of a level is the set of nodes that agree in the labels of this level and of every wider
-/// one. A node without the label of a level belongs to no domain of it, nor of a narrower level.
+/// A domain of a level is the set of nodes that agree in the labels of this level and of every
+/// wider one. A node without the label of a level belongs to no domain of it, nor of a narrower
+/// level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Topology {
@@ -26,7 +27,8 @@ pub struct Level {
 }
 
 impl Topology {
-    /// Depth of a level: 0 is the widest, `levels.len()` is the node; `None` if there is no such name.
+    /// Depth of a level: 0 is the widest, `levels.len()` is the node; `None` if there is no such
+    /// name.
     pub fn depth(&self, name: &str) -> Option<usize> {
         if name == NODE_LEVEL {
             return Some(self.levels.len());

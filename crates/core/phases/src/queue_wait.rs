@@ -1,8 +1,9 @@
 //! How long work waits for its first and for its last member, from when it was asked for.
 //!
-//! Pods of one owner that were made within a minute of each other start together ([`starts`]); what their owner makes
-//! later is a start of its own. A start waits from its submission until a member got its node (the first), and until
-//! every one did (the last). [`spread`] sums up waits by nearest rank.
+//! Pods of one owner that were made within a minute of each other start together ([`starts`]); what
+//! their owner makes later is a start of its own. A start waits from its submission until a member
+//! got its node (the first), and until every one did (the last). [`spread`] sums up waits by
+//! nearest rank.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use dovetail_account::device_time::Span;
 pub struct QueuedPod {
     /// What made it, by any name that no other owner has.
     pub owner: String,
-    /// When its owner was asked for, where that starts work by itself and its first pods are what was waited for.
+    /// When its owner was asked for, where that starts work by itself and its first pods are what
+    /// was waited for.
     pub submitted_ms: Option<u64>,
     /// When it was made.
     pub created_ms: u64,
@@ -57,7 +59,8 @@ impl Start {
     }
 }
 
-/// Puts pods that start together into one start each; starts are in the order of owners, then of time.
+/// Puts pods that start together into one start each; starts are in the order of owners, then of
+/// time.
 pub fn starts(pods: &[QueuedPod]) -> Vec<Start> {
     let mut by_owner: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, pod) in pods.iter().enumerate() {
@@ -107,8 +110,8 @@ pub struct Spread {
     pub p90_ms: u64,
 }
 
-/// Percentiles by nearest rank: the least value that so many percent do not exceed, which one of them had. `None`
-/// without values.
+/// Percentiles by nearest rank: the least value that so many percent do not exceed, which one of
+/// them had. `None` without values.
 pub fn spread(mut values_ms: Vec<u64>) -> Option<Spread> {
     values_ms.sort_unstable();
     let samples = values_ms.len();

@@ -53,7 +53,8 @@ pub fn gpus(gpu_milli: i64) -> String {
     }
 }
 
-/// GPU-hours of milli-GPU × ms with one digit behind the point, half up; what is negative is nothing.
+/// GPU-hours of milli-GPU × ms with one digit behind the point, half up; what is negative is
+/// nothing.
 pub fn gpu_hours(gpu_milli_ms: i128) -> String {
     let tenths = (gpu_milli_ms.max(0) * 10 + GPU_HOUR / 2) / GPU_HOUR;
     let whole = u64::try_from(tenths / 10).unwrap_or(u64::MAX);

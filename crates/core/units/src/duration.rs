@@ -2,12 +2,13 @@
 
 use dovetail_model::grouped;
 
-/// Units with their length in ms, the number of them from which on the next one is used, and their name.
+/// Units with their length in ms, the number of them from which on the next one is used, and their
+/// name.
 const SHOWN: [(u64, u64, &str); 4] =
     [(1_000, 120, "s"), (60_000, 120, "min"), (3_600_000, 48, "h"), (86_400_000, u64::MAX, "d")];
 
-/// A duration in the unit in which a person would say it, rounded half up: to tenths below a hundred, else to whole
-/// units. What is shorter than 50 ms is `0 s`.
+/// A duration in the unit in which a person would say it, rounded half up: to tenths below a
+/// hundred, else to whole units. What is shorter than 50 ms is `0 s`.
 pub fn duration(ms: u64) -> String {
     in_words(ms, |unit_ms| unit_ms / 2)
 }
@@ -44,7 +45,8 @@ fn in_words(ms: u64, more: fn(u64) -> u64) -> String {
     text
 }
 
-/// Units as people write them, with their length in ms; the longer name of two before its beginning.
+/// Units as people write them, with their length in ms; the longer name of two before its
+/// beginning.
 const WRITTEN: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
@@ -123,7 +125,8 @@ mod tests {
     }
 
     proptest! {
-        /// Half a tenth, or half a unit from a hundred on, is all that is lost, and longer is never said shorter.
+        /// Half a tenth, or half a unit from a hundred on, is all that is lost, and longer is never
+        /// said shorter.
         #[test]
         fn what_is_shown_is_near_what_is_meant(ms in 0_u64..10_000_000_000, more in 0_u64..1_000_000) {
             let shown = |ms: u64| {

@@ -1,7 +1,7 @@
 //! Quantities as people write and read them.
 //!
-//! One format for each, wherever it is shown: at most three digits that matter and a unit. Programs read JSON, which
-//! has every digit; what is paid is exact to the cent.
+//! One format for each, wherever it is shown: at most three digits that matter and a unit. Programs
+//! read JSON, which has every digit; what is paid is exact to the cent.
 //!
 //! | module | what |
 //! |---|---|

@@ -5,7 +5,8 @@ const DAY_MS: u64 = 86_400_000;
 /// The first moment that four digits of a year cannot write.
 const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
-/// A moment in ms since 1970, in UTC, to the second that has begun; `an unknown time` beyond the year 9999.
+/// A moment in ms since 1970, in UTC, to the second that has begun; `an unknown time` beyond the
+/// year 9999.
 pub fn time(ms: u64) -> String {
     exact_time(ms / 1_000 * 1_000)
 }
@@ -25,8 +26,9 @@ pub fn exact_time(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// Year, month and day of a number of days since 1970, by cycles of 400 years that begin in March, so that the day of a
-/// leap year comes last (Hinnant, “chrono-compatible low-level date algorithms”).
+/// Year, month and day of a number of days since 1970, by cycles of 400 years that begin in March,
+/// so that the day of a leap year comes last (Hinnant, “chrono-compatible low-level date
+/// algorithms”).
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (cycle, of_cycle) = (days / 146_097, days % 146_097);

@@ -1,5 +1,5 @@
-//! The first report on a cluster that nobody prepared: a real Prometheus with two weeks of 200 GPUs, and no earlier
-//! state.
+//! The first report on a cluster that nobody prepared: a real Prometheus with two weeks of 200
+//! GPUs, and no earlier state.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,8 @@ const MINUTES: u64 = DAYS * DAY_MINUTES;
 const LANES: [usize; 4] = [4, 2, 1, 1];
 const TEAMS: [&str; 6] = ["vision", "speech", "search", "ads", "research", "robotics"];
 
-/// Prints how long the first report takes, how much memory it needs, and how far it is from the truth.
+/// Prints how long the first report takes, how much memory it needs, and how far it is from the
+/// truth.
 pub(crate) fn print() {
     if !PrometheusServer::is_there() {
         return;
@@ -176,7 +177,8 @@ impl Day {
         }
     }
 
-    /// What kube-state-metrics says of pods: twice an hour would do, it is scraped as often as everything else.
+    /// What kube-state-metrics says of pods: twice an hour would do, it is scraped as often as
+    /// everything else.
     fn pods(&mut self, of_day: &[&Tenancy]) {
         let families: [(&str, &str, f64); 5] = [
             ("kube_pod_info", "", 1.0),
@@ -236,8 +238,8 @@ impl Day {
     }
 }
 
-/// Prints the GPU-hours of the report beside those that were written, and ends if they are further apart than the
-/// report says they can be.
+/// Prints the GPU-hours of the report beside those that were written, and ends if they are further
+/// apart than the report says they can be.
 fn compare(report: &Value, tenancies: &[Tenancy], from_s: u64) {
     let number = |of: &Value| of.as_f64().expect("a number");
     let said_from = report["from"].as_str().expect("a time");

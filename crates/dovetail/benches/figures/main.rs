@@ -1,7 +1,9 @@
-//! Figures of docs/benchmarks.md that concern the whole program: `cargo bench -p dovetail --bench figures -- NAME...`.
+//! Figures of docs/benchmarks.md that concern the whole program:
+//! `cargo bench -p dovetail --bench figures -- NAME...`.
 //!
-//! Each starts the program as its users do and prints what was measured beside its target; nothing is
-//! asserted on time. Figures over real traces need `DOVETAIL_TRACES` and say so when it is not set.
+//! Each starts the program as its users do and prints what was measured beside its target; nothing
+//! is asserted on time. Figures over real traces need `DOVETAIL_TRACES` and say so when it is not
+//! set.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod audit;

@@ -7,8 +7,9 @@ use std::time::Instant;
 /// What a call took.
 pub(crate) struct Timed {
     pub(crate) took_s: f64,
-    /// The most memory as the kernel counts it when the first of the output comes: the program has then done its
-    /// work, and waits until somebody reads what does not fit into a pipe. None if it was over by then.
+    /// The most memory as the kernel counts it when the first of the output comes: the program has
+    /// then done its work, and waits until somebody reads what does not fit into a pipe. None if it
+    /// was over by then.
     pub(crate) peak_mib: Option<u64>,
     pub(crate) output: Vec<u8>,
 }

@@ -21,13 +21,16 @@ use serde_json::{Value, json};
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
-    /// Where to write it, one object a line, compressed if the name ends in .gz (--output says the same here)
+    /// Where to write it, one object a line, compressed if the name ends in .gz (--output says the
+    /// same here)
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
-    /// Replace names by hashes; the table to read them back is written to --names and stays with you
+    /// Replace names by hashes; the table to read them back is written to --names and stays with
+    /// you
     #[arg(long, requires = "names")]
     anonymise: bool,
-    /// Table of names and the key of their hashes: written by --anonymise, and used again if it is there
+    /// Table of names and the key of their hashes: written by --anonymise, and used again if it is
+    /// there
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Print a report about an anonymous collection with the true names of --names

@@ -37,7 +37,8 @@ use dovetail_settings::scheduler::{
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prices::PriceFlags;
 
-/// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of dovetail.toml.
+/// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of
+/// dovetail.toml.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulerFlags {
     #[command(flatten)]
@@ -66,7 +67,8 @@ pub(crate) struct SchedulerFlags {
     /// How nodes are chosen [default: dovetail]
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
-    /// What is logged: errors alone, or down to every decision (debug) or every request (trace) [default: info]
+    /// What is logged: errors alone, or down to every decision (debug) or every request (trace)
+    /// [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -185,7 +187,8 @@ fn options(app: &App, flags: &SchedulerFlags, section: &SchedulerSection) -> Res
     })
 }
 
-/// How pods are read and decided about, by the settings file; whose pods, by a flag if there is one.
+/// How pods are read and decided about, by the settings file; whose pods, by a flag if there is
+/// one.
 pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let section = &app.settings.scheduler.0;
     let or = |in_file: &Option<String>, default: &str| {

@@ -71,7 +71,8 @@ impl LearningFlags {
         LEARNING.contains(&name).then(|| file.unwrap_or_else(|| "nothing".to_owned()))
     }
 
-    /// The file that is written, by its flag. It may be the one that was read: learning goes on there.
+    /// The file that is written, by its flag. It may be the one that was read: learning goes on
+    /// there.
     pub(crate) fn written(&self) -> Named<'_> {
         ("--save-learnt", self.save_learnt.as_deref())
     }

@@ -1,4 +1,5 @@
-//! `dovetail audit` on a small cluster: each form of output, what it must not say, and what it ends with.
+//! `dovetail audit` on a small cluster: each form of output, what it must not say, and what it ends
+//! with.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +46,8 @@ fn list(objects: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
 }
 
-/// A node cordoned for ten hours with three of eight GPUs held, one with all held, a pod that asks for more
-/// than any node has, and a node without GPUs.
+/// A node cordoned for ten hours with three of eight GPUs held, one with all held, a pod that asks
+/// for more than any node has, and a node without GPUs.
 fn folder() -> Folder {
     let folder = Folder::new();
     let mut cordoned = node("g1", 8);
@@ -110,7 +111,8 @@ fn every_form_says_the_same() {
     }
 }
 
-/// Who gets a file does not see what was said beside it. By hand: 2026-07-20 is 123 days before 2026-11-20.
+/// Who gets a file does not see what was said beside it. By hand: 2026-07-20 is 123 days before
+/// 2026-11-20.
 #[test]
 fn what_prices_and_ignored_findings_leave_open_is_in_every_form() {
     let folder = folder();

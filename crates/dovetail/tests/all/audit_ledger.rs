@@ -1,5 +1,5 @@
-//! What a ledger confirms of findings that are fixed: work that stopped wasting, work that only moved, and objects and
-//! times of which it knows nothing.
+//! What a ledger confirms of findings that are fixed: work that stopped wasting, work that only
+//! moved, and objects and times of which it knows nothing.
 
 use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
 use dovetail_account::rollup::{HOUR_MS, NodeTerms};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::program::Folder;
 
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// The earlier audit is of the noon of this day, the later one of two weeks after: whole weeks end at their
-/// midnights.
+/// The earlier audit is of the noon of this day, the later one of two weeks after: whole weeks end
+/// at their midnights.
 const THEN: &str = "2026-11-06T12:00:00Z";
 const NOW: &str = "2026-11-20T12:00:00Z";
 
@@ -120,7 +120,8 @@ fn usd(rate: &Value) -> f64 {
     rate["usd_micros_per_month"].as_f64().expect("an amount") / 1e6
 }
 
-/// The server is idle for twelve hours a day, the notebook for six; both GPUs are seen for all of each day.
+/// The server is idle for twelve hours a day, the notebook for six; both GPUs are seen for all of
+/// each day.
 const BEFORE: [&[Part]; 2] =
     [&[(12, IDLE, SERVE), (12, ACTIVE, SERVE)], &[(6, IDLE, NOTEBOOK), (18, ACTIVE, NOTEBOOK)]];
 
@@ -191,8 +192,8 @@ fn what_only_moved_is_not_confirmed() {
     assert_eq!(usd(&document["ledger"]["confirmed"]), 0.0);
 }
 
-/// The server idles on a GPU with a price, twelve hours a day, and on one without, for six: of a month $720 and 180 GPU-hours. Of
-/// both a third is left, or it is as before.
+/// The server idles on a GPU with a price, twelve hours a day, and on one without, for six: of a
+/// month $720 and 180 GPU-hours. Of both a third is left, or it is as before.
 #[test]
 fn waste_of_which_a_part_has_a_price_is_told_in_both_and_what_did_not_fall_is_no_fall() {
     let gpus = |hours: u64, more: u64| -> [Vec<Part>; 3] {

@@ -1,4 +1,5 @@
-//! `dovetail audit` with what GPUs did from a server: what it makes of samples, and of counters that lie.
+//! `dovetail audit` with what GPUs did from a server: what it makes of samples, and of counters
+//! that lie.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,8 @@ fn folder() -> Folder {
     folder
 }
 
-/// The engine of the held GPU is busy in the first hour, and not behind it; `kernels` is what GPU_UTIL says.
+/// The engine of the held GPU is busy in the first hour, and not behind it; `kernels` is what
+/// GPU_UTIL says.
 fn series(query: &Query, kernels: f64) -> Vec<Made> {
     let labels = json!({"UUID": "a", "Hostname": "n1", "modelName": "NVIDIA H100", "pod": "train-0",
         "namespace": "vision"});
@@ -56,7 +58,8 @@ fn gpus(document: &Value, state: &str) -> f64 {
     states.find(|of| of["state"] == state).map_or(0.0, |of| of["gpus"].as_f64().expect("a number"))
 }
 
-/// Series have the pod's GPU on another node than the API server: nobody knows what the pod's own GPU does.
+/// Series have the pod's GPU on another node than the API server: nobody knows what the pod's own
+/// GPU does.
 #[test]
 fn series_that_contradict_the_placement_are_a_finding_and_unknown() {
     let folder = folder();
@@ -111,8 +114,8 @@ fn what_a_server_saw_turns_blind_time_into_idle_time_with_its_price() {
     assert!(finding(&found, "VIS-02").is_none());
 }
 
-/// The pod of today was made six hours ago; in the eighteen hours before, another one of its name computed. And of a dump that
-/// was read two days ago the day before it counts.
+/// The pod of today was made six hours ago; in the eighteen hours before, another one of its name
+/// computed. And of a dump that was read two days ago the day before it counts.
 #[test]
 fn a_server_is_asked_about_the_pods_of_the_objects_and_until_these_were_read() {
     let now = jiff::Timestamp::now();
@@ -147,7 +150,8 @@ fn a_server_is_asked_about_the_pods_of_the_objects_and_until_these_were_read() {
     assert!((48.0 * 3600.0..48.0 * 3600.0 + 121.0).contains(&apart_s), "{apart_s}");
 }
 
-/// Kernels ran all day, and the engine's counter was zero for 23 hours of it: nobody knows what the GPU did.
+/// Kernels ran all day, and the engine's counter was zero for 23 hours of it: nobody knows what the
+/// GPU did.
 #[test]
 fn a_counter_that_stands_still_makes_time_unknown_and_not_idle() {
     let found = audit(100.0);
@@ -178,7 +182,8 @@ fn dump_of(record: &JobRecord) -> Folder {
     folder
 }
 
-/// A job that hangs is told as such, as long as the truth of its record says, and one that waits for a straggler is not.
+/// A job that hangs is told as such, as long as the truth of its record says, and one that waits
+/// for a straggler is not.
 #[test]
 fn a_job_that_hangs_is_found_and_one_that_waits_is_not() {
     for (kind, seed) in [(Kind::Hanging, 2), (Kind::Straggler, 3)] {
@@ -208,7 +213,8 @@ fn a_job_that_hangs_is_found_and_one_that_waits_is_not() {
     }
 }
 
-/// 150,000 requests in a day of a model that its server names; a pod of the same server elsewhere is another's.
+/// 150,000 requests in a day of a model that its server names; a pod of the same server elsewhere
+/// is another's.
 #[test]
 fn a_much_asked_model_is_told_with_what_its_server_counted() {
     let mut serve = pod("prod", "chat-0", 1, "n1");

@@ -146,7 +146,8 @@ fn what_cannot_be_collected_is_told() {
     assert!(!folder.has("kept.json"), "nothing half is left");
 }
 
-/// Of what it cannot read nobody learns from the collection: so it says so, and keeps that a field was no object.
+/// Of what it cannot read nobody learns from the collection: so it says so, and keeps that a field
+/// was no object.
 #[test]
 fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
     let folder = folder();
@@ -199,8 +200,9 @@ fn a_server_is_read_as_its_dump_is() {
     assert_eq!(bill["total"]["gpu_hours"], json!(8.0 * 720.0));
 }
 
-/// Eight GPUs on a node, all of them waited for by what has no pods yet: replicas that a quota refuses, a suspended set, a
-/// suspended job that Kueue keeps back, a Ray job, replicas beyond what a quota has left; and eight on another node.
+/// Eight GPUs on a node, all of them waited for by what has no pods yet: replicas that a quota
+/// refuses, a suspended set, a suspended job that Kueue keeps back, a Ray job, replicas beyond what
+/// a quota has left; and eight on another node.
 fn waited_for() -> Folder {
     let template = || {
         json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main", "image": "train",
@@ -244,7 +246,8 @@ fn waited_for() -> Folder {
     let group = json!({"groupName": "w", "replicas": 1, "template": template()});
     let ray = json!({"suspend": true, "rayClusterSpec": {"workerGroupSpecs": [group]}});
     let ray = object("ray.io/v1", "RayJob", "ray", ray);
-    // What is over waits for nobody, though it is suspended; and a quota for other pods keeps none of these.
+    // What is over waits for nobody, though it is suspended; and a quota for other pods keeps none
+    // of these.
     let over = |object: &Value, name: &str, status: Value| {
         let mut over = object.clone();
         over["metadata"]["name"] = json!(name);
@@ -283,8 +286,8 @@ fn what_waits_without_pods_is_sold_by_nobody_and_is_kept_by_a_collection() {
     for name in ["canary", "secret", "serve\"", "book", "set-work", "\"work\"", "train\""] {
         assert!(!anonymous.contains(name), "{name}: {anonymous}");
     }
-    // A month of a GPU at the list price is 6.88 × 720 dollars: two refused replicas, one beyond the quota and two of
-    // Kueue's for quota, two of the set and one of Ray, eight for nobody.
+    // A month of a GPU at the list price is 6.88 × 720 dollars: two refused replicas, one beyond
+    // the quota and two of Kueue's for quota, two of the set and one of Ray, eight for nobody.
     let month = |gpus: i64| json!(gpus * 6_880_000 * 720);
     for file in ["dump.json", "kept.json", "again.json", "anon.json"] {
         let bill = folder.json(&format!("cost --from {file} {AT} --by cause"));

@@ -126,9 +126,10 @@ fn each_form_is_as_documented() {
     }
 }
 
-/// A p5.48xlarge is $55.04 an hour. All-in, a GPU is $6.88. With $0.04 a vCPU and $0.005 a GiB the node's CPU
-/// is $7.68, its memory $10.24, and a GPU (55.04 − 17.92) / 8 = $4.64; each pod has a quarter of both. AWS'
-/// weights: 192·0.9 + 2048·0.1 + 8·9 = 449.6, so a GPU is 55.04·9/449.6 = $1.101779.
+/// A p5.48xlarge is $55.04 an hour. All-in, a GPU is $6.88. With $0.04 a vCPU and $0.005 a GiB the
+/// node's CPU is $7.68, its memory $10.24, and a GPU (55.04 − 17.92) / 8 = $4.64; each pod has a
+/// quarter of both. AWS' weights: 192·0.9 + 2048·0.1 + 8·9 = 449.6, so a GPU is 55.04·9/449.6 =
+/// $1.101779.
 #[test]
 fn amounts_are_those_worked_by_hand() {
     let folder = folder();
@@ -191,8 +192,8 @@ fn rows_are_the_price_however_they_are_grouped() {
     }
 }
 
-/// All is 8 × $6.88 an hour, of which vision's GPUs have half. By AWS' weights they have $3,173.124555 of a month, so
-/// all others have the rest of $39,628.80.
+/// All is 8 × $6.88 an hour, of which vision's GPUs have half. By AWS' weights they have
+/// $3,173.124555 of a month, so all others have the rest of $39,628.80.
 #[test]
 fn rows_beyond_the_top_are_one_and_the_sum_stays() {
     let folder = folder();
@@ -313,7 +314,8 @@ fn focus_datasets_hold_the_rules_of_their_version() {
     insta::assert_snapshot!("cost_focus", cost(&self::folder(), "--focus 1.4").out);
 }
 
-/// A quarter off for g1 in two hours of it, of which one is split into rows, and a machine of somebody else.
+/// A quarter off for g1 in two hours of it, of which one is split into rows, and a machine of
+/// somebody else.
 #[test]
 fn a_bill_takes_the_place_of_list_prices() {
     let folder = folder();
@@ -400,7 +402,8 @@ fn price_line(found: &Value) -> [Value; 3] {
     [&line["purchase"], &line["priced_as"], &line["usd_micros_per_gpu_hour"]].map(Value::clone)
 }
 
-/// Category of the first row of a FOCUS dataset, and the sums of what was paid and of list prices in micro-dollars.
+/// Category of the first row of a FOCUS dataset, and the sums of what was paid and of list prices
+/// in micro-dollars.
 fn focus(folder: &Folder, flags: &str) -> (String, i64, i64) {
     let dataset = cost(folder, &format!("--focus 1.4 {flags}")).out;
     let mut rows = csv::Reader::from_reader(dataset.as_bytes());
@@ -413,7 +416,8 @@ fn focus(folder: &Folder, flags: &str) -> (String, i64, i64) {
     (rows[0]["PricingCategory"].clone(), sum("EffectiveCost"), sum("ListCost"))
 }
 
-/// Labels, settings and bills say what is committed; the rate is the user's, and without one the list price says so.
+/// Labels, settings and bills say what is committed; the rate is the user's, and without one the
+/// list price says so.
 #[test]
 fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     let folder = folder();
@@ -526,7 +530,8 @@ DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
     );
 }
 
-/// What is billed for less than nothing is no price; and who pays for what is unused changes no waste.
+/// What is billed for less than nothing is no price; and who pays for what is unused changes no
+/// waste.
 #[test]
 fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
     let folder = folder();
@@ -554,8 +559,9 @@ fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
     assert_eq!(waste("--by team"), waste("--by team --unused distributed"));
 }
 
-/// A time needs somebody who is asked about it, a price somebody who has the model.
-/// Objects of a file or of the example have no users: the whole cluster is no answer to the question for one's own.
+/// A time needs somebody who is asked about it, a price somebody who has the model. Objects of a
+/// file or of the example have no users: the whole cluster is no answer to the question for one's
+/// own.
 #[test]
 fn mine_without_a_cluster_is_refused() {
     let folder = folder();
@@ -592,9 +598,9 @@ fn flags_without_effect_are_told() {
     assert!(done.err.contains("two times `=`"), "{}", done.err);
 }
 
-/// $280,000 over 4 years, 10.2 kW, PUE 1.4, $0.12 per kWh: $1.213058 for each of eight GPUs.
-/// Four years of $280,000 and 10.2 kW are $1.213058 a GPU-hour, for the nodes that are such machines: by their labels, or
-/// where none are named those of no cloud.
+/// $280,000 over 4 years, 10.2 kW, PUE 1.4, $0.12 per kWh: $1.213058 for each of eight GPUs. Four
+/// years of $280,000 and 10.2 kW are $1.213058 a GPU-hour, for the nodes that are such machines: by
+/// their labels, or where none are named those of no cloud.
 #[test]
 fn own_hardware_has_its_price_on_the_nodes_that_it_is() {
     let folder = folder();
@@ -628,8 +634,9 @@ fn own_hardware_has_its_price_on_the_nodes_that_it_is() {
     assert!(done.code == Some(2) && done.err.contains(told), "{}", done.err);
 }
 
-/// A machine with one A100 is $4.10 an hour, one with eight $32.77: $4.09625 a GPU. With $0.04 a vCPU (192 of them) and
-/// $0.005 a GiB (2,048) a machine's CPU and memory are $17.92; they are more than the small machine costs.
+/// A machine with one A100 is $4.10 an hour, one with eight $32.77: $4.09625 a GPU. With $0.04 a
+/// vCPU (192 of them) and $0.005 a GiB (2,048) a machine's CPU and memory are $17.92; they are more
+/// than the small machine costs.
 #[test]
 fn each_size_of_a_machine_has_its_own_price() {
     let folder = Folder::new();
@@ -655,7 +662,8 @@ fn each_size_of_a_machine_has_its_own_price() {
     let amount = |found: &Value, name: &str| of(found, &json!({"node": name}));
     assert_eq!(amount(&found, "one"), 4_100_000 * HOURS);
     assert_eq!(amount(&found, "eight"), 32_770_000 * HOURS);
-    // Neither row is of this type, and the built-in list does not know it: the least of an A100 there, and told.
+    // Neither row is of this type, and the built-in list does not know it: the least of an A100
+    // there, and told.
     assert_eq!(amount(&found, "other"), 8 * 3_430_888 * HOURS);
     let told = "8 GPUs of model A100-80GB in machines of the type p4de.metal, which has no price of its own: at \
                 that of p4de.24xlarge";
@@ -675,7 +683,8 @@ fn each_size_of_a_machine_has_its_own_price() {
     let expected =
         ["\"eight.24xlarge\" 8 4096250", "\"one.xlarge\" 1 4100000", "\"p4de.24xlarge\" 8 3430888"];
     assert_eq!(lines, expected);
-    // What CPU and memory cost alone is taken off the price of the size: $32.77 less $17.92 are $14.85 for eight GPUs.
+    // What CPU and memory cost alone is taken off the price of the size: $32.77 less $17.92 are
+    // $14.85 for eight GPUs.
     let flags =
         "--by node,cause --prices mine.csv --method residual --vcpu-price 0.04 --gib-price 0.005";
     let residual = document(&folder, flags);
@@ -695,8 +704,9 @@ fn focus_rows(folder: &Folder, flags: &str) -> Vec<BTreeMap<String, String>> {
     rows.deserialize().map(|row| row.expect("a row")).collect()
 }
 
-/// An hour of g1 under a reservation: nothing on the invoice, $20.000001 of what was paid in advance, $55.04 at list and
-/// $50.10 at negotiated prices. c1 is billed without any of these. Whatever rows there are, they have the bill's amounts.
+/// An hour of g1 under a reservation: nothing on the invoice, $20.000001 of what was paid in
+/// advance, $55.04 at list and $50.10 at negotiated prices. c1 is billed without any of these.
+/// Whatever rows there are, they have the bill's amounts.
 #[test]
 fn each_cost_of_focus_is_what_the_bill_says() {
     let folder = folder();
@@ -731,8 +741,8 @@ i-c1,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,9.000007,9.000007,,,Usage,USD,Sta
             }
         }
     }
-    // A file that has no more than the invoice and the amortised cost: list price × hours, also as the negotiated price
-    // of a committed node.
+    // A file that has no more than the invoice and the amortised cost: list price × hours, also as
+    // the negotiated price of a committed node.
     let less: String = bill
         .lines()
         .map(|line| {

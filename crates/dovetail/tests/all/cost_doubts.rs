@@ -10,7 +10,8 @@ fn write(folder: &crate::program::Folder, objects: &[Value]) {
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
 }
 
-/// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are told.
+/// What cannot be so is cut, and what contradicts the pod's own scheduler is unknown; both are
+/// told.
 #[test]
 fn what_could_not_be_read_is_told_with_the_figures() {
     let folder = folder();
@@ -74,7 +75,8 @@ fn what_objects_say_that_cannot_be_is_told() {
     );
 }
 
-/// Eight nodes that say what cannot be: JSON names them all, people see five and how many more there are.
+/// Eight nodes that say what cannot be: JSON names them all, people see five and how many more
+/// there are.
 #[test]
 fn json_has_every_doubt_and_people_see_the_first() {
     let folder = folder();
@@ -97,7 +99,8 @@ fn json_has_every_doubt_and_people_see_the_first() {
     }
 }
 
-/// Eight GPUs, and a pod that asks for one by HAMi, which nobody judges: seven are free for lack of demand.
+/// Eight GPUs, and a pod that asks for one by HAMi, which nobody judges: seven are free for lack of
+/// demand.
 #[test]
 fn pods_that_nobody_judges_are_told_and_keep_no_gpu_from_having_a_cause() {
     let folder = folder();

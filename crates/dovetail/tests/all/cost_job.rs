@@ -10,8 +10,8 @@ use crate::program::Folder;
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z";
 const END_S: u64 = 1_795_176_000;
 
-/// Three jobs on eight GPUs; `train` is in two namespaces, and only that of vision was measured: each of its GPUs
-/// rests for 40 of 100 minutes, then works.
+/// Three jobs on eight GPUs; `train` is in two namespaces, and only that of vision was measured:
+/// each of its GPUs rests for 40 of 100 minutes, then works.
 fn folder() -> Folder {
     let folder = Folder::new();
     let objects = [
@@ -159,7 +159,8 @@ fn what_cannot_be_told_is_said() {
     assert_eq!(twice.code, Some(2), "{}", twice.out);
 }
 
-/// Every job of the generated cluster that was measured is its bill; those with all signals are told apart.
+/// Every job of the generated cluster that was measured is its bill; those with all signals are
+/// told apart.
 #[test]
 fn jobs_of_the_example_are_told_without_a_cluster() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! `dovetail cost job` over a period: a job whose phases are known, served as series by exporters, cAdvisor and
-//! kube-state-metrics.
+//! `dovetail cost job` over a period: a job whose phases are known, served as series by exporters,
+//! cAdvisor and kube-state-metrics.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +89,8 @@ pub(crate) fn series(record: &JobRecord, query: &Query) -> Vec<Made> {
     joined.collect()
 }
 
-/// kube-state-metrics: starts and runs of containers, and how pods ended. Their clock is one step before that of
-/// samples, which are means over the step before their moment.
+/// kube-state-metrics: starts and runs of containers, and how pods ended. Their clock is one step
+/// before that of samples, which are means over the step before their moment.
 fn events(record: &JobRecord, query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let begin_ms = (query.moments.first().copied().unwrap_or(0.0) * 1e3) as u64;
@@ -149,8 +149,9 @@ fn events(record: &JobRecord, query: &Query) -> Vec<Made> {
     made
 }
 
-/// What the method says of the record itself is what comes out at the end of the way: through names, labels,
-/// queries, steps, ranks and runs. A holding begins and ends with a sample there, so a little differs.
+/// What the method says of the record itself is what comes out at the end of the way: through
+/// names, labels, queries, steps, ranks and runs. A holding begins and ends with a sample there, so
+/// a little differs.
 #[test]
 fn a_job_is_told_as_if_its_record_had_been_at_hand() {
     for (kind, seed) in
@@ -226,7 +227,8 @@ fn wanted_share(record: &JobRecord, phase: Phase) -> f64 {
     phases.get(&phase).copied().unwrap_or(0) as f64 / phases.values().sum::<i128>() as f64
 }
 
-/// A job whose utilisation alone is read, and that says when it saved: what it repeated is known from then on.
+/// A job whose utilisation alone is read, and that says when it saved: what it repeated is known
+/// from then on.
 #[test]
 fn checkpoints_that_a_job_tells_bound_what_it_repeated() {
     let record = Case::run(Kind::Failing, 5, Half::HeldOut).record(STEP_MS, Collected::UtilOnly);
@@ -260,7 +262,8 @@ fn checkpoints_that_a_job_tells_bound_what_it_repeated() {
     assert_eq!(confidence, "low");
 }
 
-/// The series of node_exporter of the nodes of a record: what the hosts of its members did, together.
+/// The series of node_exporter of the nodes of a record: what the hosts of its members did,
+/// together.
 fn of_nodes(record: &JobRecord, query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let instances = ["n0:9100", "n1:9100"];
@@ -292,7 +295,8 @@ fn of_nodes(record: &JobRecord, query: &Query) -> Vec<Made> {
     instances.iter().enumerate().map(made).collect()
 }
 
-/// A job of whose pods nobody reads the hosts, on nodes that it has for itself: those of the nodes tell what it waits for.
+/// A job of whose pods nobody reads the hosts, on nodes that it has for itself: those of the nodes
+/// tell what it waits for.
 #[test]
 fn nodes_tell_of_a_job_that_has_them_for_itself() {
     let record = record(Kind::Starved, 1);

@@ -1,4 +1,5 @@
-//! Nodes of a period that exporters do not tell: GPUs that nobody measures, and names that went to another machine.
+//! Nodes of a period that exporters do not tell: GPUs that nobody measures, and names that went to
+//! another machine.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,7 +33,8 @@ fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 0.05, "{found}, not {expected}");
 }
 
-/// Node `n1` has one GPU, which is measured; `n2` has two, which are not: a pod asked for one of them.
+/// Node `n1` has one GPU, which is measured; `n2` has two, which are not: a pod asked for one of
+/// them.
 fn one_of_two_measured(query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let of_node = |node: &str, more: Value| {
@@ -84,8 +86,8 @@ fn a_node_that_no_exporter_measures_is_in_the_bill() {
     }
 }
 
-/// A ledger reads a long period in parts, of which an early one has another number of GPUs that nobody measures: there is
-/// one note, with the most.
+/// A ledger reads a long period in parts, of which an early one has another number of GPUs that
+/// nobody measures: there is one note, with the most.
 #[test]
 fn what_parts_of_a_period_leave_open_is_told_once() {
     let turn_s = (now_s() - 7 * HOUR_S) as f64;

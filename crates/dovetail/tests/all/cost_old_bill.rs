@@ -1,4 +1,5 @@
-//! `dovetail cost --bill` with a bill of another time, of this program itself, and with traffic in it.
+//! `dovetail cost --bill` with a bill of another time, of this program itself, and with traffic in
+//! it.
 
 use serde_json::json;
 
@@ -39,7 +40,8 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     assert!(notes.contains(told), "{notes}");
 }
 
-/// A dataset of FOCUS is CSV, whoever asks for something else is told; a file of settings asks for nothing in particular.
+/// A dataset of FOCUS is CSV, whoever asks for something else is told; a file of settings asks for
+/// nothing in particular.
 #[test]
 fn a_dataset_of_focus_has_one_form() {
     let folder = folder();
@@ -56,8 +58,8 @@ fn a_dataset_of_focus_has_one_form() {
     assert_eq!(call("").out, csv.out);
 }
 
-/// What a dataset of FOCUS says of nodes comes back as a bill of the same nodes: also of one that has no identity to a
-/// provider and is there by its name.
+/// What a dataset of FOCUS says of nodes comes back as a bill of the same nodes: also of one that
+/// has no identity to a provider and is there by its name.
 #[test]
 fn a_dataset_of_focus_is_read_as_the_bill_that_it_is() {
     let folder = folder();

@@ -75,8 +75,9 @@ fn near(value: &Value, usd: f64) {
     assert!((found - usd).abs() < 1e-4, "{found}, not {usd}");
 }
 
-/// Two GPUs at $6 are $12 an hour, of which 100 vCPUs at $0.04 are $4, 400 GiB at $0.005 are $2, and each GPU is
-/// $3. The pod has half of the CPU and a quarter of the memory: $5.50 an hour, of it half an idle GPU.
+/// Two GPUs at $6 are $12 an hour, of which 100 vCPUs at $0.04 are $4, 400 GiB at $0.005 are $2,
+/// and each GPU is $3. The pod has half of the CPU and a quarter of the memory: $5.50 an hour, of
+/// it half an idle GPU.
 #[test]
 fn a_period_is_split_with_names_from_kube_state_metrics() {
     let server = FakePrometheus::start(series);
@@ -124,7 +125,8 @@ fn a_period_is_a_focus_dataset_of_days() {
     };
     let [from, to] = ["ChargePeriodStart", "ChargePeriodEnd"].map(|name| column(name, &mut rows));
     let rows: Vec<csv::StringRecord> = rows.records().map(|row| row.expect("CSV")).collect();
-    // Each node is charged from its first sample of a day to its last: 48 h, whatever the time of day.
+    // Each node is charged from its first sample of a day to its last: 48 h, whatever the time of
+    // day.
     let mut periods: Vec<(i64, i64)> = rows
         .iter()
         .map(|row| {

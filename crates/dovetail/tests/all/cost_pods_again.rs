@@ -1,5 +1,5 @@
-//! Pods that come again under the name of one before them, as retries of operators, notebooks and pods of StatefulSets do:
-//! each has its own time, owner, labels and end.
+//! Pods that come again under the name of one before them, as retries of operators, notebooks and
+//! pods of StatefulSets do: each has its own time, owner, labels and end.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,8 +24,9 @@ struct Pod {
     has_failed: bool,
 }
 
-/// From `start_s` on: a pod for two hours and, an hour later, one of its name that goes on. `x-0` is another Job's of another
-/// team on another node; `py-master-0` failed and is the same job's again, as `bj` is under names of its own.
+/// From `start_s` on: a pod for two hours and, an hour later, one of its name that goes on. `x-0`
+/// is another Job's of another team on another node; `py-master-0` failed and is the same job's
+/// again, as `bj` is under names of its own.
 fn pods(start_s: u64) -> Vec<Pod> {
     let first = |name, uid, node, owner, team, busy| {
         let (from_s, to_s) = (start_s, start_s + 2 * HOUR_S);
@@ -46,7 +47,8 @@ fn pods(start_s: u64) -> Vec<Pod> {
     ]
 }
 
-/// Series of the pods; who made them says when, where `says_when`, else they are there when they are first seen.
+/// Series of the pods; who made them says when, where `says_when`, else they are there when they
+/// are first seen.
 fn series(pods: &[Pod], says_when: bool, query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let of = |pod: &Pod, more: Value| {
@@ -101,7 +103,8 @@ fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 0.06, "{found}, not {expected}");
 }
 
-/// By hand: two hours of the first of each name, and from three hours after the begin on what the second has.
+/// By hand: two hours of the first of each name, and from three hours after the begin on what the
+/// second has.
 #[test]
 fn pods_of_one_name_are_each_their_own() {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
@@ -133,7 +136,8 @@ fn pods_of_one_name_are_each_their_own() {
     }
 }
 
-/// Of the retry that comes again under its name is told what is told of the one whose pods have names of their own.
+/// Of the retry that comes again under its name is told what is told of the one whose pods have
+/// names of their own.
 fn is_as_under_names_of_its_own(folder: &Folder, source: &str) {
     let answers = folder.json(&format!("cost questions runs {source}"));
     let answers = answers["answers"].as_array().expect("answers").iter();

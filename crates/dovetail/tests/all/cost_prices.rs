@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::cost::{HOURS, document, folder, node, of};
 use crate::fake_prometheus::{FakePrometheus, two_gpus};
 
-/// A node of no cloud that anybody knows has the price that names none, and else that of another place, as an estimate. A
-/// price of a day that is yet to come is told.
+/// A node of no cloud that anybody knows has the price that names none, and else that of another
+/// place, as an estimate. A price of a day that is yet to come is told.
 #[test]
 fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told() {
     let folder = folder();
@@ -39,8 +39,8 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
     );
 }
 
-/// One's own prices stand in dovetail.toml, or in flags before it. Whatever reads nodes, GPUs of a server or of a trace takes
-/// the same ones.
+/// One's own prices stand in dovetail.toml, or in flags before it. Whatever reads nodes, GPUs of a
+/// server or of a trace takes the same ones.
 #[test]
 fn a_node_costs_the_same_in_every_command() {
     let folder = folder();

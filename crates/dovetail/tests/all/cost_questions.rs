@@ -10,8 +10,8 @@ use crate::program::Folder;
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
 const END_S: u64 = 1_795_176_000;
 
-/// Eight H100 at $6.88. Of vision four, at 20 % for eight hours and at 95 % for four; of nlp one that is never
-/// used, two that nobody measured, and a pod that needs none.
+/// Eight H100 at $6.88. Of vision four, at 20 % for eight hours and at 95 % for four; of nlp one
+/// that is never used, two that nobody measured, and a pod that needs none.
 fn folder() -> Folder {
     let folder = Folder::new();
     let team = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -78,8 +78,8 @@ fn answers_are_those_worked_by_hand() {
     near(&idle["idle_gpu_hours"], 720.0);
     near(&idle["unknown_gpu_hours"], 1_440.0);
     near(&idle["idle_share"], 1.0 / 7.0);
-    // A window that begins after t hours, 2 < t < 8, has a mean of (20 (8 − t) + 95 (t − 2)) / 6, which is 30 at
-    // t = 2.8: until 8.8 hours.
+    // A window that begins after t hours, 2 < t < 8, has a mean of (20 (8 − t) + 95 (t − 2)) / 6,
+    // which is 30 at t = 2.8: until 8.8 hours.
     let train = row(answer(&all, "low"), "pod", "vision/train-0");
     near(&train["lowest_6h_mean"], 0.20);
     near(&train["low_hours"], 8.8);

@@ -8,9 +8,9 @@ use crate::cost::{HOURS, folder, node, pod};
 
 const PRICES: &str = "--vcpu-price 0.04 --gib-price 0.005";
 
-/// A p5.48xlarge at $55.04 an hour; with $0.04 a vCPU and $0.005 a GiB a GPU-hour is $4.64 by `residual` and $6.88 by
-/// `all-in`, and AWS' weights make $1.101779 of it. Two jobs have six GPUs; one of them four, with 48 vCPUs and 512 GiB,
-/// which are $1.92 and $2.56.
+/// A p5.48xlarge at $55.04 an hour; with $0.04 a vCPU and $0.005 a GiB a GPU-hour is $4.64 by
+/// `residual` and $6.88 by `all-in`, and AWS' weights make $1.101779 of it. Two jobs have six GPUs;
+/// one of them four, with 48 vCPUs and 512 GiB, which are $1.92 and $2.56.
 #[test]
 fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
     let folder = folder();
@@ -46,7 +46,8 @@ fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
     assert!(shown("cost job train").contains(told), "{}", shown("cost job train"));
 }
 
-/// The job has half of everything of its node: under each method it pays half of the price, to a rounded micro-dollar.
+/// The job has half of everything of its node: under each method it pays half of the price, to a
+/// rounded micro-dollar.
 #[test]
 fn what_methods_round_is_no_range_in_any_form() {
     let folder = folder();

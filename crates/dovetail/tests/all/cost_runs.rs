@@ -8,7 +8,8 @@ use crate::program::Folder;
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// A pod with GPUs that got its node at `from` o'clock and ended at `to`, failed unless `went_well`.
+/// A pod with GPUs that got its node at `from` o'clock and ended at `to`, failed unless
+/// `went_well`.
 fn attempt(
     owner: (&str, &str),
     name: &str,
@@ -112,7 +113,8 @@ fn pods_that_are_over_are_attempts_of_the_run_that_goes_on() {
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
 }
 
-/// One GPU for two hours: half an hour of a pod that failed, half an hour of nobody, an hour of its retry.
+/// One GPU for two hours: half an hour of a pod that failed, half an hour of nobody, an hour of its
+/// retry.
 fn series(query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let of = |pod: &str, more: Value| {

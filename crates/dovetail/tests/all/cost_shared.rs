@@ -15,8 +15,8 @@ fn hours(found: &Value, pod: &str, cause: &str) -> f64 {
     row.map_or(0.0, |row| row["gpu_hours"].as_f64().expect("hours"))
 }
 
-/// Two GPUs in two replicas each: two pods on one of them, one on the other. For 10 hours both GPUs stand still, for 10
-/// they compute. A month of half a GPU is 360 hours.
+/// Two GPUs in two replicas each: two pods on one of them, one on the other. For 10 hours both GPUs
+/// stand still, for 10 they compute. A month of half a GPU is 360 hours.
 #[test]
 fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not() {
     let folder = folder();
@@ -71,8 +71,9 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     assert_eq!(phases.iter().map(|(_, hours)| hours).sum::<f64>(), 360.0, "{phases:?}");
 }
 
-/// The pod was made on 2026-11-20 at 11:00, and the objects were read at 12:00. Until then the GPU computed, for ten hours; from
-/// then on it stands still. What is of the pod alone is an hour and five minutes.
+/// The pod was made on 2026-11-20 at 11:00, and the objects were read at 12:00. Until then the GPU
+/// computed, for ten hours; from then on it stands still. What is of the pod alone is an hour and
+/// five minutes.
 #[test]
 fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
     const MADE_S: u64 = 1_795_172_400;
@@ -82,7 +83,8 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
     let before =
         "left out 600 samples of pod vision/a-0, from before the pod of that name was made";
     let later = "left out 54 samples of pod vision/a-0, from more than 5 minutes after 2026-11-20T12:00:00Z";
-    // Minutes from when the pod was made on; hours of the month that are idle, active and unknown; what is left out.
+    // Minutes from when the pod was made on; hours of the month that are idle, active and unknown;
+    // what is left out.
     let month = |idle: f64, active: f64, unknown: f64| [idle, active, unknown];
     for (minutes, wanted, told) in [
         (-600..60, month(720.0, 0.0, 0.0), vec![before]),

@@ -1,4 +1,5 @@
-//! What exporters did not say, or said in numbers that are no readings: unknown, never free and never nothing.
+//! What exporters did not say, or said in numbers that are no readings: unknown, never free and
+//! never nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +76,8 @@ fn gpus_whose_readings_are_refused_are_held_unknown_and_billed() {
     }
 }
 
-/// The exporter is silent for eight hours, longer than a ledger reads at a time. The pod was there before and after.
+/// The exporter is silent for eight hours, longer than a ledger reads at a time. The pod was there
+/// before and after.
 #[test]
 fn an_outage_is_unknown_in_a_ledger_as_it_is_without() {
     let begin_s = hour_s() - 12 * HOUR_S;
@@ -112,7 +114,8 @@ fn an_outage_is_unknown_in_a_ledger_as_it_is_without() {
     assert_eq!(hours(&folder.json(&kept), "red/gap-0", "unknown"), 8.0);
 }
 
-/// Nobody knows what was when there was no series: it is not kept as read, and read when there is one.
+/// Nobody knows what was when there was no series: it is not kept as read, and read when there is
+/// one.
 #[test]
 fn what_a_server_had_no_series_of_is_a_gap_and_read_later() {
     let has_all = Arc::new(AtomicBool::new(false));

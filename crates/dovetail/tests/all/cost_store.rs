@@ -44,8 +44,9 @@ fn what_was_read_is_kept_and_read_once() {
             && total["idle_gpu_hours"].as_f64() > Some(3.0)
     );
 
-    // Again: nothing but what is new. What is read is all hours that the period touches; alone the ledger has as many
-    // as it is asked for. An hour may end in between; then the period is another one.
+    // Again: nothing but what is new. What is read is all hours that the period touches; alone the
+    // ledger has as many as it is asked for. An hour may end in between; then the period is another
+    // one.
     let (again, alone) = loop {
         asked.lock().expect("nobody panics").clear();
         let again = folder.json(&fill);
@@ -105,8 +106,8 @@ fn jobs_of_one_name_in_two_clusters_are_two_also_among_the_dearest() {
     assert!(!top.contains(job), "{top:?}");
 }
 
-/// kube-state-metrics is away from half an hour after the period began on: parts of six hours that begin later have usage of a
-/// pod and a node of which it says nothing.
+/// kube-state-metrics is away from half an hour after the period began on: parts of six hours that
+/// begin later have usage of a pod and a node of which it says nothing.
 #[test]
 fn a_part_knows_a_pod_as_the_part_before_it_did() {
     const HOUR_S: f64 = 3600.0;
@@ -156,8 +157,9 @@ fn a_part_knows_a_pod_as_the_part_before_it_did() {
     assert_eq!(rows, [wanted]);
 }
 
-/// Each part of a period begins a little before the last one ended, and what pods kept of CPU and memory is read anew from
-/// the begin of that hour: so are those that ended since, and those that Prometheus still saw then, for up to five minutes.
+/// Each part of a period begins a little before the last one ended, and what pods kept of CPU and
+/// memory is read anew from the begin of that hour: so are those that ended since, and those that
+/// Prometheus still saw then, for up to five minutes.
 #[test]
 fn an_hour_that_is_read_again_knows_the_pods_of_its_begin() {
     let begins = Arc::new(Mutex::new(Vec::new()));
@@ -237,7 +239,8 @@ fn a_period_that_is_longer_than_hours_are_kept_begins_with_a_whole_day() {
     assert!(of_pods.err.contains("neither by pod nor by node"), "{}", of_pods.err);
 }
 
-/// A model that no list has is in no amount, and is named: by the run that reads it, and out of the ledger alone.
+/// A model that no list has is in no amount, and is named: by the run that reads it, and out of the
+/// ledger alone.
 #[test]
 fn what_has_no_price_is_told_out_of_a_ledger() {
     let server = FakePrometheus::start(|query| {

@@ -1,4 +1,5 @@
-//! A ledger billed anew: by what the provider asked, with what is unused shared out, as a FOCUS dataset.
+//! A ledger billed anew: by what the provider asked, with what is unused shared out, as a FOCUS
+//! dataset.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(future)
 }
 
-/// A ledger with the small world; the first node is `i-0` to its provider. Half a day is looked at closely.
+/// A ledger with the small world; the first node is `i-0` to its provider. Half a day is looked at
+/// closely.
 fn fill(address: &Address, world: &World) {
     let mut reading = world.reading(world.period());
     reading.nodes[0].provider_id = "aws:///us-east-1a/i-0".to_owned();

@@ -1,4 +1,5 @@
-//! `dovetail cost questions wait requests`: queue waits from objects and over a period, and what requests cost.
+//! `dovetail cost questions wait requests`: queue waits from objects and over a period, and what
+//! requests cost.
 
 use serde_json::{Value, json};
 
@@ -91,7 +92,8 @@ fn a_gang_waits_for_its_last_member_and_what_is_free_now_is_told_by_cause() {
     assert!(because.contains("--prometheus"), "{blind:#}");
 }
 
-/// Two GPUs for two hours: one serves, the other is held by a run in the second hour and free before.
+/// Two GPUs for two hours: one serves, the other is held by a run in the second hour and free
+/// before.
 fn series(query: &Query) -> Vec<Made> {
     let text = query.text.as_str();
     let end_s = query.moments.last().copied().unwrap_or(0.0);
@@ -125,7 +127,8 @@ fn series(query: &Query) -> Vec<Made> {
         () if text.contains("kube_pod_info[") => {
             vec![owned("chat-0", "StatefulSet", "chat"), owned("train-0", "Job", "train")]
         }
-        // Made an hour before it got its GPU, which was free for all of it; its Job twenty minutes earlier.
+        // Made an hour before it got its GPU, which was free for all of it; its Job twenty minutes
+        // earlier.
         () if text.contains("kube_pod_created[") => {
             vec![one(pod("train-0"), end_s - 5_400.0), one(pod("old-0"), end_s - 90_000.0)]
         }

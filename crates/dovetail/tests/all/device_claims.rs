@@ -1,5 +1,5 @@
-//! A cluster whose GPUs are offered by dynamic resource allocation: its bill, and that of the same cluster with a device
-//! plugin.
+//! A cluster whose GPUs are offered by dynamic resource allocation: its bill, and that of the same
+//! cluster with a device plugin.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ fn slice(node: &str, devices: &[Value]) -> Value {
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}})
 }
 
-/// A claim in a namespace with what it was given on a node, for these pods; nothing given: it waits for two.
+/// A claim in a namespace with what it was given on a node, for these pods; nothing given: it waits
+/// for two.
 fn claim(namespace: &str, node: &str, given: &[&str], pods: &[&str]) -> Value {
     let results =
         given.iter().map(|device| json!({"driver": DRIVER, "pool": node, "device": device}));
@@ -52,7 +53,8 @@ fn claim(namespace: &str, node: &str, given: &[&str], pods: &[&str]) -> Value {
             "exactly": {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": 2}}]}}})
 }
 
-/// The nodes, of which only their labels and their drivers know that they have GPUs, or those of a plugin.
+/// The nodes, of which only their labels and their drivers know that they have GPUs, or those of a
+/// plugin.
 fn nodes(by_plugin: bool) -> Vec<Value> {
     let mut nodes = vec![node("n1", 4, "h100"), node("n2", 3, "h100")];
     for (node, label) in nodes.iter_mut().zip(["4", "4"]) {
@@ -99,7 +101,8 @@ fn amount(bill: &Value, key: &Value) -> i64 {
     row["cost_usd_micros"].as_i64().expect("an amount")
 }
 
-/// Two GPUs of a job, one that two pods have half of each, three sevenths (428 thousandths) of one, and 4.572 of nobody.
+/// Two GPUs of a job, one that two pods have half of each, three sevenths (428 thousandths) of one,
+/// and 4.572 of nobody.
 #[test]
 fn a_claim_of_gpus_costs_what_they_do_and_who_shares_one_pays_a_part() {
     let folder = Folder::new();

@@ -17,7 +17,8 @@ pub(crate) fn as_usage_file(traces: &Path) -> String {
     lines.map(row).fold("timestamp_s,pod,gpu,activity_percent\n".to_owned(), |all, row| all + &row)
 }
 
-/// The only file in a tar archive: a header of 512 bytes with the size in octal digits, then the file.
+/// The only file in a tar archive: a header of 512 bytes with the size in octal digits, then the
+/// file.
 fn only_file_of_tar_gz(archive: &Path) -> String {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(archive).expect("the archive");

@@ -53,7 +53,8 @@ fn the_example_has_findings_of_most_checks_and_they_are_no_more_than_the_waste()
     }
 }
 
-/// Amounts of an audit and of a bill of the same moment, by name: the headline, its range, and every state.
+/// Amounts of an audit and of a bill of the same moment, by name: the headline, its range, and
+/// every state.
 fn amounts_of_audit(document: &Value) -> BTreeMap<String, Value> {
     let head = &document["headline"];
     let of = |name: &str| head[format!("{name}_usd_micros_per_month")].clone();
@@ -81,8 +82,8 @@ fn amounts_of_bill(document: &Value) -> BTreeMap<String, Value> {
     named.map(|(name, amount)| (name.to_owned(), amount)).chain(rows).collect()
 }
 
-/// Both round at one place. In the second world three nodes have prices that no share of them divides, and their GPUs
-/// computed for one, three and five sevenths of the time.
+/// Both round at one place. In the second world three nodes have prices that no share of them
+/// divides, and their GPUs computed for one, three and five sevenths of the time.
 #[test]
 fn an_audit_and_a_bill_of_one_moment_are_equal_to_the_micro_dollar() {
     let folder = Folder::new();

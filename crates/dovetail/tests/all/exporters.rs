@@ -93,8 +93,8 @@ fn create(api: &FakeApi, pod: &Value) {
     api.merge("pods", namespace, name, "status", &status).expect("its status");
 }
 
-/// A cluster with an exporter in namespace `gpu-operator` that answers, one that does not, and one of somebody else that
-/// lies.
+/// A cluster with an exporter in namespace `gpu-operator` that answers, one that does not, and one
+/// of somebody else that lies.
 pub(crate) fn gpu_operator() -> (FakeApi, FakeExporter, FakeExporter) {
     let api = FakeApi::start().expect("a free port");
     for namespace in ["gpu-operator", "vision"] {

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::program::Folder;
 
-/// The only one of its rules for 1.2 that is broken: it wants an invoice's number for each row, beside another rule that
-/// wants none where there is no invoice.
+/// The only one of its rules for 1.2 that is broken: it wants an invoice's number for each row,
+/// beside another rule that wants none where there is no invoice.
 const IMPOSSIBLE: &str = "InvoiceId-C-005-C";
 
 /// What became of each rule, by its name.

@@ -1,5 +1,5 @@
-//! A cluster's own Prometheus: found by what services are called, believed after an answer, asked through the API
-//! server.
+//! A cluster's own Prometheus: found by what services are called, believed after an answer, asked
+//! through the API server.
 
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::Kind;
@@ -9,7 +9,8 @@ use crate::cost_period::series;
 use crate::fake_prometheus::{FakePrometheus, Made, Query};
 use crate::live::connected;
 
-/// An API server with the service `prometheus-operated` of an operator's object, and others that are called like it.
+/// An API server with the service `prometheus-operated` of an operator's object, and others that
+/// are called like it.
 fn cluster() -> FakeApi {
     let api = FakeApi::start().expect("a free port");
     api.register(Kind::custom("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"));
@@ -55,7 +56,8 @@ fn notes(found: &Value) -> String {
 fn the_one_with_series_of_gpus_is_asked() {
     let api = cluster();
     let folder = connected(&api);
-    // The operator's has objects alone; the shop's own Prometheus is nobody's business and is not reached.
+    // The operator's has objects alone; the shop's own Prometheus is nobody's business and is not
+    // reached.
     let objects = server(&["kube_pod_info"]);
     serve(&api, "monitoring", "prometheus-operated:9090", &objects);
     let gpus = server(&["DCGM_FI_PROF_GR_ENGINE_ACTIVE", "kube_pod_info"]);

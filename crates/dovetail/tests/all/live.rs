@@ -110,7 +110,8 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(api.revision(), before, "questions write nothing");
 }
 
-/// A scheduler was refused the binds of a pod and of one of a gang: that is what is told, and not that they fit.
+/// A scheduler was refused the binds of a pod and of one of a gang: that is what is told, and not
+/// that they fit.
 #[test]
 fn why_says_what_kept_a_pod_that_fits_from_starting() {
     let member = |name: &str| {
@@ -190,8 +191,8 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
     assert!(told.contains("team/large (8)"), "{told}");
 }
 
-/// A server with queues: `research` above `vision`, a gang of `vision` that its queue has no room for, one of
-/// two pods without the other, one that runs, and one that no node takes as a whole.
+/// A server with queues: `research` above `vision`, a gang of `vision` that its queue has no room
+/// for, one of two pods without the other, one that runs, and one that no node takes as a whole.
 fn with_queues() -> FakeApi {
     let api = cluster(&[]);
     let kind = Kind::custom("dovetail.dev", "v1alpha1", "Queue", "queues").cluster_scoped();
@@ -283,7 +284,8 @@ fn what_annotations_hold_reaches_no_terminal_as_it_is() {
     }
 }
 
-/// Two workers of a job that needs a master, too: the scheduler counts by role, and so does the answer.
+/// Two workers of a job that needs a master, too: the scheduler counts by role, and so does the
+/// answer.
 #[test]
 fn why_counts_the_members_of_a_gang_as_the_scheduler_does() {
     let api = cluster(&[]);
@@ -501,7 +503,8 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     }
 }
 
-/// Which room a scheduler keeps for lost members of gangs is in no object: what pods say of it is told.
+/// Which room a scheduler keeps for lost members of gangs is in no object: what pods say of it is
+/// told.
 #[test]
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
@@ -703,7 +706,8 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
 }
 
-/// The file may have no more than a block of 512 or 1,024 bytes: less than the first line of a recording.
+/// The file may have no more than a block of 512 or 1,024 bytes: less than the first line of a
+/// recording.
 #[test]
 fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
     let api = cluster(&[pod("p", 1)]);
@@ -764,7 +768,8 @@ fn a_dry_run_beside_another_scheduler_reports_what_it_left_idle() {
     };
     decided(2);
     assert_eq!(api.revision(), before, "a dry run writes nothing");
-    // The other scheduler takes the second node for the first pod, and leaves the second one waiting.
+    // The other scheduler takes the second node for the first pod, and leaves the second one
+    // waiting.
     let binding = json!({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}});
     let server = api.url().trim_start_matches("http://").to_owned();
     let path = "/api/v1/namespaces/team/pods/a/binding";

@@ -53,7 +53,8 @@ fn the_table_of_a_gang_says_of_each_pod_what_the_answer_says() {
     }
 }
 
-/// Its owner has not made them anew: how many there are, and what comes of it, by what its owner wants.
+/// Its owner has not made them anew: how many there are, and what comes of it, by what its owner
+/// wants.
 #[test]
 fn a_running_gang_that_is_short_says_by_how_many() {
     let of_four = |on_lost: &str| {

@@ -1,5 +1,5 @@
-//! Patches on a real server, with real controllers: each finding that a patch mends is gone, nothing as bad is new,
-//! and nothing changed beside the patch.
+//! Patches on a real server, with real controllers: each finding that a patch mends is gone,
+//! nothing as bad is new, and nothing changed beside the patch.
 
 mod owners;
 mod world;
@@ -108,7 +108,8 @@ fn findings(document: &Value) -> BTreeMap<Key, &Value> {
     all.map(|finding| (key(finding), finding)).collect()
 }
 
-/// Objects by kind, namespace and name, as far as they are somebody's will: no status, no count of changes.
+/// Objects by kind, namespace and name, as far as they are somebody's will: no status, no count of
+/// changes.
 fn wills(dump: &Value) -> BTreeMap<String, Value> {
     let items = dump["items"].as_array().expect("items").iter();
     let will = |object: &Value| {
@@ -192,7 +193,8 @@ fn play_karpenter(server: &Server, after: &Value) {
     }
 }
 
-/// Applies every patch of the cases by the command that is printed; answers with fragments by object.
+/// Applies every patch of the cases by the command that is printed; answers with fragments by
+/// object.
 fn apply(server: &Server, document: &Value, cases: &[&Case]) -> BTreeMap<String, Vec<Value>> {
     let all = findings(document);
     let mut fragments: BTreeMap<String, Vec<Value>> = BTreeMap::new();

@@ -46,8 +46,8 @@ num_gpu,model,overhead_s
 8,bert,30
 ";
 
-/// What two pods did on three GPUs: one is idle for four minutes, one is busy, one pauses and is lost from
-/// sight for a while.
+/// What two pods did on three GPUs: one is idle for four minutes, one is busy, one pauses and is
+/// lost from sight for a while.
 const USAGE: &str = "\
 timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node
 0,notebook-0,0,0,1073741824,research,a

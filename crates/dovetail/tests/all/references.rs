@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::program::Folder;
 
-/// Each generated file of `docs/reference`, the command that prints it, and its name for `cargo xtask codegen`.
+/// Each generated file of `docs/reference`, the command that prints it, and its name for
+/// `cargo xtask codegen`.
 const REFERENCES: [(&str, &str, &str); 2] =
     [("cli.md", "markdown-help", "cli"), ("metrics.md", "markdown-metrics", "metrics")];
 

@@ -5,7 +5,8 @@ use crate::program::{Folder, shortened};
 const FGD: &str = "--protocol fgd --nodes nodes.csv --pods pods.csv";
 const TIMED: &str = "--protocol timed --nodes 2x4 --jobs jobs.csv --gpu-price *=2.50";
 
-/// Name and arguments. Policies that learn are left out: their figures change with every improvement.
+/// Name and arguments. Policies that learn are left out: their figures change with every
+/// improvement.
 fn cases() -> Vec<(&'static str, String)> {
     vec![
         ("run_fgd", format!("sim run {FGD} --policy fgd")),

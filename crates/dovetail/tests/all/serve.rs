@@ -1,4 +1,5 @@
-//! `dovetail serve`: fills a ledger again and again, and answers out of it what `dovetail cost --store` says.
+//! `dovetail serve`: fills a ledger again and again, and answers out of it what
+//! `dovetail cost --store` says.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -179,7 +180,8 @@ fn a_server_that_does_not_answer_is_told_and_the_ledger_still_answers() {
     assert_eq!(served.end(), Some(0));
 }
 
-/// Two nodes of eight GPUs: eight and four are held, and pods wait that ask for more than the four that are free.
+/// Two nodes of eight GPUs: eight and four are held, and pods wait that ask for more than the four
+/// that are free.
 #[test]
 fn every_gpu_of_the_objects_has_one_cause_and_its_price() {
     let api = busy();

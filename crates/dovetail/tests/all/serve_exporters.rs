@@ -38,7 +38,8 @@ fn what_exporters_say_is_kept_to_the_end_and_goes_on_after_a_restart() {
         let train_s = sum(&rows, "vision/train-0");
         assert!(train_s >= before_s + 3.0, "{rows:?}");
         before_s = train_s;
-        // Of the time between the two programs each GPU has as much, too: a second is neither lost nor doubled.
+        // Of the time between the two programs each GPU has as much, too: a second is neither lost
+        // nor doubled.
         for pod in ["vision/debug-0", "(nobody)"] {
             assert!((sum(&rows, pod) - train_s).abs() < 0.01, "{rows:?}");
         }

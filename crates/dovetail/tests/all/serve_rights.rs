@@ -1,4 +1,5 @@
-//! `dovetail serve` under the rights that its manifests give it, on a real server that notes every request.
+//! `dovetail serve` under the rights that its manifests give it, on a real server that notes every
+//! request.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -159,7 +160,8 @@ fn it_reads_with_every_right_of_its_manifest_and_no_other_and_writes_nothing() {
     assert_eq!(writes, ["tokenreviews", "subjectaccessreviews"]);
 }
 
-/// A GPU that a pod of `train` holds and that does nothing, and one that a pod of `done` used until an hour ago.
+/// A GPU that a pod of `train` holds and that does nothing, and one that a pod of `done` used until
+/// an hour ago.
 fn idle_series(query: &Query) -> Vec<Made> {
     let now_s = jiff::Timestamp::now().as_second() as f64;
     let moments = query.moments.clone();
@@ -265,7 +267,8 @@ const EXPORTER: &str = r#"{"apiVersion": "v1", "kind": "Pod",
   "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i",
     "ports": [{"name": "metrics", "containerPort": 9400}]}]}}"#;
 
-/// The API server connects to no address of its own machine, so nobody answers; what counts is who may ask.
+/// The API server connects to no address of its own machine, so nobody answers; what counts is who
+/// may ask.
 #[test]
 fn exporters_are_asked_with_the_rights_of_their_manifest_and_not_without() {
     let folder = Folder::new();

@@ -68,7 +68,8 @@ fn a_ledger_becomes_a_trace_of_the_same_gpu_time() {
         assert_eq!(found, expected);
         let hours = expected.values().sum::<i128>() as f64 / 3.6e9;
         assert_eq!((&told["gpu_hours"], &told["hours_never_read"]), (&json!(hours), &json!(1.0)));
-        // What runs into the gap or the end of the period is marked, and only that or the ends of devices.
+        // What runs into the gap or the end of the period is marked, and only that or the ends of
+        // devices.
         let end_ms = gap.from_ms - asked.from_ms;
         let into_gap = |job: &&dovetail_trace::TraceJob| {
             job.submit_ms + job.duration_ms.unwrap_or(0) == end_ms

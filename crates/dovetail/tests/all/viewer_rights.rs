@@ -1,4 +1,5 @@
-//! Questions about a cluster under the rights that `deploy/viewer.yaml` gives, on a real server that notes every request.
+//! Questions about a cluster under the rights that `deploy/viewer.yaml` gives, on a real server
+//! that notes every request.
 
 use std::collections::BTreeSet;
 use std::path::Path;

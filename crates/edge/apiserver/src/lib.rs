@@ -1,4 +1,5 @@
-//! The API server: performs one request and returns its answer, watches, discovers. It decides nothing.
+//! The API server: performs one request and returns its answer, watches, discovers. It decides
+//! nothing.
 //!
 //! | module | what |
 //! |---|---|

@@ -70,8 +70,8 @@ pub async fn delete(client: &Client, pod: &PodKey) -> Answered {
     send_delete(client, pod, &options).await
 }
 
-/// Asks whether [`delete`] would be done. Where a request has options in its body, the server reads none in the
-/// address.
+/// Asks whether [`delete`] would be done. Where a request has options in its body, the server reads
+/// none in the address.
 pub async fn would_delete(client: &Client, pod: &PodKey) -> Answered {
     let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
         "preconditions": {"uid": pod.uid}, "dryRun": ["All"]});

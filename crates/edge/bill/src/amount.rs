@@ -6,8 +6,8 @@ const DECIMALS: usize = 12;
 /// Parts of a whole unit in an amount.
 pub(crate) const PICO: i128 = 1_000_000_000_000;
 
-/// Reads a decimal number, with a sign and an exponent if there is one, in 10⁻¹²; more decimals are cut off.
-/// `None` for what is no number or larger than any bill.
+/// Reads a decimal number, with a sign and an exponent if there is one, in 10⁻¹²; more decimals are
+/// cut off. `None` for what is no number or larger than any bill.
 pub(crate) fn pico(text: &str) -> Option<i128> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),

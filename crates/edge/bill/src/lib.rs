@@ -6,8 +6,8 @@
 //! | [`import`] | what a provider billed: FOCUS files and AWS cost and usage reports |
 //! | `amount` | decimal amounts, exactly |
 //!
-//! Everything that is read is hostile: a bad cell is named with file, line and column, and nothing is repaired
-//! in silence.
+//! Everything that is read is hostile: a bad cell is named with file, line and column, and nothing
+//! is repaired in silence.
 
 mod amount;
 pub mod focus;

@@ -1,5 +1,6 @@
-//! The formats in which metrics are served. They differ in what a counter is called: OpenMetrics describes
-//! `dovetail_collections` and counts `dovetail_collections_total`, the older text format describes what it counts.
+//! The formats in which metrics are served. They differ in what a counter is called: OpenMetrics
+//! describes `dovetail_collections` and counts `dovetail_collections_total`, the older text format
+//! describes what it counts.
 //!
 //! Source: OpenMetrics 1.0 and the text format 0.0.4 of Prometheus.
 
@@ -16,7 +17,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 const COMMENT_BYTES: usize = "# HELP ".len();
 
 impl Format {
-    /// The one to answer with, by the header `Accept`: OpenMetrics for who names it and does not refuse it (`q=0`).
+    /// The one to answer with, by the header `Accept`: OpenMetrics for who names it and does not
+    /// refuse it (`q=0`).
     pub fn accepted(accept: Option<&str>) -> Self {
         let mut kinds = accept.unwrap_or_default().split(',').map(|kind| {
             let mut parts = kind.split(';').map(str::trim);
@@ -47,8 +49,8 @@ impl Format {
     }
 }
 
-/// The older format out of the newer one. What describes a counter stands before the line with its type, so whole
-/// descriptions are read before they are written.
+/// The older format out of the newer one. What describes a counter stands before the line with its
+/// type, so whole descriptions are read before they are written.
 fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let lines: Vec<&str> = open_metrics.lines().filter(|line| *line != "# EOF").collect();

@@ -1,8 +1,8 @@
 //! Decimal numbers as whole multiples of a small unit, without a detour through binary fractions.
 
-/// Reads a number such as `12`, `0.5` or `1.25e-7` as a multiple of 10^−`decimals`, cut off after the last
-/// decimal (so that `4.999…` stays below 5 whatever the unit). Digits, one point, a minus sign and an
-/// exponent, nothing else.
+/// Reads a number such as `12`, `0.5` or `1.25e-7` as a multiple of 10^−`decimals`, cut off after
+/// the last decimal (so that `4.999…` stays below 5 whatever the unit). Digits, one point, a minus
+/// sign and an exponent, nothing else.
 ///
 /// # Errors
 /// The end of a sentence that begins with the text: `is not a number`.

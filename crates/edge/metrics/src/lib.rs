@@ -12,8 +12,8 @@
 //! | `selector` | names of objects in a question |
 //! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
-//! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and column,
-//! and nothing is repaired in silence.
+//! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and
+//! column, and nothing is repaired in silence.
 
 mod decimal;
 pub mod exporter;

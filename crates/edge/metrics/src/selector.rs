@@ -1,4 +1,5 @@
-//! Names of objects in a question: as patterns that never leave their quotes, in lines that are not too long.
+//! Names of objects in a question: as patterns that never leave their quotes, in lines that are not
+//! too long.
 
 /// Names in one question, in bytes: between here and a server stand proxies that refuse long lines.
 const MOST_NAMES_BYTES: usize = 600;
@@ -19,8 +20,8 @@ pub(crate) fn chunks(names: &[&str]) -> Vec<Vec<String>> {
     chunks
 }
 
-/// A name as a pattern. What is no letter of an object's name becomes any one letter: the answers are compared
-/// with the whole name.
+/// A name as a pattern. What is no letter of an object's name becomes any one letter: the answers
+/// are compared with the whole name.
 pub(crate) fn pattern(name: &str) -> String {
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '.' };

@@ -86,8 +86,8 @@ pub const SERVER_SERIES: [ServerSeries; 13] = [
 ];
 
 impl ServerSeries {
-    /// The query for what was counted in a window before its moment, by pod and model. Prometheus makes up for
-    /// restarts, and estimates what lies before the first and after the last sample.
+    /// The query for what was counted in a window before its moment, by pod and model. Prometheus
+    /// makes up for restarts, and estimates what lies before the first and after the last sample.
     pub fn query(self, window_ms: u64) -> String {
         format!(
             "sum by (namespace, pod, exported_namespace, exported_pod, model_name, model) (increase({}[{}ms]))",

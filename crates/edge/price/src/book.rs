@@ -55,8 +55,8 @@ impl PriceBook {
         Self { exchange, ..self }
     }
 
-    /// Puts a row in front of the built-in ones, as [`Self::with_overrides_csv`] reads it; `cell` says what it has in a
-    /// column, `place` where it is written.
+    /// Puts a row in front of the built-in ones, as [`Self::with_overrides_csv`] reads it; `cell`
+    /// says what it has in a column, `place` where it is written.
     ///
     /// # Errors
     /// Names the place and the column of the first bad cell.
@@ -77,10 +77,11 @@ impl PriceBook {
     }
 
     /// Puts the rows of a price file in front of the built-in ones. Columns: `gpu_model` (`*` for
-    /// nodes without one) and `usd_per_gpu_hour`, or `price_per_gpu_hour` with its `currency`; optional
-    /// `provider`, `region`, `purchase`, `instance_type`, `source`, `as_of`. An empty cell holds for
-    /// everything; a row with an instance type holds for nodes of that type alone. `file_name` is only used in messages. A second file replaces the rows of a model that
-    /// both name.
+    /// nodes without one) and `usd_per_gpu_hour`, or `price_per_gpu_hour` with its `currency`;
+    /// optional `provider`, `region`, `purchase`, `instance_type`, `source`, `as_of`. An empty cell
+    /// holds for everything; a row with an instance type holds for nodes of that type alone.
+    /// `file_name` is only used in messages. A second file replaces the rows of a model that both
+    /// name.
     ///
     /// # Errors
     /// Names file, line and column of the first bad cell; then nothing is taken.
@@ -114,12 +115,13 @@ impl PriceBook {
         Ok(self)
     }
 
-    /// Prices a model as a machine of one's own, on the nodes that are such machines. Beats price files; an assumed
-    /// price beats it. Of several that have a node the first counts; those that name their nodes come before those that
-    /// do not. `place` says where it is written.
+    /// Prices a model as a machine of one's own, on the nodes that are such machines. Beats price
+    /// files; an assumed price beats it. Of several that have a node the first counts; those that
+    /// name their nodes come before those that do not. `place` says where it is written.
     ///
     /// # Errors
-    /// If the machine has no GPU or no year, or a PUE below 1, or if the model has one for the same nodes already.
+    /// If the machine has no GPU or no year, or a PUE below 1, or if the model has one for the same
+    /// nodes already.
     pub fn with_owned(
         mut self,
         model: &str,
@@ -167,11 +169,11 @@ impl PriceBook {
         kinds.iter().find(|owned| owned.nodes.have(asked))
     }
 
-    /// The price of one GPU-hour; of a committed one without a committed rate that of one on demand, which the answer
-    /// says. `model` is a node's own label or any of its other names; none
+    /// The price of one GPU-hour; of a committed one without a committed rate that of one on
+    /// demand, which the answer says. `model` is a node's own label or any of its other names; none
     /// (or an empty one) is a node that states no model. `provider` and `region` are the names of
-    /// the book, such as `aws` and `us-east-1`; where they are none, the default place is taken
-    /// and named in the answer.
+    /// the book, such as `aws` and `us-east-1`; where they are none, the default place is taken and
+    /// named in the answer.
     pub fn lookup(
         &self,
         model: Option<&str>,
@@ -182,7 +184,8 @@ impl PriceBook {
         self.price_of(&Asked { model, provider, region, purchase, ..Asked::default() })
     }
 
-    /// The same of a GPU of which more is known: the instance type of its machine, and which node it is.
+    /// The same of a GPU of which more is known: the instance type of its machine, and which node
+    /// it is.
     pub fn price_of(&self, asked: &Asked<'_>) -> Price {
         let purchase = asked.purchase;
         let model = canonical_gpu_model(asked.model.unwrap_or_default());
@@ -216,7 +219,8 @@ impl PriceBook {
 
     /// The price of a row of a file, of the settings or of the built-in book.
     fn row_of(&self, name: &str, asked: &Asked<'_>) -> Price {
-        // A committed rate is the user's to say; where nobody does, the list price is what is known.
+        // A committed rate is the user's to say; where nobody does, the list price is what is
+        // known.
         let kinds: &[Purchase] = match asked.purchase {
             Purchase::Committed => &[Purchase::Committed, Purchase::OnDemand],
             Purchase::OnDemand => &[Purchase::OnDemand],
@@ -226,7 +230,8 @@ impl PriceBook {
             let Asked { provider, region, instance_type, .. } = *asked;
             let question = Question { provider, region, instance_type, purchase: *kind };
             let any_type = Question { instance_type: None, ..question };
-            // A type that the built-in book does not know has the least that a GPU of its model costs there.
+            // A type that the built-in book does not know has the least that a GPU of its model
+            // costs there.
             let layers = [
                 (&self.overrides, question, Origin::Override),
                 (&self.built_in, question, Origin::BuiltIn),
@@ -240,9 +245,10 @@ impl PriceBook {
         found.unwrap_or(Price::Unknown)
     }
 
-    /// What a model costs in a region of a provider, and in the region where this provider asks least for it, bought the
-    /// same way and by the same layer, and as the same instance type where that has a price of its own; `None` where the
-    /// region has no price of its own, and where no place of a price was named (machines of one's own, assumed prices).
+    /// What a model costs in a region of a provider, and in the region where this provider asks
+    /// least for it, bought the same way and by the same layer, and as the same instance type where
+    /// that has a price of its own; `None` where the region has no price of its own, and where no
+    /// place of a price was named (machines of one's own, assumed prices).
     pub fn cheapest_region(
         &self,
         model: &str,
@@ -263,7 +269,8 @@ impl PriceBook {
         let Price::Known(here) = self.price_of(&asked) else {
             return None;
         };
-        // Where the price is that of another type, the least of any type is compared with the least of any type.
+        // Where the price is that of another type, the least of any type is compared with the least
+        // of any type.
         let is_own = |of: &String| instance_type.is_some_and(|t| of.eq_ignore_ascii_case(t));
         let own_type = here.instance_type.as_ref().filter(|of| is_own(of)).cloned();
         let layer = match here.origin {
@@ -289,8 +296,8 @@ impl PriceBook {
         Some((here, there))
     }
 
-    /// The GPU model of an instance type of the built-in book, for nodes whose labels name none; `None` if the
-    /// book does not know the type.
+    /// The GPU model of an instance type of the built-in book, for nodes whose labels name none;
+    /// `None` if the book does not know the type.
     pub fn model_of_instance(instance_type: &str) -> Option<&'static str> {
         let rows = include_str!("../data/price_book.csv").lines().skip(1);
         let mut cells =
@@ -311,8 +318,8 @@ impl PriceBook {
         named.map(|(name, assumed)| (name.as_str(), assumed.written.as_str()))
     }
 
-    /// Providers of the user's own rows that are none of the built-in book, in lower case, each with where the first of
-    /// its rows of a model is written. No node's labels lead to them.
+    /// Providers of the user's own rows that are none of the built-in book, in lower case, each
+    /// with where the first of its rows of a model is written. No node's labels lead to them.
     pub fn unknown_providers(&self) -> BTreeMap<&str, &str> {
         let is_known = |name: &str| DEFAULT_PLACES.iter().any(|(known, _)| *known == name);
         let rows = self.overrides.values().flatten().rev();
@@ -320,7 +327,8 @@ impl PriceBook {
         named.filter(|(provider, _)| !is_known(provider)).collect()
     }
 
-    /// The canonical names of models with a price of the user's own, by file or setting, in alphabetical order.
+    /// The canonical names of models with a price of the user's own, by file or setting, in
+    /// alphabetical order.
     pub fn overridden_models(&self) -> impl Iterator<Item = &str> {
         let names = self.overrides.keys().map(String::as_str);
         names.filter(|name| *name != WITHOUT_MODEL)

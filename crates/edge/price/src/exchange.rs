@@ -1,4 +1,5 @@
-//! Amounts of other currencies in USD, at rates that the user gives. Nobody else knows at which rate a bill was paid.
+//! Amounts of other currencies in USD, at rates that the user gives. Nobody else knows at which
+//! rate a bill was paid.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +32,8 @@ pub struct ExchangeRate {
 }
 
 impl Exchange {
-    /// Adds a rate: so many USD, such as `1.08`, for one unit of a currency, such as `EUR`. A later one replaces an
-    /// earlier one. `source` says where it was written.
+    /// Adds a rate: so many USD, such as `1.08`, for one unit of a currency, such as `EUR`. A later
+    /// one replaces an earlier one. `source` says where it was written.
     ///
     /// # Errors
     /// A sentence that says what is no currency, no rate or no day, and how to write it.
@@ -100,7 +101,8 @@ impl Exchange {
 }
 
 impl ExchangeRate {
-    /// An amount in millionths of the currency in micro-USD, half to even; `None` beyond what an `i64` holds.
+    /// An amount in millionths of the currency in micro-USD, half to even; `None` beyond what an
+    /// `i64` holds.
     pub fn usd_micros(&self, micros: i64) -> Option<i64> {
         let product = i128::from(micros) * self.usd_pico;
         let (whole, rest) = (product.div_euclid(PICO), product.rem_euclid(PICO));
@@ -132,8 +134,8 @@ mod tests {
         Exchange::default().with(currency, usd, None, "--exchange")
     }
 
-    /// Worked by hand: €6.50 at 1.08 is $7.02; ¥151 at 0.0066225 is $0.9999975, of which the last half goes to the even
-    /// micro-dollar 999,998.
+    /// Worked by hand: €6.50 at 1.08 is $7.02; ¥151 at 0.0066225 is $0.9999975, of which the last
+    /// half goes to the even micro-dollar 999,998.
     #[test]
     fn amounts_are_turned_to_the_micro_dollar() {
         let euro = one("EUR", "1.08").unwrap();

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A number with an exponent such as `1.5e3` or `1E-7` in plain digits; any other text as it stands.
+/// A number with an exponent such as `1.5e3` or `1E-7` in plain digits; any other text as it
+/// stands.
 pub(crate) fn without_exponent(text: &str) -> Cow<'_, str> {
     expanded(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }

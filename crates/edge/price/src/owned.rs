@@ -7,8 +7,8 @@ const HOURS_PER_YEAR: i128 = 8760;
 /// Nothing but the machine itself.
 const LEAST_PUE_MILLIONTHS: i64 = 1_000_000;
 
-/// A machine of one's own. What it cost is spread over all hours of its life, used or not: how much of them is
-/// used is what a bill shows.
+/// A machine of one's own. What it cost is spread over all hours of its life, used or not: how much
+/// of them is used is what a bill shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedMachine {
     /// What it cost, installed, in micro-USD.
@@ -19,7 +19,8 @@ pub struct OwnedMachine {
     pub years: u32,
     /// What it draws on average.
     pub watts: u32,
-    /// Power of the building for each unit of power of the machine, in millionths: 1,400,000 is a PUE of 1.4.
+    /// Power of the building for each unit of power of the machine, in millionths: 1,400,000 is a
+    /// PUE of 1.4.
     pub pue_millionths: i64,
     /// Price of a kWh in micro-USD.
     pub usd_micros_per_kwh: i64,

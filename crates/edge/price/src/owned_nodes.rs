@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::asked::Asked;
 
-/// Labels that a node must all have, as `KEY=VALUE`, several joined by commas; `*` stands for any value.
+/// Labels that a node must all have, as `KEY=VALUE`, several joined by commas; `*` stands for any
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabelPairs(Vec<(String, String)>);
 
@@ -33,8 +34,8 @@ impl LabelPairs {
     }
 }
 
-/// Nodes that are machines of one kind that was bought. Where nothing is named, these are the nodes of no cloud that
-/// [`crate::node_place`] knows: whoever rents a machine pays rent for it.
+/// Nodes that are machines of one kind that was bought. Where nothing is named, these are the nodes
+/// of no cloud that [`crate::node_place`] knows: whoever rents a machine pays rent for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedNodes {
     /// Provider by its name in the book, or what stands before `://` in `spec.providerID`.

@@ -40,8 +40,8 @@ const PURCHASES: [(&str, &str, Purchase); 8] = [
     (labels::AZURE_PRIORITY, "spot", Purchase::Spot),
 ];
 
-/// Labels that say something about a node's price, as they are written on nodes; for readers that must ask for
-/// labels by name.
+/// Labels that say something about a node's price, as they are written on nodes; for readers that
+/// must ask for labels by name.
 pub fn place_labels() -> impl Iterator<Item = &'static str> {
     // Keys are compared without case; this one is written with a capital.
     let written = [labels::EKS_CAPACITY_TYPE];

@@ -36,11 +36,11 @@ pub struct KnownPrice {
     pub provider: Option<String>,
     /// Region the figure belongs to; none where it holds for every region.
     pub region: Option<String>,
-    /// Instance type the figure belongs to; none where it holds for every type. It is another one than was asked for
-    /// where the built-in book does not know that one.
+    /// Instance type the figure belongs to; none where it holds for every type. It is another one
+    /// than was asked for where the built-in book does not know that one.
     pub instance_type: Option<String>,
-    /// Of which way of buying it is the price: the one that was asked for, or on demand where nobody named a committed
-    /// rate.
+    /// Of which way of buying it is the price: the one that was asked for, or on demand where
+    /// nobody named a committed rate.
     pub purchase: Purchase,
 }
 
@@ -76,8 +76,8 @@ pub enum Purchase {
     OnDemand,
     /// Capacity that the provider may take back.
     Spot,
-    /// At a rate agreed for a term: reservations, savings plans, committed use. The built-in book has none: agreed rates
-    /// are the user's.
+    /// At a rate agreed for a term: reservations, savings plans, committed use. The built-in book
+    /// has none: agreed rates are the user's.
     Committed,
 }
 

@@ -22,9 +22,9 @@ pub(crate) struct Question<'a> {
 /// The row that answers the question, if any agrees with it.
 pub(crate) fn best<'a>(rows: &'a [PriceRow], question: Question<'_>) -> Option<&'a PriceRow> {
     rows.iter().filter(|row| agrees(row, question)).min_by_key(|row| {
-        // A row for the very thing asked beats a row for everything; where nothing was asked, a
-        // row for everything beats one that happens to be about some place.
-        // A provider or a region that nobody knows agrees with none by itself, so this goes before all else.
+        // A row for the very thing asked beats a row for everything; where nothing was asked, a row
+        // for everything beats one that happens to be about some place. A provider or a region that
+        // nobody knows agrees with none by itself, so this goes before all else.
         let is_provider_guessed = question.provider.is_none() && row.provider.is_some();
         let is_region_guessed = question.region.is_none() && row.region.is_some();
         let fit = (
@@ -50,7 +50,8 @@ fn agrees(row: &PriceRow, question: Question<'_>) -> bool {
         && row.purchase.is_none_or(|purchase| purchase == question.purchase)
 }
 
-/// Whether a row is of an instance type, or either of them leaves it open. Clouds do not tell types apart by case.
+/// Whether a row is of an instance type, or either of them leaves it open. Clouds do not tell types
+/// apart by case.
 pub(crate) fn is_of_type(row: &PriceRow, instance_type: Option<&str>) -> bool {
     match (&row.instance_type, instance_type) {
         (Some(row), Some(asked)) => row.eq_ignore_ascii_case(asked),

@@ -11,7 +11,8 @@ use crate::gpu_model::canonical_gpu_model;
 use crate::price::Purchase;
 use crate::usd::{MAX_USD_MICROS_PER_GPU_HOUR, parse_micros, parse_usd_micros};
 
-/// Columns of a price file, and fields of a rate in settings, in the order in which messages list them.
+/// Columns of a price file, and fields of a rate in settings, in the order in which messages list
+/// them.
 pub const COLUMNS: [&str; 10] = [
     "gpu_model",
     "usd_per_gpu_hour",
@@ -65,7 +66,8 @@ pub(crate) fn read(input: impl Read, file: &str, exchange: &Exchange) -> Result<
 /// Adds a row of a model.
 ///
 /// # Errors
-/// If one before it holds for the same instance type, place and purchase: none of the two is the nearer one.
+/// If one before it holds for the same instance type, place and purchase: none of the two is the
+/// nearer one.
 pub(crate) fn add(rows: &mut Rows, model: String, row: PriceRow) -> Result<(), String> {
     let of_type = |row: &PriceRow| row.instance_type.as_deref().map(str::to_ascii_lowercase);
     let in_region = |row: &PriceRow| row.region.as_deref().map(str::to_ascii_lowercase);
@@ -83,7 +85,8 @@ pub(crate) fn add(rows: &mut Rows, model: String, row: PriceRow) -> Result<(), S
     Ok(())
 }
 
-/// A model and its row, out of what each column says; `place` is where it stands, for rows that name no source.
+/// A model and its row, out of what each column says; `place` is where it stands, for rows that
+/// name no source.
 pub(crate) fn row<'t>(
     text: &dyn Fn(&'static str) -> Option<&'t str>,
     place: &str,

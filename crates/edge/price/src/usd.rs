@@ -10,7 +10,8 @@ const MICROS_PER_USD: i64 = 1_000_000;
 const DECIMALS: usize = 6;
 
 /// Reads an amount of USD such as `6.88` as micro-USD. Digits with at most one decimal point, with
-/// or without an exponent, and six decimals; a seventh significant decimal is refused, never rounded.
+/// or without an exponent, and six decimals; a seventh significant decimal is refused, never
+/// rounded.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the text and how to write it.
@@ -44,8 +45,8 @@ pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
     }
 }
 
-/// Plain digits with at most one point and twelve decimals, in 10⁻¹²; `None` for anything else and for more than nine
-/// digits before the point.
+/// Plain digits with at most one point and twelve decimals, in 10⁻¹²; `None` for anything else and
+/// for more than nine digits before the point.
 pub(crate) fn decimal_pico(text: &str) -> Option<i128> {
     let plain = without_exponent(text);
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, "0"));

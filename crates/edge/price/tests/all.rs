@@ -114,8 +114,8 @@ fn of_type(book: &PriceBook, model: &str, instance_type: &str) -> KnownPrice {
     }))
 }
 
-/// A machine with one GPU of a model costs another amount per GPU than one with eight: by hand, a one-GPU A100 at $4.10
-/// and an eight-GPU one at $32.77 an hour, $4.09625 a GPU.
+/// A machine with one GPU of a model costs another amount per GPU than one with eight: by hand, a
+/// one-GPU A100 at $4.10 and an eight-GPU one at $32.77 an hour, $4.09625 a GPU.
 #[test]
 fn each_instance_type_has_its_own_row_and_the_most_specific_row_wins() {
     let book = overrides(
@@ -139,7 +139,8 @@ fn each_instance_type_has_its_own_row_and_the_most_specific_row_wins() {
         (nine.usd_micros_per_gpu_hour, &*nine.source),
         (7_000_000, "nine.24xlarge, contract")
     );
-    // A type that no row of the file has is one of the built-in book: p4de.24xlarge, $27.4471 by eight.
+    // A type that no row of the file has is one of the built-in book: p4de.24xlarge, $27.4471 by
+    // eight.
     let other = price("p4de.24xlarge");
     assert_eq!((other.usd_micros_per_gpu_hour, other.origin), (3_430_888, Origin::BuiltIn));
     // Who names no type has the cheapest of them, which the answer names.
@@ -169,8 +170,8 @@ fn the_built_in_book_has_types_and_names_the_one_that_stands_in() {
     assert_eq!(PriceBook::model_of_instance("g6.12xlarge"), Some("L4"));
 }
 
-/// $280,000 over 4 years is $7.990868 an hour; 10.2 kW at a PUE of 1.4 and $0.12 per kWh are $1.7136: together $9.704468,
-/// for eight GPUs $1.213058 each. What is rented costs its rent.
+/// $280,000 over 4 years is $7.990868 an hour; 10.2 kW at a PUE of 1.4 and $0.12 per kWh are
+/// $1.7136: together $9.704468, for eight GPUs $1.213058 each. What is rented costs its rent.
 #[test]
 fn machines_of_ones_own_are_those_that_their_settings_name() {
     let machine = OwnedMachine {
@@ -274,8 +275,8 @@ fn places_are_compared_without_case_and_unknown_providers_are_named() {
     assert!(twice.unwrap_err().contains("this place and purchase at mine.csv:2 too"));
 }
 
-/// Who sells a node nobody knows is no seller of the list: a row that names none is its price, whatever type it says less.
-/// Only where each row names one does one of these stand in.
+/// Who sells a node nobody knows is no seller of the list: a row that names none is its price,
+/// whatever type it says less. Only where each row names one does one of these stand in.
 #[test]
 fn a_node_of_an_unknown_provider_takes_the_row_that_names_none() {
     let book = overrides(
@@ -295,8 +296,8 @@ fn a_node_of_an_unknown_provider_takes_the_row_that_names_none() {
     assert_eq!([of("T4", None, Some("big")), of("T4", None, Some("small"))], [4, 3]);
 }
 
-/// A node without a region is in no region: a row for everywhere is its price, of whatever provider or type it says less.
-/// Only where no row is for everywhere does one of some region stand in.
+/// A node without a region is in no region: a row for everywhere is its price, of whatever provider
+/// or type it says less. Only where no row is for everywhere does one of some region stand in.
 #[test]
 fn a_missing_region_takes_the_row_for_everywhere() {
     let book = overrides(
@@ -316,7 +317,8 @@ fn a_missing_region_takes_the_row_for_everywhere() {
     assert_eq!((of("H100", Some("us-east-1"), None), of("T4", None, None)), (5, 3));
 }
 
-/// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and is told as such.
+/// A rate agreed for a term is the user's to say; where nobody does, the list price stands in and
+/// is told as such.
 #[test]
 fn a_committed_gpu_has_its_rate_or_the_list_price_which_says_so() {
     let of = |book: &PriceBook, provider| {

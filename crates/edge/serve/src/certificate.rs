@@ -1,4 +1,5 @@
-//! The certificate that is shown, read again while the server runs: who renews it writes the files, and nothing is begun anew.
+//! The certificate that is shown, read again while the server runs: who renews it writes the files,
+//! and nothing is begun anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -50,7 +51,8 @@ impl Certificate {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file that cannot be read, is no certificate or no key, and a key that belongs to another certificate.
+    /// A file that cannot be read, is no certificate or no key, and a key that belongs to another
+    /// certificate.
     pub fn read(files: &TlsFiles) -> Result<Self, PlaceError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let shown = Arc::new(Shown(RwLock::new(Arc::new(certified(files, &provider)?))));
@@ -63,7 +65,8 @@ impl Certificate {
         Ok(Self { files: files.clone(), shown, configuration: Arc::new(built) })
     }
 
-    /// Reads the files again; answers whether connections from here on are shown another certificate.
+    /// Reads the files again; answers whether connections from here on are shown another
+    /// certificate.
     ///
     /// # Errors
     /// As [`Certificate::read`]; the certificate that was shown before is shown further.

@@ -1,5 +1,5 @@
-//! Connections with bounds: how many, how long, how large. A client that sends or reads slowly costs one of them for
-//! a while and nothing else.
+//! Connections with bounds: how many, how long, how large. A client that sends or reads slowly
+//! costs one of them for a while and nothing else.
 
 use std::io;
 use std::net::IpAddr;

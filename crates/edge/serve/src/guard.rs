@@ -56,8 +56,8 @@ const SHORTEST_TOKEN: usize = 16;
 const LONGEST_TOKEN: usize = 8192;
 
 impl Guard {
-    /// Lets those in who know the token in a file, and those of whom a cluster says so; everybody where there is
-    /// neither.
+    /// Lets those in who know the token in a file, and those of whom a cluster says so; everybody
+    /// where there is neither.
     ///
     /// # Errors
     /// A file without a token, or with one that can be guessed.
@@ -109,8 +109,8 @@ impl Guard {
     }
 }
 
-/// What is wrong with a token's file that everybody on the machine may read, and what to do; nothing where only its
-/// owner and group may, and where files have no modes.
+/// What is wrong with a token's file that everybody on the machine may read, and what to do;
+/// nothing where only its owner and group may, and where files have no modes.
 pub fn open_to_others(path: &Path) -> Option<String> {
     #[cfg(unix)]
     {

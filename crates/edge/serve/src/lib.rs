@@ -1,8 +1,10 @@
-//! What is answered over HTTP, out of a ledger: probes, metrics, and allocations in OpenCost's form.
+//! What is answered over HTTP, out of a ledger: probes, metrics, and allocations in OpenCost's
+//! form.
 //!
-//! A [`Site`] answers requests; [`connections::serve`] brings them to it, from anybody on this machine, and from
-//! elsewhere only over TLS or with a token ([`Place`]). Nothing here writes: neither to the cluster nor to the ledger; a
-//! [`webhook::Webhook`] hands messages to addresses that people name.
+//! A [`Site`] answers requests; [`connections::serve`] brings them to it, from anybody on this
+//! machine, and from elsewhere only over TLS or with a token ([`Place`]). Nothing here writes:
+//! neither to the cluster nor to the ledger; a [`webhook::Webhook`] hands messages to addresses
+//! that people name.
 //!
 //! | module | what |
 //! |---|---|

@@ -47,7 +47,8 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// The place of an address, such as `127.0.0.1:9003`. Beyond this machine it takes TLS or a guard.
+    /// The place of an address, such as `127.0.0.1:9003`. Beyond this machine it takes TLS or a
+    /// guard.
     ///
     /// # Errors
     /// See [`PlaceError`].

@@ -167,8 +167,8 @@ async fn nowhere() -> Response {
     )
 }
 
-/// The permit is given back when the last piece is on its way: however slowly people read, only so many long
-/// answers are in memory.
+/// The permit is given back when the last piece is on its way: however slowly people read, only so
+/// many long answers are in memory.
 fn in_pieces(mut rest: Bytes, permit: OwnedSemaphorePermit) -> Body {
     let pieces = std::iter::from_fn(move || {
         let _held = &permit;

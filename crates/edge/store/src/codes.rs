@@ -1,5 +1,5 @@
-//! States, signals and causes as numbers that never change: they stand in rows that outlive every version.
-//! A new name gets the next free place at the end; none is ever taken away.
+//! States, signals and causes as numbers that never change: they stand in rows that outlive every
+//! version. A new name gets the next free place at the end; none is ever taken away.
 
 use std::collections::BTreeMap;
 

@@ -4,9 +4,10 @@
 //! 1, unit, intervals                      form 1; times are multiples of `unit` ms
 //! state × 8 + signal, from, length, missing, holder       for each interval, ascending
 //! ```
-//! `from` counts from the interval before, the first from the begin of the hour; `missing` is what the interval
-//! is short of a whole device, in milli-GPU; `holder` is 0 for nobody. The first byte of an interval is plain, all
-//! other numbers are LEB128. A GPU that one pod holds for an hour is about ten bytes.
+//! `from` counts from the interval before, the first from the begin of the hour; `missing` is what
+//! the interval is short of a whole device, in milli-GPU; `holder` is 0 for nobody. The first byte
+//! of an interval is plain, all other numbers are LEB128. A GPU that one pod holds for an hour is
+//! about ten bytes.
 
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::HOUR_MS;

@@ -3,8 +3,8 @@
 //! ```text
 //! 0 300000 14:8000;300000 3600000 13:4000 14:1000
 //! ```
-//! Each look has its begin and end, in ms of the hour, and milli-GPU by the number of the state that its cause makes
-//! (`codes`). A look that found nothing free is kept too.
+//! Each look has its begin and end, in ms of the hour, and milli-GPU by the number of the state
+//! that its cause makes (`codes`). A look that found nothing free is kept too.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ use crate::rows::{Cell, insert, number, read, text};
 /// Looks of an hour by node.
 pub(crate) type Looks = BTreeMap<i64, Vec<FreeLook>>;
 
-/// Writes what a reading says of an hour, and answers with all that is known of it. `changed` is told each node of which
-/// something else is known than before.
+/// Writes what a reading says of an hour, and answers with all that is known of it. `changed` is
+/// told each node of which something else is known than before.
 pub(crate) async fn write(
     connection: &mut AnyConnection,
     place: &Place<'_>,

@@ -1,4 +1,5 @@
-//! What each device was, hour by hour, with the names of all who had it: for as long as devices are kept.
+//! What each device was, hour by hour, with the names of all who had it: for as long as devices are
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +76,8 @@ impl Store {
         found.map_err(|failure| self.failed(failure))
     }
 
-    /// Names and last known facts of the nodes that were seen on days from one until before another.
+    /// Names and last known facts of the nodes that were seen on days from one until before
+    /// another.
     ///
     /// # Errors
     /// See [`StoreError`].

@@ -95,8 +95,9 @@ pub(crate) async fn write(
     Ok(Kept { hours: 1, device_hours, charges })
 }
 
-/// Lays the reading over what is there, and causes over what is free. Answers with all devices of the hour, and with how
-/// many of them are something else than before; nodes that were seen are touched.
+/// Lays the reading over what is there, and causes over what is free. Answers with all devices of
+/// the hour, and with how many of them are something else than before; nodes that were seen are
+/// touched.
 async fn write_devices(
     connection: &mut AnyConnection,
     place: &Place<'_>,
@@ -300,8 +301,8 @@ async fn added_up(
     Ok(charges)
 }
 
-/// Holders by the order of their names. Shares of a micro-dollar go to the first in a tie, and who that is must
-/// not depend on which pod got its number first.
+/// Holders by the order of their names. Shares of a micro-dollar go to the first in a tie, and who
+/// that is must not depend on which pod got its number first.
 struct Ranks {
     holders: Vec<u32>,
     ranks: BTreeMap<u32, u32>,

@@ -28,12 +28,12 @@ pub struct Kept {
 }
 
 impl Store {
-    /// Writes a reading; `now_ms` is the present, in ms since 1970. Where an earlier reading said something of the
-    /// same time of the same device, this one counts.
+    /// Writes a reading; `now_ms` is the present, in ms since 1970. Where an earlier reading said
+    /// something of the same time of the same device, this one counts.
     ///
     /// # Errors
-    /// See [`StoreError`]. Hours before the one that failed are written and known as read; the same reading
-    /// can be handed in again.
+    /// See [`StoreError`]. Hours before the one that failed are written and known as read; the same
+    /// reading can be handed in again.
     pub async fn keep(&mut self, reading: &Reading, now_ms: u64) -> Result<Kept, StoreError> {
         reading.check(now_ms)?;
         let mut kept = Kept::default();

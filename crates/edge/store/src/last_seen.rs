@@ -26,8 +26,9 @@ pub struct LastSeen {
 }
 
 impl Store {
-    /// How each of some devices was left before a moment of its own, looking back to an hour at most. Devices that the
-    /// ledger does not know, or that were not there since that hour, are not in the answer.
+    /// How each of some devices was left before a moment of its own, looking back to an hour at
+    /// most. Devices that the ledger does not know, or that were not there since that hour, are not
+    /// in the answer.
     ///
     /// # Errors
     /// See [`StoreError`].

@@ -1,9 +1,10 @@
 //! The ledger on disk: what every GPU was, hour by hour, and what it cost, in SQLite or PostgreSQL.
 //!
-//! [`Store::keep`] takes a [`Reading`]: what a source said of one cluster over some time. It can be read again,
-//! overlap, come late or leave a gap: [`dovetail_account::rollup`] says why no second is lost or counted twice.
-//! Each hour is one transaction, so a program that is killed leaves whole hours, and [`Store::missing`] says which
-//! ones are not there. [`Store::sums`] answers who paid for what.
+//! [`Store::keep`] takes a [`Reading`]: what a source said of one cluster over some time. It can be
+//! read again, overlap, come late or leave a gap: [`dovetail_account::rollup`] says why no second
+//! is lost or counted twice. Each hour is one transaction, so a program that is killed leaves whole
+//! hours, and [`Store::missing`] says which ones are not there. [`Store::sums`] answers who paid
+//! for what.
 //!
 //! | module | what |
 //! |---|---|
@@ -31,7 +32,8 @@
 //! | `rows` | many rows in one statement |
 //! | `error` | what can go wrong, and what to do |
 //!
-//! One SQL text serves both databases. Times are ms since 1970, money is micro-USD, and every row has its cluster.
+//! One SQL text serves both databases. Times are ms since 1970, money is micro-USD, and every row
+//! has its cluster.
 
 mod address;
 mod codes;

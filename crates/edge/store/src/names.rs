@@ -20,8 +20,8 @@ pub struct NodeGroup {
     pub pool: String,
 }
 
-/// Who can be made to pay: what a team is told by, as it was read. The mapping to teams is the reader's, so a new
-/// one restates the past.
+/// Who can be made to pay: what a team is told by, as it was read. The mapping to teams is the
+/// reader's, so a new one restates the past.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Party {
     /// The namespace.
@@ -55,7 +55,8 @@ enum Kind {
     NodeFacts = 7,
 }
 
-/// First half of the SHA-256 of kind, the parent's digest and body: the same in every ledger, whatever numbers are.
+/// First half of the SHA-256 of kind, the parent's digest and body: the same in every ledger,
+/// whatever numbers are.
 type Digest = [u8; 16];
 
 /// Digest of the parent of what has none.

@@ -1,4 +1,5 @@
-//! What nodes were in some hours, as far as a bill is made from it again: under another method, at another price.
+//! What nodes were in some hours, as far as a bill is made from it again: under another method, at
+//! another price.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -44,7 +45,8 @@ impl NodeTime {
 }
 
 impl Store {
-    /// What the nodes of a cluster were from one hour until before another, counted since 1970; by number.
+    /// What the nodes of a cluster were from one hour until before another, counted since 1970; by
+    /// number.
     ///
     /// # Errors
     /// See [`StoreError`]; also where devices are not kept so far back.

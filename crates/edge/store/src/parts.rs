@@ -1,4 +1,5 @@
-//! What a period is made of: whole days, hours beside them, and hours of these days that are not in it.
+//! What a period is made of: whole days, hours beside them, and hours of these days that are not in
+//! it.
 
 use std::ops::Range;
 
@@ -50,7 +51,8 @@ impl Parts {
         self.hours.iter().map(|hours| hours.range.start).min()
     }
 
-    /// Adds the hours of a day at an edge of the period, or takes away those beyond it; whether the day is among the days.
+    /// Adds the hours of a day at an edge of the period, or takes away those beyond it; whether the
+    /// day is among the days.
     fn cut(&mut self, day: u64, period: &Range<u64>, end: u64) -> bool {
         let (from, to) = (day * HOURS_PER_DAY, (day + 1) * HOURS_PER_DAY);
         let inside = period.start.max(from)..period.end.min(to);
@@ -75,8 +77,8 @@ mod tests {
         Hours { range: DAY + range.start..DAY + range.end, is_taken_away }
     }
 
-    /// Every part of up to three days, at every end of what is known: each hour once, none that is not asked for, and
-    /// never more than half a day of hours at an edge.
+    /// Every part of up to three days, at every end of what is known: each hour once, none that is
+    /// not asked for, and never more than half a day of hours at an edge.
     #[test]
     fn parts_are_the_hours_that_were_asked_for() {
         for (from, to) in (0..72).flat_map(|from| (from..=72).map(move |to| (from, to))) {

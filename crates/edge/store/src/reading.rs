@@ -9,7 +9,8 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use crate::error::StoreError;
 
-/// A reading. Of each device it says everything from its first interval to its last, and nothing outside.
+/// A reading. Of each device it says everything from its first interval to its last, and nothing
+/// outside.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Identity of the cluster.
@@ -26,11 +27,11 @@ pub struct Reading {
     pub pods: Vec<ReadPod>,
     /// Devices, each once.
     pub devices: Vec<ReadDevice>,
-    /// CPU and memory that was kept, of whole hours; of a node and hour that is in it all there was. `None`
-    /// where nobody asked: what an earlier reading said stays.
+    /// CPU and memory that was kept, of whole hours; of a node and hour that is in it all there
+    /// was. `None` where nobody asked: what an earlier reading said stays.
     pub kept: Option<Vec<ReadKept>>,
-    /// Why what was free was free, of whole looks; they may begin before the reading, and later ones count. Hours that
-    /// the reading does not touch are left alone.
+    /// Why what was free was free, of whole looks; they may begin before the reading, and later
+    /// ones count. Hours that the reading does not touch are left alone.
     pub free: Vec<ReadFree>,
 }
 

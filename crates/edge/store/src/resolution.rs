@@ -54,7 +54,8 @@ pub(crate) async fn write(
 }
 
 impl Store {
-    /// What each day of a period rests on, ascending; days of which nothing was read are not among them.
+    /// What each day of a period rests on, ascending; days of which nothing was read are not among
+    /// them.
     ///
     /// # Errors
     /// See [`StoreError`].

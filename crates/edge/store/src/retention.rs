@@ -32,8 +32,8 @@ pub struct Forgotten {
 }
 
 impl Store {
-    /// Forgets what is older than it has to be; `now_ms` is the present. Nodes' hours are kept at least as long as
-    /// their devices', from which they are added up. Sums stay what they are.
+    /// Forgets what is older than it has to be; `now_ms` is the present. Nodes' hours are kept at
+    /// least as long as their devices', from which they are added up. Sums stay what they are.
     ///
     /// # Errors
     /// See [`StoreError`].

@@ -1,5 +1,5 @@
-//! Tables, and how older ones become today's. Versions only go up; each is one file of `migrations`, applied in one
-//! transaction, and never changed once it was released.
+//! Tables, and how older ones become today's. Versions only go up; each is one file of
+//! `migrations`, applied in one transaction, and never changed once it was released.
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 

@@ -53,8 +53,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Bounds a file: pages (of 4 KiB) beyond this are refused as a full disk would refuse them. It holds for
-    /// as long as the ledger is open.
+    /// Bounds a file: pages (of 4 KiB) beyond this are refused as a full disk would refuse them. It
+    /// holds for as long as the ledger is open.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -106,8 +106,8 @@ impl Store {
         }
     }
 
-    /// First moment of a cluster that can still be written, in ms since 1970: before it devices are no longer
-    /// kept one by one.
+    /// First moment of a cluster that can still be written, in ms since 1970: before it devices are
+    /// no longer kept one by one.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -116,7 +116,8 @@ impl Store {
         Ok(known.map_or(0, |known| known.devices_from_hour * HOUR_MS))
     }
 
-    /// First moment of a cluster whose hours are kept one by one, in ms since 1970: before it there are whole days alone.
+    /// First moment of a cluster whose hours are kept one by one, in ms since 1970: before it there
+    /// are whole days alone.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -203,8 +204,9 @@ pub(crate) async fn view(
     }
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let mut view = connection.begin_with(begin).await?;
-    // As much memory as a file has for its cache: the server's own 4 MB make it sort on its disk. A plan for any period
-    // and any names looks through long lists of names row by row. To compile a statement takes as long as to run it.
+    // As much memory as a file has for its cache: the server's own 4 MB make it sort on its disk. A
+    // plan for any period and any names looks through long lists of names row by row. To compile a
+    // statement takes as long as to run it.
     let settings = "SET LOCAL work_mem = '64MB'; SET LOCAL plan_cache_mode = force_custom_plan; \
                     SET LOCAL jit = off";
     sqlx::raw_sql(settings).execute(&mut *view).await?;

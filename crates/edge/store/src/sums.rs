@@ -35,8 +35,8 @@ pub struct Question {
     pub detail: Detail,
 }
 
-/// What rows are told apart by, beside cluster, party and cause. Pods and nodes are known for as long as hours
-/// are kept.
+/// What rows are told apart by, beside cluster, party and cause. Pods and nodes are known for as
+/// long as hours are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
     /// By workload.
@@ -74,7 +74,8 @@ pub struct SumRow {
     pub costs: ByMethod,
 }
 
-/// The split method nobody asked for: `residual` where all that has a price has it under `residual` too, else `all-in`.
+/// The split method nobody asked for: `residual` where all that has a price has it under `residual`
+/// too, else `all-in`.
 pub fn default_method<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> SplitMethod {
     method_of(rows.into_iter().map(|row| row.costs))
 }
@@ -110,7 +111,8 @@ pub(crate) struct Sum {
 }
 
 impl Store {
-    /// Charges by what a question tells apart, over days where these are enough, with hours at the edges of the period.
+    /// Charges by what a question tells apart, over days where these are enough, with hours at the
+    /// edges of the period.
     ///
     /// # Errors
     /// See [`StoreError`].

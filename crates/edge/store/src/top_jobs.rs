@@ -1,4 +1,5 @@
-//! The jobs that cost most, told apart by the database: names and rows of all others are never read.
+//! The jobs that cost most, told apart by the database: names and rows of all others are never
+//! read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,8 @@ use crate::sums::{
 /// The jobs that cost most, and all others in one.
 #[derive(Clone, Debug, Default)]
 pub struct TopJobs {
-    /// Their rows, those of jobs with the same name in other clusters and of jobs without a name, and those of nobody.
+    /// Their rows, those of jobs with the same name in other clusters and of jobs without a name,
+    /// and those of nobody.
     pub rows: Vec<SumRow>,
     /// What all other jobs had, by who pays and for what; no row has a workload.
     pub others: Vec<SumRow>,
@@ -41,11 +43,12 @@ struct Asked<'a> {
 }
 
 impl Store {
-    /// The jobs that cost most under a method, the one of [`default_method`](crate::default_method) if none is given; of
-    /// jobs that cost the same, those with more GPU-time, then by name. A job of several workloads or parties is one by its
-    /// name; jobs of several clusters are several. There are so many jobs in it, those that have a name of theirs in other
-    /// clusters, and those without a name. Rows are told apart by workload, whatever
-    /// the detail of the question; with the others they sum to what [`Store::sums`] gives, to the ms and the micro-dollar.
+    /// The jobs that cost most under a method, the one of [`default_method`](crate::default_method)
+    /// if none is given; of jobs that cost the same, those with more GPU-time, then by name. A job
+    /// of several workloads or parties is one by its name; jobs of several clusters are several.
+    /// There are so many jobs in it, those that have a name of theirs in other clusters, and those
+    /// without a name. Rows are told apart by workload, whatever the detail of the question; with
+    /// the others they sum to what [`Store::sums`] gives, to the ms and the micro-dollar.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -127,11 +130,13 @@ fn left(mut all: BTreeMap<Key, Sum>, some: &BTreeMap<Key, Sum>) -> BTreeMap<Key,
     all
 }
 
-/// The statement that ranks jobs, each of one cluster: of the dearest and of those that have their names in other clusters
-/// each workload with its cluster, the job as it stands in the name of the workload, and how many jobs there are.
+/// The statement that ranks jobs, each of one cluster: of the dearest and of those that have their
+/// names in other clusters each workload with its cluster, the job as it stands in the name of the
+/// workload, and how many jobs there are.
 ///
-/// The name of a workload is JSON that begins with its job (`{"job":"Job a/b","queue":...`). A quotation mark within a
-/// text has a backslash before it there, so the first `","queue":` is the end of the job.
+/// The name of a workload is JSON that begins with its job (`{"job":"Job a/b","queue":...`). A
+/// quotation mark within a text has a backslash before it there, so the first `","queue":` is the
+/// end of the job.
 fn ranking(
     asked: &[Asked<'_>],
     method: SplitMethod,

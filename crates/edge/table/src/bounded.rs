@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// Reads no more bytes than are allowed; whoever holds the [`Allowance`] can allow more. Every line ends in
-/// `\n`, the last one too, whether it was `\r\n`, `\r` or nothing: so that lines can be counted.
+/// Reads no more bytes than are allowed; whoever holds the [`Allowance`] can allow more. Every line
+/// ends in `\n`, the last one too, whether it was `\r\n`, `\r` or nothing: so that lines can be
+/// counted.
 pub(crate) struct Bounded<R> {
     input: R,
     allowance: Allowance,

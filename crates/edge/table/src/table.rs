@@ -95,8 +95,8 @@ impl<R: Read> Table<R> {
         if !is_there.map_err(|source| self.unreadable(source))? {
             return Ok(false);
         }
-        // Where reading stands now, less the end of the last line and those inside quotes: empty lines and
-        // comments before the record are not its begin.
+        // Where reading stands now, less the end of the last line and those inside quotes: empty
+        // lines and comments before the record are not its begin.
         let ends = bytes.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
         self.line = self.reader.position().line().saturating_sub(ends + 1);
         self.cells = StringRecord::from_byte_record(bytes).map_err(|error| {

@@ -11,8 +11,8 @@ use super::label_set::Labels;
 
 /// A term of required affinity or anti-affinity between pods.
 ///
-/// `matchLabelKeys` and `mismatchLabelKeys` are part of the selector here: the API server writes them into
-/// it when the pod is created.
+/// `matchLabelKeys` and `mismatchLabelKeys` are part of the selector here: the API server writes
+/// them into it when the pod is created.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodTerm {
     /// Which pods it is about.
@@ -177,8 +177,8 @@ impl AffinityJson {
         self.node_affinity.as_mut()?.required.take().map(NodeTermsJson::read)
     }
 
-    /// The terms of its preferred node affinity. As for kube-scheduler, one that is empty or cannot be
-    /// read prefers nothing.
+    /// The terms of its preferred node affinity. As for kube-scheduler, one that is empty or cannot
+    /// be read prefers nothing.
     pub(super) fn preferred_nodes(&mut self) -> Box<[PreferredNode]> {
         let affinity = self.node_affinity.as_mut();
         let written = affinity.map(|a| std::mem::take(&mut a.preferred)).unwrap_or_default();
@@ -203,8 +203,8 @@ impl AffinityJson {
 }
 
 impl NodeTermsJson {
-    /// The alternatives that some node could satisfy. As for kube-scheduler, an alternative without a
-    /// term, or with one that cannot be read, is satisfied by no node.
+    /// The alternatives that some node could satisfy. As for kube-scheduler, an alternative without
+    /// a term, or with one that cannot be read, is satisfied by no node.
     pub(super) fn read(self) -> Vec<Vec<SelectorTerm>> {
         self.node_selector_terms.into_iter().filter_map(NodeTermJson::read).collect()
     }
@@ -295,8 +295,8 @@ impl SpreadJson {
 }
 
 impl TolerationJson {
-    /// The toleration, if it can tolerate anything: comparisons of numbers and effects that are not known
-    /// tolerate nothing.
+    /// The toleration, if it can tolerate anything: comparisons of numbers and effects that are not
+    /// known tolerate nothing.
     pub(super) fn read(self) -> Option<Toleration> {
         let any_value = match self.operator.as_str() {
             "" | "Equal" => false,

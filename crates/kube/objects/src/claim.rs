@@ -8,8 +8,8 @@ use super::label_selector::LabelSelector;
 use super::meta::Meta;
 use super::persistent_volume::StorageJson;
 
-/// Annotation by which a scheduler tells a provisioner for which node a claim is to get its volume. A provisioner that
-/// cannot make one there takes it back.
+/// Annotation by which a scheduler tells a provisioner for which node a claim is to get its volume.
+/// A provisioner that cannot make one there takes it back.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// A claim.

@@ -1,9 +1,10 @@
-//! What was quoted from an object, made harmless before anybody sees it: in an event, a log, a terminal.
+//! What was quoted from an object, made harmless before anybody sees it: in an event, a log, a
+//! terminal.
 
 use std::borrow::Cow;
 
-/// The text with every character escaped that moves a cursor, ends a line, turns the direction of writing or cannot be
-/// seen: `\n`, `\u{1b}`. Annotations may hold any of them.
+/// The text with every character escaped that moves a cursor, ends a line, turns the direction of
+/// writing or cannot be seen: `\n`, `\u{1b}`. Annotations may hold any of them.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! HyperNodes of Volcano (`topology.volcano.sh/v1alpha1`): nodes that share a switch, and HyperNodes of those.
+//! HyperNodes of Volcano (`topology.volcano.sh/v1alpha1`): nodes that share a switch, and
+//! HyperNodes of those.
 
 use serde::{Deserialize, Deserializer};
 

@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::json::nullable;
 
-/// Images of a node that are kept, the largest first. A kubelet reports as many (`nodeStatusMaxImages`), if it is
-/// not told otherwise.
+/// Images of a node that are kept, the largest first. A kubelet reports as many
+/// (`nodeStatusMaxImages`), if it is not told otherwise.
 const MOST_IMAGES: usize = 50;
 /// Names of one image that are kept, in the node's order. A kubelet reports as many.
 const MOST_NAMES: usize = 5;
@@ -30,8 +30,8 @@ pub(super) fn on_node(mut images: Vec<ImageJson>) -> Images {
     }))
 }
 
-/// The name by which a node has the image that a pod names so: with `:latest` if it has neither tag nor digest, as
-/// kube-scheduler's `ImageLocality` does it.
+/// The name by which a node has the image that a pod names so: with `:latest` if it has neither tag
+/// nor digest, as kube-scheduler's `ImageLocality` does it.
 pub(super) fn full_name(image: &str) -> Box<str> {
     let last = |mark: char| image.rfind(mark);
     match last(':') <= last('/') {

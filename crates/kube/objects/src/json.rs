@@ -14,7 +14,8 @@ where
     Ok(Option::<T>::deserialize(input)?.unwrap_or_default())
 }
 
-/// A time in milliseconds since 1970; the end of time if there is something that cannot be read as one.
+/// A time in milliseconds since 1970; the end of time if there is something that cannot be read as
+/// one.
 pub(super) fn time_or_never<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<Option<NonZeroU64>, D::Error> {

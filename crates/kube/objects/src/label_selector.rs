@@ -112,8 +112,8 @@ impl LabelTerm {
     }
 }
 
-/// Whether a label can have this value: up to 63 letters, digits, `-`, `_` and `.`, the first and last of
-/// them a letter or a digit.
+/// Whether a label can have this value: up to 63 letters, digits, `-`, `_` and `.`, the first and
+/// last of them a letter or a digit.
 pub(super) fn is_label_value(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric();
     let inner = |c: char| plain(c) || matches!(c, '-' | '_' | '.');

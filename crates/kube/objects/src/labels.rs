@@ -1,4 +1,5 @@
-//! Labels, annotations and resources, each spelled once; `cargo xtask tidy labels` finds second spellings.
+//! Labels, annotations and resources, each spelled once; `cargo xtask tidy labels` finds second
+//! spellings.
 
 pub use dovetail_model::labels::*;
 
@@ -43,7 +44,8 @@ pub const JOB_SET_EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive
 /// Annotation of JobSets: that is done by node selectors, not by following the first pod.
 pub const JOB_SET_BY_NODE_SELECTOR: &str = "alpha.jobset.sigs.k8s.io/node-selector";
 
-/// Annotation of a LeaderWorkerSet's pod: how many its group has. During an update it differs from what the set says.
+/// Annotation of a LeaderWorkerSet's pod: how many its group has. During an update it differs from
+/// what the set says.
 pub const LEADER_WORKER_SET_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 /// Annotation of a LeaderWorkerSet: each group has a domain to itself.
 pub const LEADER_WORKER_SET_EXCLUSIVE_TOPOLOGY: &str =

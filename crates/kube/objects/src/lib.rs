@@ -1,10 +1,11 @@
 //! What dovetail keeps of the objects it watches.
 //!
-//! A full pod costs tens of kilobytes once decoded. These types keep what decides where pods can run and
-//! nothing else; everything that follows from one object alone (what a pod asks for over all its
-//! containers, which features it needs) is worked out while it is read, so that its parts need not be
-//! kept. Fields that are absent or `null` are empty. An object whose fields have another shape than they
-//! should is a [`Strange`] one: it is told apart from the others, and the rest of a stream goes on.
+//! A full pod costs tens of kilobytes once decoded. These types keep what decides where pods can
+//! run and nothing else; everything that follows from one object alone (what a pod asks for over
+//! all its containers, which features it needs) is worked out while it is read, so that its parts
+//! need not be kept. Fields that are absent or `null` are empty. An object whose fields have
+//! another shape than they should is a [`Strange`] one: it is told apart from the others, and the
+//! rest of a stream goes on.
 
 use std::sync::Arc;
 
@@ -120,7 +121,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order in which they are best read: pods last, when all they refer to is known.
+    /// All kinds, in the order in which they are best read: pods last, when all they refer to is
+    /// known.
     pub const ALL: [Self; 32] = [
         Self::Namespace,
         Self::DisruptionBudget,

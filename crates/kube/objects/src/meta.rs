@@ -27,8 +27,8 @@ pub struct Meta {
     /// When it was created, in milliseconds since 1970; 0 when it does not say.
     #[serde(rename = "creationTimestamp", deserialize_with = "milliseconds")]
     pub created_ms: u64,
-    /// When it is to be gone by, its grace period included, if its deletion has begun: in milliseconds since 1970, the
-    /// end of time if it does not say when.
+    /// When it is to be gone by, its grace period included, if its deletion has begun: in
+    /// milliseconds since 1970, the end of time if it does not say when.
     #[serde(rename = "deletionTimestamp", deserialize_with = "time_or_never")]
     pub gone_by_ms: Option<NonZeroU64>,
     /// Labels.
@@ -66,8 +66,9 @@ impl Meta {
 /// Annotation of the pods that stand for static ones.
 pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by which a pod
-/// asks for a fraction of a device, those by which it belongs to a gang, and the one that says it is static.
+/// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by
+/// which a pod asks for a fraction of a device, those by which it belongs to a gang, and the one
+/// that says it is static.
 fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
     read_where(input, |key| {
         labels::FRACTION.contains(&key)

@@ -1,5 +1,5 @@
-//! Kinds of owners of pods, and what their pods do, as far as a kind tells: the one table of kinds that train, form gangs
-//! or end.
+//! Kinds of owners of pods, and what their pods do, as far as a kind tells: the one table of kinds
+//! that train, form gangs or end.
 
 /// What is known of the pods of a kind of owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

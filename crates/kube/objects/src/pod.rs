@@ -27,7 +27,8 @@ pub struct Pod {
     pub phase: Phase,
     /// What its condition `PodScheduled` says while that is false and it has no node.
     pub unscheduled: Option<Box<Unscheduled>>,
-    /// When it got its node, in milliseconds since 1970, as its condition `PodScheduled` says; 0 if it does not.
+    /// When it got its node, in milliseconds since 1970, as its condition `PodScheduled` says; 0 if
+    /// it does not.
     pub scheduled_ms: u64,
     /// Higher goes first.
     pub priority: i32,
@@ -37,8 +38,8 @@ pub struct Pod {
     pub gated: bool,
     /// What it asks for: over all containers, at any time, with overhead, and one pod slot.
     pub requests: Resources,
-    /// What it holds where it runs, if that is not what it asks for: the greatest of what was asked for,
-    /// allocated and put into force, per resource.
+    /// What it holds where it runs, if that is not what it asks for: the greatest of what was asked
+    /// for, allocated and put into force, per resource.
     pub held: Option<Box<Resources>>,
     /// Labels that its node must have.
     pub node_selector: Labels,
@@ -54,8 +55,8 @@ pub struct Pod {
     pub soft_spread: Box<[SpreadConstraint]>,
     /// Terms of its preferred node affinity; none once it has a node.
     pub preferred_nodes: Box<[PreferredNode]>,
-    /// Images that its containers, init containers and image volumes are made from, with tag or digest, ascending; one
-    /// name for each of them. None once it has a node.
+    /// Images that its containers, init containers and image volumes are made from, with tag or
+    /// digest, ascending; one name for each of them. None once it has a node.
     pub images: Box<[Box<str>]>,
     /// Ports it takes on its node.
     pub ports: Box<[HostPort]>,
@@ -128,7 +129,8 @@ pub struct HostPort {
 
 /// A feature that a node declares in `status.declaredFeatures` and a pod may need.
 ///
-/// The list is kube-scheduler 1.37's: other declared features matter for changing a pod, not for placing.
+/// The list is kube-scheduler 1.37's: other declared features matter for changing a pod, not for
+/// placing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Feature {
     /// A container's exit restarts all containers.

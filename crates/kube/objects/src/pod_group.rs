@@ -1,5 +1,5 @@
-//! Pod groups: the native ones (`scheduling.k8s.io/v1beta1`), and those of scheduler-plugins, Volcano and KAI,
-//! which say `minMember`.
+//! Pod groups: the native ones (`scheduling.k8s.io/v1beta1`), and those of scheduler-plugins,
+//! Volcano and KAI, which say `minMember`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,8 @@ pub struct PodGroup {
     pub min_sub_groups: Option<u32>,
     /// Volcano's subgroups.
     pub sub_group_policies: Box<[SubGroupPolicy]>,
-    /// Whether none of its pods may be stopped without all others (the native `disruptionMode: {all: {}}`).
+    /// Whether none of its pods may be stopped without all others (the native
+    /// `disruptionMode: {all: {}}`).
     pub is_stopped_whole: bool,
     /// Its condition `PodGroupInitiallyScheduled`; null if it has none.
     pub initially_scheduled: Value,

@@ -108,8 +108,8 @@ impl ContainerJson {
     }
 }
 
-/// What a container asks for. What it limits and does not ask for it asks for as well: the API server writes that into pods,
-/// and not into the templates of which they are made.
+/// What a container asks for. What it limits and does not ask for it asks for as well: the API
+/// server writes that into pods, and not into the templates of which they are made.
 #[derive(Default, Deserialize)]
 #[serde(from = "WrittenJson")]
 pub(super) struct ResourcesJson {

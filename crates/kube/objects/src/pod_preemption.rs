@@ -7,7 +7,8 @@ pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Reason of that condition where a scheduler stops them for others.
 pub const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 
-/// Reason of that condition where the server does not let it be stopped: it is left in peace for long.
+/// Reason of that condition where the server does not let it be stopped: it is left in peace for
+/// long.
 pub const NOT_STOPPED: &str = "NotStopped";
 
 /// From here on priorities are Kubernetes' own (`SystemCriticalPriority`).
@@ -18,14 +19,15 @@ const SYSTEM_PRIORITY: i32 = 2_000_000_000;
 pub struct PodPreemption {
     /// It waits instead of stopping others (`preemptionPolicy: Never`).
     pub never_preempts: bool,
-    /// It is stopped for nobody: a static pod's mirror, a pod of a DaemonSet, or one that the system needs.
+    /// It is stopped for nobody: a static pod's mirror, a pod of a DaemonSet, or one that the
+    /// system needs.
     pub is_protected: bool,
     /// A scheduler is about to stop it, or has begun to.
     pub is_target: bool,
     /// The same, and it is the scheduler that it names.
     pub is_own_target: bool,
-    /// When a scheduler like this one last tried to stop it and the server did not let it go, in milliseconds since
-    /// 1970; `None` if that was not tried.
+    /// When a scheduler like this one last tried to stop it and the server did not let it go, in
+    /// milliseconds since 1970; `None` if that was not tried.
     pub kept_ms: Option<NonZeroU64>,
     /// Seconds that it may take to stop; 30 unless it says otherwise.
     pub grace_s: u32,

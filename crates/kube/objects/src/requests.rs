@@ -1,8 +1,9 @@
 //! What a pod asks for, and what it holds, over all of its containers.
 //!
-//! Follows `k8s.io/component-helpers/resource` (`PodRequests`) of Kubernetes 1.37: containers add up, init
-//! containers run one after the other beside those that keep running, amounts for the whole pod replace
-//! the sum, overhead comes on top. Sums are exact; they are rounded up once, at the end.
+//! Follows `k8s.io/component-helpers/resource` (`PodRequests`) of Kubernetes 1.37: containers add
+//! up, init containers run one after the other beside those that keep running, amounts for the
+//! whole pod replace the sum, overhead comes on top. Sums are exact; they are rounded up once, at
+//! the end.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +86,8 @@ fn is_for_whole_pods(name: &str) -> bool {
 pub(super) fn effective(spec: &SpecJson) -> Resources {
     let mut total = over_containers(spec, |container| Some(&container.resources.requests));
     replace_by_pod_level(&mut total, &spec.resources.requests);
-    // Limits of the whole pod are asked for where neither it nor any container asks for something, as the API server has it.
+    // Limits of the whole pod are asked for where neither it nor any container asks for something,
+    // as the API server has it.
     let mut limits = spec.resources.limits.clone();
     limits.0.retain(|name, _| is_for_whole_pods(name));
     total.add_missing(limits);
@@ -93,8 +95,8 @@ pub(super) fn effective(spec: &SpecJson) -> Resources {
     total.as_pod()
 }
 
-/// What the pod holds while it runs: per resource the greatest of what it asks for, what the kubelet
-/// allocated, and what is in force. A resize that can never be granted does not count.
+/// What the pod holds while it runs: per resource the greatest of what it asks for, what the
+/// kubelet allocated, and what is in force. A resize that can never be granted does not count.
 pub(super) fn in_force(spec: &SpecJson, status: &StatusJson) -> Resources {
     let infeasible = status.resize_is_infeasible();
     let mut total = Amounts::default();

@@ -1,4 +1,5 @@
-//! Parts of a pod group with smallest sizes and places of their own: KAI's subgroups, Volcano's subgroup policies.
+//! Parts of a pod group with smallest sizes and places of their own: KAI's subgroups, Volcano's
+//! subgroup policies.
 
 use serde::Deserialize;
 
@@ -6,7 +7,8 @@ use super::json::nullable;
 use super::label_selector::LabelSelector;
 use super::pod_group::{NetworkTopology, NetworkTopologyJson};
 
-/// Where pods must and should be, by node labels whose value they share (KAI's `topologyConstraint`).
+/// Where pods must and should be, by node labels whose value they share (KAI's
+/// `topologyConstraint`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct TopologyConstraint {

@@ -1,5 +1,5 @@
-//! Topologies of Kueue (`kueue.x-k8s.io/v1beta2`) and of KAI (`kai.scheduler/v1alpha1`), which are written alike: node
-//! labels, from the widest level to the narrowest.
+//! Topologies of Kueue (`kueue.x-k8s.io/v1beta2`) and of KAI (`kai.scheduler/v1alpha1`), which are
+//! written alike: node labels, from the widest level to the narrowest.
 
 use serde::{Deserialize, Deserializer};
 

@@ -88,7 +88,8 @@ fn minutes_of_several_programs_follow_each_other_and_what_nobody_saw_is_unknown(
     // Another program begins ten minutes later; the exporter of n2 answers it no more.
     let mut second = taking(15);
     keep(&mut second, seen(15..20, later), 20);
-    // A look is missed where one reading ends and the next begins, and nobody answers for the last minutes.
+    // A look is missed where one reading ends and the next begins, and nobody answers for the last
+    // minutes.
     let told = keep(&mut second, seen(21..25, later), 30);
     assert_eq!(told.gaps, [Span { from_ms: at(25), to_ms: at(30) }]);
     let silent = keep(&mut second, Scrapes::default(), 35);

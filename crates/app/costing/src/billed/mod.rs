@@ -53,11 +53,13 @@ pub struct BillOut {
     pub(crate) unmatched_resources: usize,
     pub(crate) unmatched_usd_micros: i64,
     pub(crate) unmatched: Vec<UnmatchedOut>,
-    /// Nodes that were there for longer than the bill has them, and how long that is of all of them.
+    /// Nodes that were there for longer than the bill has them, and how long that is of all of
+    /// them.
     pub(crate) nodes_in_part: usize,
     pub(crate) hours_not_billed: f64,
     pub(crate) in_part: Vec<InPartOut>,
-    /// What the bill has of nodes for time of the period in which nobody saw them, which is in no amount.
+    /// What the bill has of nodes for time of the period in which nobody saw them, which is in no
+    /// amount.
     pub(crate) hours_not_seen: f64,
     pub(crate) not_seen_usd_micros: i64,
 }

@@ -70,7 +70,8 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     let (first, _) = replaced.beyond.iter().max_by_key(|(node, (ms, _))| (*ms, Reverse(**node)))?;
     let beyond = hours(replaced.beyond.values().map(|(ms, _)| ms).sum());
     let cost: Money = replaced.beyond.values().map(|(_, cost)| *cost).sum();
-    // Clouds bill from the order of a machine on, and whole hours: less than a sixth of an hour of each is no gap.
+    // Clouds bill from the order of a machine on, and whole hours: less than a sixth of an hour of
+    // each is no gap.
     let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
     is_told.then(|| {
         format!(

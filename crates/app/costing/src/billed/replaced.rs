@@ -18,8 +18,8 @@ pub struct Replaced {
     pub list: Money,
     /// Nodes that cost what was billed.
     pub nodes: BTreeSet<usize>,
-    /// Credits and discounts that are in what nodes cost here, by node and place, and what they come to in the time that
-    /// was billed.
+    /// Credits and discounts that are in what nodes cost here, by node and place, and what they
+    /// come to in the time that was billed.
     pub(crate) discounts: BTreeSet<(usize, usize)>,
     pub(crate) taken_off: Money,
     /// Nodes with more credits than costs: that is no price of anything.
@@ -28,9 +28,11 @@ pub struct Replaced {
     pub(crate) unsaid: BTreeSet<usize>,
     /// Nodes that cost nothing.
     pub free: BTreeSet<usize>,
-    /// Nodes that were there for longer than the bill has them: for how long, and how much of that is not in it.
+    /// Nodes that were there for longer than the bill has them: for how long, and how much of that
+    /// is not in it.
     pub(crate) in_part: BTreeMap<usize, [u64; 2]>,
-    /// Nodes that the bill has for time of the period in which nobody saw them: for how long, and what it has for that.
+    /// Nodes that the bill has for time of the period in which nobody saw them: for how long, and
+    /// what it has for that.
     pub beyond: BTreeMap<usize, (u64, Money)>,
     /// Nodes that the bill has for another time than the moment that is looked at.
     pub(crate) elsewhen: BTreeSet<usize>,
@@ -119,8 +121,8 @@ struct OfTime<'b> {
 }
 
 impl OfTime<'_> {
-    /// A node counts from when it was seen first to when it was seen last: what was billed before and after is nobody's who
-    /// is known, and would be paid by whoever was seen.
+    /// A node counts from when it was seen first to when it was seen last: what was billed before
+    /// and after is nobody's who is known, and would be paid by whoever was seen.
     fn of<'b>(bill: &'b Bill, basis: Basis, stretch: Span, seen: Option<&Span>) -> OfTime<'b> {
         let seen = seen.filter(|_| basis != Basis::RunRate).copied().unwrap_or(stretch);
         let from_ms = seen.from_ms.max(stretch.from_ms);
@@ -156,7 +158,8 @@ impl OfTime<'_> {
         }
     }
 
-    /// For how much of the time for which a node was there the bill does not have it; of one moment it is a rate.
+    /// For how much of the time for which a node was there the bill does not have it; of one moment
+    /// it is a rate.
     fn gap_ms(&self, node: usize, present_ms: u64) -> u64 {
         match self.basis {
             Basis::RunRate => 0,
@@ -173,8 +176,8 @@ impl OfTime<'_> {
         self.basis == Basis::RunRate && self.bill.bounds(node).is_some_and(misses)
     }
 
-    /// What the bill says beside the cost, with the price of the rest of the time, and whether there are several
-    /// commitments.
+    /// What the bill says beside the cost, with the price of the rest of the time, and whether
+    /// there are several commitments.
     fn said(
         &self,
         node: usize,

@@ -40,8 +40,8 @@ fn account(lists: bool) -> Account {
     }
 }
 
-/// `whole` is billed by one line for both days and more; `part` for six hours of the first day; a machine of others for
-/// two hours.
+/// `whole` is billed by one line for both days and more; `part` for six hours of the first day; a
+/// machine of others for two hours.
 const BILL: &str = "\
 ResourceId,ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ListCost,ChargeCategory,PricingCategory,CommitmentDiscountId
 i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,10,50.000001,100,Usage,Committed,sp-1
@@ -58,9 +58,9 @@ fn prices(account: &Account, node: usize) -> Vec<Option<i64>> {
     stretches.map(|stretch| stretch.bills[node].1.price.map(|price| price.usd_micros)).collect()
 }
 
-/// By hand: $50.000001 over two days are $25.0000005 each, told as $25.000001 and $25.000000, which is the bill's amount.
-/// `part` costs $6 for six hours and $2 an hour for the other 18 of its first day; its second day, and both of `none`,
-/// are not in the bill: $48.
+/// By hand: $50.000001 over two days are $25.0000005 each, told as $25.000001 and $25.000000, which
+/// is the bill's amount. `part` costs $6 for six hours and $2 an hour for the other 18 of its first
+/// day; its second day, and both of `none`, are not in the bill: $48.
 #[test]
 fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
     let mut account = account(true);
@@ -94,7 +94,8 @@ fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
     assert_eq!(named, Some("sp-1"));
 }
 
-/// Without a list price nobody knows what the rest of the time cost: the bill is all there is of a node.
+/// Without a list price nobody knows what the rest of the time cost: the bill is all there is of a
+/// node.
 #[test]
 fn without_list_prices_a_part_is_what_was_billed() {
     let mut account = account(false);
@@ -114,9 +115,10 @@ fn without_list_prices_a_part_is_what_was_billed() {
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
-/// By hand: of $720 over the 30 days of November two days have $48; with the $24 of the first day $72 are taken off
-/// `whole`. `part` has more credits than costs: it counts at list prices, and none of them is in a cost. Of one moment the
-/// node costs what it does on average of its two days, which has the same $72 in it.
+/// By hand: of $720 over the 30 days of November two days have $48; with the $24 of the first day
+/// $72 are taken off `whole`. `part` has more credits than costs: it counts at list prices, and
+/// none of them is in a cost. Of one moment the node costs what it does on average of its two days,
+/// which has the same $72 in it.
 #[test]
 fn the_note_on_credits_has_those_that_are_in_the_costs() {
     let bill = "\
@@ -167,8 +169,9 @@ fn a_bill_that_no_sum_can_hold_is_refused() {
     assert!(refused("i-whole", "1e8").is_ok());
 }
 
-/// By hand: `whole` is billed $10 an hour for two days and was seen from 05:00 of the first to 11:00 of the second: 19 + 11
-/// hours are $300, held against $2 × 30 at list prices; the other 18 hours and $180 are in no amount.
+/// By hand: `whole` is billed $10 an hour for two days and was seen from 05:00 of the first to
+/// 11:00 of the second: 19 + 11 hours are $300, held against $2 × 30 at list prices; the other 18
+/// hours and $180 are in no amount.
 #[test]
 fn what_is_billed_before_and_after_a_node_was_seen_is_nobodys() {
     let bill = "\

@@ -102,7 +102,8 @@ struct OfTeam {
     jobs: BTreeMap<JobKey, CostSum>,
 }
 
-/// The weeks of all teams that had GPUs in it, by name; of `also` those, too, that had some in the week before.
+/// The weeks of all teams that had GPUs in it, by name; of `also` those, too, that had some in the
+/// week before.
 pub fn weeks(
     ledger: &mut Ledger,
     cluster: Option<&str>,

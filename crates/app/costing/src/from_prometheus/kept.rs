@@ -5,8 +5,8 @@ use dovetail_account::device_time::Span;
 use dovetail_metrics::kube_state::{Kept, kept_over};
 use dovetail_sources::prometheus::Asker;
 
-/// Asks what pods kept of CPU and memory in a span, and hands over each pod with its time. `false`, and a note,
-/// where the server does not answer; what came before has been handed over.
+/// Asks what pods kept of CPU and memory in a span, and hands over each pod with its time. `false`,
+/// and a note, where the server does not answer; what came before has been handed over.
 pub fn ask_kept(
     asker: &mut Asker,
     span: Span,

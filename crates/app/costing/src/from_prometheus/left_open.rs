@@ -1,5 +1,5 @@
-//! What the figures of some time leave open. Parts of a period add up to the whole, so that each thing is told once and
-//! with one number.
+//! What the figures of some time leave open. Parts of a period add up to the whole, so that each
+//! thing is told once and with one number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

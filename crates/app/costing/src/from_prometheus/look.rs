@@ -84,8 +84,8 @@ impl Look {
         Self::of_seen(seen, kube, (notes, left), sources)
     }
 
-    /// What exporters said who were asked themselves. Nobody says what pods kept of CPU and memory, so that of nodes is
-    /// unknown.
+    /// What exporters said who were asked themselves. Nobody says what pods kept of CPU and memory,
+    /// so that of nodes is unknown.
     ///
     /// # Errors
     /// Prices that cannot be.
@@ -238,8 +238,8 @@ fn lives_of_pods(
     state.take_lives(&begins);
 }
 
-/// What pods held that had one name one after the other, each its own. A sample stands for the step that begins with it: the
-/// first that can be of a pod is that after its begin.
+/// What pods held that had one name one after the other, each its own. A sample stands for the step
+/// that begins with it: the first that can be of a pod is that after its begin.
 fn tell_pods_apart(time: &mut ObservedTime, kube: &KubeState, from_ms: u64, step_ms: u64) {
     let step_ms = step_ms.max(1);
     let first_ms = |at_ms: u64| from_ms + at_ms.saturating_sub(from_ms).div_ceil(step_ms) * step_ms;
@@ -254,8 +254,9 @@ const MOST_GROUPS: usize = 100;
 /// Who knows nothing of the first groups of a kind knows nothing of the others.
 const FIRST_GROUPS: usize = 4;
 
-/// Looks further back for pods and nodes that exporters name and kube-state-metrics, which may have been away, does not: a
-/// part of a period knows them as the part before it did. What cannot be asked stays unknown.
+/// Looks further back for pods and nodes that exporters name and kube-state-metrics, which may have
+/// been away, does not: a part of a period knows them as the part before it did. What cannot be
+/// asked stays unknown.
 fn known_earlier(asker: &mut Asker, from_ms: u64, time: &ObservedTime, kube: &mut KubeState) {
     let at_ms = asker.period.to_ms.saturating_sub(1);
     for earlier_ms in EARLIER_MS {
@@ -278,7 +279,8 @@ fn known_earlier(asker: &mut Asker, from_ms: u64, time: &ObservedTime, kube: &mu
     }
 }
 
-/// Asks group by group, for as long as that brings anything to light; `false` where the server does not answer.
+/// Asks group by group, for as long as that brings anything to light; `false` where the server does
+/// not answer.
 fn ask_earlier(
     asker: &mut Asker,
     at_ms: u64,

@@ -1,5 +1,5 @@
-//! The machines that nodes with GPUs were. A name may be given to another machine within a period: each has the time in
-//! which it had the name, its own facts, and its own price.
+//! The machines that nodes with GPUs were. A name may be given to another machine within a period:
+//! each has the time in which it had the name, its own facts, and its own price.
 
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};

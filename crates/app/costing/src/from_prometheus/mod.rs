@@ -1,5 +1,6 @@
-//! The bill of a period, from the series of exporters: who held which GPU and what it did. Names come from
-//! objects where there are any, from kube-state-metrics for what is gone, and else from the pods' names.
+//! The bill of a period, from the series of exporters: who held which GPU and what it did. Names
+//! come from objects where there are any, from kube-state-metrics for what is gone, and else from
+//! the pods' names.
 //!
 //! | module | what |
 //! |---|---|
@@ -93,8 +94,8 @@ pub fn account(asker: &mut Asker, look: &Look, sources: &Sources<'_>) -> Result<
     })
 }
 
-/// What of a period no exporter spoke of, before its first word and after its last, where that is more than samples
-/// bridge.
+/// What of a period no exporter spoke of, before its first word and after its last, where that is
+/// more than samples bridge.
 fn unheard_in_words(period: Span, heard: Span, step_ms: u64, is_known: bool) -> Option<String> {
     let length_ms = |span: Span| span.to_ms.saturating_sub(span.from_ms);
     let unheard_ms = length_ms(period).saturating_sub(length_ms(heard));

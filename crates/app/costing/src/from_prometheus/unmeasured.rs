@@ -1,4 +1,5 @@
-//! GPUs that kube-state-metrics knows and no exporter measures: they are there and cost money all the same.
+//! GPUs that kube-state-metrics knows and no exporter measures: they are there and cost money all
+//! the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +14,8 @@ use dovetail_sources::prometheus::Asker;
 
 use super::left_open::LeftOpen;
 
-/// Adds them to what was seen, with the pods that asked for them; answers with what that leaves open.
+/// Adds them to what was seen, with the pods that asked for them; answers with what that leaves
+/// open.
 pub fn add(
     asker: &mut Asker,
     time: &mut ObservedTime,

@@ -1,4 +1,5 @@
-//! Where a job's hours went, in the words of its JSON. Everything that was read is harmless text from here on.
+//! Where a job's hours went, in the words of its JSON. Everything that was read is harmless text
+//! from here on.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +53,8 @@ pub struct Document {
     /// CPU and memory of its pods, and with `--unused distributed` its part of what nobody has.
     pub other_usd_micros: Option<i64>,
     pub is_partly_unpriced: bool,
-    /// Its cost by the methods with the least and the most; null where they agree, or without a price.
+    /// Its cost by the methods with the least and the most; null where they agree, or without a
+    /// price.
     pub lowest: Option<MethodOut>,
     pub highest: Option<MethodOut>,
     pub parts: Vec<PartOut>,

@@ -117,7 +117,8 @@ impl JobTime {
         Ok(JobBill { rows, total, rest })
     }
 
-    /// Its cost under the method with its range over all that can be used here; `None` without a price.
+    /// Its cost under the method with its range over all that can be used here; `None` without a
+    /// price.
     ///
     /// # Errors
     /// A method that cannot split a node's price.

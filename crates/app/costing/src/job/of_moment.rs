@@ -184,8 +184,8 @@ fn record(account: &Account, places: &[Place<'_>], group: &[usize], uses: &Uses)
     }
 }
 
-/// Activity on a grid; of two samples in one step the later counts. For whom a device of several pods computed nobody
-/// knows.
+/// Activity on a grid; of two samples in one step the later counts. For whom a device of several
+/// pods computed nobody knows.
 fn samples(series: &UsageSeries, of_several: bool, period: Span, step_ms: u64) -> Vec<Sample> {
     let rule = ActivityRule::default();
     let mut samples: Vec<Sample> = Vec::new();

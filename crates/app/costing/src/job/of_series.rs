@@ -1,4 +1,5 @@
-//! What a job did over a period, by the series of its devices, of the hosts of its pods, and of their containers.
+//! What a job did over a period, by the series of its devices, of the hosts of its pods, and of
+//! their containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +84,8 @@ pub fn time(
     time.refuse_blind("the exporter of its nodes has no signal that says whether a GPU worked")
 }
 
-/// Why nothing is known of a job whose pods series name where they cannot have been; `None` where they name none.
+/// Why nothing is known of a job whose pods series name where they cannot have been; `None` where
+/// they name none.
 pub fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
     let is_meant = |one: &&Misplaced| {
         let Holder { namespace, pod, .. } = &one.holder;

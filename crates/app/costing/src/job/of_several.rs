@@ -1,4 +1,5 @@
-//! GPUs that several pods have: for whom one computed nobody knows, and its job is not told to have done it.
+//! GPUs that several pods have: for whom one computed nobody knows, and its job is not told to have
+//! done it.
 
 use dovetail_account::device_time::Span;
 use dovetail_account::signal::UnknownReason;

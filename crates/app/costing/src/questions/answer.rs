@@ -17,7 +17,8 @@ pub struct Answer {
     pub uncertainty: String,
     /// Why it is not answered; null where it is.
     pub unknown_because: Option<String>,
-    /// What was looked for, and that there is none; null where there is some, or where nobody knows.
+    /// What was looked for, and that there is none; null where there is some, or where nobody
+    /// knows.
     pub none_because: Option<String>,
     pub rows: Vec<AnswerRow>,
 }

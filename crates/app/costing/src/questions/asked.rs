@@ -57,8 +57,8 @@ pub struct HeldLevels {
     pub gpu_milli: i64,
     /// Ascending; they do not overlap.
     pub levels: Vec<Level>,
-    /// Whether the device computed for one of several pods: of this one is only known when it did not, so what is known
-    /// of it says nothing of the rest.
+    /// Whether the device computed for one of several pods: of this one is only known when it did
+    /// not, so what is known of it says nothing of the rest.
     pub(crate) is_known_idle_alone: bool,
 }
 

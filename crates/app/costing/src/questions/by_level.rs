@@ -149,7 +149,8 @@ pub fn low(asked: &Asked) -> Answer {
     }
 }
 
-/// Why nobody can say which pods were hardly busy; `short` of the pods were not measured for long enough.
+/// Why nobody can say which pods were hardly busy; `short` of the pods were not measured for long
+/// enough.
 fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Option<String> {
     if !asked.has_holders() {
         return None;

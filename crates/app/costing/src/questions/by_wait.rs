@@ -1,4 +1,5 @@
-//! How long teams wait for the first and for the last member of what they start, and what stood free meanwhile.
+//! How long teams wait for the first and for the last member of what they start, and what stood
+//! free meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +94,8 @@ fn row(waits: &Waits, team: &str, starts: &[&Start]) -> AnswerRow {
     ])
 }
 
-/// GPUs that stood free while any of the starts waited, on average, and by cause; `None` if nobody knows.
+/// GPUs that stood free while any of the starts waited, on average, and by cause; `None` if nobody
+/// knows.
 fn meanwhile(waits: &Waits, starts: &[&Start]) -> (Option<f64>, Vec<AnswerRow>) {
     let cause = |name: &str, gpus: f64| {
         AnswerRow(vec![("cause", Cell::Text(name.to_owned())), ("gpus", Cell::Hours(Some(gpus)))])

@@ -53,7 +53,8 @@ impl RangeOut {
     }
 }
 
-/// Ranges of the answers that are wanted; none of those without dollars, or on which all methods agree.
+/// Ranges of the answers that are wanted; none of those without dollars, or on which all methods
+/// agree.
 ///
 /// # Errors
 /// A method that cannot split a node's price.

@@ -56,8 +56,8 @@ impl Training {
         Self { by_owner }
     }
 
-    /// Whether a job (`PyTorchJob vision/train`, or `vision/train` where nobody knows its kind) trains, whose pods carry
-    /// this class.
+    /// Whether a job (`PyTorchJob vision/train`, or `vision/train` where nobody knows its kind)
+    /// trains, whose pods carry this class.
     pub fn is(&self, job: &str, class: Option<&str>) -> bool {
         match class {
             Some("training") => return true,

@@ -72,7 +72,8 @@ pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> Wait
     found
 }
 
-/// From kube-state-metrics: pods that were made within the period. Nothing, and a note, where it does not answer.
+/// From kube-state-metrics: pods that were made within the period. Nothing, and a note, where it
+/// does not answer.
 pub fn over_time(
     asker: &mut Asker,
     look: &Look,

@@ -55,8 +55,8 @@ impl Grouping {
     }
 }
 
-/// The name of a pod without what its controllers append: an ordinal (StatefulSet, indexed Job), five
-/// letters (Job, DaemonSet), or ten and five (Deployment).
+/// The name of a pod without what its controllers append: an ordinal (StatefulSet, indexed Job),
+/// five letters (Job, DaemonSet), or ten and five (Deployment).
 pub(crate) fn owner_name(pod: &str) -> &str {
     // What Kubernetes draws from: no vowels, and no digits that look like them.
     let is_drawn =

@@ -1,5 +1,5 @@
-//! `dovetail audit --patches DIR`: each patch as a file for kubectl, each changed part of a source as YAML, and an
-//! index that says what each of them restarts.
+//! `dovetail audit --patches DIR`: each patch as a file for kubectl, each changed part of a source
+//! as YAML, and an index that says what each of them restarts.
 
 use std::fs;
 use std::path::Path;

@@ -107,7 +107,8 @@ fn result(finding: &FindingOut, document: &Document) -> Value {
     result
 }
 
-/// A SARIF `fix` replaces text of a file, and an object of a cluster is none: patches are properties.
+/// A SARIF `fix` replaces text of a file, and an object of a cluster is none: patches are
+/// properties.
 fn patch(patch: &PatchOut) -> Value {
     json!({
         "object": object_words(&patch.object),

@@ -165,7 +165,8 @@ fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Means of what was read that tell this phase; of what has no place those of what it is a share of.
+/// Means of what was read that tell this phase; of what has no place those of what it is a share
+/// of.
 fn evidence(part: &PartOut) -> String {
     use Phase::{CheckpointRestore, CheckpointSave, DataLoading, LongPause, ShortGap, Tail};
     let evidence = &part.evidence;

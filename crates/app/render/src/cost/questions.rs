@@ -34,7 +34,8 @@ pub fn terminal(document: &Document) -> String {
     text + &price_lines(&document.prices)
 }
 
-/// What a table is too wide for, by its first column; JSON has it. A pod's name has most of its owner's in it.
+/// What a table is too wide for, by its first column; JSON has it. A pod's name has most of its
+/// owner's in it.
 const SPARE: [(&str, &str); 3] = [("pod", "job"), ("run", "failed_gpu_hours"), ("run", "team")];
 
 fn one(Answered { answer, range }: &Answered) -> String {

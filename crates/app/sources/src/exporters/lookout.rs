@@ -1,4 +1,5 @@
-//! Exporters looked at again and again, beside everything else: what a server would do, where there is none.
+//! Exporters looked at again and again, beside everything else: what a server would do, where there
+//! is none.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ use crate::kubeconfig::ConnectionFlags;
 
 /// Exporters of a namespace come and go with its nodes: they are looked for again after so long.
 const FIND_AGAIN_MS: u64 = 300_000;
-/// More samples are not held while nobody takes them, as when a ledger cannot be written: about half a gigabyte.
+/// More samples are not held while nobody takes them, as when a ledger cannot be written: about
+/// half a gigabyte.
 const MOST_SAMPLES: usize = 20_000_000;
 /// More distinct things are not told.
 const MOST_TOLD: usize = 100;
@@ -120,7 +122,8 @@ impl Looker {
         loop {
             let now_ms = now_ms();
             let at_ms = now_ms / self.step_ms * self.step_ms;
-            // A clock that was set back waits until time has caught up; what begins late ends too early.
+            // A clock that was set back waits until time has caught up; what begins late ends too
+            // early.
             if at_ms > last_ms && now_ms - at_ms <= self.step_ms / 2 {
                 last_ms = at_ms;
                 self.find(at_ms).await;
@@ -134,7 +137,8 @@ impl Looker {
         }
     }
 
-    /// Finds who runs in the namespaces. Where that cannot be known, who was found before is asked on.
+    /// Finds who runs in the namespaces. Where that cannot be known, who was found before is asked
+    /// on.
     async fn find(&mut self, at_ms: u64) {
         if self.namespaces.is_empty() || at_ms < self.find_again_ms {
             return;

@@ -44,12 +44,12 @@ pub const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all 
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct ExporterFlags {
-    /// Ask this GPU exporter itself, where no Prometheus keeps its series: http://HOST:PORT; can be given
-    /// several times
+    /// Ask this GPU exporter itself, where no Prometheus keeps its series: http://HOST:PORT; can be
+    /// given several times
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "usage")]
     exporter: Vec<String>,
-    /// Ask the GPU exporters of this namespace through the API server of --kubeconfig; can be given several
-    /// times
+    /// Ask the GPU exporters of this namespace through the API server of --kubeconfig; can be given
+    /// several times
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "usage")]
     #[arg(requires = "kubeconfig")]
     exporters_in: Vec<String>,
@@ -97,7 +97,8 @@ impl ExporterFlags {
     /// Looks at all exporters for a while.
     ///
     /// # Errors
-    /// Flags that cannot be, a connection that cannot be used, and exporters of which not one answers.
+    /// Flags that cannot be, a connection that cannot be used, and exporters of which not one
+    /// answers.
     pub fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Looked> {
         let every_ms = self.look_every.ms;
         if every_ms < 1_000 {

@@ -92,8 +92,8 @@ pub(crate) async fn running_in(
     Ok(found)
 }
 
-/// Asks all of them: one moment for all devices, whoever answers first. Whoever has not answered at the end is silent,
-/// asked or not. Answers with what each said, by place.
+/// Asks all of them: one moment for all devices, whoever answers first. Whoever has not answered at
+/// the end is silent, asked or not. Answers with what each said, by place.
 pub async fn look(
     targets: &[Target],
     order: impl Iterator<Item = usize>,

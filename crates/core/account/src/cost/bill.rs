@@ -77,13 +77,13 @@ impl Paid {
     }
 }
 
-/// Splits what a node cost: GPUs by holder and state, CPU and memory by holder, what nobody had. The charges
-/// are the price exactly; without a price they are the times alone.
+/// Splits what a node cost: GPUs by holder and state, CPU and memory by holder, what nobody had.
+/// The charges are the price exactly; without a price they are the times alone.
 ///
-/// Where what is unused is distributed, its time stays with nobody at no cost, and each known holder pays in
-/// proportion to what it has of the same resource; a resource that nobody is known to have stays nobody's. GPU-time
-/// of which nobody knows the holder ([`DeviceState::Unknown`] without one) is not unused: it keeps its cost, and takes
-/// no part in what is.
+/// Where what is unused is distributed, its time stays with nobody at no cost, and each known
+/// holder pays in proportion to what it has of the same resource; a resource that nobody is known
+/// to have stays nobody's. GPU-time of which nobody knows the holder ([`DeviceState::Unknown`]
+/// without one) is not unused: it keeps its cost, and takes no part in what is.
 ///
 /// # Errors
 /// See [`SplitError`].

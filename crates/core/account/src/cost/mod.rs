@@ -1,9 +1,10 @@
-//! What a node cost over a period, as charges: each has one payer and one cause, and together they are the
-//! price to the micro-dollar, however they are grouped.
+//! What a node cost over a period, as charges: each has one payer and one cause, and together they
+//! are the price to the micro-dollar, however they are grouped.
 //!
-//! [`charges`] takes one [`NodeBill`]: the price, what the node offered, how long its GPUs were in which state
-//! for whom, and how much CPU and memory was kept for whom. The price is cut into budgets by a method of
-//! [`crate::split`]; the GPU budget is shared out by device-time, the others by what was kept × time.
+//! [`charges`] takes one [`NodeBill`]: the price, what the node offered, how long its GPUs were in
+//! which state for whom, and how much CPU and memory was kept for whom. The price is cut into
+//! budgets by a method of [`crate::split`]; the GPU budget is shared out by device-time, the others
+//! by what was kept × time.
 //!
 //! | cause of a charge | paid for |
 //! |---|---|
@@ -12,8 +13,8 @@
 //! | `cpu_memory_unused` | CPU and memory that nobody asked for |
 //! | `unused_distributed` | a pod's share of what nobody had, where that is distributed |
 //!
-//! GPUs that nobody had are waste or not as their cause says; CPU and memory that nobody had are a second line
-//! of waste, in money alone.
+//! GPUs that nobody had are waste or not as their cause says; CPU and memory that nobody had are a
+//! second line of waste, in money alone.
 
 mod bill;
 mod sum;

@@ -22,8 +22,8 @@ fn held(vcpu_hours: i128, gib_hours: i128) -> HeldTime {
     }
 }
 
-/// p3.16xlarge (8 GPUs, 64 vCPUs, 488 GiB) at $10 for an hour. Pod 0 holds four GPUs and computes on three,
-/// pod 1 holds two and nobody knows; one GPU is free for want of demand, one is broken.
+/// p3.16xlarge (8 GPUs, 64 vCPUs, 488 GiB) at $10 for an hour. Pod 0 holds four GPUs and computes
+/// on three, pod 1 holds two and nobody knows; one GPU is free for want of demand, one is broken.
 fn published_node() -> NodeBill {
     let gpus = BTreeMap::from([
         ((Some(0), ACTIVE), gpu_hours(3)),
@@ -48,8 +48,8 @@ fn sums(charges: &[Charge]) -> BTreeMap<(Option<u32>, String), i64> {
     sums.into_iter().map(|(key, sum)| (key, sum.cost().unwrap().usd_micros)).collect()
 }
 
-/// By hand: 10 / (9·8 + 0.9·64 + 0.1·488) = 10 / 178.4; a GPU costs 0.504484, a vCPU 0.050448, a GiB
-/// 0.005605. Pod 0: 3 GPUs 1.513453, 1 GPU 0.504484, 16 vCPUs 0.807175 and 122 GiB 0.683857.
+/// By hand: 10 / (9·8 + 0.9·64 + 0.1·488) = 10 / 178.4; a GPU costs 0.504484, a vCPU 0.050448, a
+/// GiB 0.005605. Pod 0: 3 GPUs 1.513453, 1 GPU 0.504484, 16 vCPUs 0.807175 and 122 GiB 0.683857.
 #[test]
 fn each_charge_has_a_payer_a_cause_and_the_amount_worked_by_hand() {
     let found = charges(SplitMethod::AwsSplit, &published_node(), Unused::Shown).unwrap();
@@ -72,7 +72,8 @@ fn each_charge_has_a_payer_a_cause_and_the_amount_worked_by_hand() {
     assert_eq!(found.values().sum::<i64>(), 10_000_000);
 }
 
-/// What two GPUs cost that nobody holds goes four to two; of CPU and memory both pods hold the same.
+/// What two GPUs cost that nobody holds goes four to two; of CPU and memory both pods hold the
+/// same.
 #[test]
 fn what_nobody_has_is_distributed_by_what_each_has_of_the_same() {
     let found = charges(SplitMethod::AwsSplit, &published_node(), Unused::Distributed).unwrap();
@@ -84,7 +85,8 @@ fn what_nobody_has_is_distributed_by_what_each_has_of_the_same() {
     let of_nobody: i64 = found.iter().filter(|((pod, _), _)| pod.is_none()).map(|(_, c)| c).sum();
     assert_eq!(of_nobody, 0);
     assert_eq!(found.values().sum::<i64>(), 10_000_000);
-    // What is wasted is told as waste, whoever pays: one free GPU and a broken one, beside one that idles.
+    // What is wasted is told as waste, whoever pays: one free GPU and a broken one, beside one that
+    // idles.
     for unused in [Unused::Shown, Unused::Distributed] {
         let found = charges(SplitMethod::AllIn, &published_node(), unused).unwrap();
         let teams = add_up(found.into_iter().map(|charge| (charge.holder, charge)));
@@ -98,8 +100,9 @@ fn what_nobody_has_is_distributed_by_what_each_has_of_the_same() {
     assert_eq!(found[&(None, "unavailable".to_owned())], 10_000_000);
 }
 
-/// Of eight GPUs at $10 all-in pod 0 has four, somebody whom nobody knows has two, and two are free. The free two cost
-/// $2.50, which pod 0 pays; the unknown two keep their $2.50. Alone they are shown, and so is what is free beside them.
+/// Of eight GPUs at $10 all-in pod 0 has four, somebody whom nobody knows has two, and two are
+/// free. The free two cost $2.50, which pod 0 pays; the unknown two keep their $2.50. Alone they
+/// are shown, and so is what is free beside them.
 #[test]
 fn time_of_an_unknown_holder_is_neither_distributed_nor_charged_for_what_is_unused() {
     let unknown = (None, DeviceState::Unknown);

@@ -48,8 +48,8 @@ impl<N: Copy + Default + AddAssign> DeviceTime<N> {
         self.of_all(|state| matches!(state, DeviceState::Active(_)))
     }
 
-    /// What nobody knows: held without a signal, or free without a cause. A statement about waste is blind
-    /// here.
+    /// What nobody knows: held without a signal, or free without a cause. A statement about waste
+    /// is blind here.
     pub fn unknown(&self) -> N {
         self.of_all(|state| matches!(state, DeviceState::Unknown | DeviceState::Free(None)))
     }
@@ -88,7 +88,8 @@ impl DeviceTime<i128> {
         account
     }
 
-    /// The account in money: the total once, rounded to the micro-dollar, the states by largest remainders.
+    /// The account in money: the total once, rounded to the micro-dollar, the states by largest
+    /// remainders.
     pub fn priced(&self, price: &Priced) -> DeviceTime<Amount> {
         let weights: Vec<i128> = self.by_state.values().copied().collect();
         let (total, parts) = match price {
@@ -128,8 +129,8 @@ impl DeviceInterval {
     }
 }
 
-/// How much of the time free without demand is headroom: at every moment as much as is free for want of
-/// demand, up to `headroom_gpu_milli` over all devices together.
+/// How much of the time free without demand is headroom: at every moment as much as is free for
+/// want of demand, up to `headroom_gpu_milli` over all devices together.
 pub fn headroom_gpu_milli_ms<'a>(
     intervals: impl Iterator<Item = &'a DeviceInterval>,
     headroom_gpu_milli: i64,

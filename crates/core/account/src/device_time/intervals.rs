@@ -32,9 +32,9 @@ impl DeviceState {
         !matches!(self, Self::Unavailable | Self::Free(_))
     }
 
-    /// Whether time in this state is waste: idle, provisioning, gang-wait, repeated work, billed but
-    /// unavailable, free with a cause that is waste. Free time without demand is, above the headroom
-    /// ([`super::headroom_gpu_milli_ms`]). What nobody knows is not counted as waste.
+    /// Whether time in this state is waste: idle, provisioning, gang-wait, repeated work, billed
+    /// but unavailable, free with a cause that is waste. Free time without demand is, above the
+    /// headroom ([`super::headroom_gpu_milli_ms`]). What nobody knows is not counted as waste.
     pub fn is_waste(self) -> bool {
         match self {
             Self::Unavailable | Self::Provisioning | Self::GangWait | Self::Idle => true,
@@ -72,14 +72,15 @@ pub struct DeviceInterval {
     pub gpu_milli: i64,
     /// What it is.
     pub state: DeviceState,
-    /// Who holds it; `None` while it is unavailable, because it computes for nobody, and where nobody knows.
+    /// Who holds it; `None` while it is unavailable, because it computes for nobody, and where
+    /// nobody knows.
     pub holder: Option<u32>,
     /// The signal that active or idle rests on.
     pub signal: Option<Signal>,
 }
 
-/// Everything one device was during a period, by time and then by holder. At every moment the intervals are
-/// the whole device.
+/// Everything one device was during a period, by time and then by holder. At every moment the
+/// intervals are the whole device.
 ///
 /// # Errors
 /// See [`HistoryError`].
@@ -220,7 +221,8 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Intervals joined where nothing changes but the time, in one order: lists that say the same are equal.
+/// Intervals joined where nothing changes but the time, in one order: lists that say the same are
+/// equal.
 pub(crate) fn joined(mut intervals: Vec<DeviceInterval>) -> Vec<DeviceInterval> {
     let order = |interval: &DeviceInterval| {
         let DeviceInterval { span, gpu_milli, state, holder, signal } = *interval;

@@ -6,9 +6,10 @@
 //! active    = useful + checkpointing + repeated + not separable
 //! ```
 //!
-//! in milli-GPU × milliseconds, exactly, at every moment and over every period. A [`DeviceHistory`] says what is
-//! known of one device; [`device_intervals`] cuts it into intervals of one state; [`DeviceTime`] adds them up
-//! and prices them. The judge of these laws is in `dovetail-check` and shares nothing with this module.
+//! in milli-GPU × milliseconds, exactly, at every moment and over every period. A [`DeviceHistory`]
+//! says what is known of one device; [`device_intervals`] cuts it into intervals of one state;
+//! [`DeviceTime`] adds them up and prices them. The judge of these laws is in `dovetail-check` and
+//! shares nothing with this module.
 //!
 //! | state | while |
 //! |---|---|
@@ -18,9 +19,10 @@
 //! | gang-wait | its pod is ready, and others of its gang are not |
 //! | active, idle, unknown | as the signals say ([`crate::signal`]); unknown where none does |
 //!
-//! Shares of a device count by weight: MIG slices by compute slices, replicas of time-slicing and MPS by their
-//! number, fractions (HAMi) by compute, DRA shares by the largest share of any counter. The free part is
-//! rounded down to a milli-GPU and the held part is the rest, so both are the whole device.
+//! Shares of a device count by weight: MIG slices by compute slices, replicas of time-slicing and
+//! MPS by their number, fractions (HAMi) by compute, DRA shares by the largest share of any
+//! counter. The free part is rounded down to a milli-GPU and the held part is the rest, so both are
+//! the whole device.
 
 mod account;
 mod history;

@@ -35,7 +35,8 @@ pub enum Share {
     ),
 }
 
-/// Units of a whole device: every part into 2 to 10, 12, 14, 15, 16, 18, 20, 24, 32, 48 or 64 is whole.
+/// Units of a whole device: every part into 2 to 10, 12, 14, 15, 16, 18, 20, 24, 32, 48 or 64 is
+/// whole.
 const WHOLE_UNITS: i128 = 5_040_000_000;
 
 impl Share {
@@ -57,7 +58,8 @@ impl Share {
     }
 }
 
-/// Milli-GPU of each holder, and free. Holders that have more than the device together share all of it.
+/// Milli-GPU of each holder, and free. Holders that have more than the device together share all of
+/// it.
 pub(crate) fn parts_milli(held_units: &[i128]) -> (Vec<i64>, i64) {
     let held: i128 = held_units.iter().sum();
     let whole_milli = i128::from(WHOLE_DEVICE_MILLI);

@@ -134,7 +134,8 @@ fn shares_weigh_what_they_are_and_a_full_device_is_full() {
     }
     assert_eq!(free_of(vec![replica(4); 3]), 250);
     assert_eq!(free_of(vec![Share::Fraction { compute_milli: 1 }]), 999);
-    // The scarcest counter decides: half of the memory with a tenth of the compute is half a device.
+    // The scarcest counter decides: half of the memory with a tenth of the compute is half a
+    // device.
     assert_eq!(free_of(vec![Share::Counters(vec![(10, 100), (40 << 30, 80 << 30)])]), 500);
     assert_eq!(free_of(vec![Share::Replicas { held: 0, of: 4 }]), 1000);
     // More than there is: everybody has less than they were told.
@@ -228,8 +229,8 @@ fn some_device(end_ms: u64) -> impl Strategy<Value = DeviceHistory> {
     )
 }
 
-/// What the definitions say of one millisecond, looked up in the lists as they are: milli-GPU of each
-/// state but the held ones, which are only known together to the milli-GPU.
+/// What the definitions say of one millisecond, looked up in the lists as they are: milli-GPU of
+/// each state but the held ones, which are only known together to the milli-GPU.
 fn at(device: &DeviceHistory, at_ms: u64) -> (Vec<DeviceState>, i128, bool) {
     let lies = |span: &Span| (span.from_ms..span.to_ms).contains(&at_ms);
     if device.unavailable.iter().any(lies) {

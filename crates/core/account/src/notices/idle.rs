@@ -1,4 +1,5 @@
-//! Since when all GPUs of an owner are idle: from the last hour backwards, as far as anything can still change.
+//! Since when all GPUs of an owner are idle: from the last hour backwards, as far as anything can
+//! still change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,8 @@ pub struct SeenDevice<'d> {
 pub struct IdlePod {
     /// Number of the owner.
     pub owner: u32,
-    /// When the pod was made, in ms since 1970: what was before is of another one that had its name. 0 where nobody knows.
+    /// When the pod was made, in ms since 1970: what was before is of another one that had its
+    /// name. 0 where nobody knows.
     pub made_ms: u64,
 }
 
@@ -72,8 +74,8 @@ impl IdleSearch {
         Self { until_ms, runs: BTreeMap::new(), others: BTreeSet::new(), is_first: true }
     }
 
-    /// Takes the stretch of time before all that was taken; `of_pod` knows whose a pod is. Answers whether an earlier one
-    /// can change anything.
+    /// Takes the stretch of time before all that was taken; `of_pod` knows whose a pod is. Answers
+    /// whether an earlier one can change anything.
     pub fn look_back(
         &mut self,
         devices: &[SeenDevice<'_>],
@@ -297,7 +299,8 @@ mod tests {
         use DeviceState::Idle;
         let short = vec![(1, vec![interval(10, 12, Idle, Some(10))])];
         let of_another = vec![(1, vec![interval(4, 8, Idle, Some(10))])];
-        // The device was seen from its begin: the hour before is looked at, and has nothing that touches.
+        // The device was seen from its begin: the hour before is looked at, and has nothing that
+        // touches.
         let (found, looked) = search(12, &[short, of_another.clone(), of_another]);
         assert_eq!((found[&1].since_ms, looked), (10 * HOUR / 4, 2));
         let long = vec![(1, vec![interval(8, 12, Idle, Some(10))])];

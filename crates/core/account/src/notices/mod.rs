@@ -1,5 +1,5 @@
-//! What owners of GPUs are told, and when: decided here, delivered elsewhere. A notice informs; it blames nobody, and
-//! changes nothing.
+//! What owners of GPUs are told, and when: decided here, delivered elsewhere. A notice informs; it
+//! blames nobody, and changes nothing.
 //!
 //! | module | what |
 //! |---|---|

@@ -13,9 +13,10 @@ pub struct Rate {
     pub window_ms: u64,
 }
 
-/// Which of several subjects are told now: not those that were told less than [`Rate::repeat_ms`] ago, and of
-/// the others, the weightiest first, as many as the window has room for. `told` has when each subject was told
-/// last. The others come later: none is lost, as long as what it is about lasts.
+/// Which of several subjects are told now: not those that were told less than [`Rate::repeat_ms`]
+/// ago, and of the others, the weightiest first, as many as the window has room for. `told` has
+/// when each subject was told last. The others come later: none is lost, as long as what it is
+/// about lasts.
 pub fn due<'s>(
     rate: &Rate,
     told: &BTreeMap<String, u64>,
@@ -59,7 +60,8 @@ mod tests {
                     wanted.iter().map(|(name, weight)| (format!("s{name}"), *weight)).collect();
                 let asked = names.iter().map(|(name, weight)| (name.as_str(), *weight));
                 let found = due(&RATE, &told, asked, now_ms);
-                // Who is left out has to wait for a repeat or for room, and weighs no more than who is not.
+                // Who is left out has to wait for a repeat or for room, and weighs no more than who
+                // is not.
                 let of_now = found.len();
                 for (name, weight) in &names {
                     let was_told = told.get(name).is_some_and(|at: &u64| at + RATE.repeat_ms > now_ms);

@@ -19,7 +19,8 @@ pub struct JobTotals {
     pub active: i128,
     /// Of it held and not computing.
     pub idle: i128,
-    /// Of the idle time that of devices which did not compute at all, though what they did is known throughout.
+    /// Of the idle time that of devices which did not compute at all, though what they did is known
+    /// throughout.
     pub never_used: i128,
     /// How many of these there were at most at a time, in milli-GPU, of how many that were held.
     pub never_used_of_gpu_milli: (i64, i64),
@@ -155,8 +156,9 @@ impl Setting {
     }
 }
 
-/// The setting that would have saved most, if it is at least a tenth of what was held. What one setting saves, no
-/// other is given: idle time of GPUs that were never used counts for the first alone.
+/// The setting that would have saved most, if it is at least a tenth of what was held. What one
+/// setting saves, no other is given: idle time of GPUs that were never used counts for the first
+/// alone.
 pub fn setting(job: &JobTotals) -> Option<Setting> {
     let (unused, held) = job.never_used_of_gpu_milli;
     let failed = job.attempts.map_or(0, |attempts| attempts.failed_time);

@@ -9,9 +9,9 @@ const SETTLED_MS: u64 = 6 * 3_600_000;
 /// Who was away for longer is not told of a week that is nearly another.
 const LATEST_MS: u64 = 3 * DAY_MS;
 
-/// The week (Monday to Monday, UTC) whose digest is due at a moment: the last whole one, from six hours to three days
-/// after its end, unless it was told; `told_ms` is when a digest was told last. A digest that was told while its week
-/// was another's does not count, wherever the clock stood.
+/// The week (Monday to Monday, UTC) whose digest is due at a moment: the last whole one, from six
+/// hours to three days after its end, unless it was told; `told_ms` is when a digest was told last.
+/// A digest that was told while its week was another's does not count, wherever the clock stood.
 pub fn week_due(now_ms: u64, told_ms: Option<u64>) -> Option<Span> {
     // 1970-01-01 was a Thursday: the first Monday is the fifth.
     const FIRST_MONDAY_MS: u64 = 4 * DAY_MS;

@@ -1,4 +1,5 @@
-//! Why what was free was free: what objects said of a node now and then, laid over what its devices were.
+//! Why what was free was free: what objects said of a node now and then, laid over what its devices
+//! were.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,8 @@ use dovetail_model::FreeCause;
 
 use crate::device_time::{DeviceInterval, DeviceState, Span, joined};
 
-/// What was free on a node for some time, by cause; more that was free has a cause that nobody knows.
+/// What was free on a node for some time, by cause; more that was free has a cause that nobody
+/// knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeLook {
     /// When.
@@ -15,16 +17,18 @@ pub struct FreeLook {
     pub gpu_milli: Vec<(FreeCause, i64)>,
 }
 
-/// The devices of a node with the causes of what was free. Within a look the amounts go to the free parts in the order
-/// of the devices, cause by cause, and what nothing is left for has no cause; outside of looks everything stays what it
-/// is. So the time of each cause is that of the looks, as far as so much was free, however the devices stand.
+/// The devices of a node with the causes of what was free. Within a look the amounts go to the free
+/// parts in the order of the devices, cause by cause, and what nothing is left for has no cause;
+/// outside of looks everything stays what it is. So the time of each cause is that of the looks, as
+/// far as so much was free, however the devices stand.
 pub fn with_causes(
     devices: &[Vec<DeviceInterval>],
     looks: &[FreeLook],
 ) -> Vec<Vec<DeviceInterval>> {
     let cuts = cuts(devices, looks);
     let mut found: Vec<Vec<DeviceInterval>> = vec![Vec::new(); devices.len()];
-    // What is in hands stays as it is; what is free is cut where anything that is free begins or ends.
+    // What is in hands stays as it is; what is free is cut where anything that is free begins or
+    // ends.
     let mut free: BTreeMap<(u64, usize), Vec<DeviceInterval>> = BTreeMap::new();
     for (place, intervals) in devices.iter().enumerate() {
         for interval in intervals {
@@ -88,8 +92,9 @@ fn cuts(devices: &[Vec<DeviceInterval>], looks: &[FreeLook]) -> BTreeSet<u64> {
     spans.flat_map(|span| [span.from_ms, span.to_ms]).collect()
 }
 
-/// Looks of one node laid over those that were there: of one moment the later one counts. Ascending, apart from each
-/// other, and one where nothing changes but the time; empty ones are kept, since somebody looked.
+/// Looks of one node laid over those that were there: of one moment the later one counts.
+/// Ascending, apart from each other, and one where nothing changes but the time; empty ones are
+/// kept, since somebody looked.
 pub fn looks_over(before: &[FreeLook], later: &[FreeLook]) -> Vec<FreeLook> {
     let mut all: Vec<FreeLook> = before.to_vec();
     for look in later.iter().filter(|look| look.span.from_ms < look.span.to_ms) {

@@ -9,7 +9,8 @@ use crate::cost::{HeldTime, NodeBill, Paid, charges};
 use crate::device_time::DeviceInterval;
 use crate::split::{ListPrices, NodeParts, SplitError, SplitMethod, Unused};
 
-/// An amount of money under each method, in the order of [`SplitMethod::ALL`]; `None` where nobody knows.
+/// An amount of money under each method, in the order of [`SplitMethod::ALL`]; `None` where nobody
+/// knows.
 pub type ByMethod = [Option<Money>; SplitMethod::ALL.len()];
 
 /// What is known of a node beside its devices.
@@ -38,9 +39,9 @@ pub struct RolledUp {
     pub costs: ByMethod,
 }
 
-/// Adds up what the devices of a node were, one list for each device, and splits the node's price, which is
-/// that of the time its devices were there. What nobody has is nobody's. `kept` is CPU and memory × time by
-/// holder.
+/// Adds up what the devices of a node were, one list for each device, and splits the node's price,
+/// which is that of the time its devices were there. What nobody has is nobody's. `kept` is CPU and
+/// memory × time by holder.
 ///
 /// # Errors
 /// See [`SplitError`].

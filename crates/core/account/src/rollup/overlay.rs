@@ -2,9 +2,10 @@
 
 use crate::device_time::{DeviceInterval, Span, joined};
 
-/// What a device was, by an earlier and a later reading. Within `seen`, the time in which the later reading saw
-/// the device, the later one counts alone; outside of it the earlier one. Joined where nothing changes but
-/// the time, in one order, so that the same history gives the same list however it was cut.
+/// What a device was, by an earlier and a later reading. Within `seen`, the time in which the later
+/// reading saw the device, the later one counts alone; outside of it the earlier one. Joined where
+/// nothing changes but the time, in one order, so that the same history gives the same list however
+/// it was cut.
 pub fn overlay(
     before: &[DeviceInterval],
     later: &[DeviceInterval],

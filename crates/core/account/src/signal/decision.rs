@@ -7,11 +7,11 @@ use super::kind::{SIGNALS, Signal};
 /// From when on a device counts as active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityRule {
-    /// More than this is active, in millionths of a percent. 1 % leaves out the heartbeat of a loaded model
-    /// that serves nobody.
+    /// More than this is active, in millionths of a percent. 1 % leaves out the heartbeat of a
+    /// loaded model that serves nobody.
     pub threshold_micro_percent: u32,
-    /// A sample holds until the next, if that comes within so many sampling intervals; else it holds for one
-    /// and the rest is unknown.
+    /// A sample holds until the next, if that comes within so many sampling intervals; else it
+    /// holds for one and the rest is unknown.
     pub max_gap_intervals: u32,
 }
 
@@ -24,7 +24,8 @@ impl Default for ActivityRule {
 /// What is known of one device, or one slice of one, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Readings by place in [`Signal::ALL`], in millionths of a percent; `None` where there is none.
+    /// Readings by place in [`Signal::ALL`], in millionths of a percent; `None` where there is
+    /// none.
     pub readings: [Option<u32>; SIGNALS],
     /// Share of time in which memory was read or written: work that a low compute signal hides.
     pub dram_active_micro_percent: Option<u32>,
@@ -34,8 +35,8 @@ pub struct Moment {
     pub idle_power_milliwatts: Option<u32>,
     /// The readings are of a MIG slice.
     pub is_mig_slice: bool,
-    /// Pods that hold the device together (time-slicing, MPS, fractions); the readings are of all of them
-    /// unless `is_per_process`.
+    /// Pods that hold the device together (time-slicing, MPS, fractions); the readings are of all
+    /// of them unless `is_per_process`.
     pub holders: u32,
     /// GPU_UTIL was read for the processes of one holder alone.
     pub is_per_process: bool,
@@ -98,8 +99,9 @@ impl Verdict {
         Self { activity, signal, intensity_micro_percent: None, reason: Some(reason) }
     }
 
-    /// What it says of each holder of a device that several have, where it is of all of them together: an idle device is
-    /// idle for each, an active one is not active for each, and nobody knows for which.
+    /// What it says of each holder of a device that several have, where it is of all of them
+    /// together: an idle device is idle for each, an active one is not active for each, and nobody
+    /// knows for which.
     #[must_use]
     pub fn of_each_holder(self) -> Self {
         match self.activity {
@@ -126,7 +128,8 @@ pub fn judge(moment: &Moment, rule: &ActivityRule) -> Verdict {
     if !is_above(reading) && is_doubtful(moment, signal, reading) {
         return Verdict::unknown(Some(signal), UnknownReason::SignalsContradict);
     }
-    // Memory traffic is that of the whole device, also where the signal is of one holder's processes.
+    // Memory traffic is that of the whole device, also where the signal is of one holder's
+    // processes.
     let is_own = for_one_holder(moment).is_some();
     let dram = moment.dram_active_micro_percent.filter(|_| !is_own);
     let is_active = is_above(reading) || dram.is_some_and(is_above);
@@ -137,19 +140,21 @@ pub fn judge(moment: &Moment, rule: &ActivityRule) -> Verdict {
     if of_one { verdict } else { verdict.of_each_holder() }
 }
 
-/// On a device with several holders the coarse signal of one holder says more than a fine one of all.
+/// On a device with several holders the coarse signal of one holder says more than a fine one of
+/// all.
 fn for_one_holder(moment: &Moment) -> Option<(Signal, u32)> {
     let applies = moment.holders > 1 && moment.is_per_process && !moment.is_mig_slice;
     let reading = moment.readings[Signal::GpuUtil as usize].filter(|_| applies)?;
     Some((Signal::GpuUtil, reading))
 }
 
-/// Whether a low reading may be a dead counter: profiling counters have been seen to stay at zero after
-/// weeks of running, while kernels ran and power was drawn.
+/// Whether a low reading may be a dead counter: profiling counters have been seen to stay at zero
+/// after weeks of running, while kernels ran and power was drawn.
 fn is_doubtful(moment: &Moment, signal: Signal, reading: u32) -> bool {
     const HALF: u32 = 50_000_000;
     let is_profiling = matches!(signal, Signal::SmActive | Signal::GrEngineActive);
-    // Kernels that leave the multiprocessors all but empty are seen; kernels that leave no trace are not.
+    // Kernels that leave the multiprocessors all but empty are seen; kernels that leave no trace
+    // are not.
     let is_dead = is_profiling && reading == 0;
     let util = moment.readings[Signal::GpuUtil as usize].filter(|_| !moment.is_mig_slice);
     let kernels_ran = util.is_some_and(|util| util > HALF);

@@ -14,24 +14,25 @@ pub enum Scale {
     Percent,
 }
 
-/// How busy a device is, by one way of measuring it. Best first: the order is the order of preference.
+/// How busy a device is, by one way of measuring it. Best first: the order is the order of
+/// preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
-    /// Share of the streaming multiprocessors with at least one warp, over the window (NVIDIA DCGM). Not
-    /// among dcgm-exporter's default metrics.
+    /// Share of the streaming multiprocessors with at least one warp, over the window (NVIDIA
+    /// DCGM). Not among dcgm-exporter's default metrics.
     SmActive,
     /// The same of AMD's compute units.
     AmdSmActive,
-    /// Share of time in which the graphics or compute engine was active (NVIDIA DCGM). A kernel that waits
-    /// in a collective spins and counts.
+    /// Share of time in which the graphics or compute engine was active (NVIDIA DCGM). A kernel
+    /// that waits in a collective spins and counts.
     GrEngineActive,
     /// Share of time in which the graphics engine was active (AMD).
     AmdGfxActivity,
     /// Share of time in which an engine was active (Intel).
     IntelEngineRatio,
-    /// Share of time in which any kernel ran, however small (NVIDIA NVML). Of low quality; says nothing on a
-    /// MIG slice.
+    /// Share of time in which any kernel ran, however small (NVIDIA NVML). Of low quality; says
+    /// nothing on a MIG slice.
     GpuUtil,
 }
 
@@ -58,7 +59,8 @@ impl Signal {
         }
     }
 
-    /// Names of the series that carry it, with the scale of each. Newer DCGM has new names for the same.
+    /// Names of the series that carry it, with the scale of each. Newer DCGM has new names for the
+    /// same.
     pub fn series(self) -> &'static [(&'static str, Scale)] {
         match self {
             Self::SmActive => &[("DCGM_FI_PROF_SM_ACTIVE", Scale::Ratio)],
@@ -89,14 +91,15 @@ impl Signal {
         matches!(self, Self::SmActive | Self::GrEngineActive)
     }
 
-    /// Whether an exporter can tell it for each process, so that it says who of several holders was active.
+    /// Whether an exporter can tell it for each process, so that it says who of several holders was
+    /// active.
     pub fn works_per_process(self) -> bool {
         self == Self::GpuUtil
     }
 }
 
-/// Compute slices of a MIG profile. Only the number before `g` counts: drivers and operators disagree about
-/// the gigabytes (`7g.79gb` and `7g.80gb` are one profile).
+/// Compute slices of a MIG profile. Only the number before `g` counts: drivers and operators
+/// disagree about the gigabytes (`7g.79gb` and `7g.80gb` are one profile).
 pub fn mig_compute_slices(profile: &str) -> Option<u32> {
     let profile = profile.strip_prefix("MIG ").unwrap_or(profile);
     let profile = profile.strip_prefix("mig-").unwrap_or(profile);

@@ -3,8 +3,8 @@
 use super::decision::{Activity, ActivityRule, Moment, UnknownReason, Verdict, judge};
 use super::kind::{SIGNALS, Signal};
 
-/// The highest samples of a step of which others were not above the threshold; in millionths of a percent.
-/// `None` where all samples were on one side of it.
+/// The highest samples of a step of which others were not above the threshold; in millionths of a
+/// percent. `None` where all samples were on one side of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peaks {
     /// By place in [`Signal::ALL`].
@@ -40,12 +40,12 @@ const ALL: u64 = 1_000_000;
 /// All of a device.
 const FULL: u64 = 100_000_000;
 
-/// Tells the parts of a step apart whose readings are means over it. `None` where it was one thing throughout, or
-/// nobody knows.
+/// Tells the parts of a step apart whose readings are means over it. `None` where it was one thing
+/// throughout, or nobody knows.
 ///
-/// With the mean m of a step, its highest sample M and the threshold t, the share a of the samples above t has
-/// bounds that hold whatever the samples were: those above are at most M and the others at most t, so
-/// m ≤ a·M + (1 − a)·t; and those above are more than t, so m > a·t.
+/// With the mean m of a step, its highest sample M and the threshold t, the share a of the samples
+/// above t has bounds that hold whatever the samples were: those above are at most M and the others
+/// at most t, so m ≤ a·M + (1 − a)·t; and those above are more than t, so m > a·t.
 pub fn mixed(moment: &Moment, peaks: &Peaks, rule: &ActivityRule) -> Option<Mixed> {
     let whole = judge(moment, rule);
     if !matches!(whole.reason, None | Some(UnknownReason::SharedDevice)) {

@@ -1,10 +1,10 @@
 //! Whether a device was active: which signal is believed, and when none is.
 //!
-//! [`Signal`] lists what exporters publish, as data, best first. [`judge`] looks at all readings of one
-//! device at one moment and answers active, idle or unknown with the signal it rests on; the signal is part of
-//! every number. Missing and contradictory readings give *unknown*, never idle. [`activity_over`] turns moments
-//! into segments of time, and [`idle_stretches`] finds those long enough for advice; the account itself
-//! counts every idle second.
+//! [`Signal`] lists what exporters publish, as data, best first. [`judge`] looks at all readings of
+//! one device at one moment and answers active, idle or unknown with the signal it rests on; the
+//! signal is part of every number. Missing and contradictory readings give *unknown*, never idle.
+//! [`activity_over`] turns moments into segments of time, and [`idle_stretches`] finds those long
+//! enough for advice; the account itself counts every idle second.
 
 mod decision;
 mod kind;

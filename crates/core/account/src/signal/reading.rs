@@ -7,7 +7,8 @@ use super::kind::Scale;
 /// Why a number is no reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ReadingProblem {
-    /// A driver's way to say that it has no value (DCGM's blanks of 32 and 64 bits and of fractions).
+    /// A driver's way to say that it has no value (DCGM's blanks of 32 and 64 bits and of
+    /// fractions).
     #[error("is what a driver writes where it has no value")]
     Blank,
     /// NaN or infinite.
@@ -44,8 +45,8 @@ pub fn micro_percent(value: f64, scale: Scale) -> Result<u32, ReadingProblem> {
     }
 }
 
-/// DCGM has four blanks of each width, from the value below upwards: blank, not found, not supported, not
-/// permitted.
+/// DCGM has four blanks of each width, from the value below upwards: blank, not found, not
+/// supported, not permitted.
 fn is_blank(value: f64) -> bool {
     const BLANKS_32: f64 = 2_147_483_632.0;
     const BLANKS_64: f64 = 9_223_372_036_854_775_792.0;

@@ -20,8 +20,9 @@ impl ActivitySegment {
     }
 }
 
-/// What a device did from `from_ms` to `to_ms`, without gaps: a sample holds until the next, or for one
-/// interval where the next comes too late; what no sample reaches is unknown. `samples` ascend in time.
+/// What a device did from `from_ms` to `to_ms`, without gaps: a sample holds until the next, or for
+/// one interval where the next comes too late; what no sample reaches is unknown. `samples` ascend
+/// in time.
 pub fn activity_over(
     samples: &[(u64, Verdict)],
     (from_ms, to_ms): (u64, u64),
@@ -56,8 +57,8 @@ pub fn activity_over(
     segments
 }
 
-/// Stretches of idle time of at least `idle_after_ms`, for advice: 15 minutes, for notebooks 60. Anything but
-/// idle breaks a stretch, unknown time too.
+/// Stretches of idle time of at least `idle_after_ms`, for advice: 15 minutes, for notebooks 60.
+/// Anything but idle breaks a stretch, unknown time too.
 pub fn idle_stretches(segments: &[ActivitySegment], idle_after_ms: u64) -> Vec<(u64, u64)> {
     let mut stretches: Vec<(u64, u64)> = Vec::new();
     let is_idle = |segment: &&ActivitySegment| segment.verdict.activity == Activity::Idle;

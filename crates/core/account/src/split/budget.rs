@@ -52,8 +52,8 @@ pub(crate) fn budgets(
     Ok(ByResource { cpu: parts[0], memory: parts[1], gpu: parts[2] })
 }
 
-/// Money as weights: CPU and memory at list prices, GPUs the rest. A node that costs no more than that, or
-/// that has no GPU, is CPU and memory in proportion of their list prices.
+/// Money as weights: CPU and memory at list prices, GPUs the rest. A node that costs no more than
+/// that, or that has no GPU, is CPU and memory in proportion of their list prices.
 fn residual(node: &NodeCost) -> Result<ByResource<i128>, SplitError> {
     let prices = node.list_prices.ok_or(SplitError::UnknownListPrices)?;
     let ListPrices { usd_micros_per_vcpu_hour, usd_micros_per_gib_hour } = prices;
@@ -72,8 +72,9 @@ fn residual(node: &NodeCost) -> Result<ByResource<i128>, SplitError> {
     Ok(ByResource { cpu, memory, gpu: if offered.gpu_milli > 0 { rest.max(0) } else { 0 } })
 }
 
-/// A budget by what each has of a resource, and what is left of it because nobody has it. Where more is had
-/// than offered, all of it is paid; where nobody has anything and nothing is offered, all is left.
+/// A budget by what each has of a resource, and what is left of it because nobody has it. Where
+/// more is had than offered, all of it is paid; where nobody has anything and nothing is offered,
+/// all is left.
 pub(crate) fn share_out(budget: Money, has: &[i128], offered: i128) -> (Vec<Money>, Money) {
     let taken: i128 = has.iter().sum();
     let mut weights = has.to_vec();
@@ -86,8 +87,8 @@ pub(crate) fn share_out(budget: Money, has: &[i128], offered: i128) -> (Vec<Mone
     (parts, left)
 }
 
-/// Splits money by weights of any size: those beyond what can be multiplied exactly are cut alike, far below
-/// a micro-dollar.
+/// Splits money by weights of any size: those beyond what can be multiplied exactly are cut alike,
+/// far below a micro-dollar.
 pub fn split_money(total: Money, weights: &[i128]) -> Vec<Money> {
     const BITS: u32 = 126;
     let bits = |number: u128| u128::BITS - number.leading_zeros();

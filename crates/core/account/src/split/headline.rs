@@ -25,7 +25,8 @@ impl Headline {
     }
 }
 
-/// A cent, in micro-USD. Each charge of each hour is a whole number of micro-USD: sums of them differ by less.
+/// A cent, in micro-USD. Each charge of each hour is a whole number of micro-USD: sums of them
+/// differ by less.
 const ROUNDED_USD_MICROS: i64 = 10_000;
 
 /// Whether two amounts are a range: they are further apart than by rounding.
@@ -33,8 +34,8 @@ pub fn is_range(lowest: Money, highest: Money) -> bool {
     highest.usd_micros.saturating_sub(lowest.usd_micros) >= ROUNDED_USD_MICROS
 }
 
-/// The figure of one method among the same figure of several; `None` if the method is not among them. Ties
-/// go to the earlier.
+/// The figure of one method among the same figure of several; `None` if the method is not among
+/// them. Ties go to the earlier.
 pub fn headline(method: SplitMethod, figures: &[(SplitMethod, Money)]) -> Option<Headline> {
     let (_, cost) = *figures.iter().find(|(of, _)| *of == method)?;
     let lowest = *figures.iter().min_by_key(|(_, cost)| *cost)?;

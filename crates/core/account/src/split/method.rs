@@ -40,8 +40,8 @@ impl SplitMethod {
         }
     }
 
-    /// Version of the formula: it grows with every change of a figure, so that a number of last year says
-    /// what it rests on.
+    /// Version of the formula: it grows with every change of a figure, so that a number of last
+    /// year says what it rests on.
     pub fn version(self) -> u32 {
         1
     }
@@ -51,7 +51,8 @@ impl SplitMethod {
         format!("{}/{}", self.name(), self.version())
     }
 
-    /// The method nobody asked for: `residual` where CPU and memory have list prices, else `all-in`.
+    /// The method nobody asked for: `residual` where CPU and memory have list prices, else
+    /// `all-in`.
     pub fn default_with(list_prices: Option<&ListPrices>) -> Self {
         match list_prices {
             Some(_) => Self::Residual,

@@ -1,7 +1,7 @@
 //! What each pod of a node costs: the node's price split by a named method.
 //!
-//! A node has one price; nobody sells its CPU, memory and GPUs apart. Every method therefore first cuts the
-//! price into a budget for each resource, and that is all they differ in:
+//! A node has one price; nobody sells its CPU, memory and GPUs apart. Every method therefore first
+//! cuts the price into a budget for each resource, and that is all they differ in:
 //!
 //! | method | CPU : memory : GPU |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | `opencost` | 0.031611 per vCPU : 0.004237 per GiB : 0.95 per GPU (OpenCost's default prices, as weights) |
 //! | `datadog` | 3 % : 2 % : 95 % of a node with GPUs, 60 % : 40 % of one without |
 //!
-//! Then each pod pays of each budget what it has of the resource: the larger of what it reserved and what it
-//! used. What nobody has is *unused*: shown as such, or distributed over the pods in proportion to what they
-//! have of the same resource; a resource nobody has stays unused either way. Where pods use more than there
-//! is, they share the whole budget and nothing is unused.
+//! Then each pod pays of each budget what it has of the resource: the larger of what it reserved
+//! and what it used. What nobody has is *unused*: shown as such, or distributed over the pods in
+//! proportion to what they have of the same resource; a resource nobody has stays unused either
+//! way. Where pods use more than there is, they share the whole budget and nothing is unused.
 //!
-//! Everything is a whole number of micro-dollars, cut by largest remainders, so the parts are the price
-//! exactly, whatever they are grouped by.
+//! Everything is a whole number of micro-dollars, cut by largest remainders, so the parts are the
+//! price exactly, whatever they are grouped by.
 
 mod budget;
 mod headline;

@@ -50,8 +50,9 @@ fn unit_costs_of_the_published_node_are_those_published() {
 /// | d | 0 | 8 | 122 (reserved 61) |
 /// | nobody | 1 | 8 | 61 |
 ///
-/// a: 4/8·4.035874 + 16/64·3.228700 + 122/488·2.735426 = 2.017937 + 0.807175 + 0.683857 = 3.508969, and of
-/// what nobody has 4/7·0.504484 + 16/56·0.403587 + 122/427·0.341928 = 0.288277 + 0.115311 + 0.097694.
+/// a: 4/8·4.035874 + 16/64·3.228700 + 122/488·2.735426 = 2.017937 + 0.807175 + 0.683857 = 3.508969,
+/// and of what nobody has 4/7·0.504484 + 16/56·0.403587 + 122/427·0.341928 = 0.288277 + 0.115311 +
+/// 0.097694.
 #[test]
 fn four_pods_under_aws_split_cost_what_was_worked_out_by_hand() {
     let pods = [
@@ -131,9 +132,9 @@ fn what_cannot_be_split_is_an_error_and_a_cheap_node_has_no_rest() {
     assert!("opencast".parse::<SplitMethod>().unwrap_err().contains("use all-in, residual"));
 }
 
-/// The published formulas once more in floating point: budgets by unit prices, then for each resource
-/// split_cost = alloc / max(Σ alloc, available) · available · price and
-/// unused_cost = alloc / Σ alloc · unused · price.
+/// The published formulas once more in floating point: budgets by unit prices, then for each
+/// resource split_cost = alloc / max(Σ alloc, available) · available · price and unused_cost =
+/// alloc / Σ alloc · unused · price.
 fn oracle(method: SplitMethod, node: &NodeCost, pods: &[PodParts]) -> Vec<(f64, f64)> {
     let list = |p: NodeParts| {
         [p.cpu_milli as f64 / 1e3, p.memory_bytes as f64 / GIB as f64, p.gpu_milli as f64 / 1e3]

@@ -28,11 +28,11 @@ pub struct LowTime {
     pub low_ms: u64,
 }
 
-/// Looks at every window in which the level is known throughout. `None` if no window's mean is below the
-/// threshold. Levels ascend and do not overlap.
+/// Looks at every window in which the level is known throughout. `None` if no window's mean is
+/// below the threshold. Levels ascend and do not overlap.
 ///
-/// The sum over a window is linear between moments at which its begin or its end meets a change, so these are
-/// all that has to be looked at, and where it crosses the threshold can be computed.
+/// The sum over a window is linear between moments at which its begin or its end meets a change, so
+/// these are all that has to be looked at, and where it crosses the threshold can be computed.
 pub fn low_time(levels: &[Level], rule: &LowRule) -> Option<LowTime> {
     let mut found: Option<LowTime> = None;
     for run in known_runs(levels) {
@@ -147,7 +147,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every window that begins at a whole millisecond, summed up one millisecond after the other.
+        /// Every window that begins at a whole millisecond, summed up one millisecond after the
+        /// other.
         #[test]
         fn it_is_what_looking_at_every_window_finds(
             parts in prop::collection::vec((prop::bool::weighted(0.2), 1u64..12, prop::option::weighted(0.9, 0u32..10)), 1..10),

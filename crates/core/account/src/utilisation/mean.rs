@@ -67,10 +67,11 @@ impl AddAssign for Utilisation {
     }
 }
 
-/// How busy several devices were together: their mean at every moment at which any of them was held, unknown
-/// where one of those is. The levels of each ascend and do not overlap.
+/// How busy several devices were together: their mean at every moment at which any of them was
+/// held, unknown where one of those is. The levels of each ascend and do not overlap.
 pub fn mean_of(devices: &[Vec<Level>]) -> Vec<Level> {
-    // At each moment: how many more or fewer are held, how many of these are not known, and how busy they are.
+    // At each moment: how many more or fewer are held, how many of these are not known, and how
+    // busy they are.
     let mut changes: BTreeMap<u64, (i64, i64, i64)> = BTreeMap::new();
     for Level { span, micro_percent } in devices.iter().flatten() {
         let unknown = i64::from(micro_percent.is_none());

@@ -61,7 +61,8 @@ fn check(priced: &PricedUsage, usage: &Usage, micros_a: i64) -> Result<(), TestC
     Ok(())
 }
 
-/// A period of one model: what was unavailable, held by others, held by two queues, free by each cause.
+/// A period of one model: what was unavailable, held by others, held by two queues, free by each
+/// cause.
 fn states(parts: &[i128]) -> States<i128> {
     let mut states = States::zero();
     states.unavailable = parts[0];

@@ -54,8 +54,8 @@ pub struct Check {
     pub layer: Layer,
     /// What mending brings at least; whether it is money at once is found for each finding.
     pub worth: Worth,
-    /// Whether it rests on what a workload seems to do, on the name of its model, or on GPUs without their hosts: its
-    /// findings are likely, those of others are certain.
+    /// Whether it rests on what a workload seems to do, on the name of its model, or on GPUs
+    /// without their hosts: its findings are likely, those of others are certain.
     pub is_inferred: bool,
     /// Which GPU-time ends once it is mended: what a ledger confirms.
     pub reach: Reach,

@@ -103,7 +103,8 @@ pub(super) fn too_little_cpu(view: &View<'_>, check: &'static Check, found: &mut
     }
 }
 
-/// How much of the time the GPUs of a workload computed; `None` where nobody measured, or where nobody saw them do it.
+/// How much of the time the GPUs of a workload computed; `None` where nobody measured, or where
+/// nobody saw them do it.
 fn active_share(workload: &Workload) -> Option<ActiveShare> {
     let uses = workload.pods.iter().flat_map(|pod| &pod.uses);
     let is_used = uses.clone().any(|used| used.active_ms > 0);

@@ -15,7 +15,8 @@ pub(super) const RUNS: &[Run] = &[
     ("GOV-04", no_admission_policy),
 ];
 
-/// In the name of what a quota limits of claims: `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`.
+/// In the name of what a quota limits of claims:
+/// `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`.
 const DEVICE_CLASS: &str = "deviceclass.resource.";
 
 /// AWS exports so many labels of a pod, by name, and drops the rest.

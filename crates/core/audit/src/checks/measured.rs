@@ -1,6 +1,7 @@
 //! What was measured: GPUs that are held and not used, or used a little.
 //!
-//! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of them.
+//! All of these rest on [`crate::Facts::usage`]; a workload that nobody measured triggers none of
+//! them.
 
 use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,8 +80,8 @@ pub(super) fn all_units(pod: &Pod) -> impl Iterator<Item = Vec<(u32, i64)>> {
     pod.devices.iter().cloned()
 }
 
-/// The idle time of some GPUs of each measured pod: those at these places when the least active one comes first. What nobody
-/// knows may be work.
+/// The idle time of some GPUs of each measured pod: those at these places when the least active one
+/// comes first. What nobody knows may be work.
 pub(super) fn idle_of_least_active(
     view: &View<'_>,
     holder: u32,
@@ -182,8 +183,8 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
     }
 }
 
-/// The smallest slice of the model that all pods are on with enough compute and memory: its name, its compute
-/// slices, and of how many.
+/// The smallest slice of the model that all pods are on with enough compute and memory: its name,
+/// its compute slices, and of how many.
 fn smallest_slice(
     view: &View<'_>,
     pods: &[&Pod],
@@ -206,7 +207,8 @@ fn smallest_slice(
     (slices < of).then_some((*name, i64::from(*slices), i64::from(*of)))
 }
 
-/// Pods whose GPUs all stand still for longer than so long until the end of the period, with the hours.
+/// Pods whose GPUs all stand still for longer than so long until the end of the period, with the
+/// hours.
 fn idle_pods<'a>(
     view: &View<'_>,
     workload: &'a Workload,

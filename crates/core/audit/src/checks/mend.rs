@@ -21,8 +21,8 @@ const GPU_LABELS: [&str; 4] = [
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 
-/// The one container that holds a resource while the pod runs; several would share what is changed in a way that
-/// nobody knows.
+/// The one container that holds a resource while the pod runs; several would share what is changed
+/// in a way that nobody knows.
 fn holder<'w>(workload: &'w Workload, resource: &str) -> Option<&'w Container> {
     let holds = |container: &&Container| container.gpu_limits().any(|(name, _)| name == resource);
     let mut holders = workload.template.containers.iter().filter(holds);
@@ -36,7 +36,8 @@ pub(super) fn gpus(workload: &Workload, resource: &str, count: i64) -> Option<Ch
     Some(Change::Gpus { container, resource: resource.to_owned(), count })
 }
 
-/// Another resource for the one container that holds GPUs, if a node that the pods may use offers it.
+/// Another resource for the one container that holds GPUs, if a node that the pods may use offers
+/// it.
 pub(super) fn other_gpus(
     view: &View<'_>,
     workload: &Workload,
@@ -88,7 +89,8 @@ pub(super) fn more_memory(workload: &Workload, percent: u64) -> Option<Change> {
     Some(Change::Amount { container, resource: "memory", request: more, limit })
 }
 
-/// Memory at `/dev/shm` of each container with GPUs: 16 GiB, and no more than half of what the container may use.
+/// Memory at `/dev/shm` of each container with GPUs: 16 GiB, and no more than half of what the
+/// container may use.
 pub(super) fn shared_memory(workload: &Workload) -> Vec<Change> {
     let works = workload.template.containers.iter();
     let works = works.filter(|c| c.kind == ContainerKind::Main && c.gpu_limits().next().is_some());

@@ -113,8 +113,8 @@ impl<'a> View<'a> {
         workload.pods.iter().filter_map(|pod| Some((pod, *self.nodes.get(pod.node.as_deref()?)?)))
     }
 
-    /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every check
-    /// one, with the most CPU and memory of them.
+    /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every
+    /// check one, with the most CPU and memory of them.
     fn nodes_meant_for<'b>(
         &'b self,
         workload: &'b Workload,
@@ -139,8 +139,8 @@ fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
     conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
 }
 
-/// One node for all that have the same GPUs and taints, and the same labels as far as any workload asks:
-/// large clusters have few kinds of nodes and many workloads.
+/// One node for all that have the same GPUs and taints, and the same labels as far as any workload
+/// asks: large clusters have few kinds of nodes and many workloads.
 fn kinds(facts: &Facts) -> Vec<Node> {
     let keys: BTreeSet<&str> = facts.workloads.iter().flat_map(label_keys).collect();
     let keys: Vec<&str> = keys.into_iter().filter(|key| !OF_ONE_NODE.contains(key)).collect();

@@ -81,8 +81,8 @@ fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
     }
 }
 
-/// Memory of the whole GPUs that a pod has for itself, the least of any of its pods; `None` where it shares them or
-/// nobody knows.
+/// Memory of the whole GPUs that a pod has for itself, the least of any of its pods; `None` where
+/// it shares them or nobody knows.
 fn memory_of_a_pod(view: &View<'_>, workload: &Workload) -> Option<u64> {
     let gpus = workload.gpus_per_pod();
     let whole = gpus.get(WHOLE).filter(|_| gpus.len() == 1)?;

@@ -138,7 +138,8 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
     }
 }
 
-/// GPUs that stand free beside the pods of a workload because the CPU or memory of their nodes is gone.
+/// GPUs that stand free beside the pods of a workload because the CPU or memory of their nodes is
+/// gone.
 fn stranded(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribution> {
     let cause = match resource {
         "cpu" => FreeCause::StrandedByCpu,

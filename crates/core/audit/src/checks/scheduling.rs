@@ -27,10 +27,12 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-12", across_numa_nodes),
 ];
 
-/// A class for servers, above every class that nobody made for something more urgent: users may go up to 10^9.
+/// A class for servers, above every class that nobody made for something more urgent: users may go
+/// up to 10^9.
 const PRIORITISE: Change = Change::Prioritise { class: "gpu-inference", value: 1_000_000 };
 
-/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the node's state.
+/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the
+/// node's state.
 pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
     let ours = |taint: &&Taint| {
         let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
@@ -44,8 +46,8 @@ pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
     workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
 }
 
-/// Whether a taint keeps a workload from a resource: where its key is the name of the resource, Kubernetes may add the
-/// toleration to pods whose containers ask for that.
+/// Whether a taint keeps a workload from a resource: where its key is the name of the resource,
+/// Kubernetes may add the toleration to pods whose containers ask for that.
 fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
     let is_claimed = workload.template.claimed_gpus.contains_key(resource);
     taint.key == resource && !is_claimed || tolerates(workload, taint)

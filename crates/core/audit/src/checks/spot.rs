@@ -68,7 +68,8 @@ fn serves_from_spot_alone(view: &View<'_>, check: &'static Check, found: &mut Ve
 fn cheaper_elsewhere(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let limits = &view.facts.thresholds;
     let days = i128::from(limits.transfer_payback_days);
-    // It differs with the way, of which nobody knows more than its ends: findings say that it is assumed.
+    // It differs with the way, of which nobody knows more than its ends: findings say that it is
+    // assumed.
     let per_gb = i128::from(limits.transfer_cents_per_gb) * USD_MICROS_PER_CENT;
     for node in view.gpu_nodes() {
         let Some(cheapest) = &node.cheapest_region else { continue };

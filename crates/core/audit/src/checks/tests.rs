@@ -1,5 +1,5 @@
-//! For every check a world that triggers it and one that nearly does. All worlds are one change away from a
-//! cluster in which nothing is wrong.
+//! For every check a world that triggers it and one that nearly does. All worlds are one change
+//! away from a cluster in which nothing is wrong.
 
 mod claimed;
 mod models;
@@ -101,8 +101,8 @@ fn workload(owner: ObjectRef, gpus: i64, replicas: u32, node: &str) -> Workload 
     }
 }
 
-/// Training as a gang of two on four GPUs each, inference on one GPU, a web server without; one GPU node,
-/// one other.
+/// Training as a gang of two on four GPUs each, inference on one GPU, a web server without; one GPU
+/// node, one other.
 fn healthy() -> Facts {
     let train = Workload {
         class: Some(Class::Training),
@@ -283,7 +283,8 @@ const REQUEST: [Case; 12] = [
     ),
 ];
 
-/// Three GPUs free on each of two nodes, and one more pod of the training that asks for so many as all of it do.
+/// Three GPUs free on each of two nodes, and one more pod of the training that asks for so many as
+/// all of it do.
 fn in_pieces(facts: &mut Facts, gpus: i64) {
     add_node(facts, gpu_node("g2", "H100"));
     let mut fill = workload(ObjectRef::new("Job", "research", "fill"), 5, 1, "g1");

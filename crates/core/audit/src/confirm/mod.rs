@@ -1,9 +1,11 @@
-//! What a ledger confirms of findings that are fixed: what their objects wasted before, and what they waste since.
+//! What a ledger confirms of findings that are fixed: what their objects wasted before, and what
+//! they waste since.
 //!
-//! Both are run rates over equal periods. A row of the ledger belongs to one finding: the narrowest that reaches it,
-//! then by layer and catalogue, so no second is confirmed twice. Findings together confirm at most what the waste of
-//! the whole ledger fell by, since waste that only moved to somebody else is not saved. Time of which nobody knows any
-//! more whether it computes counts as if it were wasted.
+//! Both are run rates over equal periods. A row of the ledger belongs to one finding: the narrowest
+//! that reaches it, then by layer and catalogue, so no second is confirmed twice. Findings together
+//! confirm at most what the waste of the whole ledger fell by, since waste that only moved to
+//! somebody else is not saved. Time of which nobody knows any more whether it computes counts as if
+//! it were wasted.
 
 mod periods;
 mod reach;
@@ -348,8 +350,9 @@ fn verdict(of: &Own, fall: &Fall, cluster: &Fall) -> Verdict {
     }
 }
 
-/// The fall of the cluster, shared by those that are confirmed: each has its own, or where these are more than there
-/// is, a part of it in proportion. Dollars are those of the seconds, at the prices before.
+/// The fall of the cluster, shared by those that are confirmed: each has its own, or where these
+/// are more than there is, a part of it in proportion. Dollars are those of the seconds, at the
+/// prices before.
 fn shares(verdicts: &[Verdict], falls: &[Fall], cluster: &Fall) -> Vec<Rate> {
     let time = |(verdict, fall): (&Verdict, &Fall)| match verdict {
         Verdict::Confirmed => fall.certain(),

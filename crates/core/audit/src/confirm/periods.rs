@@ -6,9 +6,9 @@ use dovetail_account::rollup::{DAY_MS, HOUR_MS};
 /// What is longer says little about how things are now: four weeks.
 const MOST_DAYS: u64 = 28;
 
-/// The last time before `then_ms` and the last before `now_ms`, equally long, and not overlapping: whole weeks,
-/// else whole days (UTC), up to four weeks; of audits on one day whole hours. `None` if there is not one hour
-/// between them.
+/// The last time before `then_ms` and the last before `now_ms`, equally long, and not overlapping:
+/// whole weeks, else whole days (UTC), up to four weeks; of audits on one day whole hours. `None`
+/// if there is not one hour between them.
 pub fn equal_periods(then_ms: u64, now_ms: u64) -> Option<(Span, Span)> {
     let of = |unit_ms: u64| {
         let (then_end, now_end) = (then_ms / unit_ms, now_ms / unit_ms);

@@ -1,11 +1,13 @@
-//! One moment of a cluster, as a month: what every part of every GPU is now, for as long as a month lasts.
+//! One moment of a cluster, as a month: what every part of every GPU is now, for as long as a month
+//! lasts.
 //!
-//! A snapshot has no past. It says who holds what, which pods have started, what is free; whether held GPUs
-//! compute it does not say, so that time is unknown and no waste is claimed for it. Why GPUs are free is
-//! asked of the engine: it is given the nodes, what they hold, and everything that waits. What would start now is
-//! put in its place, since that much is kept for it; of what is free then the ledger names the causes. Where the
-//! pod's own scheduler says that it fits nowhere, and the engine says that it does, nobody reserved anything: why
-//! those GPUs are free is unknown. So it is where something waits that nobody can hold against nodes.
+//! A snapshot has no past. It says who holds what, which pods have started, what is free; whether
+//! held GPUs compute it does not say, so that time is unknown and no waste is claimed for it. Why
+//! GPUs are free is asked of the engine: it is given the nodes, what they hold, and everything that
+//! waits. What would start now is put in its place, since that much is kept for it; of what is free
+//! then the ledger names the causes. Where the pod's own scheduler says that it fits nowhere, and
+//! the engine says that it does, nobody reserved anything: why those GPUs are free is unknown. So
+//! it is where something waits that nobody can hold against nodes.
 
 mod parts;
 mod times;
@@ -65,8 +67,9 @@ pub struct Units {
     pub count: i64,
     /// What one is of a GPU.
     pub slice: Slice,
-    /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a claim of several pods):
-    /// what is measured of it is of all of them. A MIG slice is a device of its own.
+    /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a
+    /// claim of several pods): what is measured of it is of all of them. A MIG slice is a device of
+    /// its own.
     pub is_shared: bool,
 }
 
@@ -127,15 +130,15 @@ pub struct Demand {
     pub resource: String,
     /// Nodes, what they hold and what waits.
     pub world: Snapshot,
-    /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the namespaces and names of their
-    /// pods.
+    /// Waiting jobs of which a scheduler of their own says that they fit nowhere, with the
+    /// namespaces and names of their pods.
     pub refused: BTreeMap<JobId, Vec<String>>,
     /// What waits beside the world.
     pub untold: Untold,
 }
 
-/// How many units of a resource are waited for by pods that nobody can hold against nodes: why so much of what nothing
-/// else waits for is free, nobody knows.
+/// How many units of a resource are waited for by pods that nobody can hold against nodes: why so
+/// much of what nothing else waits for is free, nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untold {
     /// So many, if not fewer.
@@ -188,8 +191,8 @@ pub struct DeviceStates {
 pub struct NodeStates<'m> {
     /// In the order of [`Moment::nodes`]; the parts of a node are all its GPUs.
     pub parts: Vec<Vec<Part<'m>>>,
-    /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own scheduler says that they
-    /// fit nowhere: why those GPUs are free is unknown.
+    /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own
+    /// scheduler says that they fit nowhere: why those GPUs are free is unknown.
     pub contested: Vec<String>,
     /// What waiting work would get now.
     pub started: Started,
@@ -237,8 +240,8 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
     Ok(NodeStates { parts: parts.collect(), contested, started })
 }
 
-/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each part of
-/// each device is.
+/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each
+/// part of each device is.
 ///
 /// # Errors
 /// As [`node_parts`].
@@ -290,8 +293,8 @@ pub(crate) fn devices_by_node(plan: &Plan) -> BTreeMap<String, i64> {
     by_node
 }
 
-/// What a plan gives out is kept for what gets it, but for pods that would fit there against the word of their own
-/// scheduler.
+/// What a plan gives out is kept for what gets it, but for pods that would fit there against the
+/// word of their own scheduler.
 fn reserved_by(demand: &Demand, plan: Plan, contested: &mut Vec<String>) -> Causes {
     let mut reserved = Causes::new();
     let mut named = BTreeSet::new();
@@ -322,8 +325,8 @@ fn causes_of(engine: &mut Engine, reserved: Causes) -> Causes {
     causes
 }
 
-/// Takes the cause from what is free without demand, as far as there is demand that nobody can hold against nodes; by
-/// nodes in the order of their names.
+/// Takes the cause from what is free without demand, as far as there is demand that nobody can hold
+/// against nodes; by nodes in the order of their names.
 fn leave_open(causes: &mut Causes, untold: Untold) {
     let mut left_milli = untold.gpu_milli();
     for of_node in causes.values_mut() {
@@ -334,8 +337,8 @@ fn leave_open(causes: &mut Causes, untold: Untold) {
     }
 }
 
-/// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only training with
-/// several pods works together as far as anybody can see.
+/// Workloads of which some pods compute and others do not yet: whoever is ready waits. Only
+/// training with several pods works together as far as anybody can see.
 fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     let trains = |workload: usize| facts.workloads[workload].class == Some(Class::Training);
     let mut missing: BTreeSet<&ObjectRef> = BTreeSet::new();
@@ -354,8 +357,8 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     waits.map(|(number, _)| number).collect()
 }
 
-/// Lays parts one behind the other on devices; holders are workloads by their number. Answers with the devices
-/// of each part that was measured, by its place among what is held.
+/// Lays parts one behind the other on devices; holders are workloads by their number. Answers with
+/// the devices of each part that was measured, by its place among what is held.
 fn cut(
     parts: &[Part<'_>],
     moment: &Moment,

@@ -63,7 +63,8 @@ pub(super) fn parts_of<'m>(
                 held: Some(*place),
                 used,
             };
-            // What a gang waits for shows in its state; else each unit that was measured is for itself.
+            // What a gang waits for shows in its state; else each unit that was measured is for
+            // itself.
             let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
             let uses = uses.filter(|_| state == DeviceState::Unknown);
             let end = taken + held.units;
@@ -135,7 +136,8 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
     }
 }
 
-/// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody spoke of.
+/// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody
+/// spoke of.
 fn fill(parts: Vec<Part<'_>>, all_milli: i64) -> Vec<Part<'_>> {
     let mut left = all_milli;
     let mut filled: Vec<Part<'_>> = Vec::with_capacity(parts.len() + 1);

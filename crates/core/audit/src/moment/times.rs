@@ -10,7 +10,8 @@ use crate::facts::Facts;
 /// Time in milli-GPU × ms, by the number of the pod that had it and by state.
 pub type GpuTimes = BTreeMap<(Option<u32>, DeviceState), i128>;
 
-/// The time of the parts of one node; `holder` has the number of a pod by its place in [`Moment::held`].
+/// The time of the parts of one node; `holder` has the number of a pod by its place in
+/// [`Moment::held`].
 pub fn gpu_times(
     parts: &[Part<'_>],
     span: Span,
@@ -27,8 +28,8 @@ pub fn gpu_times(
     times
 }
 
-/// The number of the pod of each holding. Pods have numbers in the order in which they hold, as they have in a bill:
-/// among shares of equal size the first are rounded up.
+/// The number of the pod of each holding. Pods have numbers in the order in which they hold, as
+/// they have in a bill: among shares of equal size the first are rounded up.
 pub(super) fn numbers_of_pods(facts: &Facts, moment: &Moment) -> Vec<u32> {
     let mut numbers: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let held = moment.held.iter().map(|held| {

@@ -8,8 +8,8 @@ use crate::facts::ObjectRef;
 /// Longer names are on no server.
 const LONGEST_NAME: usize = 253;
 
-/// Whether a server takes the names of an object: letters, digits and a few signs, so none can be taken for a
-/// flag or for anything else.
+/// Whether a server takes the names of an object: letters, digits and a few signs, so none can be
+/// taken for a flag or for anything else.
 pub(super) fn is_name(object: &ObjectRef) -> bool {
     let is_plain = |text: &str| {
         text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
@@ -51,8 +51,8 @@ pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<CommandWo
 }
 
 impl Patch {
-    /// The body of the patch: what `kubectl patch --patch-file` or `kubectl create -f` reads. `None` where there
-    /// is none.
+    /// The body of the patch: what `kubectl patch --patch-file` or `kubectl create -f` reads.
+    /// `None` where there is none.
     pub fn body(&self) -> Option<Json> {
         match &self.form {
             Form::Merge(body) | Form::Strategic(body) | Form::Create(body) => Some(body.clone()),
@@ -75,8 +75,8 @@ impl Patch {
         }
     }
 
-    /// The command that applies it, quoted for a shell; with a file that holds the body, or with the body in it.
-    /// `None` where only the object's source can be changed.
+    /// The command that applies it, quoted for a shell; with a file that holds the body, or with
+    /// the body in it. `None` where only the object's source can be changed.
     pub fn command(&self, file: Option<&str>) -> Option<String> {
         let words = match (&self.form, self.body()) {
             (Form::Command(words), _) => return Some(shell(words)),

@@ -83,7 +83,8 @@ impl Edits {
         if has_items { Form::Strategic(patch) } else { Form::Merge(patch) }
     }
 
-    /// As RFC 6902: items of lists by place, each after a test that it is still the one that is meant.
+    /// As RFC 6902: items of lists by place, each after a test that it is still the one that is
+    /// meant.
     fn operations(&self, source: &Source) -> Vec<Operation> {
         let mut operations = Vec::new();
         if let (true, Some(version)) = (self.is_guarded, &source.resource_version) {
@@ -148,7 +149,8 @@ fn operations_of(content: &mut Json, edit: &Edit, operations: &mut Vec<Operation
                     (_, value) => value,
                 };
                 if !rest.is_empty() && matches!(step, Step::Field(_)) {
-                    // Kubernetes takes this for "not there": what others put there since is not overwritten.
+                    // Kubernetes takes this for "not there": what others put there since is not
+                    // overwritten.
                     operations.push(Operation::Test { path: pointer.clone(), value: Json::Null });
                 }
                 operations.push(Operation::Add { path: pointer, value });
@@ -210,8 +212,9 @@ fn list(tree: &mut Json) -> &mut Vec<Json> {
     }
 }
 
-/// Items of lists on the way stand as the object has them, new ones last: from a patch that names several the server
-/// takes their order, too, and that of containers is the order in which they start.
+/// Items of lists on the way stand as the object has them, new ones last: from a patch that names
+/// several the server takes their order, too, and that of containers is the order in which they
+/// start.
 fn keep_order(fragment: &mut Json, content: &Json, path: &[Step]) {
     for (depth, step) in path.iter().enumerate() {
         let Step::Item { key, .. } = step else { continue };

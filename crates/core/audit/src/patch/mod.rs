@@ -1,8 +1,8 @@
-//! What a finding would change, ready to be applied: to the object that a person edits, and never to what is made
-//! from it.
+//! What a finding would change, ready to be applied: to the object that a person edits, and never
+//! to what is made from it.
 //!
-//! Checks attach a [`Remedy`] to what they find. With the [`Source`] of the object it becomes a [`Patch`] in the
-//! narrowest form that is exact:
+//! Checks attach a [`Remedy`] to what they find. With the [`Source`] of the object it becomes a
+//! [`Patch`] in the narrowest form that is exact:
 //!
 //! | what changes | form |
 //! |---|---|
@@ -10,8 +10,9 @@
 //! | items of lists that the server merges by name (containers of a Deployment) | strategic merge patch |
 //! | items of lists in other kinds | JSON patch (RFC 6902), after tests that each item is still the one meant |
 //!
-//! A list that is written whole is guarded by the version of the object that was read: where somebody changed
-//! it since, the server refuses. A workload without a source, or whose template has another shape, has no patch.
+//! A list that is written whole is guarded by the version of the object that was read: where
+//! somebody changed it since, the server refuses. A workload without a source, or whose template
+//! has another shape, has no patch.
 
 mod change;
 mod command;
@@ -42,7 +43,8 @@ pub struct Patch {
     pub api_version: String,
     /// The change, in the form that is exact.
     pub form: Form,
-    /// The part of the object's own source that changes; `null` removes a field. `None` for commands.
+    /// The part of the object's own source that changes; `null` removes a field. `None` for
+    /// commands.
     pub fragment: Option<Json>,
     /// What it restarts or evicts.
     pub effect: String,
@@ -91,8 +93,8 @@ pub enum Operation {
     },
 }
 
-/// The patches of a finding, in the order in which they are to be applied. `source_of` has the objects that were
-/// read.
+/// The patches of a finding, in the order in which they are to be applied. `source_of` has the
+/// objects that were read.
 pub fn patches(
     facts: &Facts,
     finding: &Finding,

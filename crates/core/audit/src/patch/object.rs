@@ -81,8 +81,8 @@ fn limit_retries(source: &Source, edits: &mut Edits) -> bool {
     true
 }
 
-/// Seconds since 1970 as RFC 3339, by the proleptic Gregorian calendar (H. Hinnant, "chrono-compatible low-level
-/// date algorithms", `civil_from_days`).
+/// Seconds since 1970 as RFC 3339, by the proleptic Gregorian calendar (H. Hinnant,
+/// "chrono-compatible low-level date algorithms", `civil_from_days`).
 fn utc(now_s: u64) -> String {
     let (days, second) = (now_s / 86_400, now_s % 86_400);
     let shifted = days + 719_468;

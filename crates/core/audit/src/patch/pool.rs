@@ -1,4 +1,5 @@
-//! Changes of node pools: a manifest where the pool is an object of the cluster, else a command of who runs it.
+//! Changes of node pools: a manifest where the pool is an object of the cluster, else a command of
+//! who runs it.
 
 use dovetail_model::{Taint, TaintEffect};
 
@@ -153,7 +154,8 @@ fn taint_text(taint: &Taint) -> String {
     format!("{}{equals}{}:{}", taint.key, taint.value, effect_words(taint.effect))
 }
 
-/// Taints that a provider gives the nodes of a pool: where the command replaces them, with those that are there.
+/// Taints that a provider gives the nodes of a pool: where the command replaces them, with those
+/// that are there.
 fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<String>> {
     let name = pool.name.as_str();
     let of_pool = |node: &&Node| node.pool == *pool;

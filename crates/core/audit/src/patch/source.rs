@@ -3,7 +3,8 @@
 use super::json::Json;
 use crate::facts::{Container, ObjectRef};
 
-/// An object with the fields that patches look at. Environment values, arguments and commands are not in it.
+/// An object with the fields that patches look at. Environment values, arguments and commands are
+/// not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// Kind, namespace and name.
@@ -120,8 +121,8 @@ fn templates(value: &Json, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     }
 }
 
-/// Whether pods as these come from a template: each of its containers is in them with the same GPUs. Pods may
-/// have more, which were added when they were let in.
+/// Whether pods as these come from a template: each of its containers is in them with the same
+/// GPUs. Pods may have more, which were added when they were let in.
 fn is_made_from(containers: &[Container], template: &Json) -> bool {
     let mut has_any = false;
     for list in ["containers", "initContainers"] {

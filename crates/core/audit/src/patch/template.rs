@@ -142,7 +142,8 @@ impl<'e> Template<'e> {
         true
     }
 
-    /// What NVIDIA's runtime takes for no GPU at all; without the variable an image's own would count.
+    /// What NVIDIA's runtime takes for no GPU at all; without the variable an image's own would
+    /// count.
     fn hide_gpus(&mut self, container: &str) -> bool {
         let Some([spec, list, name]) = self.container(container) else { return false };
         let steps =
@@ -181,9 +182,9 @@ impl<'e> Template<'e> {
         true
     }
 
-    /// A name for a volume that nothing in the template went by when it was read: somebody's data is there. Mounts
-    /// count, too, because claims of a StatefulSet are volumes that no template lists. What an earlier edit made is
-    /// shared.
+    /// A name for a volume that nothing in the template went by when it was read: somebody's data
+    /// is there. Mounts count, too, because claims of a StatefulSet are volumes that no template
+    /// lists. What an earlier edit made is shared.
     fn free_volume_name(&self) -> String {
         let list = |name| self.before.at(&["spec", name]).into_iter().flat_map(Json::items);
         let containers = list("containers").chain(list("initContainers"));

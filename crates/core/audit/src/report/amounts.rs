@@ -1,5 +1,6 @@
-//! What the GPUs cost, node by node, in the amounts in which a bill splits them: an audit and a bill of one moment say
-//! the same to the micro-dollar, since both round at one place, the charges of a node.
+//! What the GPUs cost, node by node, in the amounts in which a bill splits them: an audit and a
+//! bill of one moment say the same to the micro-dollar, since both round at one place, the charges
+//! of a node.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,8 @@ pub(super) struct Amounts {
     pub(super) by_state: BTreeMap<DeviceState, PricedTime>,
     pub(super) waste: PricedTime,
     pub(super) blind: PricedTime,
-    /// As prices are told per GPU, the whole price of a node is on its GPUs; with the range over the methods that need
-    /// no list prices of CPU and memory. `None` without prices.
+    /// As prices are told per GPU, the whole price of a node is on its GPUs; with the range over
+    /// the methods that need no list prices of CPU and memory. `None` without prices.
     pub(super) headline: Option<Headline>,
 }
 

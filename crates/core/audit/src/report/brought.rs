@@ -1,8 +1,9 @@
-//! What mending a finding brings: money, where a node can then go or waiting work then fits, else GPU-hours that
-//! somebody has to use.
+//! What mending a finding brings: money, where a node can then go or waiting work then fits, else
+//! GPU-hours that somebody has to use.
 //!
-//! It is decided for all findings together, as they are mended together: a node can go once nothing holds it that
-//! no finding explains, and waiting work takes room once. What somebody ignores is not mended.
+//! It is decided for all findings together, as they are mended together: a node can go once nothing
+//! holds it that no finding explains, and waiting work takes room once. What somebody ignores is
+//! not mended.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +118,8 @@ fn unexplained(states: &DeviceStates, mended: &[&Taken]) -> Unexplained {
     left
 }
 
-/// How much of each node a holder would leave altogether: devices of which every moment is explained.
+/// How much of each node a holder would leave altogether: devices of which every moment is
+/// explained.
 fn freed(states: &DeviceStates, mended: &[&Taken], left: &Unexplained) -> Freed {
     let mut freed = Freed::new();
     for taken in mended {

@@ -54,8 +54,8 @@ pub(super) fn ladder(
             rung.findings += 1;
             rung.claimed = rung.claimed + claimed;
             rung.waste = rung.waste - claimed;
-            // A node that goes is not paid, and nobody holds it. Waiting work takes what is free; what was held
-            // stays held, by somebody else. All other time can only be used better.
+            // A node that goes is not paid, and nobody holds it. Waiting work takes what is free;
+            // what was held stays held, by somebody else. All other time can only be used better.
             let brought = priced.brought;
             rung.paid_gpu_milli_ms -= brought.gone_gpu_milli_ms;
             rung.allocated_gpu_milli_ms += brought.filled_gpu_milli_ms - brought.left_gpu_milli_ms;

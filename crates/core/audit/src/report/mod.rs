@@ -1,5 +1,5 @@
-//! The audit of a moment in money: what is wasted, what each finding explains of it, and what is left after
-//! each layer of findings.
+//! The audit of a moment in money: what is wasted, what each finding explains of it, and what is
+//! left after each layer of findings.
 
 mod amounts;
 mod brought;
@@ -29,7 +29,8 @@ use ladder::ladder;
 /// What the GPUs of one node cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodePrice {
-    /// Micro-USD per GPU and hour with the CPU and memory that come with it; `None` if nobody knows.
+    /// Micro-USD per GPU and hour with the CPU and memory that come with it; `None` if nobody
+    /// knows.
     pub usd_micros_per_gpu_hour: Option<i64>,
 }
 
@@ -42,10 +43,11 @@ pub struct AuditReport {
     pub by_state: BTreeMap<DeviceState, PricedTime>,
     /// What is wasted for certain.
     pub waste: PricedTime,
-    /// What nobody knows: held GPUs of which nobody measured whether they compute, and GPUs free for an
-    /// unknown cause. Some of it may be waste.
+    /// What nobody knows: held GPUs of which nobody measured whether they compute, and GPUs free
+    /// for an unknown cause. Some of it may be waste.
     pub blind: PricedTime,
-    /// The priced waste under the method used, and its range over the methods; `None` without prices.
+    /// The priced waste under the method used, and its range over the methods; `None` without
+    /// prices.
     pub headline: Option<Headline>,
     /// What is left after each layer of findings.
     pub ladder: Vec<Rung>,
@@ -106,8 +108,8 @@ pub fn report(
     AuditReport { installed, by_state, waste, blind, headline, ladder, findings: priced }
 }
 
-/// Findings in whole micro-dollars that together are no more than the waste: what each claims is cut off, the waste is
-/// the sum of what its parts were rounded to.
+/// Findings in whole micro-dollars that together are no more than the waste: what each claims is
+/// cut off, the waste is the sum of what its parts were rounded to.
 fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
     let mut left = waste.cost().unwrap_or(Money::ZERO);
     for Priced { settled, brought, .. } in findings {

@@ -1,5 +1,5 @@
-//! Whether work that waits would start where findings free GPUs: the engine is asked, with and without what
-//! would leave.
+//! Whether work that waits would start where findings free GPUs: the engine is asked, with and
+//! without what would leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use crate::moment::{MONTH_MS, Moment, NodeGpus, Slice, Started, devices_by_node}
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;
 
-/// How much of what is freed on each node waiting work would take, in milli-GPU × ms of a month. `started` is what it
-/// would get now.
+/// How much of what is freed on each node waiting work would take, in milli-GPU × ms of a month.
+/// `started` is what it would get now.
 pub(super) fn waiting_work_takes(
     facts: &Facts,
     moment: &Moment,
@@ -44,8 +44,8 @@ pub(super) fn waiting_work_takes(
     room
 }
 
-/// How much of a node's GPUs so many units of a resource are, in milli-GPU; of one that is counted under another name
-/// (cores of Neuron chips) its part of all of them.
+/// How much of a node's GPUs so many units of a resource are, in milli-GPU; of one that is counted
+/// under another name (cores of Neuron chips) its part of all of them.
 fn units_milli(facts: &Facts, node: &NodeGpus, resource: &str, count: i64) -> i64 {
     if let Some(units) = node.units.iter().find(|units| units.resource == resource) {
         return units.slice.milli(count);
@@ -55,8 +55,9 @@ fn units_milli(facts: &Facts, node: &NodeGpus, resource: &str, count: i64) -> i6
     Slice { part: node.gpus, of: all }.milli(if all > 0 { count } else { 0 })
 }
 
-/// Units of a resource that each pod, by its full name and node, would leave: as many of those it holds in the world as
-/// it leaves of its share of the GPUs, whatever part of a GPU a unit is elsewhere.
+/// Units of a resource that each pod, by its full name and node, would leave: as many of those it
+/// holds in the world as it leaves of its share of the GPUs, whatever part of a GPU a unit is
+/// elsewhere.
 fn leaving(
     facts: &Facts,
     moment: &Moment,

@@ -20,7 +20,8 @@ const GPU: &str = "nvidia.com/gpu";
 const HOUR_MS: u64 = 3_600_000;
 const NOW_MS: u64 = 1_000 * HOUR_MS;
 
-/// Nodes of so many GPUs: ready, cordoned for ten hours, or not ready; and how many of the GPUs pods hold.
+/// Nodes of so many GPUs: ready, cordoned for ten hours, or not ready; and how many of the GPUs
+/// pods hold.
 fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     let mut moment = Moment::default();
@@ -111,7 +112,8 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     let rungs: Vec<_> = report.ladder.iter().map(|rung| (rung.layer, rung.findings)).collect();
     assert!(rungs.contains(&(Some(Layer::Guard), 2)), "{rungs:?}");
     let last = report.ladder.last().unwrap();
-    // The lost node can go; the cordoned one stays paid as long as somebody holds three of its GPUs.
+    // The lost node can go; the cordoned one stays paid as long as somebody holds three of its
+    // GPUs.
     assert_eq!(first.brought.worth, Worth::Capacity);
     assert_eq!(last.paid_gpu_milli_ms, hours(16));
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
@@ -155,8 +157,8 @@ fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
     assert_eq!(mostly.blind.gpu_milli_ms, 0);
 }
 
-/// A node of eight GPUs: a server holds two of them all day and never computes. Others compute on the rest, or
-/// nobody does; and a job may wait for so many.
+/// A node of eight GPUs: a server holds two of them all day and never computes. Others compute on
+/// the rest, or nobody does; and a job may wait for so many.
 fn idle_server(has_busy: bool, waiting: Option<u16>) -> AuditReport {
     let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 2)]);
     let limits = |gpus| BTreeMap::from([(GPU.to_owned(), gpus)]);
@@ -257,8 +259,8 @@ struct Sharer {
     active_h: Vec<u64>,
 }
 
-/// A node of so many GPUs in units of a resource, of which so many units of another name are all (or of the same), and
-/// a job that waits for these.
+/// A node of so many GPUs in units of a resource, of which so many units of another name are all
+/// (or of the same), and a job that waits for these.
 fn shared_out(
     gpus: i64,
     units: Units,
@@ -349,17 +351,17 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
         world,
         active_h: active_h.to_vec(),
     };
-    // Two GPUs in halves. Two halves that are said to be all of both GPUs: one of them never computes. A GPU that is
-    // left is one half as pods ask for them, so with the two that nobody asked for three fit. By units it would be two
-    // halves, and four.
+    // Two GPUs in halves. Two halves that are said to be all of both GPUs: one of them never
+    // computes. A GPU that is left is one half as pods ask for them, so with the two that nobody
+    // asked for three fit. By units it would be two halves, and four.
     let halves = |waiting| {
         let all = sharer("serve", 2, Some(2_000), 0..2, &[0, 24]);
         shared_out(2, units(GPU, 4, 2), (GPU, 4), vec![all], waiting)
     };
     assert_eq!(brings(&halves(3), "REQ-04"), (Worth::Returned, 1_000));
     assert_eq!(brings(&halves(4), "REQ-04"), (Worth::Capacity, 0));
-    // One of ten parts that is said to be 3 % of the compute: whoever leaves it leaves the part. By units it is less
-    // than one.
+    // One of ten parts that is said to be 3 % of the compute: whoever leaves it leaves the part. By
+    // units it is less than one.
     let tenths = {
         let little = sharer("serve", 1, Some(30), 0..1, &[0]);
         let rest = sharer("train", 9, None, 1..10, &[24; 9]);
@@ -400,7 +402,8 @@ fn the_lowest_figure_is_that_of_the_month_and_not_720_times_a_cut_off_hour() {
     let report = idle_server(true, None);
     let headline = report.headline.unwrap();
     assert_eq!(headline.lowest.0, SplitMethod::AwsSplit);
-    // 8 GPUs, 96 vCPUs and 1 TiB weigh 9 · 8, 0.9 · 96 and 0.1 · 1024; $5,760 a month, two GPUs of eight idle.
+    // 8 GPUs, 96 vCPUs and 1 TiB weigh 9 · 8, 0.9 · 96 and 0.1 · 1024; $5,760 a month, two GPUs of
+    // eight idle.
     let by_hand = 5_760_000_000.0 * 72.0 / 260.8 / 4.0;
     let found = headline.lowest.1.usd_micros as f64;
     assert!((found - by_hand).abs() <= 1.0, "{found}, by hand {by_hand}");

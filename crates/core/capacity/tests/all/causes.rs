@@ -323,7 +323,8 @@ fn slices_replicas_and_counters_have_their_weight() {
     submit(&mut engine, gang(2, ask(DeviceRequest::Replicas { count: 1 }), 1));
     let amounts = vec![("x".to_owned(), 2), ("y".to_owned(), 3)];
     submit(&mut engine, gang(3, ask(DeviceRequest::Counters { amounts }), 1));
-    // Free: 5 of 7 compute slices, 2 of 3 replicas, 1 of 4 of the scarcest counter, each rounded down.
+    // Free: 5 of 7 compute slices, 2 of 3 replicas, 1 of 4 of the scarcest counter, each rounded
+    // down.
     assert_eq!(free(&mut engine), is(&[(NoDemand, 714 + 666 + 250)]));
     assert_eq!(what_is_free(&mut engine, &[]).total_gpu_milli.allocated, 286 + 334 + 750);
     // Two more slices fit, a third does not: one compute slice is left. It wants 2/7, rounded up.

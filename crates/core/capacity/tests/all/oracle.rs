@@ -321,8 +321,8 @@ fn used(world: &Snapshot, node: &Node) -> Used {
     used
 }
 
-/// Books what is held to queues, others, or reservations; a device that is held more than once over is left
-/// to the identity alone.
+/// Books what is held to queues, others, or reservations; a device that is held more than once over
+/// is left to the identity alone.
 fn book_holders(world: &Snapshot, node: &Node, verdict: &mut Verdict) {
     let used = used(world, node);
     for holding in world.holdings.iter().filter(|holding| holding.node == node.name) {

@@ -1,5 +1,5 @@
-//! Random worlds and events: followed, computed from nothing, and read off the definition, the account is
-//! the same, and it always adds up.
+//! Random worlds and events: followed, computed from nothing, and read off the definition, the
+//! account is the same, and it always adds up.
 
 use std::collections::BTreeMap;
 

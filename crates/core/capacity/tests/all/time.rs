@@ -1,4 +1,5 @@
-//! GPU-time: exact sums whatever the period, causes exact at every change and never older than the period.
+//! GPU-time: exact sums whatever the period, causes exact at every change and never older than the
+//! period.
 
 use dovetail_capacity::{ClockError, UsageIntegral};
 use dovetail_model::FreeCause::*;
@@ -72,7 +73,8 @@ fn a_judgement_is_never_older_than_the_period() {
     let mut account = UsageIntegral::new(&engine, 0, 1_000).expect("in order");
     submit(&mut engine, gang(1, whole(3), 1));
     account.advance(&mut engine, 10).expect("in order");
-    // From 10 ms on two GPUs wait and one is free; the judgement of 0 ms holds until 1,000 ms at most.
+    // From 10 ms on two GPUs wait and one is free; the judgement of 0 ms holds until 1,000 ms at
+    // most.
     engine.step(Event::Tick, 10).expect("in order");
     submit(&mut engine, gang(2, whole(2), 1));
     account.advance(&mut engine, 900).expect("in order");

@@ -1,9 +1,9 @@
 //! How strong each signal of a job is while it works: what all other samples are compared with.
 //!
-//! A rank that waits in a collective keeps its engine busy, but neither its tensor cores nor its memory. How
-//! much of a sample was work follows from how far its signals fell below the level of work. That level is the
-//! job's own: the upper quartile of each member, and of these the highest, because a member that always waits
-//! for a slower one never shows it.
+//! A rank that waits in a collective keeps its engine busy, but neither its tensor cores nor its
+//! memory. How much of a sample was work follows from how far its signals fell below the level of
+//! work. That level is the job's own: the upper quartile of each member, and of these the highest,
+//! because a member that always waits for a slower one never shows it.
 
 use super::reading::{Channel, Reading};
 

@@ -102,8 +102,9 @@ fn working_part(reading: &Reading, levels: &Levels, busy: f64) -> Option<(f64, u
     let (tensor, dram) =
         (by_busy(Channel::Tensor, levels.tensor), by_busy(Channel::Dram, levels.dram));
     let (part, witnesses) = match (tensor, dram) {
-        // A device with a slow clock keeps its tensor cores as busy as others and its memory less so, and others
-        // that wait for it look as if its memory were the level: tensor cores come first.
+        // A device with a slow clock keeps its tensor cores as busy as others and its memory less
+        // so, and others that wait for it look as if its memory were the level: tensor cores come
+        // first.
         (Some(tensor), Some(dram)) => (tensor, 1 + u8::from((tensor - dram).abs() < AGREE)),
         (Some(one), None) | (None, Some(one)) => (one, 1),
         (None, None) => (by_sm(reading, levels, busy).or_else(|| by_power(reading, levels))?, 1),

@@ -1,20 +1,22 @@
 //! The method `job-phases-1`: where the allocated time of one job went.
 //!
-//! [`job_phases`] takes the samples of a job's members with the events of their pods, and splits the time for
-//! which each member was held into [`Phase`]s. All parts together are that time, to the millisecond.
+//! [`job_phases`] takes the samples of a job's members with the events of their pods, and splits
+//! the time for which each member was held into [`Phase`]s. All parts together are that time, to
+//! the millisecond.
 //!
 //! 1. Events say when a container did not run, and when not all ranks ran.
-//! 2. Each sample is a mixture of work, spinning and idling. A rank that waits in a collective looks busy, so
-//!    work is told from spinning by tensor cores and memory traffic, in comparison with the job's own level of
-//!    work; where neither is read by the share of multiprocessors, then by power. Without any of these the
-//!    time is *busy, not separable*.
-//! 3. Spinning is synchronisation, or a hang where no member works for ten minutes. Idling is told by what the
-//!    host did: data loading, checkpoint, gap or pause; where the host is not known, nobody knows, but for
-//!    pauses, which are told by their length.
+//! 2. Each sample is a mixture of work, spinning and idling. A rank that waits in a collective
+//!    looks busy, so work is told from spinning by tensor cores and memory traffic, in comparison
+//!    with the job's own level of work; where neither is read by the share of multiprocessors, then
+//!    by power. Without any of these the time is *busy, not separable*.
+//! 3. Spinning is synchronisation, or a hang where no member works for ten minutes. Idling is told
+//!    by what the host did: data loading, checkpoint, gap or pause; where the host is not known,
+//!    nobody knows, but for pauses, which are told by their length.
 //! 4. What an attempt did after its last checkpoint was for nothing where the attempt was lost.
 //!
-//! A phase shorter than two samples is a share of a stretch and has no place in it. What every iteration of a
-//! balanced job has in common (transfers, gaps between kernels) is not told apart from work.
+//! A phase shorter than two samples is a share of a stretch and has no place in it. What every
+//! iteration of a balanced job has in common (transfers, gaps between kernels) is not told apart
+//! from work.
 //!
 //! | module | what |
 //! |---|---|
@@ -95,7 +97,8 @@ pub fn job_phases(record: &JobRecord, rule: &PhaseRule) -> Result<JobPhases, Rec
     Ok(JobPhases { members: record.members.iter().zip(&scene.members).map(phases).collect() })
 }
 
-/// By sample: which part of it lies within a row of transfers. At both ends that is its rate by the highest.
+/// By sample: which part of it lies within a row of transfers. At both ends that is its rate by the
+/// highest.
 fn parts(
     count: usize,
     rows: &[(usize, usize, f64)],

@@ -46,8 +46,8 @@ pub struct Part {
     pub length_ms: u64,
     /// How sure that is.
     pub confidence: Confidence,
-    /// It filled the stretch, and that is at least two samples long or bounded by events; otherwise it is a
-    /// share of the stretch and has no place in it.
+    /// It filled the stretch, and that is at least two samples long or bounded by events; otherwise
+    /// it is a share of the stretch and has no place in it.
     pub is_place: bool,
 }
 

@@ -11,7 +11,8 @@ pub const PHASES: usize = 14;
 pub enum Phase {
     /// Its container ran, and that of another rank did not.
     GangWait,
-    /// From the binding of its pod until its container ran, and from there to the first work on the device.
+    /// From the binding of its pod until its container ran, and from there to the first work on the
+    /// device.
     ImageAndStart,
     /// The device was idle while CPUs decoded, or disk or network read.
     DataLoading,
@@ -25,9 +26,11 @@ pub enum Phase {
     CheckpointSave,
     /// A new attempt read a checkpoint before its first work.
     CheckpointRestore,
-    /// Since the last checkpoint before a failure, an eviction or a preemption: it was done for nothing.
+    /// Since the last checkpoint before a failure, an eviction or a preemption: it was done for
+    /// nothing.
     Repeated,
-    /// No member worked, some spun, nothing was read or written, for [`super::PhaseRule::hang_ms`] or longer.
+    /// No member worked, some spun, nothing was read or written, for [`super::PhaseRule::hang_ms`]
+    /// or longer.
     Hang,
     /// The device worked. Transfers that are part of each iteration are in it.
     Compute,

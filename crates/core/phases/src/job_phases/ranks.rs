@@ -14,9 +14,9 @@ pub struct Ranks {
     pub count: u32,
 }
 
-/// Gives each holding a rank, so that two have the same only if one took over from the other: of those that are
-/// free the one whose last holder had the same name, else the first. Holdings are told by the name of their pod
-/// with that of the device, and by their time.
+/// Gives each holding a rank, so that two have the same only if one took over from the other: of
+/// those that are free the one whose last holder had the same name, else the first. Holdings are
+/// told by the name of their pod with that of the device, and by their time.
 pub fn ranks(holdings: &[(&str, Span)]) -> Ranks {
     let mut order: Vec<usize> = (0..holdings.len()).collect();
     order.sort_by_key(|place| (holdings[*place].1.from_ms, holdings[*place].0, *place));
@@ -53,7 +53,8 @@ mod tests {
     const MINUTE_MS: u64 = 60_000;
 
     proptest! {
-        /// As many ranks as holdings that overlap by more than a handover, and no two of these have the same.
+        /// As many ranks as holdings that overlap by more than a handover, and no two of these have
+        /// the same.
         #[test]
         fn no_two_at_one_time_have_the_same_rank(
             times in prop::collection::vec((0u64..200, 3u64..60), 1..25),

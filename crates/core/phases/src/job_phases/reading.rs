@@ -33,7 +33,8 @@ pub(super) struct Reading {
 /// Channels of the host begin here; before it are those of the device.
 const HOST: usize = Channel::Cpu as usize;
 
-/// A sample that is missing takes the values of the one before it, for so many steps; beyond, nobody knows.
+/// A sample that is missing takes the values of the one before it, for so many steps; beyond,
+/// nobody knows.
 const HELD_STEPS: u8 = 2;
 
 impl Reading {
@@ -103,8 +104,8 @@ impl Reading {
         self.values[channel as usize]
     }
 
-    /// How busy the device was, by what it is known from. An engine that reads zero beside kernels that ran is
-    /// an exporter that lost it, which is no reading.
+    /// How busy the device was, by what it is known from. An engine that reads zero beside kernels
+    /// that ran is an exporter that lost it, which is no reading.
     pub(super) fn busy(&self) -> Option<f64> {
         let (engine, util) = (self.get(Channel::Engine), self.get(Channel::Util));
         match (engine, util) {
@@ -124,7 +125,8 @@ impl Reading {
     }
 }
 
-/// A host that was not read did what it does before or after, whenever the device is busy as it is now.
+/// A host that was not read did what it does before or after, whenever the device is busy as it is
+/// now.
 fn take_likelier_host(readings: &mut [Reading], number: usize) {
     let far = |other: usize| {
         let (now, then) = (readings[number].busy(), readings[other].busy());

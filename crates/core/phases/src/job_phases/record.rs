@@ -24,8 +24,8 @@ pub struct JobRecord {
 pub struct Member {
     /// Name for messages, for example `team/train-3 gpu 0`.
     pub name: String,
-    /// Which rank of the job it was, below [`JobRecord::ranks`]. A pod that is replaced leaves its rank to the
-    /// next.
+    /// Which rank of the job it was, below [`JobRecord::ranks`]. A pod that is replaced leaves its
+    /// rank to the next.
     pub rank: u32,
     /// How much of the device it held.
     pub gpu_milli: i64,
@@ -33,7 +33,8 @@ pub struct Member {
     pub held: Span,
     /// When its container ran, ascending, within `held`.
     pub runs: Vec<Run>,
-    /// Its container ran already before it is known: its first run is the rest of one, without a start.
+    /// Its container ran already before it is known: its first run is the rest of one, without a
+    /// start.
     pub ran_before: bool,
     /// Samples from [`JobRecord::from_ms`] on.
     pub samples: Vec<Sample>,
@@ -64,8 +65,8 @@ pub enum RunEnd {
 /// What is read of a pod as a whole (CPU, disk, network) is divided by the number of its devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Whether the device computed for one of several that had it: what was read of it says nothing of this member then, and
-    /// no sample is missing.
+    /// Whether the device computed for one of several that had it: what was read of it says nothing
+    /// of this member then, and no sample is missing.
     pub is_of_several: bool,
     /// Time in which the compute engine was active, in millionths of a percent, as all shares here.
     pub engine_micro_percent: Option<u32>,

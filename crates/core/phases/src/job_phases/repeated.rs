@@ -36,8 +36,9 @@ pub(super) fn lost(record: &JobRecord, attempts: &[Attempt], scene: &Scene) -> V
     attempts.iter().map(of).collect()
 }
 
-/// When what was written was complete, as far as samples tell. What was still being written at the end of an
-/// attempt is no checkpoint, which the end of its row of samples says by itself: it lies behind that end.
+/// When what was written was complete, as far as samples tell. What was still being written at the
+/// end of an attempt is no checkpoint, which the end of its row of samples says by itself: it lies
+/// behind that end.
 fn seen_checkpoints(record: &JobRecord, scene: &Scene) -> Vec<u64> {
     let end_ms = |(first, last, peak): (usize, usize, f64)| {
         let rate = scene.steps[last].outwards.unwrap_or(peak);

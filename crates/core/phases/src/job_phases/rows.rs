@@ -14,8 +14,8 @@ pub struct BilledMember<'a> {
     pub gpu_milli_ms: i128,
     /// Who pays for it: a place in the list of costs.
     pub payer: usize,
-    /// What it did, which may be of another length than what is billed: then the bill's time is split in the
-    /// same proportion.
+    /// What it did, which may be of another length than what is billed: then the bill's time is
+    /// split in the same proportion.
     pub phases: &'a MemberPhases,
 }
 
@@ -34,7 +34,8 @@ pub struct PhaseRow {
     pub by_confidence: [i128; 3],
     /// The time that has a place; the rest is a share of stretches of other phases.
     pub placed_gpu_milli_ms: i128,
-    /// Means over the stretches that it filled; over all that it had a share in where it filled none.
+    /// Means over the stretches that it filled; over all that it had a share in where it filled
+    /// none.
     pub evidence: Evidence,
 }
 
@@ -60,9 +61,9 @@ impl MemberPhases {
     }
 }
 
-/// The rows of a job, in the order of phases; only phases that it had. Times together are those of the members
-/// exactly, costs those of the payers exactly. `costs` are of the members' device-time, by payer; `None` where
-/// a price is not known.
+/// The rows of a job, in the order of phases; only phases that it had. Times together are those of
+/// the members exactly, costs those of the payers exactly. `costs` are of the members' device-time,
+/// by payer; `None` where a price is not known.
 pub fn phase_rows(members: &[BilledMember<'_>], costs: &[Option<Money>]) -> Vec<PhaseRow> {
     let mut rows = Phase::ALL.map(Gathering::new);
     let mut weights = vec![[0_i128; PHASES]; costs.len()];
@@ -270,7 +271,8 @@ mod tests {
         }
     }
 
-    /// Of $3 for ten minutes seven are work: $2.10; the bill's month is split as the ten minutes were.
+    /// Of $3 for ten minutes seven are work: $2.10; the bill's month is split as the ten minutes
+    /// were.
     #[test]
     fn a_month_is_split_as_the_samples_were() {
         let stretch = |phase, minutes: u64, busy: u64| Stretch {

@@ -110,13 +110,14 @@ impl Scene {
         scene
     }
 
-    /// Rows of samples in which something was written, with the highest rate in each: first, last, rate.
+    /// Rows of samples in which something was written, with the highest rate in each: first, last,
+    /// rate.
     pub(super) fn writes(&self) -> Vec<(usize, usize, f64)> {
         rows(&self.steps, |step| step.outwards)
     }
 
-    /// The rate at which checkpoints are written: what was written over the time waited for it, as it mostly
-    /// is, and no less than was seen.
+    /// The rate at which checkpoints are written: what was written over the time waited for it, as
+    /// it mostly is, and no less than was seen.
     pub(super) fn write_rate(&self, writes: &[(usize, usize, f64)]) -> f64 {
         let seen = writes.iter().map(|row| row.2).fold(0.0, f64::max);
         let of_row = |(first, last, _): &(usize, usize, f64)| {
@@ -237,8 +238,8 @@ impl MemberScene {
         if excess < NOISE { 0.0 } else { excess }
     }
 
-    /// The host did less for the device in a sample than it usually does, in such a measure that it was not
-    /// what the device waited for.
+    /// The host did less for the device in a sample than it usually does, in such a measure that it
+    /// was not what the device waited for.
     pub(super) fn is_slack(&self, number: usize) -> bool {
         let (reading, mixture) = (&self.readings[number], &self.mixtures[number]);
         let excess = (mixture.idle - self.usual_idle) / (1.0 - self.usual_idle).max(0.05);

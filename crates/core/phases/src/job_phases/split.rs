@@ -74,8 +74,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Sets work and unknown, and says what else there is. What events explain of the sample was without work
-    /// and is taken off first.
+    /// Sets work and unknown, and says what else there is. What events explain of the sample was
+    /// without work and is taken off first.
     fn base(&self, piece: &mut Piece, mixture: &Mixture) -> Base {
         let length_ms = piece.length_ms();
         let outside = 1.0 - length_ms as f64 / self.step_ms as f64;

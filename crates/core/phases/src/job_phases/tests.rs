@@ -118,7 +118,8 @@ fn a_rank_that_spins_while_another_loads_synchronises_and_the_other_loads() {
     assert_eq!(found, [wait.clone(), load, wait]);
 }
 
-/// Small pieces from a disk make a low rate; the disk is busy all the same. One that is busy with what is written is not.
+/// Small pieces from a disk make a low rate; the disk is busy all the same. One that is busy with
+/// what is written is not.
 #[test]
 fn a_busy_disk_is_loading_at_any_rate() {
     let pieces = Sample {
@@ -136,7 +137,8 @@ fn a_busy_disk_is_loading_at_any_rate() {
     assert_eq!(of(saves), [vec![(Phase::CheckpointSave, 4), (Phase::Compute, 40)]]);
 }
 
-/// Idle before the first work is the start of a job whose start was seen, and a pause of one that ran before.
+/// Idle before the first work is the start of a job whose start was seen, and a pause of one that
+/// ran before.
 #[test]
 fn what_ran_before_it_was_seen_does_not_start() {
     let mut job = job(&[&[(30, idles()), (60, works())]], RunEnd::Open);
@@ -166,7 +168,8 @@ fn without_signals_that_separate_busy_time_is_not_separable() {
     let course = [(20, blind(works())), (4, blind(spins())), (20, blind(works()))];
     let found = minutes(&job(&[&course, &course], RunEnd::Open));
     assert_eq!(found[0], [(Phase::BusyNotSeparable, 44)]);
-    // A host that nobody reads leaves open what an idle device waits for, unless it waits very long.
+    // A host that nobody reads leaves open what an idle device waits for, unless it waits very
+    // long.
     let alone = |sample: Sample| Sample {
         cpu_milli: None,
         read_bytes_per_s: None,

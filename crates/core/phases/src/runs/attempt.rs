@@ -5,12 +5,13 @@ use dovetail_account::device_time::Span;
 use super::pod::{PodEnd, RunPod};
 use super::run::{Attempt, AttemptEnd, RunAmount};
 
-/// Pods that end so shortly before the last of an attempt ended with it: what tells others of a failure takes
-/// minutes.
+/// Pods that end so shortly before the last of an attempt ended with it: what tells others of a
+/// failure takes minutes.
 const END_SLACK_MS: u64 = 10 * 60_000;
 
-/// Pods of one owner as attempts in the order of their begins: at least one. A new one begins when all pods before
-/// it are over and have not completed: what follows after success is more of the same work.
+/// Pods of one owner as attempts in the order of their begins: at least one. A new one begins when
+/// all pods before it are over and have not completed: what follows after success is more of the
+/// same work.
 pub(super) fn attempts(pods: &[RunPod], places: &[usize]) -> Vec<Attempt> {
     let mut order = places.to_vec();
     order.sort_by_key(|place| (pods[*place].held.map(|held| (held.from_ms, held.to_ms)), *place));

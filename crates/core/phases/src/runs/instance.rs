@@ -104,7 +104,8 @@ fn without_long_gaps(pods: &[RunPod], mut places: Vec<usize>) -> Vec<Vec<usize>>
     found
 }
 
-/// Where pods of one owner name several runs, each label has its own; where they name one, it is that of all.
+/// Where pods of one owner name several runs, each label has its own; where they name one, it is
+/// that of all.
 fn by_label(pods: &[RunPod], places: Vec<usize>) -> Vec<Part> {
     let mut by_label: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for place in places {

@@ -12,12 +12,12 @@ use super::stem::stem;
 /// Names join what begins so long after the last end, at most.
 pub const MOST_APART_MS: u64 = 24 * 3_600_000;
 
-/// What follows may begin so long before the last end was seen: a retry is often made while the pods before it are
-/// told to go.
+/// What follows may begin so long before the last end was seen: a retry is often made while the
+/// pods before it are told to go.
 const MOST_OVERLAP_MS: u64 = 5 * 60_000;
 
-/// Gives every pod to one run. The result depends on the pods and not on their order, but for the places by which it
-/// names them. Runs are in the order of their namespaces, names and begins.
+/// Gives every pod to one run. The result depends on the pods and not on their order, but for the
+/// places by which it names them. Runs are in the order of their namespaces, names and begins.
 pub fn runs(pods: &[RunPod]) -> Vec<Run> {
     let mut labelled: BTreeMap<(String, String), Vec<Part>> = BTreeMap::new();
     let mut experiments: BTreeMap<(String, String), Vec<Part>> = BTreeMap::new();
@@ -52,7 +52,8 @@ pub fn runs(pods: &[RunPod]) -> Vec<Run> {
     found
 }
 
-/// Namespace, name, begin, join, owner and first pod of a run: no two runs have all of them in common.
+/// Namespace, name, begin, join, owner and first pod of a run: no two runs have all of them in
+/// common.
 fn order(pods: &[RunPod], run: &Run) -> impl Ord + use<> {
     let first = run.attempts.first();
     let begin_ms = first.and_then(|attempt| attempt.held).map(|held| held.from_ms);
@@ -62,8 +63,8 @@ fn order(pods: &[RunPod], run: &Run) -> impl Ord + use<> {
     (run.namespace.clone(), run.name.clone(), begin_ms, run.join, owner, name)
 }
 
-/// What followed each other: each part is joined to the one run that was there within the time before it, if that
-/// is over and did not complete. Where there are several, nobody can say which.
+/// What followed each other: each part is joined to the one run that was there within the time
+/// before it, if that is over and did not complete. Where there are several, nobody can say which.
 fn chains(pods: &[RunPod], parts: Vec<Part>) -> Vec<Vec<Part>> {
     let mut timed: Vec<(Option<Span>, Part)> =
         parts.into_iter().map(|part| (part.held(pods), part)).collect();

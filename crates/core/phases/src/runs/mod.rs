@@ -1,7 +1,9 @@
-//! Attempts of one run put together: what it cost, and how much of that went into attempts that failed.
+//! Attempts of one run put together: what it cost, and how much of that went into attempts that
+//! failed.
 //!
-//! [`runs`] takes pods with their owners, labels, times and costs, and gives each to exactly one [`Run`], so that
-//! runs add up to what the pods cost. The first of these that applies says which run a pod is of:
+//! [`runs`] takes pods with their owners, labels, times and costs, and gives each to exactly one
+//! [`Run`], so that runs add up to what the pods cost. The first of these that applies says which
+//! run a pod is of:
 //!
 //! | join | pods are of one run if |
 //! |---|---|

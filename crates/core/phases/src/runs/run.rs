@@ -20,7 +20,8 @@ pub struct Run {
     pub attempts: Vec<Attempt>,
     /// All that it cost.
     pub total: RunAmount,
-    /// What attempts cost that failed or were replaced, and pods that failed while their attempt went on.
+    /// What attempts cost that failed or were replaced, and pods that failed while their attempt
+    /// went on.
     pub lost: RunAmount,
 }
 
@@ -81,7 +82,8 @@ pub enum Join {
     Label,
     /// One owner, by its identity; or all of them ran at a time, so that it is one.
     Owner,
-    /// One owner by its name: nobody kept its identity, and another of the name may have come after it.
+    /// One owner by its name: nobody kept its identity, and another of the name may have come after
+    /// it.
     OwnerName,
     /// The experiment label.
     Experiment,

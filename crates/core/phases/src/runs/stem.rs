@@ -4,11 +4,12 @@
 const DRAWN: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// `generateName` appends so many letters.
 const DRAWN_LETTERS: usize = 5;
-/// A time is at least so long (minutes since 1970, a date, seconds), and so is the begin of a hash. Shorter numbers
-/// were chosen by somebody: `sweep-1` and `sweep-2` are two.
+/// A time is at least so long (minutes since 1970, a date, seconds), and so is the begin of a hash.
+/// Shorter numbers were chosen by somebody: `sweep-1` and `sweep-2` are two.
 const FEWEST_LETTERS: usize = 8;
 
-/// A name without one generated suffix: five letters as `generateName` draws them, a time, a part of a hash.
+/// A name without one generated suffix: five letters as `generateName` draws them, a time, a part
+/// of a hash.
 pub fn stem(name: &str) -> &str {
     let Some((rest, last)) = name.rsplit_once('-') else { return name };
     let letters = last.as_bytes();

@@ -114,7 +114,8 @@ fn names_join_only_what_followed_one_run_within_a_day() {
     let count = |pods: &[RunPod]| runs(pods).len();
     assert_eq!(count(&[one("a-x2x9k", (0, 1)), one("a-bcdfg", (25, 26))]), 1);
     assert_eq!(count(&[one("a-x2x9k", (0, 1)), one("a-bcdfg", (26, 27))]), 2);
-    // At the same time they are no attempts of each other, and of two nobody knows which was followed.
+    // At the same time they are no attempts of each other, and of two nobody knows which was
+    // followed.
     assert_eq!(count(&[one("a-x2x9k", (0, 3)), one("a-bcdfg", (1, 4))]), 2);
     let pods = [one("a-x2x9k", (0, 3)), one("a-bcdfg", (1, 4)), one("a-zzzzz", (5, 6))];
     assert_eq!(count(&pods), 3);

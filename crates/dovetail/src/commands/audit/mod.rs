@@ -30,26 +30,27 @@ pub(crate) struct AuditFlags {
     source: ObjectFlags,
     #[command(flatten)]
     measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did; `auto` looks
-    /// for one in the cluster of --kubeconfig, `none` asks nobody
+    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did;
+    /// `auto` looks for one in the cluster of --kubeconfig, `none` asks nobody
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     prometheus: ServerChoice,
     #[command(flatten)]
     server: ServerFlags,
     #[command(flatten)]
     exporters: ExporterFlags,
-    /// Label that names the team, on a pod or its namespace; can be given several times [default: team, cost-center,
-    /// owner, ...]
+    /// Label that names the team, on a pod or its namespace; can be given several times [default:
+    /// team, cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
     /// File that lists findings to leave out, each with a reason; see docs/internals/audit.md
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
-    /// Write what mends findings into a new folder: files for `kubectl patch --patch-file`, and an index that
-    /// says what each restarts
+    /// Write what mends findings into a new folder: files for `kubectl patch --patch-file`, and an
+    /// index that says what each restarts
     #[arg(long, value_name = "DIR")]
     patches: Option<PathBuf>,
-    /// An earlier audit (--output json): says what is new and what is fixed since, and what would confirm it
+    /// An earlier audit (--output json): says what is new and what is fixed since, and what would
+    /// confirm it
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     #[command(flatten)]
@@ -166,7 +167,8 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
         Output::Html => app.print(&html::html(&document))?,
         Output::Table | Output::Csv => app.print(&terminal::terminal(&document))?,
     }
-    // The program ends: to take a large cluster apart piece by piece is time that nobody has any use for.
+    // The program ends: to take a large cluster apart piece by piece is time that nobody has any
+    // use for.
     std::mem::forget(gathered);
     let failing = document.findings.iter().filter(|finding| {
         let counts = finding.suppressed.is_none() && finding.is_new != Some(false);

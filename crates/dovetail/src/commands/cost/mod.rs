@@ -37,9 +37,11 @@ pub(crate) struct CostFlags {
 enum Question {
     /// Say where the hours of one job went, in money, with what would mend it.
     Job(Box<job::JobFlags>),
-    /// Answer what people ask first: who wastes most, how busy GPUs are, what is idle, low, misplaced, on spot.
+    /// Answer what people ask first: who wastes most, how busy GPUs are, what is idle, low,
+    /// misplaced, on spot.
     Questions(Box<questions::QuestionsFlags>),
-    /// Say what each team had in a week, and in the week before, out of a ledger; on paper, or sent.
+    /// Say what each team had in a week, and in the week before, out of a ledger; on paper, or
+    /// sent.
     Digest(Box<digest::DigestFlags>),
 }
 

@@ -28,7 +28,8 @@ use crate::commands::scheduler::stop_signal;
 
 /// How often the certificate is read again.
 const READ_CERTIFICATE_EVERY: Duration = Duration::from_secs(60);
-/// After a failure the next try comes this much later; each further failure doubles it, up to `--every`.
+/// After a failure the next try comes this much later; each further failure doubles it, up to
+/// `--every`.
 const FIRST_PAUSE_MS: u64 = 5_000;
 
 /// What is read, and who is answered.
@@ -54,8 +55,8 @@ pub(crate) struct ServeFlags {
     log_json: bool,
     #[command(flatten)]
     collect: CollectFlags,
-    /// Address and port where HTTP requests are answered; any other address than this machine's own needs
-    /// --tls-certificate or a token
+    /// Address and port where HTTP requests are answered; any other address than this machine's own
+    /// needs --tls-certificate or a token
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -72,8 +73,8 @@ pub(crate) struct ServeFlags {
     /// Answer callers that send the bearer token in this file, and no others
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     accept_token_file: Option<PathBuf>,
-    /// Answer callers that send a bearer token of the cluster (TokenReview) whose owner may `get` the path
-    /// (SubjectAccessReview)
+    /// Answer callers that send a bearer token of the cluster (TokenReview) whose owner may `get`
+    /// the path (SubjectAccessReview)
     #[arg(long, help_heading = "Answers")]
     accept_cluster_tokens: bool,
 }
@@ -173,7 +174,8 @@ async fn entrance(
     Ok((guard, place))
 }
 
-/// Reads the certificate again and again: it is renewed long before it ends, by who writes its files.
+/// Reads the certificate again and again: it is renewed long before it ends, by who writes its
+/// files.
 fn keep_fresh(certificate: Certificate) {
     tokio::spawn(async move {
         loop {
@@ -204,8 +206,9 @@ impl Drop for EndsAll {
     }
 }
 
-/// Collects on a thread of its own until it is to stop. What is returned is ready when the thread has ended, or a while
-/// after it should have: what it has not committed by then it reads again next time.
+/// Collects on a thread of its own until it is to stop. What is returned is ready when the thread
+/// has ended, or a while after it should have: what it has not committed by then it reads again
+/// next time.
 fn collecting(
     collector: Collector,
     every_ms: u64,

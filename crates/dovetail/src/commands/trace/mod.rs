@@ -14,11 +14,13 @@ use dovetail_console::app::App;
 pub(crate) enum Command {
     /// Turn a trace of any known format into dovetail's own CSV, which keeps everything.
     Import(import::ImportFlags),
-    /// Generate a cluster and a stream of jobs that look like real ones, by seed; or the objects of a cluster.
+    /// Generate a cluster and a stream of jobs that look like real ones, by seed; or the objects of
+    /// a cluster.
     Synth(synth::SynthFlags),
     /// Print what a person asks first about a trace.
     Stats(stats::StatsFlags),
-    /// Write a trace as a job table, the smallest common form for other tools; or a ledger as a trace.
+    /// Write a trace as a job table, the smallest common form for other tools; or a ledger as a
+    /// trace.
     Export(export::ExportFlags),
 }
 

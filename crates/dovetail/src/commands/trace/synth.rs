@@ -24,12 +24,13 @@ pub(crate) struct SynthFlags {
     /// File to write the machines to
     #[arg(long, value_name = "FILE", required_unless_present = "dump")]
     to_nodes: Option<PathBuf>,
-    /// Instead, a folder to write the objects of a cluster to, as `kubectl get -A -o json` writes them: 20
-    /// pods for each of --nodes
+    /// Instead, a folder to write the objects of a cluster to, as `kubectl get -A -o json` writes
+    /// them: 20 pods for each of --nodes
     #[arg(long, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes", "days", "load", "profile"])]
     dump: Option<PathBuf>,
-    /// With --dump, a file to write to what its GPUs did in the last day, in the form of usage files
+    /// With --dump, a file to write to what its GPUs did in the last day, in the form of usage
+    /// files
     #[arg(long, value_name = "FILE", requires = "dump")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes"])]
     usage: Option<PathBuf>,
@@ -42,8 +43,8 @@ pub(crate) struct SynthFlags {
     /// GPU-time that the jobs can use inside the stream, over that of the cluster: 1 is all of it
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
-    /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up to
-    /// gangs of 512), sharing (services and small jobs)
+    /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up
+    /// to gangs of 512), sharing (services and small jobs)
     #[arg(long, value_name = "NAME", default_value = SynthConfig::default().profile.name())]
     #[arg(value_parser = PossibleValuesParser::new(PROFILES.map(SynthProfile::name)))]
     profile: String,

@@ -24,7 +24,8 @@ const CLOCK_SKEW_MS: u64 = 86_400_000;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct IdleFlags {
-    /// CSV file with samples: timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// CSV file with samples:
+    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     usage: PathBuf,
     /// A sample whose activity (0 to 100 %) is below this is idle

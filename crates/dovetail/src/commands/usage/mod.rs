@@ -12,7 +12,8 @@ use dovetail_console::app::App;
 pub(crate) enum Command {
     /// Find long runs of low activity in samples, and the GPU-hours that could be taken back.
     Idle(idle::IdleFlags),
-    /// Read what every GPU did from Prometheus: allocated against active time, and what idle time costs.
+    /// Read what every GPU did from Prometheus: allocated against active time, and what idle time
+    /// costs.
     Gpus(Box<gpus::GpusFlags>),
 }
 

@@ -1,4 +1,5 @@
-//! Garbage in: whatever a stranger's file holds, a reader takes it or says what is wrong. It never panics.
+//! Garbage in: whatever a stranger's file holds, a reader takes it or says what is wrong. It never
+//! panics.
 
 #[path = "../../../../../fuzz/readers.rs"]
 mod readers;
@@ -8,7 +9,8 @@ use std::panic::catch_unwind;
 
 use readers::{FILE, READERS, Reader};
 
-/// Readers whose errors have a place in a file. A table of names and an answer are named by whoever has them.
+/// Readers whose errors have a place in a file. A table of names and an answer are named by whoever
+/// has them.
 const WITH_PLACE: [&str; 6] = ["bill", "cluster", "dump", "prices", "trace", "usage"];
 
 #[test]

@@ -85,7 +85,8 @@ fn values(good: &str) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Runs of letters, digits and what numbers and times are written with; and what stands in quotes, with them.
+/// Runs of letters, digits and what numbers and times are written with; and what stands in quotes,
+/// with them.
 fn places_of_values(good: &str) -> Vec<Range<usize>> {
     let bytes = good.as_bytes();
     let is_value = |byte: u8| byte.is_ascii_alphanumeric() || b".+-:/_*".contains(&byte);

@@ -1,5 +1,5 @@
-//! Owners beside Deployments in the cluster of patches: Jobs, CronJobs, StatefulSets, and notebooks of Kubeflow, whose
-//! controller is played.
+//! Owners beside Deployments in the cluster of patches: Jobs, CronJobs, StatefulSets, and notebooks
+//! of Kubeflow, whose controller is played.
 
 use serde_json::{Value, json};
 

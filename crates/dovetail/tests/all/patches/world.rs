@@ -496,7 +496,8 @@ pub(super) fn at(dump: &Value) -> String {
     later(dump, 3_600).to_string()
 }
 
-/// The same with pods that were made a day earlier: samples from before that would be another one's.
+/// The same with pods that were made a day earlier: samples from before that would be another
+/// one's.
 pub(super) fn made_a_day_before(dump: &Value) -> Value {
     let mut dump = dump.clone();
     for object in dump["items"].as_array_mut().expect("items") {
@@ -518,8 +519,8 @@ fn later(dump: &Value, seconds: i64) -> jiff::Timestamp {
     last.checked_add(jiff::Span::new().seconds(seconds)).expect("a time")
 }
 
-/// What the GPUs that some pods hold did over a day: half of them nothing, all of them nothing, a little, seldom
-/// anything.
+/// What the GPUs that some pods hold did over a day: half of them nothing, all of them nothing, a
+/// little, seldom anything.
 pub(super) fn usage(dump: &Value) -> String {
     const STEP_S: i64 = 600;
     let mut text = "timestamp_s,pod,gpu,activity_percent,memory_bytes,namespace,node\n".to_owned();

@@ -115,7 +115,8 @@ pub struct Lists {
     pub refused: Vec<&'static str>,
 }
 
-/// Reads every kind that the audit needs, in pages of so many objects ([`PAGE`]). Kinds that the credentials do not allow are left out and named.
+/// Reads every kind that the audit needs, in pages of so many objects ([`PAGE`]). Kinds that the
+/// credentials do not allow are left out and named.
 ///
 /// # Errors
 /// A server that cannot be reached, or that answers with something else than lists.

@@ -67,7 +67,8 @@ pub enum ClientError {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A read is given up when nothing comes for so long.
 const READ_TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
-/// A command that the kubeconfig has run for credentials may take so long; somebody may have to log in.
+/// A command that the kubeconfig has run for credentials may take so long; somebody may have to log
+/// in.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Clients {
@@ -91,7 +92,8 @@ impl Clients {
     }
 }
 
-/// The client for lists and watches alone: a command for credentials does not run for others that nobody uses.
+/// The client for lists and watches alone: a command for credentials does not run for others that
+/// nobody uses.
 ///
 /// # Errors
 /// As for [`Clients::new`].

@@ -75,7 +75,8 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// Whether the names can stand in a path: the server allows no others, but an answer is only an answer.
+    /// Whether the names can stand in a path: the server allows no others, but an answer is only an
+    /// answer.
     pub(super) fn is_sound(&self) -> bool {
         let is_name = |text: &str| {
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
@@ -116,7 +117,8 @@ const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "component"];
 const PORT_NAMES: [&str; 7] =
     ["web", "http-web", "http", "http-query", "http-metrics", "query", "https"];
 
-/// An application, the parts of it that answer queries (none: all of it), what stands before their paths.
+/// An application, the parts of it that answer queries (none: all of it), what stands before their
+/// paths.
 struct WellKnown {
     application: &'static str,
     components: &'static [&'static str],
@@ -218,7 +220,8 @@ struct Web {
 }
 
 impl Prometheus {
-    /// The service that the operator makes for all its servers of a namespace: port 9090, named `web`.
+    /// The service that the operator makes for all its servers of a namespace: port 9090, named
+    /// `web`.
     fn candidate(&self) -> Option<Candidate> {
         let prefix = self.spec.route_prefix.as_deref().unwrap_or("/").trim_end_matches('/');
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);

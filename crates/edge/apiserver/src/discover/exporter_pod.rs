@@ -1,7 +1,7 @@
 //! Pods of a namespace that may be GPU exporters.
 //!
-//! Which namespace is asked is the user's word: a pod elsewhere could say what it likes about other people's GPUs.
-//! Addresses come from the pod's own fields, never from annotations.
+//! Which namespace is asked is the user's word: a pod elsewhere could say what it likes about other
+//! people's GPUs. Addresses come from the pod's own fields, never from annotations.
 
 use dovetail_objects::labels;
 use kube::Config;

@@ -19,8 +19,8 @@ pub struct Found {
     pub unread: Vec<String>,
 }
 
-/// Looks through the Prometheus objects and the services of all namespaces. A list that is refused is told, and the
-/// other one is used all the same.
+/// Looks through the Prometheus objects and the services of all namespaces. A list that is refused
+/// is told, and the other one is used all the same.
 ///
 /// # Errors
 /// When certificates or credentials cannot be used.
@@ -45,8 +45,8 @@ struct Page {
     items: Vec<Value>,
 }
 
-/// All objects of a list; those of the pages before where one is not answered. A kind that the server does not have
-/// is an empty list.
+/// All objects of a list; those of the pages before where one is not answered. A kind that the
+/// server does not have is an empty list.
 pub(super) async fn list(client: &Client, path: &str, unread: &mut Vec<String>) -> Vec<Value> {
     let mut items = Vec::new();
     let mut after = String::new();

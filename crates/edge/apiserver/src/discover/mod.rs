@@ -1,5 +1,5 @@
-//! Who in a cluster may say what GPUs did, and how to ask them through the API server: services that answer
-//! Prometheus' query API, and exporters.
+//! Who in a cluster may say what GPUs did, and how to ask them through the API server: services
+//! that answer Prometheus' query API, and exporters.
 //!
 //! | module | what |
 //! |---|---|
@@ -8,7 +8,8 @@
 //! | `find` | reads them from a server |
 //! | `proxy` | asks one through the API server, which needs no way into the cluster's network |
 //!
-//! What a service is called is only a reason to ask it: whoever uses this believes it after an answer.
+//! What a service is called is only a reason to ask it: whoever uses this believes it after an
+//! answer.
 
 mod candidate;
 mod exporter_pod;

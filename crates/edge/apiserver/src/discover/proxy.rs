@@ -17,7 +17,8 @@ use crate::client::{ClientError, client, with_causes};
 /// An answer may take this long; the API server gives up after a minute by default.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// Asks one service or pod of a cluster by way of its API server (`services/proxy` or `pods/proxy`, verb `get`).
+/// Asks one service or pod of a cluster by way of its API server (`services/proxy` or `pods/proxy`,
+/// verb `get`).
 pub struct Proxy {
     client: Client,
     base: String,
@@ -130,7 +131,8 @@ impl Proxy {
     }
 }
 
-/// The API server's own answer is a `Status`, of which people need the message. What a service says stays.
+/// The API server's own answer is a `Status`, of which people need the message. What a service says
+/// stays.
 fn without_status(body: Bytes) -> Bytes {
     let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     if answer["kind"] == "Status" { Bytes::from(message(&body)) } else { body }

@@ -1,4 +1,5 @@
-//! Kinds that a server gets while it is watched: somebody installs a tool with definitions of its own.
+//! Kinds that a server gets while it is watched: somebody installs a tool with definitions of its
+//! own.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Watches of every kind, merged into one stream of changes.
 //!
-//! Objects arrive one by one: an initial list streams where the server can do that, and comes in pages
-//! where it cannot; neither is ever held as a whole. A watch ends before load balancers drop idle
-//! connections and goes on where it was; one that was cut, or is too old, begins with a new list. Kinds
-//! that a server does not have count as listed and empty until it has them.
+//! Objects arrive one by one: an initial list streams where the server can do that, and comes in
+//! pages where it cannot; neither is ever held as a whole. A watch ends before load balancers drop
+//! idle connections and goes on where it was; one that was cut, or is too old, begins with a new
+//! list. Kinds that a server does not have count as listed and empty until it has them.
 
 mod late;
 mod served;
@@ -43,8 +43,8 @@ pub enum Notice {
 /// How to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// When the server ends a watch that then goes on. Below the 240 s after which common load balancers
-    /// drop idle connections without a word.
+    /// When the server ends a watch that then goes on. Below the 240 s after which common load
+    /// balancers drop idle connections without a word.
     pub timeout_s: u32,
     /// Objects per page where lists do not stream.
     pub page_size: u32,

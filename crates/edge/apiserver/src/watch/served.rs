@@ -7,8 +7,8 @@ use kube::Client;
 
 use dovetail_objects::Kind;
 
-/// The kinds that the server has. A group that is absent is no error: older servers lack some, and some are
-/// switched off.
+/// The kinds that the server has. A group that is absent is no error: older servers lack some, and
+/// some are switched off.
 pub async fn served(client: &Client) -> Result<BTreeSet<Kind>, kube::Error> {
     let place = |kind: Kind| (kind.group(), kind.version());
     let places: BTreeSet<_> = Kind::ALL.into_iter().map(place).collect();

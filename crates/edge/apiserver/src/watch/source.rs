@@ -62,7 +62,8 @@ impl Source {
         }
         loop {
             match self.events.next().await? {
-                // A new list may begin before the server is asked; what it has says that the kind is back.
+                // A new list may begin before the server is asked; what it has says that the kind
+                // is back.
                 Ok(event) => {
                     self.is_gone &= matches!(event, watcher::Event::Init);
                     return Some(Notice::Change(self.change(event)));
@@ -104,8 +105,8 @@ impl Source {
     }
 }
 
-/// Whether the server says that it has no such kind: somebody deleted its definition. Kubernetes' own first kinds are
-/// always there, whatever answers in their place.
+/// Whether the server says that it has no such kind: somebody deleted its definition. Kubernetes'
+/// own first kinds are always there, whatever answers in their place.
 async fn is_served_no_more(client: Client, kind: Kind) -> bool {
     let may_go = !kind.group().is_empty();
     may_go && served(&client).await.is_ok_and(|served| !served.contains(&kind))

@@ -12,8 +12,8 @@ use dovetail_objects::{Kind, Object};
 
 /// The text of an object, with as much of its metadata as a watch needs to go on.
 ///
-/// In an event of a watch its type must come before the object, as API servers write it: what had to be
-/// put aside until the type is known has no text any more.
+/// In an event of a watch its type must come before the object, as API servers write it: what had
+/// to be put aside until the type is known has no text any more.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     meta: ObjectMeta,

@@ -1,9 +1,9 @@
-//! The rules of the specification that a dataset of split costs can break, read off its text: which columns
-//! there are, what stands in them, and that rows are what they were split from.
+//! The rules of the specification that a dataset of split costs can break, read off its text: which
+//! columns there are, what stands in them, and that rows are what they were split from.
 //!
-//! It reads a dataset as anybody would, from its text, and shares with the writer nothing but the reader of
-//! decimal numbers. Rules about what we do not write (contracts, invoices, several currencies, quantities of
-//! commitments) are not in it.
+//! It reads a dataset as anybody would, from its text, and shares with the writer nothing but the
+//! reader of decimal numbers. Rules about what we do not write (contracts, invoices, several
+//! currencies, quantities of commitments) are not in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,8 +93,9 @@ const NUMBERS: [&str; 6] = [
 const TIMES: [&str; 4] =
     ["BillingPeriodEnd", "BillingPeriodStart", "ChargePeriodEnd", "ChargePeriodStart"];
 
-/// Checks a dataset; an empty answer is a good one. `origins` are what the charges were split from, by
-/// `ResourceId` and `ChargePeriodStart`, in micro-units of `BilledCost`; without it that sum is not checked.
+/// Checks a dataset; an empty answer is a good one. `origins` are what the charges were split from,
+/// by `ResourceId` and `ChargePeriodStart`, in micro-units of `BilledCost`; without it that sum is
+/// not checked.
 pub fn check(
     version: Version,
     dataset: &str,
@@ -264,7 +265,8 @@ fn check_commitment(row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// Tags are objects of texts, and what a resource has is not told again for what it is allocated to.
+/// Tags are objects of texts, and what a resource has is not told again for what it is allocated
+/// to.
 fn check_tags(version: Version, row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     let mut keys_of = |column: &str| -> BTreeSet<String> {
         let text = row.get(column);

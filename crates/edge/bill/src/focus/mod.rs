@@ -1,11 +1,13 @@
-//! Split costs as a FOCUS dataset: the FinOps Open Cost and Usage Specification, versions 1.2 to 1.4.
+//! Split costs as a FOCUS dataset: the FinOps Open Cost and Usage Specification, versions 1.2 to
+//! 1.4.
 //!
-//! The origin charge is a node over a charge period. It is not in the dataset: the rows that it is split into
-//! are, and together they are the origin, in every amount and quantity. The columns of split cost allocation
-//! are FOCUS' own from 1.3 on; in 1.2 they are custom columns with the prefix `x_`.
+//! The origin charge is a node over a charge period. It is not in the dataset: the rows that it is
+//! split into are, and together they are the origin, in every amount and quantity. The columns of
+//! split cost allocation are FOCUS' own from 1.3 on; in 1.2 they are custom columns with the prefix
+//! `x_`.
 //!
-//! A row that nobody can be charged for has no `AllocatedResourceId`, as the specification asks; why is in
-//! `x_WasteCause`.
+//! A row that nobody can be charged for has no `AllocatedResourceId`, as the specification asks;
+//! why is in `x_WasteCause`.
 
 mod check;
 mod columns;

@@ -134,7 +134,8 @@ fn parts_that_are_not_their_origin_are_not_written() {
     assert!(matches!(error, FocusError::Parts { .. }), "{error}");
 }
 
-/// A reservation covers the node: nothing of the hour is on the invoice, and it costs what it used of the reservation.
+/// A reservation covers the node: nothing of the hour is on the invoice, and it costs what it used
+/// of the reservation.
 #[test]
 fn a_commitment_is_named_where_it_prices_the_charge() {
     let mut origin = origin("g1", vec![part(20_000_000, Some("train-0"), "idle")]);

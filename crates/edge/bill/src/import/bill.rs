@@ -13,7 +13,8 @@ use crate::focus::Pricing;
 pub struct Bill {
     /// Lines by the number of their machine.
     pub of_machines: BTreeMap<usize, Vec<BillLine>>,
-    /// Credits and discounts of machines, by the same number: what they take off, and over which time.
+    /// Credits and discounts of machines, by the same number: what they take off, and over which
+    /// time.
     pub(super) discounts: BTreeMap<usize, Vec<BillLine>>,
     /// What columns of their own take off, of a file that may have the same as lines.
     pub(super) net_discounts: BTreeMap<usize, Vec<BillLine>>,
@@ -42,7 +43,8 @@ pub struct Bill {
 /// Which cost of a line, in the words of FOCUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Amortised: of what was paid in advance the part that the line used. This is what a machine costs.
+    /// Amortised: of what was paid in advance the part that the line used. This is what a machine
+    /// costs.
     Effective,
     /// On the invoice, without what was paid in advance.
     Billed,
@@ -55,8 +57,9 @@ pub enum Cost {
 /// How many there are.
 pub(super) const COSTS: usize = 4;
 
-/// Machine time of which a file does not say what it cost: nothing is written there, or a commitment covers it and the
-/// file has only the invoice, on which the commitment is paid elsewhere.
+/// Machine time of which a file does not say what it cost: nothing is written there, or a
+/// commitment covers it and the file has only the invoice, on which the commitment is paid
+/// elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsaid {
     /// How many lines.
@@ -83,7 +86,8 @@ pub struct BillLine {
     pub(super) pico: [Option<i128>; COSTS],
     /// How what it is for is bought, where the file says it.
     pub(super) bought: Option<Pricing>,
-    /// Whether the file says that it is for the machine itself, and not for its traffic, its disks or the like.
+    /// Whether the file says that it is for the machine itself, and not for its traffic, its disks
+    /// or the like.
     pub(super) is_of_machine: bool,
     /// Place of the commitment that covers it, where it names one.
     pub(super) commitment: Option<usize>,
@@ -124,8 +128,8 @@ pub(super) struct Elsewhere {
 /// More than any bill comes to, in 10⁻¹².
 const MOST_PICO: i128 = 1_000_000_000_000 * PICO;
 
-/// What all machines may come to for an hour, in 10⁻¹² USD: a month of it is below a trillion dollars, and a count of
-/// micro-dollars holds nine.
+/// What all machines may come to for an hour, in 10⁻¹² USD: a month of it is below a trillion
+/// dollars, and a count of micro-dollars holds nine.
 const MOST_HOURLY_PICO: i128 = 1_000_000_000 * PICO;
 
 impl Unsaid {
@@ -141,7 +145,8 @@ impl Unsaid {
 }
 
 impl BillLine {
-    /// One of its costs until a moment; rounded towards zero. Nothing of what the file does not say.
+    /// One of its costs until a moment; rounded towards zero. Nothing of what the file does not
+    /// say.
     fn pico_until(&self, cost: Cost, until_ms: u64) -> i128 {
         self.pico_of(cost, until_ms.min(self.to_ms).saturating_sub(self.from_ms))
     }
@@ -150,7 +155,8 @@ impl BillLine {
     fn pico_of(&self, cost: Cost, inside_ms: u64) -> i128 {
         let pico = self.pico[cost as usize].unwrap_or(0);
         let (length, inside) = (i128::from(self.to_ms - self.from_ms), i128::from(inside_ms));
-        // Parted first: a trillion over eight thousand years has more digits than the product can hold.
+        // Parted first: a trillion over eight thousand years has more digits than the product can
+        // hold.
         pico / length * inside + pico % length * inside / length
     }
 
@@ -165,11 +171,11 @@ impl Bill {
         self.amount(Cost::Effective, machine, from_ms, to_ms)
     }
 
-    /// A cost of a machine in a span of time: of a line that lies partly in it, its share of that time. `None`
-    /// if no line touches the span, and if one does of which the file does not say it.
+    /// A cost of a machine in a span of time: of a line that lies partly in it, its share of that
+    /// time. `None` if no line touches the span, and if one does of which the file does not say it.
     ///
-    /// It is the difference of two sums from the begin of the bill on, each rounded to the micro-dollar: spans that follow
-    /// each other have what the bill has, however it is cut.
+    /// It is the difference of two sums from the begin of the bill on, each rounded to the
+    /// micro-dollar: spans that follow each other have what the bill has, however it is cut.
     pub fn amount(&self, cost: Cost, machine: usize, from_ms: u64, to_ms: u64) -> Option<Money> {
         let lines = self.of_machines.get(&machine)?;
         let mut inside = lines.iter().filter(|line| line.touches(from_ms, to_ms)).peekable();
@@ -184,13 +190,14 @@ impl Bill {
         Some(Money::micros(micros(until(to_ms)) - micros(until(from_ms))))
     }
 
-    /// What a machine cost on average for `span_ms` of the time it was billed for: [`Self::rate`] of its amortised cost.
+    /// What a machine cost on average for `span_ms` of the time it was billed for: [`Self::rate`]
+    /// of its amortised cost.
     pub fn run_rate(&self, machine: usize, span_ms: u64) -> Option<Money> {
         self.rate(Cost::Effective, machine, span_ms)
     }
 
-    /// A cost of a machine on average for `span_ms` of the time it was billed for; `None` if it was not, and if the file
-    /// does not say it of all of that time.
+    /// A cost of a machine on average for `span_ms` of the time it was billed for; `None` if it was
+    /// not, and if the file does not say it of all of that time.
     pub fn rate(&self, cost: Cost, machine: usize, span_ms: u64) -> Option<Money> {
         let lines = self.of_machines.get(&machine)?;
         // Lines of one hour (machine, licence, traffic) are one hour.
@@ -208,8 +215,8 @@ impl Bill {
         )))
     }
 
-    /// What is taken off a cost of a machine until a moment: of each discount the part of its time for which the machine
-    /// was billed, or a month's credit would be taken off one day.
+    /// What is taken off a cost of a machine until a moment: of each discount the part of its time
+    /// for which the machine was billed, or a month's credit would be taken off one day.
     fn discount_until(&self, cost: Cost, machine: usize, until_ms: u64) -> i128 {
         let Some(spans) = self.spans.get(&machine) else { return 0 };
         let lines = self.discounts.get(&machine).into_iter().flatten();
@@ -220,8 +227,8 @@ impl Bill {
         lines.map(part).sum()
     }
 
-    /// What credits and discounts take off the amortised cost of a machine in a span of time, and which ones do: their
-    /// places among those of the machine.
+    /// What credits and discounts take off the amortised cost of a machine in a span of time, and
+    /// which ones do: their places among those of the machine.
     pub fn discounts(&self, machine: usize, from_ms: u64, to_ms: u64) -> (Vec<usize>, Money) {
         let Some(spans) = self.spans.get(&machine) else { return (Vec::new(), Money::ZERO) };
         let inside =
@@ -232,7 +239,8 @@ impl Bill {
         (places, Money::micros(until(to_ms) - until(from_ms)))
     }
 
-    /// What credits and discounts of machines come to of which no time was billed, and how many machines these are.
+    /// What credits and discounts of machines come to of which no time was billed, and how many
+    /// machines these are.
     pub fn discounts_of_no_time(&self) -> (usize, Money) {
         let of_none =
             self.discounts.iter().filter(|(machine, _)| !self.spans.contains_key(machine));
@@ -259,7 +267,8 @@ impl Bill {
         lines.any(|line| line.pico[Cost::Effective as usize].is_none())
     }
 
-    /// The commitment that covers most of a machine's time in a span, of those that lines name, and how many they are.
+    /// The commitment that covers most of a machine's time in a span, of those that lines name, and
+    /// how many they are.
     pub fn commitment_in(
         &self,
         machine: usize,
@@ -278,7 +287,8 @@ impl Bill {
         Some((self.commitments.get(*most.0)?, covered.len()))
     }
 
-    /// Turns all amounts into USD, at so many 10⁻¹² USD for one unit of the bill's currency, rounded towards zero.
+    /// Turns all amounts into USD, at so many 10⁻¹² USD for one unit of the bill's currency,
+    /// rounded towards zero.
     ///
     /// # Errors
     /// If a line comes to more than any bill.
@@ -299,7 +309,8 @@ impl Bill {
         Ok(self)
     }
 
-    /// What is wrong with a bill in USD that comes to more than sums of money can hold; `None` where nothing is.
+    /// What is wrong with a bill in USD that comes to more than sums of money can hold; `None`
+    /// where nothing is.
     pub fn is_too_much(&self) -> Option<String> {
         let all = |cost: Cost| {
             let elsewhere: i128 = self.unmatched.values().map(|of| of.pico.abs()).sum();
@@ -314,8 +325,8 @@ impl Bill {
         })
     }
 
-    /// What a cost of known machines comes to with all lines in one direction, in sum and for an hour on average of the
-    /// time that each was billed.
+    /// What a cost of known machines comes to with all lines in one direction, in sum and for an
+    /// hour on average of the time that each was billed.
     fn most_of_known(&self, cost: Cost) -> [i128; 2] {
         const HOUR_MS: i128 = 3_600_000;
         let mut most = [0_i128; 2];

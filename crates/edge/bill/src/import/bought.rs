@@ -9,17 +9,17 @@ use crate::focus::Pricing;
 const KINDS: [Pricing; 3] = [Pricing::Standard, Pricing::Dynamic, Pricing::Committed];
 
 impl Bill {
-    /// How a machine is bought: what is said of most of its billed time; of as much time the committed. `None` where
-    /// nothing is said of any of it.
+    /// How a machine is bought: what is said of most of its billed time; of as much time the
+    /// committed. `None` where nothing is said of any of it.
     pub fn bought(&self, machine: usize) -> Option<Pricing> {
         self.bought_in(machine, 0, u64::MAX)
     }
 
     /// The same of a span of time.
     ///
-    /// Traffic, disks and licences stand under the machine's own name, several lines an hour and on demand whatever the
-    /// machine is: of each moment only lines of the machine itself are asked, where the file says which these are, else
-    /// the lines are weighed by what they cost.
+    /// Traffic, disks and licences stand under the machine's own name, several lines an hour and on
+    /// demand whatever the machine is: of each moment only lines of the machine itself are asked,
+    /// where the file says which these are, else the lines are weighed by what they cost.
     pub fn bought_in(&self, machine: usize, from_ms: u64, to_ms: u64) -> Option<Pricing> {
         let lines = self.of_machines.get(&machine)?;
         let mut inside: Vec<(u64, u64, &BillLine)> = Vec::new();
@@ -47,8 +47,8 @@ impl Bill {
     }
 }
 
-/// What lines of one moment say: those of the machine itself, where there are any, and of these the kind on which most is
-/// spent. `None` where that is spent on what says nothing.
+/// What lines of one moment say: those of the machine itself, where there are any, and of these the
+/// kind on which most is spent. `None` where that is spent on what says nothing.
 fn kind_of(lines: &[&BillLine]) -> Option<Pricing> {
     let is_told = lines.iter().any(|line| line.is_of_machine);
     let mut spent: [Option<i128>; KINDS.len() + 1] = [None; KINDS.len() + 1];
@@ -64,8 +64,8 @@ fn kind_of(lines: &[&BillLine]) -> Option<Pricing> {
 }
 
 impl BillLine {
-    /// What it would come to for an hour at list prices, by which all kinds are alike, or amortised where that is more: time
-    /// that is paid in advance may have either of them alone.
+    /// What it would come to for an hour at list prices, by which all kinds are alike, or amortised
+    /// where that is more: time that is paid in advance may have either of them alone.
     fn hourly_pico(&self) -> i128 {
         const HOUR_MS: i128 = 3_600_000;
         let said = [Cost::List, Cost::Effective].map(|cost| self.pico[cost as usize].unwrap_or(0));

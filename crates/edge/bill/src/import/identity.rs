@@ -9,7 +9,8 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Machines by `spec.providerID`, each with its number; what has none may have another name that bills know.
+    /// Machines by `spec.providerID`, each with its number; what has none may have another name
+    /// that bills know.
     pub fn new<'a>(provider_ids: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
         let mut by_name = BTreeMap::new();
         for (id, number) in provider_ids {
@@ -24,8 +25,9 @@ impl Machines {
     }
 }
 
-/// How a bill may name the machine: for AWS the instance, for Google Cloud the path of the instance, for Azure
-/// the whole path; for others all behind the scheme. A name without a scheme is the name.
+/// How a bill may name the machine: for AWS the instance, for Google Cloud the path of the
+/// instance, for Azure the whole path; for others all behind the scheme. A name without a scheme is
+/// the name.
 fn names(provider_id: &str) -> Option<String> {
     let id = provider_id.trim().to_lowercase();
     let (scheme, path) = id.split_once("://").unwrap_or(("", &id));
@@ -42,8 +44,8 @@ fn names(provider_id: &str) -> Option<String> {
     Some(name)
 }
 
-/// The resource of a line without what comes before the name of the machine. Tools that take their bill from the cluster,
-/// this one too, write the whole `spec.providerID`.
+/// The resource of a line without what comes before the name of the machine. Tools that take their
+/// bill from the cluster, this one too, write the whole `spec.providerID`.
 fn plain(resource: &str) -> String {
     let text = resource.trim().to_lowercase();
     if text.contains("://") {

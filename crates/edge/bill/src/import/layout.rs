@@ -8,7 +8,8 @@ pub(super) struct Layout {
     pub(super) resource: usize,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The first of these that says something is the cost of a line; by kind of line where that matters.
+    /// The first of these that says something is the cost of a line; by kind of line where that
+    /// matters.
     pub(super) costs: Vec<CostColumn>,
     /// Column with the cost on the invoice.
     pub(super) billed: Option<usize>,
@@ -22,33 +23,40 @@ pub(super) struct Layout {
     pub(super) usage: &'static [&'static str],
     /// Kinds that take something off machine time.
     pub(super) discounts: &'static [(&'static str, Discount)],
-    /// Costs after discounts, in columns of their own, by kind of line as in `costs`; empty where the file has none.
+    /// Costs after discounts, in columns of their own, by kind of line as in `costs`; empty where
+    /// the file has none.
     pub(super) nets: Vec<CostColumn>,
-    /// Kinds that a commitment covers: what they cost is in a column of their own or not in the file.
+    /// Kinds that a commitment covers: what they cost is in a column of their own or not in the
+    /// file.
     pub(super) covered: &'static [&'static str],
     /// Column that says how the machine is bought.
     pub(super) bought: Option<usize>,
-    /// Column with the provider's code of what was used, which tells spot where no other column does.
+    /// Column with the provider's code of what was used, which tells spot where no other column
+    /// does.
     pub(super) usage_type: Option<usize>,
-    /// Column with the provider's kind of product, which tells machines from what is used beside them.
+    /// Column with the provider's kind of product, which tells machines from what is used beside
+    /// them.
     pub(super) product_family: Option<usize>,
     /// Columns that name the commitment that covers a line.
     pub(super) commitments: Vec<CommitmentColumns>,
     /// Whether costs are those of the invoice, in which commitments are paid elsewhere.
     pub(super) is_invoiced: bool,
-    /// Column that says, where it is not empty, that the line splits another one that is in the file, too. Rows that FOCUS
-    /// allocates to resources stand instead of what they were split from, to which they sum.
+    /// Column that says, where it is not empty, that the line splits another one that is in the
+    /// file, too. Rows that FOCUS allocates to resources stand instead of what they were split
+    /// from, to which they sum.
     pub(super) parent: Option<usize>,
     pub(super) currency: Option<usize>,
 }
 
-/// From which costs of a machine a line takes its amount, beside the invoice and the amortised one. The contracted price
-/// has negotiated discounts in it, and neither those of commitments nor any other (FOCUS, `ContractedUnitPrice`).
+/// From which costs of a machine a line takes its amount, beside the invoice and the amortised one.
+/// The contracted price has negotiated discounts in it, and neither those of commitments nor any
+/// other (FOCUS, `ContractedUnitPrice`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discount {
     /// A part of the negotiated price.
     Negotiated,
-    /// Any other discount: for the use of another service, for many reservations, or of a kind that is not said.
+    /// Any other discount: for the use of another service, for many reservations, or of a kind that
+    /// is not said.
     Other,
     /// Money given back: no price is another for it.
     Credit,
@@ -79,9 +87,10 @@ pub(super) struct CommitmentColumns {
     pub(super) name_of_kind: &'static str,
 }
 
-/// What AWS calls the use of a machine, between the region and the type of machine (`USE1-BoxUsage:p5.48xlarge`): on
-/// demand or reserved, spot, on hardware of its own, on a host of its own, and in scheduled reservations (user guide of AWS
-/// Data Exports, "Line item details", `lineItem/UsageType`; usage types of EC2).
+/// What AWS calls the use of a machine, between the region and the type of machine
+/// (`USE1-BoxUsage:p5.48xlarge`): on demand or reserved, spot, on hardware of its own, on a host of
+/// its own, and in scheduled reservations (user guide of AWS Data Exports, "Line item details",
+/// `lineItem/UsageType`; usage types of EC2).
 pub(super) const MACHINE_USAGE: [&str; 6] =
     ["BoxUsage", "SpotUsage", "DedicatedUsage", "HostBoxUsage", "HostUsage", "SchedUsage"];
 
@@ -90,12 +99,13 @@ const AWS_USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsa
 
 /// Kinds of AWS lines that take something off it, in the machine's own name.
 ///
-/// Their amounts stand in the unblended cost, as less than nothing. The user guide of AWS Data Exports ("Line item
-/// details", `lineItem/LineItemType`) has `BundledDiscount`, `Credit`, `Discount` and `Refund`, and says that discounts can
-/// have names of their own; these are the Enterprise Discount Program's (`EdpDiscount`), private pricing's
-/// (`PrivateRateDiscount`) and the Solution Provider Program's (`SppDiscount`), which are agreed on with a customer or its
-/// reseller, and `RiVolumeDiscount`, which is on the price of many reservations. A bundled discount is for the use of another
-/// service (the same guide, "Discount columns").
+/// Their amounts stand in the unblended cost, as less than nothing. The user guide of AWS Data
+/// Exports ("Line item details", `lineItem/LineItemType`) has `BundledDiscount`, `Credit`,
+/// `Discount` and `Refund`, and says that discounts can have names of their own; these are the
+/// Enterprise Discount Program's (`EdpDiscount`), private pricing's (`PrivateRateDiscount`) and the
+/// Solution Provider Program's (`SppDiscount`), which are agreed on with a customer or its
+/// reseller, and `RiVolumeDiscount`, which is on the price of many reservations. A bundled discount
+/// is for the use of another service (the same guide, "Discount columns").
 const AWS_DISCOUNTS: [(&str, Discount); 8] = [
     ("EdpDiscount", Discount::Negotiated),
     ("PrivateRateDiscount", Discount::Negotiated),
@@ -107,8 +117,9 @@ const AWS_DISCOUNTS: [(&str, Discount); 8] = [
     ("Refund", Discount::Credit),
 ];
 
-/// Costs of AWS after discounts. A report has discounts as lines, in these columns, or in both (the same guide, "Discount
-/// columns": as lines with "manual discount compatibility"); credits and refunds are lines in each.
+/// Costs of AWS after discounts. A report has discounts as lines, in these columns, or in both (the
+/// same guide, "Discount columns": as lines with "manual discount compatibility"); credits and
+/// refunds are lines in each.
 const AWS_NETS: [(&str, Option<&str>); 3] = [
     ("reservation/NetEffectiveCost", Some("DiscountedUsage")),
     ("savingsPlan/NetSavingsPlanEffectiveCost", Some("SavingsPlanCoveredUsage")),
@@ -118,7 +129,8 @@ const AWS_NETS: [(&str, Option<&str>); 3] = [
 /// Kinds of machine time that a commitment covers.
 const AWS_COVERED: [&str; 2] = ["DiscountedUsage", "SavingsPlanCoveredUsage"];
 
-/// Commitments of AWS: the column, the kind of line, and category and type as AWS writes them in FOCUS.
+/// Commitments of AWS: the column, the kind of line, and category and type as AWS writes them in
+/// FOCUS.
 const AWS_COMMITMENTS: [(&str, &str, &str, &str); 2] = [
     ("reservation/ReservationARN", "DiscountedUsage", "Usage", "Reserved"),
     ("savingsPlan/SavingsPlanARN", "SavingsPlanCoveredUsage", "Spend", "SavingsPlan"),

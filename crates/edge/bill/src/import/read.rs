@@ -11,8 +11,9 @@ use super::layout::{Discount, Layout, MACHINE_USAGE};
 use crate::amount::{PICO, pico};
 use crate::focus::Pricing;
 
-/// What a line may come to for an hour, in 10⁻¹² of its currency. No machine comes near it in any currency: at 100,000 to
-/// the dollar it is $10,000. A month of it stays far from what a sum of money holds.
+/// What a line may come to for an hour, in 10⁻¹² of its currency. No machine comes near it in any
+/// currency: at 100,000 to the dollar it is $10,000. A month of it stays far from what a sum of
+/// money holds.
 const MOST_HOURLY_PICO: i128 = 1_000_000_000 * PICO;
 
 /// What a line of a time may come to; credits of a moment have an hour's.
@@ -116,8 +117,8 @@ impl Bill {
 }
 
 impl Bill {
-    /// What a line takes off the costs of a machine. It is no machine time: neither how long the machine was billed nor
-    /// how it is bought is to be seen from it.
+    /// What a line takes off the costs of a machine. It is no machine time: neither how long the
+    /// machine was billed nor how it is bought is to be seen from it.
     fn take_discount(
         &mut self,
         mut cells: Cells<'_>,
@@ -208,7 +209,8 @@ impl<'c> Cells<'c> {
         {
             return Some(Pricing::Committed);
         }
-        // Such as `USE1-SpotUsage:p5.48xlarge`; the term of such a line is empty or that of any other.
+        // Such as `USE1-SpotUsage:p5.48xlarge`; the term of such a line is empty or that of any
+        // other.
         if says(layout.usage_type).contains("SpotUsage") {
             return Some(Pricing::Dynamic);
         }
@@ -225,7 +227,8 @@ impl<'c> Cells<'c> {
         let layout = self.layout;
         let says =
             |column: Option<usize>| column.map(|column| self.text(column)).unwrap_or_default();
-        // Such as `USE1-BoxUsage:p5.48xlarge` and, of what the provider did not cut by region, `BoxUsage:p5.48xlarge`.
+        // Such as `USE1-BoxUsage:p5.48xlarge` and, of what the provider did not cut by region,
+        // `BoxUsage:p5.48xlarge`.
         let code = says(layout.usage_type).split(':').next().unwrap_or_default();
         let code = code.rsplit('-').next().unwrap_or_default();
         kind.is_some_and(|kind| layout.covered.contains(&kind))
@@ -264,7 +267,8 @@ impl<'c> Cells<'c> {
             column => self.amount(column)?.or(effective),
         };
         let list = self.amount(layout.list)?;
-        // Without a negotiated price the list price holds; a commitment takes its part off behind both.
+        // Without a negotiated price the list price holds; a commitment takes its part off behind
+        // both.
         let contracted = match self.amount(layout.contracted)? {
             None if is_covered && kind == Some("SavingsPlanCoveredUsage") => {
                 self.amount(layout.billed)?
@@ -289,7 +293,8 @@ impl<'c> Cells<'c> {
     ) -> Result<Option<[Option<i128>; COSTS]>, TableError> {
         let layout = self.layout;
         let billed = self.amount(layout.billed)?;
-        // What is given back covers no other time: where nothing else is said, it is the amount on the invoice.
+        // What is given back covers no other time: where nothing else is said, it is the amount on
+        // the invoice.
         let effective = self.effective(None, false, None)?.or(billed);
         let Some(effective) = effective else { return Ok(None) };
         let billed = billed.unwrap_or(effective);
@@ -304,9 +309,9 @@ impl<'c> Cells<'c> {
         Ok(Some([effective, billed, list, contracted].map(Some)))
     }
 
-    /// What the columns after discounts take off machine time that cost so much, in the order of [`super::Cost`]; `None`
-    /// where there are none, and where they take off nothing. On the price of what a commitment covers nobody knows what
-    /// of it was negotiated.
+    /// What the columns after discounts take off machine time that cost so much, in the order of
+    /// [`super::Cost`]; `None` where there are none, and where they take off nothing. On the price
+    /// of what a commitment covers nobody knows what of it was negotiated.
     fn net_discount(
         &self,
         kind: Option<&str>,

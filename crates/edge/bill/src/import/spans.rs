@@ -12,7 +12,8 @@ pub(super) struct Spans {
 impl Spans {
     /// Adds the time from one moment to another.
     pub(super) fn add(&mut self, mut from_ms: u64, mut to_ms: u64) {
-        // What begins before its end and does not end before its begin touches it, from the last one on backwards.
+        // What begins before its end and does not end before its begin touches it, from the last
+        // one on backwards.
         while let Some((begin, end)) = self.ends.range(..=to_ms).next_back() {
             let (begin, end) = (*begin, *end);
             if end < from_ms {
@@ -29,7 +30,8 @@ impl Spans {
         if to_ms <= from_ms {
             return 0;
         }
-        // What begins before the span may reach into it: the last of these alone, since no two touch.
+        // What begins before the span may reach into it: the last of these alone, since no two
+        // touch.
         let first = self.ends.range(..=from_ms).next_back().map_or(from_ms, |(begin, _)| *begin);
         let reach = self.ends.range(first..to_ms);
         reach.map(|(begin, end)| (*end).min(to_ms).saturating_sub((*begin).max(from_ms))).sum()

@@ -45,7 +45,8 @@ fn lines_are_matched_by_machine_and_what_is_not_is_listed() {
     assert_eq!(bill.currency.as_deref(), Some("USD"));
 }
 
-/// A report of AWS: bought on demand, from a reservation and under a savings plan, with rows of pods.
+/// A report of AWS: bought on demand, from a reservation and under a savings plan, with rows of
+/// pods.
 #[test]
 fn aws_reports_of_both_generations_are_amortised_and_their_pods_left_out() {
     let old = "\
@@ -82,8 +83,8 @@ SavingsPlanNegation,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,-55.04,USD,,,,
     }
 }
 
-/// A report without amortised columns has 0 for time that a reservation covers and the price on demand for time under
-/// a savings plan. Neither is what it cost.
+/// A report without amortised columns has 0 for time that a reservation covers and the price on
+/// demand for time under a savings plan. Neither is what it cost.
 #[test]
 fn what_a_commitment_covers_is_not_free_where_its_cost_is_not_in_the_file() {
     let cur = "\
@@ -131,7 +132,8 @@ i-3,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,Usage,,,EUR
 ";
     let found = bill(focus);
     assert_eq!((found.bought(0), found.bought(1)), (Some(Committed), Some(Dynamic)));
-    // Of two hours each, the committed; where only one kind is told, that one; where none is, nothing.
+    // Of two hours each, the committed; where only one kind is told, that one; where none is,
+    // nothing.
     let even = bill(&focus.replace("T15:", "T14:"));
     assert_eq!(even.bought(0), Some(Committed));
     assert_eq!(bill(&focus.replace("sp-1", "")).bought(0), Some(Standard));
@@ -159,8 +161,9 @@ Usage,i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,55,BoxUsage:p5.48xlarge,OnDe
     assert!(most.in_usd(1_080_000_000_000_000).unwrap_err().contains("check the rate"));
 }
 
-/// Traffic stands under the machine's own name, on demand whatever the machine is, several lines an hour: it does not say
-/// how the machine is bought, by the usage type where the file has it, else by what it costs.
+/// Traffic stands under the machine's own name, on demand whatever the machine is, several lines an
+/// hour: it does not say how the machine is bought, by the usage type where the file has it, else
+/// by what it costs.
 #[test]
 fn traffic_of_a_machine_does_not_say_how_it_is_bought() {
     use crate::focus::Pricing::{Committed, Dynamic, Standard};
@@ -181,13 +184,16 @@ fn traffic_of_a_machine_does_not_say_how_it_is_bought() {
     .concat();
     let found = bill(&cur);
     assert_eq!([found.bought(0), found.bought(1)], [Some(Committed), Some(Dynamic)]);
-    // A report without amortised costs and list prices has $0 for what is reserved: its kind says what it is.
+    // A report without amortised costs and list prices has $0 for what is reserved: its kind says
+    // what it is.
     let bare = cur.replace(",55.04,BoxUsage", ",,BoxUsage").replace("Reserved,22", "Reserved,");
     assert_eq!(bill(&bare).bought(0), Some(Committed));
-    // Without usage types nobody says that time is spot: what most is spent on says nothing, and traffic is not asked.
+    // Without usage types nobody says that time is spot: what most is spent on says nothing, and
+    // traffic is not asked.
     let without = cur.replace("lineItem/UsageType", "other");
     assert_eq!([bill(&without).bought(0), bill(&without).bought(1)], [Some(Committed), None]);
-    // More spent on traffic than on the machine: by its usage type alone, and by the family of the product.
+    // More spent on traffic than on the machine: by its usage type alone, and by the family of the
+    // product.
     let dear = cur.replace("0.01,0.01,", "99,99,");
     assert_eq!(bill(&dear).bought(1), Some(Dynamic));
     let family = dear
@@ -215,8 +221,9 @@ i-2,2026-11-20T10:00:00Z,2026-11-20T14:00:00Z,4,4,Usage,Standard
     assert_eq!(found.bought_in(1, hours[0], hours[1]), Some(Standard));
 }
 
-/// $10 over three days is $3.333333 twice and $3.333334 once: the bill's $10, however it is cut. A reservation covers
-/// i-2: nothing of it is on the invoice, and its negotiated price is the list price where no other is told.
+/// $10 over three days is $3.333333 twice and $3.333334 once: the bill's $10, however it is cut. A
+/// reservation covers i-2: nothing of it is on the invoice, and its negotiated price is the list
+/// price where no other is told.
 #[test]
 fn each_cost_of_the_bill_is_kept_and_spans_in_a_row_have_all_of_it() {
     let focus = "\
@@ -238,7 +245,8 @@ i-2,2026-11-20T10:00:00Z,2026-11-20T12:00:00Z,3,3,,,Usage,Standard,,,
     let two = |cost, to| found.amount(cost, 1, day, at(to)).map(|cost| cost.usd_micros);
     assert_eq!([two(Cost::Billed, 10), two(Cost::Effective, 10)], [Some(0), Some(14_000_000)]);
     assert_eq!([two(Cost::List, 10), two(Cost::Contracted, 10)], [Some(28_000_000); 2]);
-    // Of the last two hours nobody says a list price; the negotiated one of time on demand is what was paid.
+    // Of the last two hours nobody says a list price; the negotiated one of time on demand is what
+    // was paid.
     assert_eq!([two(Cost::List, 12), two(Cost::Contracted, 12)], [None, Some(31_000_000)]);
     assert_eq!(found.bought_in(1, day, at(10)), Some(crate::focus::Pricing::Committed));
     assert_eq!(found.bought_in(1, at(10), at(12)), Some(crate::focus::Pricing::Standard));
@@ -253,7 +261,8 @@ i-2,2026-11-20T10:00:00Z,2026-11-20T12:00:00Z,3,3,,,Usage,Standard,,,
     );
 }
 
-/// The same of a report of AWS, whose negations and fees are left out: time under a plan is not on the invoice by itself.
+/// The same of a report of AWS, whose negations and fees are left out: time under a plan is not on
+/// the invoice by itself.
 #[test]
 fn aws_reports_have_the_costs_of_focus_and_name_commitments() {
     use crate::focus::Pricing::Committed;
@@ -283,9 +292,9 @@ SavingsPlanCoveredUsage,i-1,2026-11-20T12:00:00Z,2026-11-20T13:00:00Z,52,55.04,,
     assert_eq!(found.bought(0), Some(Committed));
 }
 
-/// By hand: $80 of two hours less a discount of $8 in the first are $72; a credit of $30 over both hours is $15 an hour.
-/// What is negotiated changes the negotiated price, a credit does not; neither changes the list price, nor for how long
-/// the machine was billed.
+/// By hand: $80 of two hours less a discount of $8 in the first are $72; a credit of $30 over both
+/// hours is $15 an hour. What is negotiated changes the negotiated price, a credit does not;
+/// neither changes the list price, nor for how long the machine was billed.
 #[test]
 fn discounts_and_credits_of_a_machine_are_taken_off_its_costs() {
     let cur = "\
@@ -334,8 +343,9 @@ i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,-2,-1,0,-3,Credit
     assert_eq!(costs, [8, 8, 55, 17]);
 }
 
-/// By hand: $960 of one day are $40 an hour; of a credit of $720 over the 30 days of November one day has $24, or $1 an
-/// hour. In a month of which one day is billed, the same $24 are taken off, and nothing is of days that are not billed.
+/// By hand: $960 of one day are $40 an hour; of a credit of $720 over the 30 days of November one
+/// day has $24, or $1 an hour. In a month of which one day is billed, the same $24 are taken off,
+/// and nothing is of days that are not billed.
 #[test]
 fn of_a_credit_over_a_month_a_day_has_its_day() {
     let found = bill(
@@ -358,8 +368,8 @@ Credit,i-2,2026-11-01T00:00:00Z,2026-12-01T00:00:00Z,-720
     assert_eq!(cost(20, 30), None);
 }
 
-/// By hand, of $40 at list price: what is negotiated (−8, −2, −1) is off the negotiated price, all else (−3, −4, −1) only off
-/// what was paid.
+/// By hand, of $40 at list price: what is negotiated (−8, −2, −1) is off the negotiated price, all
+/// else (−3, −4, −1) only off what was paid.
 #[test]
 fn only_negotiated_discounts_are_in_the_negotiated_price() {
     let mut cur = "\
@@ -383,8 +393,8 @@ Usage,i-1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,40,40
     assert_eq!(costs, [21, 21, 40, 29]);
 }
 
-/// A report with columns after discounts: $40 that are $32, and $30 of a savings plan that are $27. Where the discounts
-/// stand in lines too, they are the same ones; a credit is a line in either.
+/// A report with columns after discounts: $40 that are $32, and $30 of a savings plan that are $27.
+/// Where the discounts stand in lines too, they are the same ones; a credit is a line in either.
 #[test]
 fn discounts_in_columns_count_and_count_once() {
     let cur = |more: &str| {
@@ -449,8 +459,8 @@ fn what_cannot_be_read_is_told_with_its_place() {
     assert!(error.starts_with("bill.csv:8: "), "{error}");
 }
 
-/// A billion an hour is read, in either direction and of two hours two; a unit more is not, and neither is it as a credit
-/// of one moment.
+/// A billion an hour is read, in either direction and of two hours two; a unit more is not, and
+/// neither is it as a credit of one moment.
 #[test]
 fn amounts_that_no_machine_costs_are_refused_at_their_place() {
     let read = |line: &str| {
@@ -480,8 +490,9 @@ fn amounts_that_no_machine_costs_are_refused_at_their_place() {
     }
 }
 
-/// By hand: $1e9 an hour of one machine is taken, of two it is $2e9 an hour; $300,000 in one second is $1.08e9 an hour; a
-/// thousand hours of $1e9 are the trillion that a bill may come to, and one more of a machine elsewhere is above it.
+/// By hand: $1e9 an hour of one machine is taken, of two it is $2e9 an hour; $300,000 in one second
+/// is $1.08e9 an hour; a thousand hours of $1e9 are the trillion that a bill may come to, and one
+/// more of a machine elsewhere is above it.
 #[test]
 fn a_bill_that_no_sum_can_hold_is_told() {
     let told = |lines: &[&str]| {
@@ -535,7 +546,8 @@ fn a_column_that_is_read_stands_once() {
     let error = read(&format!("{aws},line_item_unblended_cost\n")).unwrap_err().to_string();
     let both = "columns `lineItem/UnblendedCost` and `line_item_unblended_cost` are the same";
     assert!(error.contains(both), "{error}");
-    // Tags that are nobody's concern here may differ in their case alone, and then some tools write them alike.
+    // Tags that are nobody's concern here may differ in their case alone, and then some tools write
+    // them alike.
     assert!(read(&format!("{aws},resourceTags/user:Name,resourceTags/user:Name\n")).is_ok());
 }
 

@@ -68,8 +68,8 @@ pub struct ObservedDevice {
 }
 
 impl ObservedTime {
-    /// Takes holders off devices that they cannot have had: nobody knows who had the device then, but where it was who was
-    /// scraped. Answers with what was taken, without these.
+    /// Takes holders off devices that they cannot have had: nobody knows who had the device then,
+    /// but where it was who was scraped. Answers with what was taken, without these.
     pub fn distrust(
         &mut self,
         doubt: impl Fn(&str, &Holder, Span) -> Option<Doubt>,
@@ -108,8 +108,8 @@ impl ObservedTime {
         Some(Span { from_ms, to_ms: spans().map(|span| span.to_ms).max()? })
     }
 
-    /// Begins and ends of holders within a period, those at its ends left out. When each happened is known to one
-    /// interval.
+    /// Begins and ends of holders within a period, those at its ends left out. When each happened
+    /// is known to one interval.
     pub fn holder_changes(&self, period: Span) -> u64 {
         let holdings = self.devices.iter().flat_map(|device| &device.history.holdings);
         let inside = |at_ms: u64| u64::from(at_ms > period.from_ms && at_ms < period.to_ms);
@@ -118,8 +118,8 @@ impl ObservedTime {
 }
 
 impl Observation {
-    /// The histories of all devices within a period. A device is there from its first sample to the end of
-    /// its last: before and after nobody saw it. Samples lie `interval_ms` apart.
+    /// The histories of all devices within a period. A device is there from its first sample to the
+    /// end of its last: before and after nobody saw it. Samples lie `interval_ms` apart.
     pub fn histories(&self, period: Span, interval_ms: u64, rule: &ActivityRule) -> ObservedTime {
         let mut numbers = BTreeMap::new();
         let mut devices = Vec::new();
@@ -218,8 +218,8 @@ impl Time<'_> {
         at_ms.saturating_add(self.interval_ms).min(self.period.to_ms)
     }
 
-    /// What a step was. Where some of its samples were active, that part of it is, and stands first: nobody knows when
-    /// it was.
+    /// What a step was. Where some of its samples were active, that part of it is, and stands
+    /// first: nobody knows when it was.
     fn step(&self, look: &Look<'_>) -> Step {
         let of_samples = mixed(&look.moment, &look.peaks, self.rule);
         let Some(Mixed { above, below, share }) = of_samples else {
@@ -272,9 +272,10 @@ impl Time<'_> {
         sum
     }
 
-    /// Who held it: from the first sample that names a holder to the first that does not, or to the end of
-    /// the last where the next comes too late. Where nothing was heard of the device for so long, who held it before
-    /// and after did so meanwhile, and nobody knows what it did; of any other nobody knows when it came or went.
+    /// Who held it: from the first sample that names a holder to the first that does not, or to the
+    /// end of the last where the next comes too late. Where nothing was heard of the device for so
+    /// long, who held it before and after did so meanwhile, and nobody knows what it did; of any
+    /// other nobody knows when it came or went.
     fn holdings<'o>(
         &self,
         (looks, steps): (&Looks<'o>, &[Step]),

@@ -21,8 +21,8 @@ const OTHERS: [(&str, Measure, Scale); 4] = [
     ("gpu_package_power", Measure::Power, Scale::Ratio),
 ];
 
-/// All series that are read, with their meaning and scale: every signal of the ledger under each of its names,
-/// memory traffic and power.
+/// All series that are read, with their meaning and scale: every signal of the ledger under each of
+/// its names, memory traffic and power.
 pub fn measures() -> impl Iterator<Item = (&'static str, Measure, Scale)> {
     let signals = Signal::ALL.into_iter().flat_map(|signal| {
         let series = signal.series().iter();
@@ -31,15 +31,17 @@ pub fn measures() -> impl Iterator<Item = (&'static str, Measure, Scale)> {
     signals.chain(OTHERS)
 }
 
-/// The query for the samples of a series in steps: the mean over each step, which is the sample itself where
-/// a step has one. The window is open at its begin: until Prometheus 3 a window of a whole step would also
-/// hold the last sample of the step before, and every change of holder would count twice.
+/// The query for the samples of a series in steps: the mean over each step, which is the sample
+/// itself where a step has one. The window is open at its begin: until Prometheus 3 a window of a
+/// whole step would also hold the last sample of the step before, and every change of holder would
+/// count twice.
 pub fn mean_over_steps(series: &str, step_ms: u64) -> String {
     format!("avg_over_time({series}[{}ms])", step_ms.saturating_sub(1).max(1))
 }
 
-/// The query for the highest sample of a series in each step in which some samples were above the threshold of a rule
-/// and others were not. Other steps have no answer, so it is short where devices work for long.
+/// The query for the highest sample of a series in each step in which some samples were above the
+/// threshold of a rule and others were not. Other steps have no answer, so it is short where
+/// devices work for long.
 pub fn peaks_of_mixed_steps(
     series: &str,
     scale: Scale,

@@ -1,5 +1,5 @@
-//! What GPU exporters say, whatever their generation and vendor: which device a series is about, who held
-//! it, and how busy it was.
+//! What GPU exporters say, whatever their generation and vendor: which device a series is about,
+//! who held it, and how busy it was.
 //!
 //! | module | what |
 //! |---|---|

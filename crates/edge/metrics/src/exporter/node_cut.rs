@@ -36,7 +36,8 @@ pub(super) enum Cut {
 }
 
 impl NodeCut {
-    /// What labels of a node say, else what it offers at most against the devices that were measured at most.
+    /// What labels of a node say, else what it offers at most against the devices that were
+    /// measured at most.
     pub(super) fn of(
         node: Option<&KubeNode>,
         offered: &BTreeMap<&str, Vec<Amount>>,
@@ -74,7 +75,8 @@ impl NodeCut {
             }
         }
         let found = nvidia.div_ceil(self.replicas()) + slices.div_ceil(MIG_SLICES);
-        // Slices need not use up a device, so a label knows better; nothing that is gone comes back by it.
+        // Slices need not use up a device, so a label knows better; nothing that is gone comes back
+        // by it.
         let known = self.devices.filter(|devices| slices > 0 && *devices > found);
         others + known.unwrap_or(found)
     }
@@ -102,7 +104,8 @@ impl NodeCut {
     }
 }
 
-/// Compute slices of a profile, as kube-state-metrics writes it (`1g_10gb`); one that nobody knows is the smallest.
+/// Compute slices of a profile, as kube-state-metrics writes it (`1g_10gb`); one that nobody knows
+/// is the smallest.
 fn slices_of(profile: &str) -> u32 {
     mig_compute_slices(&profile.replace('_', ".")).unwrap_or(1)
 }

@@ -69,8 +69,9 @@ impl Observation {
         }
     }
 
-    /// Takes what [`super::peaks_of_mixed_steps`] asks for, after the means of the same measure: the readings are then
-    /// means over steps. What is no reading is left out; its mean is none either.
+    /// Takes what [`super::peaks_of_mixed_steps`] asks for, after the means of the same measure:
+    /// the readings are then means over steps. What is no reading is left out; its mean is none
+    /// either.
     pub fn take_peaks(
         &mut self,
         measure: Measure,
@@ -108,8 +109,8 @@ impl Observation {
         self.devices.len()
     }
 
-    /// How far apart samples lie: the median over the first thousand of series with several. `None` where no series has
-    /// two.
+    /// How far apart samples lie: the median over the first thousand of series with several. `None`
+    /// where no series has two.
     pub fn sample_distance_ms(&self) -> Option<u64> {
         const MOST: usize = 1000;
         let series = self.devices.values().flat_map(|device| device.held.values());
@@ -120,7 +121,8 @@ impl Observation {
         apart.get(apart.len() / 2).and_then(|apart_ms| u64::try_from(*apart_ms).ok())
     }
 
-    /// Every reading of a device while a pod held it, with its measure and moment; of slices of it too.
+    /// Every reading of a device while a pod held it, with its measure and moment; of slices of it
+    /// too.
     pub(crate) fn each_reading(
         &self,
         node: &str,

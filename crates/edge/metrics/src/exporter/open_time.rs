@@ -7,7 +7,8 @@ use dovetail_account::signal::{ActiveShare, Activity, Verdict};
 
 use super::history::ObservedTime;
 
-/// Time that was counted as active and may not have been, and the other way round; in milli-GPU × ms.
+/// Time that was counted as active and may not have been, and the other way round; in milli-GPU ×
+/// ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenTime {
     /// Counted as active, at most so much too much.
@@ -53,10 +54,11 @@ impl AddAssign for OpenTime {
 }
 
 impl ObservedTime {
-    /// How far the active time of a period may be from that of all samples in it, in milli-GPU × ms, beside what is
-    /// reported as unknown. Besides steps with samples on both sides of the threshold and missing ones, each begin and
-    /// end of a holder is known to one step, and so is what a holder did at the ends of the period: the mean that
-    /// stands for a step is that of the step before it.
+    /// How far the active time of a period may be from that of all samples in it, in milli-GPU ×
+    /// ms, beside what is reported as unknown. Besides steps with samples on both sides of the
+    /// threshold and missing ones, each begin and end of a holder is known to one step, and so is
+    /// what a holder did at the ends of the period: the mean that stands for a step is that of the
+    /// step before it.
     pub fn active_within(&self, period: Span, step_ms: u64) -> i128 {
         const WHOLE: i128 = 1000;
         // What no exporter measures is reported as unknown.

@@ -44,7 +44,8 @@ pub struct Holder {
     pub pod: String,
     /// Container; empty where no label says it.
     pub container: String,
-    /// Which of the pods that had this name one after the other, counted from 0; exporters do not say it.
+    /// Which of the pods that had this name one after the other, counted from 0; exporters do not
+    /// say it.
     #[serde(skip)]
     pub turn: u32,
 }

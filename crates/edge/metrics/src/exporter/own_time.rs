@@ -10,8 +10,8 @@ use super::history::ObservedTime;
 use super::origin::Holder;
 
 impl ObservedTime {
-    /// Leaves each holder what lies in its own time; who had the device in the rest of it nobody knows. Answers with what
-    /// was taken from whom.
+    /// Leaves each holder what lies in its own time; who had the device in the rest of it nobody
+    /// knows. Answers with what was taken from whom.
     pub fn keep_own(&mut self, own: impl Fn(&Holder) -> Span) -> Vec<(Holder, Span)> {
         let mut taken = Vec::new();
         let holders = &self.holders;
@@ -34,8 +34,8 @@ impl ObservedTime {
         taken
     }
 
-    /// Tells holders apart that had one name one after the other: `begins_ms` has when each after the first began, ascending,
-    /// and what a device was held for is parted there.
+    /// Tells holders apart that had one name one after the other: `begins_ms` has when each after
+    /// the first began, ascending, and what a device was held for is parted there.
     pub fn tell_apart(&mut self, begins_ms: impl Fn(&Holder) -> Vec<u64>) {
         let begins_ms: Vec<Vec<u64>> = self.holders.iter().map(begins_ms).collect();
         let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
@@ -73,8 +73,9 @@ impl ObservedTime {
     }
 }
 
-/// Takes off a holding the silence between its last word and the next pod of its name: it was bridged as if both were one, and
-/// nobody knows who had the device then. Nothing of what was never measured.
+/// Takes off a holding the silence between its last word and the next pod of its name: it was
+/// bridged as if both were one, and nobody knows who had the device then. Nothing of what was never
+/// measured.
 fn silence_before_next(part: &mut HoldingTime) -> Option<Span> {
     let is_gap = |segment: &&ActivitySegment| segment.verdict.reason == Some(UnknownReason::Gap);
     let gaps = part.activity.iter().rev().take_while(is_gap).count();

@@ -1,9 +1,10 @@
 //! Which labels of a series name the holder of its device.
 //!
-//! Exporters rename labels between generations, and Prometheus renames those that clash with its own: where it does
-//! not honour an exporter's labels, the holder's are `exported_pod` and so on, and `pod` is the exporter itself. On a
-//! free device only the exporter's own are left, so one series alone does not say what its `pod` means. All of a scrape
-//! job are read by one configuration, and those of another job by another: it is decided job by job.
+//! Exporters rename labels between generations, and Prometheus renames those that clash with its
+//! own: where it does not honour an exporter's labels, the holder's are `exported_pod` and so on,
+//! and `pod` is the exporter itself. On a free device only the exporter's own are left, so one
+//! series alone does not say what its `pod` means. All of a scrape job are read by one
+//! configuration, and those of another job by another: it is decided job by job.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,9 +68,9 @@ impl PodLabels {
         if names.is_empty() { BTreeSet::from([PLAIN]) } else { names }
     }
 
-    /// Who holds the device of a series; `None` if nobody, or nobody knows. What the series itself says first is
-    /// believed first: `exported_pod`, then `pod_name`. Where others of its job have these, one without is free, and its
-    /// `pod` is the one that was scraped.
+    /// Who holds the device of a series; `None` if nobody, or nobody knows. What the series itself
+    /// says first is believed first: `exported_pod`, then `pod_name`. Where others of its job have
+    /// these, one without is free, and its `pod` is the one that was scraped.
     pub(super) fn holder(&self, labels: &Labels) -> Option<Holder> {
         let seen = self.of_jobs.get(&job(labels)).copied().unwrap_or_default();
         if let Some(holder) = named(labels, EXPORTED) {

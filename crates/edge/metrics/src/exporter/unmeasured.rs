@@ -1,5 +1,5 @@
-//! Devices that a node has and no exporter speaks of: installed as long as kube-state-metrics has them, held by the pods
-//! that asked for them, and nobody knows what they did.
+//! Devices that a node has and no exporter speaks of: installed as long as kube-state-metrics has
+//! them, held by the pods that asked for them, and nobody knows what they did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,8 +34,8 @@ struct Slot {
 type Held = (usize, u32);
 
 impl ObservedTime {
-    /// What of a node's devices no exporter measured, if any. `names` are those under which exporters know
-    /// the node, `labels` is what kube-state-metrics has of it.
+    /// What of a node's devices no exporter measured, if any. `names` are those under which
+    /// exporters know the node, `labels` is what kube-state-metrics has of it.
     pub fn unmeasured(
         &self,
         node: &str,
@@ -60,8 +60,8 @@ impl ObservedTime {
         UnmeasuredNode { node: node.to_owned(), devices, measured, cut, slots }
     }
 
-    /// Adds these devices, with the pods that asked for them and are on no measured one. `None` where nobody keeps what
-    /// pods ask for: who had them is unknown then.
+    /// Adds these devices, with the pods that asked for them and are on no measured one. `None`
+    /// where nobody keeps what pods ask for: who had them is unknown then.
     pub fn add_unmeasured(
         &mut self,
         unmeasured: &UnmeasuredNode,
@@ -240,7 +240,8 @@ fn slots(runs: &[Amount], own: &[&ObservedDevice]) -> Vec<Slot> {
     slots
 }
 
-/// What each pod asks for at a moment beside what it has of measured devices, in units, largest first.
+/// What each pod asks for at a moment beside what it has of measured devices, in units, largest
+/// first.
 fn wants(
     asked: &BTreeMap<&PodResource, Vec<Amount>>,
     measured: &BTreeMap<PodName, Vec<Span>>,
@@ -264,7 +265,8 @@ fn wants(
     wants
 }
 
-/// Who has what: pods keep what they had as far as they still want it, and take the first device with room for the rest.
+/// Who has what: pods keep what they had as far as they still want it, and take the first device
+/// with room for the rest.
 fn assigned(
     before: &BTreeMap<PodName, Vec<Held>>,
     mut wants: BTreeMap<PodName, Vec<u32>>,
@@ -304,8 +306,8 @@ impl NodeCut {
 }
 
 impl UnmeasuredNode {
-    /// Whether it was taken for a node whose devices are shared because it offers more than exporters measure, and
-    /// nobody says that they are.
+    /// Whether it was taken for a node whose devices are shared because it offers more than
+    /// exporters measure, and nobody says that they are.
     pub fn is_guess(&self) -> bool {
         matches!(self.cut.cut, Cut::Guessed(replicas) if replicas > 1)
     }

@@ -61,8 +61,8 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The fields of a line. A field stands in quotes as a whole or has none: no name of Kubernetes has a comma
-/// or a quote in it, and a stray quote must spoil no more than its own line.
+/// The fields of a line. A field stands in quotes as a whole or has none: no name of Kubernetes has
+/// a comma or a quote in it, and a stray quote must spoil no more than its own line.
 ///
 /// # Errors
 /// The end of a sentence that begins with the line.

@@ -55,7 +55,8 @@ pub struct UsageSeries {
 /// Reads a usage file; `file` is its name in messages.
 ///
 /// # Errors
-/// See [`UsageFileError`]. Nothing is taken from a file with a bad row unless such rows may be left out.
+/// See [`UsageFileError`]. Nothing is taken from a file with a bad row unless such rows may be left
+/// out.
 pub fn read_usage_file(
     input: impl BufRead,
     file: &str,

@@ -102,8 +102,8 @@ impl PodEvents {
         self.starts_ms.values().any(|starts| starts.range(at_ms..).next().is_some())
     }
 
-    /// The runs of a container within the time for which its device was held, on the clock of the bill: one step
-    /// after their own.
+    /// The runs of a container within the time for which its device was held, on the clock of the
+    /// bill: one step after their own.
     pub(super) fn runs(&self, container: &str, held: Span, step_ms: u64) -> Vec<Run> {
         let last_end = self.end.unwrap_or(RunEnd::Open);
         let starts = of(&self.starts_ms, container);
@@ -138,7 +138,8 @@ impl PodEvents {
         runs
     }
 
-    /// How a run ended after which another came. Nobody restarts what is done, unless it is told to.
+    /// How a run ended after which another came. Nobody restarts what is done, unless it is told
+    /// to.
     fn end_before(&self) -> RunEnd {
         if self.succeeded_before && !self.failed_before { RunEnd::Completed } else { RunEnd::Lost }
     }
@@ -167,7 +168,8 @@ mod tests {
         range.map(|minute| Sample { at_ms: minute * 60_000, value: value(minute) }).collect()
     }
 
-    /// Held from minute 10 to 60; the image took until 12; it failed at 30, came back at 35, and was done at 58.
+    /// Held from minute 10 to 60; the image took until 12; it failed at 30, came back at 35, and
+    /// was done at 58.
     #[test]
     fn a_restart_in_place_is_two_runs() {
         let main = labels(&[("container", "main")]);

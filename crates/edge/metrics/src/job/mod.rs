@@ -1,8 +1,8 @@
-//! One job as [`dovetail_phases::job_phases`] wants it: what its devices and hosts did, and when its containers
-//! ran.
+//! One job as [`dovetail_phases::job_phases`] wants it: what its devices and hosts did, and when
+//! its containers ran.
 //!
-//! A bill needs to know whether a device worked; where the time of a job went needs tensor cores, memory
-//! traffic, power, the host and events too, of the job's pods alone.
+//! A bill needs to know whether a device worked; where the time of a job went needs tensor cores,
+//! memory traffic, power, the host and events too, of the job's pods alone.
 //!
 //! | module | what |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | `nodes` | disk, network and CPUs of nodes that the job has for itself |
 //! | `record` | all together, as records |
 //!
-//! A sample is the mean over the step before its moment, and a bill counts a holder from its first sample on. So
-//! on the clock of the bill everything is one step late, and events are moved to it.
+//! A sample is the mean over the step before its moment, and a bill counts a holder from its first
+//! sample on. So on the clock of the bill everything is one step late, and events are moved to it.
 
 mod events;
 mod nodes;

@@ -1,5 +1,6 @@
-//! Disk, network and CPUs of whole nodes, from node_exporter: what a pod reads over its node (a network file system, a
-//! network of the host) is in no counter of the pod. Asked for nodes alone whose GPUs the job has for itself.
+//! Disk, network and CPUs of whole nodes, from node_exporter: what a pod reads over its node (a
+//! network file system, a network of the host) is in no counter of the pod. Asked for nodes alone
+//! whose GPUs the job has for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +13,8 @@ use crate::selector::pattern;
 /// Series that say which node an exporter is of.
 pub const NODE_NAMES: [&str; 2] = ["kube_node_info", "node_uname_info"];
 
-/// Counters of node_exporter: name, what else is asked of their labels, what is made of a node's, and meaning. Disks of
-/// disks (dm, md) and networks of pods would count twice.
+/// Counters of node_exporter: name, what else is asked of their labels, what is made of a node's,
+/// and meaning. Disks of disks (dm, md) and networks of pods would count twice.
 const COUNTERS: [(&str, &str, &str, JobSeries); 6] = [
     ("node_cpu_seconds_total", r#",mode!~"idle|iowait|steal""#, "sum", JobSeries::Cpu),
     ("node_disk_io_time_seconds_total", DISKS, "max", JobSeries::DiskBusy),
@@ -30,8 +31,8 @@ const NETWORKS: &str = r#",device!~"(bond|br-|cali|cilium|cni|docker|dummy|flann
 pub struct NodeNames(BTreeMap<String, String>);
 
 impl NodeNames {
-    /// Which of the exporters are of these nodes, by the answers to [`NODE_NAMES`]: a label `node`, the address of the
-    /// node as the API server has it, or the name that its kernel has.
+    /// Which of the exporters are of these nodes, by the answers to [`NODE_NAMES`]: a label `node`,
+    /// the address of the node as the API server has it, or the name that its kernel has.
     pub fn of(series: &[Series], nodes: &BTreeSet<&str>) -> Self {
         let text = |labels: &Labels, name: &str| {
             labels.get(name).filter(|value| !value.is_empty()).cloned()

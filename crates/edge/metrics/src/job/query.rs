@@ -82,8 +82,8 @@ const DEVICE: [(&str, JobSeries); 7] = [
     ("xpum_memory_used_bytes", JobSeries::MemoryBytes),
 ];
 
-/// Counters of cAdvisor: name, what else is asked of its labels, and meaning. Pods have rows of their own beside
-/// those of their containers, but for the network, which they share.
+/// Counters of cAdvisor: name, what else is asked of its labels, and meaning. Pods have rows of
+/// their own beside those of their containers, but for the network, which they share.
 const HOST: [(&str, &str, JobSeries); 5] = [
     ("container_cpu_usage_seconds_total", OF_CONTAINERS, JobSeries::Cpu),
     ("container_fs_reads_bytes_total", OF_CONTAINERS, JobSeries::Read),
@@ -103,8 +103,8 @@ const NOTED: &str = r#",annotation_dovetail_dev_last_checkpoint!="""#;
 /// Where no two samples lie within a step, the last two of so many ms make the rate.
 const FEWEST_SAMPLES_MS: u64 = 150_000;
 
-/// Everything that is asked about pods of a namespace, for steps of so many ms over a window of so many. `pods`
-/// says which labels of devices name their holders.
+/// Everything that is asked about pods of a namespace, for steps of so many ms over a window of so
+/// many. `pods` says which labels of devices name their holders.
 pub fn job_queries(
     pods: &PodLabels,
     namespace: &str,
@@ -119,7 +119,8 @@ pub fn job_queries(
             let [space, pod] = labels;
             format!("{space}=~\"{}\",{pod}=~\"{names}\"", pattern(namespace))
         };
-        // Jobs of scrapes may name holders differently; a series is in one of the answers, or it is the same one.
+        // Jobs of scrapes may name holders differently; a series is in one of the answers, or it is
+        // the same one.
         for (name, series) in DEVICE {
             let means = pods.names().into_iter().map(|[space, pod, _]| {
                 mean_over_steps(&format!("{name}{{{}}}", of([space, pod])), step_ms)

@@ -89,14 +89,15 @@ impl JobReadings {
             let is_sum = kind == JobSeries::Nvlink;
             for sample in samples.iter().filter(|sample| is_reading(sample.value)) {
                 let value = readings.entry((kind, sample.at_ms)).or_insert(0.0);
-                // Both ways of a link; else slices of a device, or two servers that read one exporter.
+                // Both ways of a link; else slices of a device, or two servers that read one
+                // exporter.
                 *value = if is_sum { *value + sample.value } else { value.max(sample.value) };
             }
         }
     }
 
-    /// What happened to a pod: to the one of its name that has this uid, and all that is said without one; where it is empty,
-    /// to whoever had the name.
+    /// What happened to a pod: to the one of its name that has this uid, and all that is said
+    /// without one; where it is empty, to whoever had the name.
     pub(super) fn events(&self, namespace: &str, pod: &str, uid: &str) -> PodEvents {
         let mut events = PodEvents::default();
         let of_name = self.events.get(&(namespace.to_owned(), pod.to_owned()));
@@ -108,9 +109,10 @@ impl JobReadings {
         events
     }
 
-    /// What a pod did with a device, with its part of the host: of what is read of a pod as a whole each of its
-    /// devices gets the same, and of what is read of a node that the job has for itself each device on it. Where both
-    /// are read the larger counts: what a pod reads over a network of its node is in no counter of the pod.
+    /// What a pod did with a device, with its part of the host: of what is read of a pod as a whole
+    /// each of its devices gets the same, and of what is read of a node that the job has for itself
+    /// each device on it. Where both are read the larger counts: what a pod reads over a network of
+    /// its node is in no counter of the pod.
     pub(super) fn samples(
         &self,
         observation: &Observation,
@@ -182,7 +184,8 @@ fn set_host(sample: &mut Sample, kind: JobSeries, value: f64) {
     *field = whole(value * scale);
 }
 
-/// A disk is busy for all; CPUs of a node are those of its pods where nobody read these; all else is shared.
+/// A disk is busy for all; CPUs of a node are those of its pods where nobody read these; all else
+/// is shared.
 fn set_node(sample: &mut Sample, kind: JobSeries, value: f64, devices: f64) {
     if kind == JobSeries::DiskBusy {
         // A rate may be a little above what can be.

@@ -37,7 +37,8 @@ pub struct JobGroup {
     pub holdings: Vec<usize>,
 }
 
-/// The records of a job. Pods that work together make one; pods that do not (replicas of a server) one each.
+/// The records of a job. Pods that work together make one; pods that do not (replicas of a server)
+/// one each.
 pub fn records(
     holdings: &[Holding<'_>],
     is_together: bool,
@@ -98,8 +99,8 @@ pub fn records(
     groups.into_values().map(group).collect()
 }
 
-/// Checkpoints that any pod of the job told, on the clock of the bill: one step after their own. What is told of a
-/// time that has not been is left out.
+/// Checkpoints that any pod of the job told, on the clock of the bill: one step after their own.
+/// What is told of a time that has not been is left out.
 fn checkpoints_ms(
     places: &[usize],
     holdings: &[Holding<'_>],
@@ -127,8 +128,8 @@ fn runs(readings: &JobReadings, holding: &Holding<'_>, step_ms: u64) -> Vec<Run>
     events.runs(holding.container, holding.held, step_ms)
 }
 
-/// Whether its container started before the device was seen to be held: where nobody says when it started, those
-/// that were held when the period began.
+/// Whether its container started before the device was seen to be held: where nobody says when it
+/// started, those that were held when the period began.
 fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool {
     let events = readings.events(holding.namespace, holding.pod, holding.uid);
     match events.first_start_ms(holding.container) {
@@ -137,9 +138,10 @@ fn ran_before(readings: &JobReadings, holding: &Holding<'_>, grid: Grid) -> bool
     }
 }
 
-/// How a holding ended after which another one followed in its rank. A pod of another name took over: unless
-/// somebody says how the first one ended, it was lost (evicted, preempted, gone with its node). One of the same
-/// name is a new pod if its container started since, and the same one, which nobody saw for a while, if not.
+/// How a holding ended after which another one followed in its rank. A pod of another name took
+/// over: unless somebody says how the first one ended, it was lost (evicted, preempted, gone with
+/// its node). One of the same name is a new pod if its container started since, and the same one,
+/// which nobody saw for a while, if not.
 fn lose_replaced(
     members: &mut [Member],
     places: &[usize],

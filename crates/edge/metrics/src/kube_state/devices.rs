@@ -1,5 +1,5 @@
-//! How many GPUs and the like nodes have and pods ask for, over time: what is known of devices that no exporter
-//! measures.
+//! How many GPUs and the like nodes have and pods ask for, over time: what is known of devices that
+//! no exporter measures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use super::read::text;
 use crate::prometheus::{Labels, Series};
 use crate::selector::chunks;
 
-/// Resources of devices, as kube-state-metrics writes them. What is no device of its own (memory and cores of GPUs, a
-/// second name of a chip) is not among them.
+/// Resources of devices, as kube-state-metrics writes them. What is no device of its own (memory
+/// and cores of GPUs, a second name of a chip) is not among them.
 const RESOURCES: &str = "nvidia_com_gpu|nvidia_com_gpu_shared|nvidia_com_mig_.+|amd_com_gpu|gpu_intel_com_i915|\
                          gpu_intel_com_xe|habana_ai_gaudi|google_com_tpu|aws_amazon_com_neuron";
 
@@ -52,8 +52,8 @@ pub struct SampleTime {
     pub until_ms: u64,
 }
 
-/// The query for what nodes have of devices, at each step. Capacity has those that are ill, too; where it is not kept,
-/// what is allocatable stands for it.
+/// The query for what nodes have of devices, at each step. Capacity has those that are ill, too;
+/// where it is not kept, what is allocatable stands for it.
 pub fn devices_of_nodes(step_ms: u64) -> String {
     let of = |series: &str| {
         format!("max_over_time({series}{{resource=~\"{RESOURCES}\"}}[{}ms])", before(step_ms))
@@ -63,8 +63,8 @@ pub fn devices_of_nodes(step_ms: u64) -> String {
     format!("max by (node, exported_node, resource) ({capacity} or {allocatable})")
 }
 
-/// The queries for what pods of these nodes ask for, at each step: those that have a node and are not over. Where two
-/// servers say the same of a container it counts once.
+/// The queries for what pods of these nodes ask for, at each step: those that have a node and are
+/// not over. Where two servers say the same of a container it counts once.
 pub fn devices_of_pods(nodes: &[&str], step_ms: u64) -> Vec<String> {
     const POD: &str = "namespace, exported_namespace, pod, exported_pod";
     let window_ms = before(step_ms);
@@ -89,7 +89,8 @@ pub fn devices_of_pods(nodes: &[&str], step_ms: u64) -> Vec<String> {
     chunks(nodes).into_iter().map(query).collect()
 }
 
-/// The query that tells whether anybody keeps what pods ask for: without it nobody knows that a device is free.
+/// The query that tells whether anybody keeps what pods ask for: without it nobody knows that a
+/// device is free.
 pub fn any_request(window_ms: u64) -> String {
     format!("count(last_over_time(kube_pod_container_resource_requests[{}ms]))", window_ms.max(1))
 }
@@ -144,8 +145,8 @@ impl DeviceAmounts {
         own.map(|((_, pod), samples)| (pod, self.amounts(samples, time))).collect()
     }
 
-    /// Samples as time. Where none came for long, what was before was there meanwhile only if nothing was heard of any
-    /// node: else it was gone.
+    /// Samples as time. Where none came for long, what was before was there meanwhile only if
+    /// nothing was heard of any node: else it was gone.
     fn amounts(&self, samples: &Samples, time: SampleTime) -> Vec<Amount> {
         let mut found: Vec<Amount> = Vec::new();
         let mut before_ms = 0;
@@ -197,7 +198,8 @@ mod tests {
         amounts.iter().map(|one| (one.span.from_ms, one.span.to_ms, one.count)).collect()
     }
 
-    /// `a` is silent from 30 to 100 while `b` is heard: it was gone. From 110 to 200 nobody is heard.
+    /// `a` is silent from 30 to 100 while `b` is heard: it was gone. From 110 to 200 nobody is
+    /// heard.
     #[test]
     fn a_node_is_gone_only_while_others_are_heard() {
         let mut amounts = DeviceAmounts::default();

@@ -1,5 +1,5 @@
-//! What kube-state-metrics said before a time in which it was away: exporters go on, and the pods and nodes that they name
-//! are those that it knew.
+//! What kube-state-metrics said before a time in which it was away: exporters go on, and the pods
+//! and nodes that they name are those that it knew.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,8 @@ impl KubeState {
         }
     }
 
-    /// Takes what was said before of what is unknown. Who owned a pod stays so; where it stood may have changed meanwhile.
+    /// Takes what was said before of what is unknown. Who owned a pod stays so; where it stood may
+    /// have changed meanwhile.
     pub fn take_earlier(&mut self, unknown: &Unknown, earlier: Self) {
         let pods = earlier.pods.into_iter().filter(|(key, _)| unknown.pods.contains(key));
         self.earlier_pods.extend(pods.map(|(key, pod)| {

@@ -1,5 +1,6 @@
-//! Pods that had one name one after the other: what each of them was, and from when. Retries of operators, notebooks and
-//! pods of StatefulSets come again under their names, and need not have the owner and the labels of the one before.
+//! Pods that had one name one after the other: what each of them was, and from when. Retries of
+//! operators, notebooks and pods of StatefulSets come again under their names, and need not have
+//! the owner and the labels of the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +58,8 @@ impl BeginSeries {
 }
 
 impl PodBegins {
-    /// Takes an answer to one of [`BeginSeries::queries`]; what names no pod, and what is no time, is left out.
+    /// Takes an answer to one of [`BeginSeries::queries`]; what names no pod, and what is no time,
+    /// is left out.
     pub fn take(&mut self, kind: BeginSeries, series: Vec<Series>) {
         for Series { labels, samples } in series {
             let part = |name: &str| text(&labels, name);
@@ -92,7 +94,8 @@ impl KubeState {
         several.map(|((_, name), _)| name.as_str()).collect()
     }
 
-    /// Tells pods of one name apart by when they began. Of those of which nobody knows that they stay one.
+    /// Tells pods of one name apart by when they began. Of those of which nobody knows that they
+    /// stay one.
     pub fn take_lives(&mut self, begins: &PodBegins) {
         for (key, of_uid) in std::mem::take(&mut self.of_uids) {
             if of_uid.len() < 2 {
@@ -116,7 +119,8 @@ impl KubeState {
         }
     }
 
-    /// Pods that had a name one after the other; none where it was one pod's, as far as anybody knows.
+    /// Pods that had a name one after the other; none where it was one pod's, as far as anybody
+    /// knows.
     pub fn lives(&self, namespace: &str, pod: &str) -> &[PodLife] {
         self.lives.get(&(namespace.to_owned(), pod.to_owned())).map_or(&[], Vec::as_slice)
     }
@@ -154,8 +158,8 @@ mod tests {
     use crate::kube_state::read::tests::series;
     use crate::kube_state::{Kept, KubeTable};
 
-    /// `z` had the name first, though its uid comes last, and `a` since 3,000 s, when it was made; it was seen later. Of
-    /// `other` nobody says when its pods began, `alone` is one pod.
+    /// `z` had the name first, though its uid comes last, and `a` since 3,000 s, when it was made;
+    /// it was seen later. Of `other` nobody says when its pods began, `alone` is one pod.
     #[test]
     fn pods_of_one_name_have_their_own_facts_in_their_order() {
         let of = |pod, uid| [("namespace", "ml"), ("pod", pod), ("uid", uid)];

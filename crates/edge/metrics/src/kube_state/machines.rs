@@ -161,8 +161,8 @@ mod tests {
         Series { labels: labels.collect(), samples: samples.collect() }
     }
 
-    /// `n5` is an on-demand machine for ten minutes and is gone for five; then a spot machine has its name. Its label
-    /// `zone` came late, `n6` was renewed and stayed who it was.
+    /// `n5` is an on-demand machine for ten minutes and is gone for five; then a spot machine has
+    /// its name. Its label `zone` came late, `n6` was renewed and stayed who it was.
     #[test]
     fn each_machine_of_a_name_has_its_own_facts() {
         let mut state = KubeState::default();

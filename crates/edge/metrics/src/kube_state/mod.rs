@@ -1,9 +1,9 @@
-//! What kube-state-metrics keeps of objects, also of those that are gone: who owned which pod, which labels it
-//! had, what nodes offered, how much CPU and memory was kept for whom.
+//! What kube-state-metrics keeps of objects, also of those that are gone: who owned which pod,
+//! which labels it had, what nodes offered, how much CPU and memory was kept for whom.
 //!
 //! Label names are written as Prometheus allows (`kueue.x-k8s.io/queue-name` is
-//! `label_kueue_x_k8s_io_queue_name`), and kube-state-metrics keeps only labels that its operator allowed
-//! (`--metric-labels-allowlist`): what is not there is unknown.
+//! `label_kueue_x_k8s_io_queue_name`), and kube-state-metrics keeps only labels that its operator
+//! allowed (`--metric-labels-allowlist`): what is not there is unknown.
 //!
 //! | module | what |
 //! |---|---|
@@ -30,19 +30,20 @@ pub use machines::{MachineSeries, NodeSeries, node_history};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
 
-/// For so long Prometheus takes the last sample of a series for the present (`--query.lookback-delta`), where nobody told it
-/// that the series ended.
+/// For so long Prometheus takes the last sample of a series for the present
+/// (`--query.lookback-delta`), where nobody told it that the series ended.
 const LOOK_BACK_MS: u64 = 300_000;
 
-/// The query for a table of objects as they were last seen in a window before its moment. What pods keep is seen for
-/// [`LOOK_BACK_MS`] after they are gone: whose pods they were is looked for as much earlier.
+/// The query for a table of objects as they were last seen in a window before its moment. What pods
+/// keep is seen for [`LOOK_BACK_MS`] after they are gone: whose pods they were is looked for as
+/// much earlier.
 pub fn last_seen(table: KubeTable, window_ms: u64) -> String {
     let more_ms = if table.is_of_nodes() { 0 } else { LOOK_BACK_MS };
     format!("last_over_time({}[{}ms])", table.series(), window_ms.max(1) + more_ms)
 }
 
-/// The query for pods that asked for anything but CPU, memory and storage in a window before its moment: who asked for
-/// no device held none by its plugin.
+/// The query for pods that asked for anything but CPU, memory and storage in a window before its
+/// moment: who asked for no device held none by its plugin.
 pub fn asked_for_devices(window_ms: u64) -> String {
     const OTHERS: &str =
         "cpu|memory|storage|ephemeral_storage|pods|hugepages_.+|attachable_volumes_.+";
@@ -65,8 +66,9 @@ pub fn pod_ends(window_ms: u64) -> String {
     )
 }
 
-/// The query for what was kept of a resource (`cpu`, `memory`) over a window before its moment, by pod: the sum
-/// of one value for each step; a value is in cores or bytes. Pods that are over keep nothing.
+/// The query for what was kept of a resource (`cpu`, `memory`) over a window before its moment, by
+/// pod: the sum of one value for each step; a value is in cores or bytes. Pods that are over keep
+/// nothing.
 pub fn kept_over(resource: &str, window_ms: u64, step_ms: u64) -> String {
     format!(
         "sum by (namespace, pod, uid, node) (sum_over_time((sum by (namespace, pod, uid, node) \

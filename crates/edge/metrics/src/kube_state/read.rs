@@ -14,11 +14,13 @@ pub struct KubeState {
     pub nodes: BTreeMap<String, KubeNode>,
     /// Labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
-    /// Pods that asked for more than CPU, memory and storage; empty where nobody keeps what pods ask for.
+    /// Pods that asked for more than CPU, memory and storage; empty where nobody keeps what pods
+    /// ask for.
     pub askers: BTreeSet<(String, String)>,
     /// Nodes that were several machines: each with when it began, ascending.
     pub machines: BTreeMap<String, Vec<(u64, KubeNode)>>,
-    /// Pods by their names and uids while they are read, and those that had one name, in their order.
+    /// Pods by their names and uids while they are read, and those that had one name, in their
+    /// order.
     pub(super) of_uids: BTreeMap<(String, String), BTreeMap<String, KubePod>>,
     pub(super) lives: BTreeMap<(String, String), Vec<PodLife>>,
     /// Owners of ReplicaSets and Jobs by kind, namespace and name.
@@ -64,7 +66,8 @@ pub struct KubeNode {
     pub offers_devices: bool,
     /// Its address in the cluster.
     pub internal_ip: String,
-    /// Identities that a node of this name had: by the provider, and of the machine. Several are several machines.
+    /// Identities that a node of this name had: by the provider, and of the machine. Several are
+    /// several machines.
     pub identities: BTreeSet<(String, String)>,
 }
 
@@ -157,8 +160,8 @@ impl KubeState {
         !self.nodes.is_empty() && self.nodes.values().all(is_known)
     }
 
-    /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it has none. `turn` is which
-    /// of the pods of its name it is.
+    /// Kind and name of a pod's top owner; none where nobody knows the pod, the pod itself where it
+    /// has none. `turn` is which of the pods of its name it is.
     pub fn top_owner(&self, namespace: &str, pod: &str, turn: u32) -> Option<(String, String)> {
         let known = self.pod_in_turn(namespace, pod, turn)?;
         let mut owner = known.owner.clone().unwrap_or_else(|| ("Pod".to_owned(), pod.to_owned()));
@@ -174,8 +177,8 @@ impl KubeState {
         Some(owner)
     }
 
-    /// What a run of this pod would be told by, as kind and name: its top owner, but of what a timetable made that
-    /// itself; and whether it did.
+    /// What a run of this pod would be told by, as kind and name: its top owner, but of what a
+    /// timetable made that itself; and whether it did.
     pub fn run_owner(&self, namespace: &str, pod: &str, turn: u32) -> Option<(Owner, bool)> {
         let top = self.top_owner(namespace, pod, turn)?;
         let known = self.pod_in_turn(namespace, pod, turn)?;
@@ -308,8 +311,8 @@ impl Kept {
     }
 }
 
-/// A label of a series, the exporter's own before what Prometheus put over it; kube-state-metrics writes
-/// `<none>` for nothing.
+/// A label of a series, the exporter's own before what Prometheus put over it; kube-state-metrics
+/// writes `<none>` for nothing.
 pub(super) fn text(labels: &Labels, name: &str) -> Option<String> {
     let found = labels.get(&format!("exported_{name}")).or_else(|| labels.get(name));
     found.filter(|value| !value.is_empty() && *value != "<none>").cloned()
@@ -339,8 +342,8 @@ fn amount(value: f64) -> u64 {
     if value.is_finite() && value > 0.0 { (value as u64).min(1 << 60) } else { 0 }
 }
 
-/// The value of a label by the name that it has in the API (`kueue.x-k8s.io/queue-name`); none where it is not
-/// there or empty.
+/// The value of a label by the name that it has in the API (`kueue.x-k8s.io/queue-name`); none
+/// where it is not there or empty.
 pub fn label(labels: &Labels, key: &str) -> Option<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric();
     let name: String =

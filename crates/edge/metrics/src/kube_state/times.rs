@@ -57,7 +57,8 @@ impl TimeSeries {
         }
     }
 
-    /// The query for what was last seen in a window before its moment; of pods, for those that ask for GPUs.
+    /// The query for what was last seen in a window before its moment; of pods, for those that ask
+    /// for GPUs.
     pub fn query(self, window_ms: u64) -> String {
         let window_ms = window_ms.max(1);
         let with_gpus = format!(

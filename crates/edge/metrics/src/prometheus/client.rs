@@ -17,8 +17,8 @@ pub struct Limits {
     pub answer_bytes: usize,
     /// Tries of one request, the first included.
     pub tries: u32,
-    /// Pause after the first failure; each further one doubles it. What the server asks for wins if it is
-    /// longer, up to [`Limits::longest_pause`].
+    /// Pause after the first failure; each further one doubles it. What the server asks for wins if
+    /// it is longer, up to [`Limits::longest_pause`].
     pub first_pause: Duration,
     /// No pause is longer.
     pub longest_pause: Duration,
@@ -150,8 +150,9 @@ impl<T: Transport> PrometheusClient<T> {
         Ok(self.answer(query, &path).await?.series)
     }
 
-    /// The values of each series of a query over time, chunk by chunk in ascending time. A series appears in
-    /// each chunk in which it has values. A chunk that the server finds too much for one query is cut in two.
+    /// The values of each series of a query over time, chunk by chunk in ascending time. A series
+    /// appears in each chunk in which it has values. A chunk that the server finds too much for one
+    /// query is cut in two.
     ///
     /// # Errors
     /// See [`QueryError`]. What was handed to `take` before stays there.
@@ -223,8 +224,8 @@ impl<T: Transport> PrometheusClient<T> {
         let server = self.transport.name().to_owned();
         match answer::read(&reply.body) {
             Ok(answer) if reply.status == 200 => Ok(answer),
-            // Prometheus says what is wrong in JSON with a status to match; what stands between may answer
-            // in its own words.
+            // Prometheus says what is wrong in JSON with a status to match; what stands between may
+            // answer in its own words.
             Err(source @ AnswerError::Refused { .. }) if !is_busy(reply.status) => {
                 Err((QueryError::Answer { server, query: query.to_owned(), source }, None))
             }

@@ -23,11 +23,13 @@ use super::transport::{Reply, Transport, TransportError};
 /// How to reach a server.
 #[derive(Clone, Debug)]
 pub struct DirectOptions {
-    /// Its address with whatever stands before `/api/v1/`, such as `https://metrics.example/prometheus`.
+    /// Its address with whatever stands before `/api/v1/`, such as
+    /// `https://metrics.example/prometheus`.
     pub url: String,
     /// A file with a bearer token. It is read anew for every request: tokens of pods change.
     pub token_file: Option<PathBuf>,
-    /// A file with certificates (PEM) of those who may vouch for the server, instead of the system's.
+    /// A file with certificates (PEM) of those who may vouch for the server, instead of the
+    /// system's.
     pub authority_file: Option<PathBuf>,
     /// More headers, such as a tenant (`X-Scope-OrgID`).
     pub headers: Vec<(String, String)>,
@@ -81,7 +83,8 @@ pub enum DirectError {
     },
 }
 
-/// Asks a server by its own address. Answers come over HTTP/1.1 or, with TLS, what both sides speak.
+/// Asks a server by its own address. Answers come over HTTP/1.1 or, with TLS, what both sides
+/// speak.
 pub struct Direct {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     /// Without a `/` at its end.

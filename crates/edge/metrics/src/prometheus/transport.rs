@@ -11,8 +11,8 @@ pub trait Transport: Send + Sync {
     /// The server as messages name it, without credentials.
     fn name(&self) -> &str;
 
-    /// Asks for a path, which begins with `/` (of a query API `/api/v1/`) and may have a query. Bodies of more than
-    /// `most_bytes` are an error.
+    /// Asks for a path, which begins with `/` (of a query API `/api/v1/`) and may have a query.
+    /// Bodies of more than `most_bytes` are an error.
     fn get<'a>(
         &'a self,
         path: &'a str,

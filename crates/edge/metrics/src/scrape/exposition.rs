@@ -1,4 +1,5 @@
-//! The page of an exporter: Prometheus' text format and its successor OpenMetrics, as far as gauges need it.
+//! The page of an exporter: Prometheus' text format and its successor OpenMetrics, as far as gauges
+//! need it.
 //!
 //! Source: the exposition formats of Prometheus (text format 0.0.4) and OpenMetrics 1.0.
 
@@ -51,7 +52,8 @@ pub(super) fn name_of(line: &str) -> Option<&str> {
     (!name.is_empty() && !name.starts_with(|letter: char| letter.is_ascii_digit())).then_some(name)
 }
 
-/// Reads a line. What stands behind the number (a time, an exemplar) is left: a page says what is now.
+/// Reads a line. What stands behind the number (a time, an exemplar) is left: a page says what is
+/// now.
 pub(super) fn read_line(line: &str) -> Result<Line, LineProblem> {
     if line.len() > LINE_BYTES {
         return Err(LineProblem::TooLong);

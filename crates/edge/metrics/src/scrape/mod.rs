@@ -1,7 +1,9 @@
-//! Exporters asked directly, where no server keeps their series: look after look, each a page of what is now.
+//! Exporters asked directly, where no server keeps their series: look after look, each a page of
+//! what is now.
 //!
-//! Only the series that say something about devices are kept, and only as gauges: counters need a server that
-//! remembers. A page's own times are left, so that all devices of one look have one moment.
+//! Only the series that say something about devices are kept, and only as gauges: counters need a
+//! server that remembers. A page's own times are left, so that all devices of one look have one
+//! moment.
 
 mod exposition;
 
@@ -60,8 +62,8 @@ pub enum PageError {
 }
 
 impl Scrapes {
-    /// Takes a page. `source` names who was asked, by its node where that is known: it stands for the node where no
-    /// label does.
+    /// Takes a page. `source` names who was asked, by its node where that is known: it stands for
+    /// the node where no label does.
     ///
     /// # Errors
     /// See [`PageError`]. A line that cannot be read is left out, and counted in [`Self::refused`].

@@ -20,7 +20,8 @@ const ENGINE: &str = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
 const FROM_S: u64 = 1_767_225_600;
 const MINUTES: u64 = 60;
 const STEP_MS: u64 = 60_000;
-/// The container starts after five minutes and fails after 40; it comes back at 45 and is done at 58.
+/// The container starts after five minutes and fails after 40; it comes back at 45 and is done at
+/// 58.
 const STARTS: [u64; 2] = [5, 45];
 const ENDS: [u64; 2] = [40, 58];
 
@@ -28,7 +29,8 @@ fn runs_at(minute: u64) -> bool {
     STARTS.iter().zip(ENDS).any(|(start, end)| (*start..end).contains(&minute))
 }
 
-/// An hour of two GPUs of one pod, scraped every 30 s, with all that is known of their host; another pod beside.
+/// An hour of two GPUs of one pod, scraped every 30 s, with all that is known of their host;
+/// another pod beside.
 fn history() -> String {
     let mut text = String::new();
     gpus_and_hosts(&mut text);
@@ -102,7 +104,8 @@ fn gpus_and_hosts(text: &mut String) {
     family("container_network_transmit_bytes_total", "counter", &network(1e6));
 }
 
-/// What node_exporter says of the node: a disk with what lies on it, and a network with that of a pod in it.
+/// What node_exporter says of the node: a disk with what lies on it, and a network with that of a
+/// pod in it.
 fn nodes(text: &mut String) {
     let mut counter = |name: &str, of: &'static [(&str, f64)]| {
         family(text, name, "counter", &|half: u64| {

@@ -128,7 +128,8 @@ async fn days_of_history_are_read_in_chunks_and_add_up() {
     assert_eq!(minutes(sum.allocated()), active + idle);
 }
 
-/// By minute: half on, one in seven, on but for one in nine, a restless one that is never high, always on.
+/// By minute: half on, one in seven, on but for one in nine, a restless one that is never high,
+/// always on.
 fn level(gpu: usize, minute: i64) -> f64 {
     match gpu {
         0 => [0.9, 0.0][(minute.rem_euclid(4) / 2) as usize],
@@ -139,8 +140,8 @@ fn level(gpu: usize, minute: i64) -> f64 {
     }
 }
 
-/// A day of five GPUs whose work comes and goes faster than they are looked at: bounds hold, and on or off is told
-/// apart to a hundredth.
+/// A day of five GPUs whose work comes and goes faster than they are looked at: bounds hold, and on
+/// or off is told apart to a hundredth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_stops_and_goes_within_a_step_is_counted_within_stated_bounds() {
     if !PrometheusServer::is_there() {

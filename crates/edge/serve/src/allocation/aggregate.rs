@@ -141,7 +141,8 @@ pub(super) struct Owner<'j> {
 }
 
 impl<'j> Owner<'j> {
-    /// Of a job as a ledger has it: `Deployment prod/serve`, or `prod/serve` where the kind is unknown.
+    /// Of a job as a ledger has it: `Deployment prod/serve`, or `prod/serve` where the kind is
+    /// unknown.
     pub(super) fn of(job: &'j str) -> Self {
         let (kind, rest) = job.split_once(' ').unwrap_or(("", job));
         let name = rest.rsplit_once('/').map_or(rest, |(_, name)| name);

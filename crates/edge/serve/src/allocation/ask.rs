@@ -23,7 +23,8 @@ pub struct Ask {
     pub aggregate: Vec<Aggregate>,
     /// Whether what nobody had has an entry `__idle__`.
     pub has_idle: bool,
-    /// The end that was asked for, where that lies in the future; the steps end with the hour that is running.
+    /// The end that was asked for, where that lies in the future; the steps end with the hour that
+    /// is running.
     pub asked_until_ms: Option<u64>,
 }
 

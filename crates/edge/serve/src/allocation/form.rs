@@ -1,4 +1,5 @@
-//! Entries, in OpenCost's words. Amounts are added up as whole micro-dollars and become floats at the very end.
+//! Entries, in OpenCost's words. Amounts are added up as whole micro-dollars and become floats at
+//! the very end.
 
 use std::collections::BTreeMap;
 

@@ -13,14 +13,15 @@ const LONGEST_MS: u64 = 10 * 366 * DAY_MS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) span: Span,
-    /// The end that was asked for, where that is a moment after the hour that is running, with which the span ends.
+    /// The end that was asked for, where that is a moment after the hour that is running, with
+    /// which the span ends.
     pub(super) asked_until_ms: Option<u64>,
 }
 
 /// The time that a text means.
 ///
-/// A number of days or weeks ends with the day that is running, as OpenCost has it; a number of hours with the hour
-/// that is running. Two times end with that hour at the latest.
+/// A number of days or weeks ends with the day that is running, as OpenCost has it; a number of
+/// hours with the hour that is running. Two times end with that hour at the latest.
 pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
     let found = match text.split_once(',') {
         Some((from, to)) => Span { from_ms: moment(from)?, to_ms: moment(to)? },

@@ -69,7 +69,8 @@ pub fn cells<'r>(
     fewer(rows.into_iter().map(cell))
 }
 
-/// Each place once, and no more than a database should bear: those with the most GPU-time keep their names.
+/// Each place once, and no more than a database should bear: those with the most GPU-time keep
+/// their names.
 pub fn fewer(cells: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
     let all = joined(cells);
     let mut pairs: BTreeMap<(&str, &str), i128> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! What is counted, for Prometheus.
 //!
-//! Amounts of the ledger are gauges over times that are named, not counters: an hour that is read again restates
-//! them, and a counter must not go back. What nobody knows is absent, never 0.
+//! Amounts of the ledger are gauges over times that are named, not counters: an hour that is read
+//! again restates them, and a counter must not go back. What nobody knows is absent, never 0.
 
 mod cells;
 #[cfg(test)]

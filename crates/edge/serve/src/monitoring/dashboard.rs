@@ -1,4 +1,5 @@
-//! A dashboard for Grafana: what GPUs do and cost, why free ones are free, and whether the figures can be trusted.
+//! A dashboard for Grafana: what GPUs do and cost, why free ones are free, and whether the figures
+//! can be trusted.
 
 use serde_json::{Value, json};
 

@@ -74,7 +74,8 @@ const RECORDINGS: [Recording; 10] = [
     ),
 ];
 
-/// Thresholds are the targets of FinOps for GPUs: less than 10 % of what is held idles, more than 30 % of it computes.
+/// Thresholds are the targets of FinOps for GPUs: less than 10 % of what is held idles, more than
+/// 30 % of it computes.
 const ALERTS: [Alert; 10] = [
     Alert {
         name: "DovetailGpuIdleAllocated",

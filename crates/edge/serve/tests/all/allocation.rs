@@ -22,7 +22,8 @@ async fn the_answer_has_opencosts_form() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&found).expect("JSON"));
 }
 
-/// By hand, under `residual`: node `a` costs $12 an hour, of it 32 x $0.05 = $1.60 for CPU and $10.40 for two GPUs.
+/// By hand, under `residual`: node `a` costs $12 an hour, of it 32 x $0.05 = $1.60 for CPU and
+/// $10.40 for two GPUs.
 #[tokio::test]
 async fn amounts_are_those_worked_out_by_hand() {
     let found = ask(&format!("{TWO_HOURS}&aggregate=namespace&includeIdle=true&step=1h")).await;

@@ -38,9 +38,9 @@ fn pod(namespace: &str, name: &str, job: &str, labels: &[(&str, &str)]) -> ReadP
     }
 }
 
-/// Node `a` has two GPUs at $6 an hour and 32 vCPUs at $0.05; node `b` has one without a price. In the first hour
-/// `serve` computes on both GPUs of `a` and keeps 8 of its vCPUs, in the second one GPU is idle and one free;
-/// `train` holds the GPU of `b`, and nobody knows what it did.
+/// Node `a` has two GPUs at $6 an hour and 32 vCPUs at $0.05; node `b` has one without a price. In
+/// the first hour `serve` computes on both GPUs of `a` and keeps 8 of its vCPUs, in the second one
+/// GPU is idle and one free; `train` holds the GPU of `b`, and nobody knows what it did.
 pub(crate) fn reading() -> Reading {
     let lists = ListPrices { usd_micros_per_vcpu_hour: 50_000, usd_micros_per_gib_hour: 0 };
     let node = |name: &str, usd_micros_per_gpu_hour| ReadNode {

@@ -1,5 +1,6 @@
-//! A cluster of 40,000 GPUs: 5,000 nodes in 20 pools; 2,500 jobs of 16 GPUs at a time, of 200 teams, each for 30 hours,
-//! 60,000 in 30 days; they start and end at hours of their own. A job stands in one pool, a team's in most of them.
+//! A cluster of 40,000 GPUs: 5,000 nodes in 20 pools; 2,500 jobs of 16 GPUs at a time, of 200
+//! teams, each for 30 hours, 60,000 in 30 days; they start and end at hours of their own. A job
+//! stands in one pool, a team's in most of them.
 
 use std::future::Future;
 

@@ -1,8 +1,10 @@
-//! Figures of docs/benchmarks.md that concern the ledger: `cargo bench -p dovetail-store --bench figures -- NAME...`.
+//! Figures of docs/benchmarks.md that concern the ledger:
+//! `cargo bench -p dovetail-store --bench figures -- NAME...`.
 //!
-//! Each prints what was measured beside its target; nothing is asserted on time. `DOVETAIL_LEDGER` names an empty
-//! PostgreSQL database to measure instead of a file; without it `query` measures both, on a server of its own where there
-//! is one. `DOVETAIL_LEDGER_DAYS` sets how many days `query` fills (30, about 2 GB).
+//! Each prints what was measured beside its target; nothing is asserted on time. `DOVETAIL_LEDGER`
+//! names an empty PostgreSQL database to measure instead of a file; without it `query` measures
+//! both, on a server of its own where there is one. `DOVETAIL_LEDGER_DAYS` sets how many days
+//! `query` fills (30, about 2 GB).
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod cluster;

@@ -1,4 +1,5 @@
-//! Hours copied, and days added up, by the database itself: what a program would have written, in a fraction of the time.
+//! Hours copied, and days added up, by the database itself: what a program would have written, in a
+//! fraction of the time.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +123,8 @@ impl Month {
     }
 }
 
-/// An hour of a turn: nodes on which the turn runs still as in its first hour, the others as in the next one's.
+/// An hour of a turn: nodes on which the turn runs still as in its first hour, the others as in the
+/// next one's.
 fn copied(turn: u64, hour: u64) -> String {
     let left_hours = turn + HOURS_PER_JOB - hour;
     let part = |from_hour: u64, which: &str| {
@@ -137,7 +139,8 @@ fn copied(turn: u64, hour: u64) -> String {
     format!("INSERT INTO hourly {} UNION ALL {}", part(turn, "<"), part(next, ">="))
 }
 
-/// Days out of hours, as rows of `daily`: grain 0 by party and group, grain 1 by workload too, grain 2 by party alone.
+/// Days out of hours, as rows of `daily`: grain 0 by party and group, grain 1 by workload too,
+/// grain 2 by party alone.
 fn added_up(grain: i64, of_hours: &str) -> String {
     let (workload, group, by) = match grain {
         0 => ("0", "node_group", ", node_group"),

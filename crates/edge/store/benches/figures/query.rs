@@ -1,8 +1,8 @@
 //! A month of a large cluster: how much is kept of it, and how long answers take.
 //!
-//! Hours in which all jobs of a turn run are kept as a program keeps them; all others are copied from these in the
-//! database, each node from the turn that it is in. Days are then added up in the database, by a statement that is shown
-//! first to give what the program wrote.
+//! Hours in which all jobs of a turn run are kept as a program keeps them; all others are copied
+//! from these in the database, each node from the turn that it is in. Days are then added up in the
+//! database, by a statement that is shown first to give what the program wrote.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -173,7 +173,8 @@ fn total<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> ([i128; 5], i128) {
     sum
 }
 
-/// Each GPU computes for most of the hour and idles for the rest; every tenth node has two free ones.
+/// Each GPU computes for most of the hour and idles for the rest; every tenth node has two free
+/// ones.
 fn reading(hour: u64) -> Reading {
     let span = Span { from_ms: hour * HOUR_MS, to_ms: (hour + 1) * HOUR_MS };
     let device = |(node, gpu): (usize, usize)| {

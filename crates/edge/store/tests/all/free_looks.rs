@@ -1,4 +1,5 @@
-//! Why what was free was free: causes that objects told stand in the ledger, however and in which order it is filled.
+//! Why what was free was free: causes that objects told stand in the ledger, however and in which
+//! order it is filled.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ use crate::world::{START_HOUR, START_MS};
 const MINUTE_MS: u64 = 60_000;
 const HOURS: u64 = 3;
 
-/// Two nodes of two GPUs for three hours. Of the first node one GPU is free all the time, the other from 1:30; the second
-/// is free throughout.
+/// Two nodes of two GPUs for three hours. Of the first node one GPU is free all the time, the other
+/// from 1:30; the second is free throughout.
 fn reading(cluster: &str, from_minute: u64, to_minute: u64, looks: &[usize]) -> Reading {
     let at = |minute: u64| START_MS + minute * MINUTE_MS;
     let span = Span { from_ms: at(from_minute), to_ms: at(to_minute) };
@@ -81,7 +82,8 @@ fn expected() -> BTreeMap<String, i128> {
         // The rest of the first node's GPU for 40 minutes, and two for two hours.
         ("free_no_demand", 20 + 240),
         ("free_gang_short", 120),
-        // From 1:20 one and from 1:30 two, until 1:40; half a GPU from then on; an hour of the second node.
+        // From 1:20 one and from 1:30 two, until 1:40; half a GPU from then on; an hour of the
+        // second node.
         ("free_of_unknown_cause", 10 + 20 + 40 + 120),
     ];
     minutes.into_iter().map(|(name, minutes)| (name.to_owned(), minutes)).collect()
@@ -107,8 +109,8 @@ fn causes_are_kept_whatever_is_read_again_and_by_whom() {
         run(async {
             let mut store = open(address).await;
             let now_ms = START_MS + HOURS * HOUR_MS;
-            // All at once; round by round with edges read again; devices first and again when something was said of
-            // them; everything read again by somebody who looked at nothing.
+            // All at once; round by round with edges read again; devices first and again when
+            // something was said of them; everything read again by somebody who looked at nothing.
             let fills: [&[(u64, u64, &[usize])]; 4] = [
                 &[(0, 180, &[0, 1, 2, 3, 4, 5])],
                 &[(0, 40, &[0]), (35, 100, &[0, 1, 2, 4]), (95, 180, &[2, 3, 5])],

@@ -22,8 +22,8 @@ fn world(seed: u64) -> World {
     World { gpus_per_node: 24, ..World::new(&format!("killed {seed}"), seed) }
 }
 
-/// Not a test: the program that is killed. It writes a line before each hour, and never ends by itself while somebody
-/// holds its input.
+/// Not a test: the program that is killed. It writes a line before each hour, and never ends by
+/// itself while somebody holds its input.
 #[test]
 #[ignore = "run by the test that kills it"]
 #[allow(clippy::print_stdout, reason = "the parent listens")]
@@ -43,7 +43,8 @@ fn child() {
     std::io::stdin().lines().for_each(drop);
 }
 
-/// Starts the child and kills it in an hour, somewhere, or in the next one; it has more to read in any case.
+/// Starts the child and kills it in an hour, somewhere, or in the next one; it has more to read in
+/// any case.
 fn kill_at(address: &str, seed: u64, point: u64) {
     let program = std::env::current_exe().unwrap();
     let hour = mixed(seed, point, 1) % 28;

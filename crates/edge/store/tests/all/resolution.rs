@@ -20,7 +20,8 @@ fn an_hour_rests_on_its_coarsest_part_until_it_is_read_as_a_whole() {
                 to_ms: START_MS + to * HOUR_MS / 2,
             };
             let day = START_HOUR / 24;
-            // Hours 20 to 27 by halves: what is read, how far apart, and what the two days then rest on.
+            // Hours 20 to 27 by halves: what is read, how far apart, and what the two days then
+            // rest on.
             let rows = [
                 (
                     half(40, 54),

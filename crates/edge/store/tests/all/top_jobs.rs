@@ -1,4 +1,5 @@
-//! The jobs that cost most are those that the hours say, whatever the period, and nothing is lost beside them.
+//! The jobs that cost most are those that the hours say, whatever the period, and nothing is lost
+//! beside them.
 
 use std::collections::BTreeMap;
 

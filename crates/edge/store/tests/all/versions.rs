@@ -1,7 +1,9 @@
 //! Ledgers of every version open with what was in them, and one of a newer version is left alone.
 //!
-//! `ledgers/N.sql` has the rows of a small ledger of version N; bytes stand as `{bytes:HEX:}`. When a version is added:
-//! `cargo test -p dovetail-store --test all versions::dump -- --ignored --nocapture`, before the change.
+//! `ledgers/N.sql` has the rows of a small ledger of version N; bytes stand as `{bytes:HEX:}`. When
+//! a version is added:
+//! `cargo test -p dovetail-store --test all versions::dump -- --ignored --nocapture`, before the
+//! change.
 
 use dovetail_store::{Address, Kept, StoreError};
 use sqlx::any::AnyRow;

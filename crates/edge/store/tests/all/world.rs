@@ -153,8 +153,8 @@ impl World {
     }
 }
 
-/// A ledger's answers to everything: by pod and node over hours, by workload, by group and by party over days, each
-/// row as text, in order.
+/// A ledger's answers to everything: by pod and node over hours, by workload, by group and by party
+/// over days, each row as text, in order.
 pub(crate) async fn everything(store: &mut Store, world: &World) -> Vec<String> {
     let mut all = Vec::new();
     let finest = Detail { workload: true, group: true, pod: true, node: true };

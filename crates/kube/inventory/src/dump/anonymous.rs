@@ -1,9 +1,9 @@
-//! What objects are called, replaced by keyed hashes. Whoever holds the key and the table can read a report in
-//! the true names; nobody else can, and nobody can try names without the key.
+//! What objects are called, replaced by keyed hashes. Whoever holds the key and the table can read
+//! a report in the true names; nobody else can, and nobody can try names without the key.
 //!
-//! Every text is replaced unless it stands on a list of what says nothing about anybody: kinds, phases, amounts,
-//! times, and the values of labels that checks and prices read. Equal texts get equal hashes, so selectors
-//! still select.
+//! Every text is replaced unless it stands on a list of what says nothing about anybody: kinds,
+//! phases, amounts, times, and the values of labels that checks and prices read. Equal texts get
+//! equal hashes, so selectors still select.
 
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
@@ -149,7 +149,8 @@ const GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy
 const SCHEDULERS: [&str; 6] =
     ["default-scheduler", "dovetail", "kai-scheduler", "runai-scheduler", "volcano", "yunikorn"];
 
-/// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of somebody.
+/// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of
+/// somebody.
 const TYPES: [&str; 27] = [
     "Admitted",
     "Complete",
@@ -449,8 +450,8 @@ impl Names {
     }
 
     /// Name of a resource, or of what a quota counts: `requests.nvidia.com/gpu`,
-    /// `CLASS.storageclass.storage.k8s.io/requests.storage`. Of those that name a class of devices the class is hashed,
-    /// unless it comes with a driver.
+    /// `CLASS.storageclass.storage.k8s.io/requests.storage`. Of those that name a class of devices
+    /// the class is hashed, unless it comes with a driver.
     fn resource(&mut self, name: &str) -> String {
         const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
         const OF_DEVICES: &str = ".deviceclass.resource.k8s.io/";
@@ -632,7 +633,8 @@ mod tests {
         ] {
             assert!(text.contains(kept), "{kept}: {text}");
         }
-        // The rule and the node still mean the same label, the quota and the node the same resource.
+        // The rule and the node still mean the same label, the quota and the node the same
+        // resource.
         let key = replaced["spec"]["topologySpreadConstraints"][0]["topologyKey"].as_str().unwrap();
         assert!(replaced["metadata"]["labels"].get(key).is_some(), "{text}");
         let offered = replaced["status"]["allocatable"].as_object().unwrap().keys();

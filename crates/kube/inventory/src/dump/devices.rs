@@ -1,5 +1,5 @@
-//! Of devices and claims only what tells GPUs, their parts and their models: drivers may write anything into attributes,
-//! and people into selectors.
+//! Of devices and claims only what tells GPUs, their parts and their models: drivers may write
+//! anything into attributes, and people into selectors.
 
 use dovetail_objects::labels;
 use serde_json::{Map, Value};
@@ -70,7 +70,8 @@ pub(super) fn is_of_a_kind(attribute: &str) -> bool {
     ATTRIBUTES.contains(&plain(attribute)) && !is_of_one_device(attribute)
 }
 
-/// Of the attributes of each GPU those that stay, and of each capacity how much it is; of other devices nothing.
+/// Of the attributes of each GPU those that stay, and of each capacity how much it is; of other
+/// devices nothing.
 pub(super) fn keep_known_of_devices(spec: &mut Value) {
     if spec["driver"].as_str().and_then(GpuDriver::named).is_none() {
         spec.as_object_mut().and_then(|spec| spec.remove("devices"));

@@ -35,8 +35,8 @@ fn is_there<'de, D: Deserializer<'de>>(input: D) -> Result<bool, D::Error> {
 }
 
 impl Head<'_> {
-    /// The object whose head it is; `kind` and `api_version` are those of its list, where it says none itself. `None`
-    /// if nobody says the kind.
+    /// The object whose head it is; `kind` and `api_version` are those of its list, where it says
+    /// none itself. `None` if nobody says the kind.
     pub(super) fn object<'h>(
         &'h self,
         json: &'h str,

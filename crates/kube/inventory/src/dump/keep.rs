@@ -1,8 +1,8 @@
 //! What a collection keeps of an object: fields by allow-list, nothing else.
 //!
-//! Environment variables, arguments, commands, messages, Secrets and ConfigMaps are on no list. Of the
-//! environment one fact is kept: that a container is shown all GPUs; of command and arguments one: how large the model
-//! is that they name.
+//! Environment variables, arguments, commands, messages, Secrets and ConfigMaps are on no list. Of
+//! the environment one fact is kept: that a container is shown all GPUs; of command and arguments
+//! one: how large the model is that they name.
 
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
@@ -144,7 +144,8 @@ const OWNER: [&str; 18] = [
     "status.succeeded",
 ];
 
-/// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and whether they are.
+/// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
+/// whether they are.
 const OF_TEMPLATES: [&str; 7] =
     ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
 
@@ -386,8 +387,8 @@ impl Keeper {
         }
     }
 
-    /// The templates somewhere in a value, with the way to them and how many pods are made from each; other items of
-    /// lists keep their names.
+    /// The templates somewhere in a value, with the way to them and how many pods are made from
+    /// each; other items of lists keep their names.
     fn templates(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Object(fields) if value.pointer("/spec/containers").is_some() => {
@@ -484,8 +485,8 @@ fn keep_annotations(object: &Value, kept: &mut Value) {
     }
 }
 
-/// Of the environment one thing: that the container is shown all GPUs; of command and arguments one: how large its
-/// model is.
+/// Of the environment one thing: that the container is shown all GPUs; of command and arguments
+/// one: how large its model is.
 fn keep_told_of_containers(from: &Value, to: &mut Value) {
     let shows_all = |env: &Value| {
         env["name"] == "NVIDIA_VISIBLE_DEVICES"

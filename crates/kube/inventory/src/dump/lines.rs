@@ -1,4 +1,5 @@
-//! Objects that stand on a line each, as in a collection: many lines are read at a time, side by side.
+//! Objects that stand on a line each, as in a collection: many lines are read at a time, side by
+//! side.
 
 use std::io::{self, BufRead, Read};
 

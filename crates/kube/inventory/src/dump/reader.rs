@@ -63,8 +63,8 @@ pub trait Sink {
     fn skipped(&mut self, skipped: Skipped);
 }
 
-/// Reads all objects of one stream: objects and lists of objects, one behind the other. `file` is its name
-/// in messages. Answers with the number of objects.
+/// Reads all objects of one stream: objects and lists of objects, one behind the other. `file` is
+/// its name in messages. Answers with the number of objects.
 ///
 /// # Errors
 /// Text that is no JSON, or one object that is too large; objects before it have been handed on.
@@ -105,9 +105,9 @@ impl State<'_> {
         self.left.set(MAX_OBJECT_BYTES);
     }
 
-    /// Takes objects as long as each stands on a line of its own, as in a collection: a whole line is several
-    /// times faster to read than a stream. Answers with what is to be read as a stream, behind it the rest; `None` at
-    /// the end.
+    /// Takes objects as long as each stands on a line of its own, as in a collection: a whole line
+    /// is several times faster to read than a stream. Answers with what is to be read as a stream,
+    /// behind it the rest; `None` at the end.
     fn take_lines(&mut self, input: &mut impl BufRead) -> Result<Option<Begun>, DumpError> {
         let mut lines = Lines::default();
         loop {
@@ -164,7 +164,8 @@ impl State<'_> {
         DumpError::Json { file, line, column, problem }
     }
 
-    /// Hands on one object; `kind` and `api_version` are those of the list where it says none itself.
+    /// Hands on one object; `kind` and `api_version` are those of the list where it says none
+    /// itself.
     fn take(&mut self, json: &str, kind: &str, api_version: &str) {
         self.number += 1;
         self.begin();

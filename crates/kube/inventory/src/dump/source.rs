@@ -18,8 +18,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Reads files, and all files of folders that could be dumps, in order of their names. Answers with the
-/// number of objects.
+/// Reads files, and all files of folders that could be dumps, in order of their names. Answers with
+/// the number of objects.
 ///
 /// # Errors
 /// See [`DumpError`].

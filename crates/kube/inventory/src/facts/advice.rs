@@ -59,7 +59,8 @@ struct OfContainer {
     upper_bound: BTreeMap<String, Amount>,
 }
 
-/// Reads a VerticalPodAutoscaler of any version: the owner that it is about, and what it recommends so far.
+/// Reads a VerticalPodAutoscaler of any version: the owner that it is about, and what it recommends
+/// so far.
 pub(super) fn recommender(raw: &RawObject<'_>) -> Result<(ObjectRef, Advice), Skipped> {
     let Recommender { spec, status } = lenient(raw)?;
     let amounts = |written: BTreeMap<String, Amount>| -> BTreeMap<String, i64> {
@@ -98,8 +99,8 @@ struct Attribute {
     value: String,
 }
 
-/// Reads the kubelet's policy from a NodeResourceTopology, which is called like its node: an attribute in
-/// `v1alpha2`, the first of a list before.
+/// Reads the kubelet's policy from a NodeResourceTopology, which is called like its node: an
+/// attribute in `v1alpha2`, the first of a list before.
 pub(super) fn numa_policy(raw: &RawObject<'_>) -> Result<Option<NumaPolicy>, Skipped> {
     let Topology { topology_policies, attributes } = lenient(raw)?;
     let named = attributes.iter().find(|attribute| attribute.name == "topologyManagerPolicy");

@@ -16,8 +16,8 @@ pub struct Clamped {
     pub said: i64,
     /// What counts.
     pub counted: i64,
-    /// Namespace and name of the pod that holds most, where pods hold more than the node has; `None` where the node says
-    /// that it has more than any machine.
+    /// Namespace and name of the pod that holds most, where pods hold more than the node has;
+    /// `None` where the node says that it has more than any machine.
     pub pod: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What a workload does, and whether its pods start together: as far as kinds, labels and images of known
-//! servers tell. Where they do not, nobody knows.
+//! What a workload does, and whether its pods start together: as far as kinds, labels and images of
+//! known servers tell. Where they do not, nobody knows.
 
 use dovetail_audit::Class;
 use dovetail_objects::labels;
@@ -56,8 +56,8 @@ const GANG_SCHEDULERS: [&str; 4] = ["kai-scheduler", "runai-scheduler", "volcano
 /// Annotations that name a pod group.
 pub(super) const GANG_ANNOTATIONS: [&str; 2] = ["pod-group-name", labels::VOLCANO_GROUP[0]];
 
-/// What the workload does. `dovetail.dev/class` on its pods says it; else the kinds of its owners from the
-/// nearest to the top, else the images.
+/// What the workload does. `dovetail.dev/class` on its pods says it; else the kinds of its owners
+/// from the nearest to the top, else the images.
 pub(super) fn class_of<'a>(
     labels: &Labels,
     kinds: impl Iterator<Item = &'a str>,

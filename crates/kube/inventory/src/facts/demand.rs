@@ -1,4 +1,5 @@
-//! What waits, as worlds that the engine can be asked about: one for each resource that counts GPUs.
+//! What waits, as worlds that the engine can be asked about: one for each resource that counts
+//! GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,14 +21,15 @@ use super::unmade::{Fate, UnmadePod};
 /// The scheduler that every waiting pod is said to name, so that all of them are judged alike.
 const JUDGE: &str = "dovetail";
 
-/// The queue of what waits for a quota that dovetail does not give out; no name of one of its own has a blank.
+/// The queue of what waits for a quota that dovetail does not give out; no name of one of its own
+/// has a blank.
 const NO_QUOTA: &str = "no quota";
 
 /// What a scheduler calls a pod that fits nowhere, in the condition `PodScheduled`.
 const FITS_NOWHERE: &str = "Unschedulable";
 
-/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want is in none of them; those
-/// of whom it is none of what nodes have are held against them.
+/// The worlds, and the waiting pods that cannot be held against nodes. What the `untold` may want
+/// is in none of them; those of whom it is none of what nodes have are held against them.
 pub(super) fn worlds(
     inventory: Inventory,
     nodes: &[FactNode],
@@ -77,7 +79,8 @@ pub(super) fn worlds(
         }
         (Demand { resource: resource.clone(), world: snapshot, refused, untold }, unjudged)
     };
-    // Side by side, but no more of them at a time than there are processors: each needs memory while it is made.
+    // Side by side, but no more of them at a time than there are processors: each needs memory
+    // while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
         resources.into_par_iter().map(world).unzip();
     let may_want_any = |pod: &&UntoldPod| {
@@ -88,8 +91,8 @@ pub(super) fn worlds(
     (worlds, unjudged)
 }
 
-/// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those of whom nobody knows
-/// what they want.
+/// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those
+/// of whom nobody knows what they want.
 fn untold_of<'p>(
     resource: &str,
     refused: impl Iterator<Item = &'p Pod>,
@@ -101,8 +104,8 @@ fn untold_of<'p>(
     refused.chain(untold).fold(Untold::default(), Untold::and)
 }
 
-/// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine that is what a quota of
-/// somebody else is.
+/// Puts waiting jobs for which there is no quota into a queue that is at its limit: to the engine
+/// that is what a quota of somebody else is.
 fn keep_for_quota(world: &mut Snapshot, kept: &BTreeSet<JobId>) {
     let waits = |job: &&mut Job| job.start_ms.is_none() && kept.contains(&job.id);
     for job in world.jobs.iter_mut().filter(waits) {
@@ -122,8 +125,8 @@ fn wants(pod: &Pod, resource: &str) -> bool {
 struct Objects {
     /// Pods apart, by kind.
     lists: BTreeMap<Kind, Vec<Object>>,
-    /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for nothing that
-    /// is counted here.
+    /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for
+    /// nothing that is counted here.
     waiting: Vec<Arc<Pod>>,
     placed: Vec<Placed>,
     /// Namespaces and names of waiting pods for which there is no quota.
@@ -190,7 +193,8 @@ impl Objects {
         Self { lists, waiting, placed, without_quota, reaches_far }
     }
 
-    /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their pods.
+    /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their
+    /// pods.
     fn refused_by_their_own(&self, resource: &str, world: &World) -> BTreeMap<JobId, Vec<String>> {
         let mut refused: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
         for pod in self.waiting.iter().filter(|pod| wants(pod, resource)) {
@@ -216,8 +220,9 @@ impl Objects {
         self.waiting.iter().any(|pod| wants(pod, resource))
     }
 
-    /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for them, nodes
-    /// say it all; else also what stands on the nodes that offer them, and what reaches there from others.
+    /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for
+    /// them, nodes say it all; else also what stands on the nodes that offer them, and what reaches
+    /// there from others.
     fn tell(&self, is_wanted: bool, offering: &BTreeSet<&str>, world: &mut World) {
         // Each object is told once, so that no list has to say which are gone.
         for kind in Kind::ALL {

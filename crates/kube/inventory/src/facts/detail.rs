@@ -1,6 +1,6 @@
-//! What the audit reads of objects beyond what a scheduler needs. Kept only while an object is read; of an
-//! environment variable nothing is kept but whether it shows GPUs, of arguments nothing but how large a model they
-//! name.
+//! What the audit reads of objects beyond what a scheduler needs. Kept only while an object is
+//! read; of an environment variable nothing is kept but whether it shows GPUs, of arguments nothing
+//! but how large a model they name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -153,7 +153,8 @@ pub(super) struct VolumeDetail {
     pub(super) nfs: Option<IgnoredAny>,
 }
 
-/// A resource claim that a pod refers to, or its template; in the status the claim that was made from that.
+/// A resource claim that a pod refers to, or its template; in the status the claim that was made
+/// from that.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodClaimDetail {
@@ -288,7 +289,8 @@ pub(super) struct OwnerDetail<'a> {
 }
 
 impl OwnerDetail<'_> {
-    /// Pods of a Job that are to succeed yet; without a number of completions none starts once one has.
+    /// Pods of a Job that are to succeed yet; without a number of completions none starts once one
+    /// has.
     pub(super) fn left_to_complete(&self) -> u64 {
         let succeeded = self.status.as_ref().and_then(|status| status.succeeded).unwrap_or(0);
         match self.spec.completions {

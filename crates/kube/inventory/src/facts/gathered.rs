@@ -52,7 +52,8 @@ pub struct Gathered {
     pub unjudged: Vec<Unjudged>,
     /// Numbers of GPUs that cannot be, of nodes and of what pods hold there.
     pub clamped: Vec<Clamped>,
-    /// What resource slices and claims leave open of how many GPUs there are and who holds them, in words.
+    /// What resource slices and claims leave open of how many GPUs there are and who holds them, in
+    /// words.
     pub device_doubts: Vec<String>,
     /// Objects that were left out: the first of them.
     pub skipped: Vec<Skipped>,
@@ -185,8 +186,9 @@ impl Inventory {
         of_gpus.collect()
     }
 
-    /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the last of the
-    /// pods that are still listed ended. Pods that are gone nobody sees, so it may be less long.
+    /// Since when a node that offers GPUs has none that a pod holds: since it joined, or since the
+    /// last of the pods that are still listed ended. Pods that are gone nobody sees, so it may be
+    /// less long.
     fn mark_empty(&self, nodes: &mut [Node], held: &[Held]) {
         let busy: BTreeSet<&str> = held.iter().map(|held| &*held.node).collect();
         for node in nodes.iter_mut().filter(|node| node.has_gpus()) {
@@ -200,8 +202,8 @@ impl Inventory {
         }
     }
 
-    /// Workloads, and the number of its workload for each group of pods. They take what is known of templates and
-    /// pods with them.
+    /// Workloads, and the number of its workload for each group of pods. They take what is known of
+    /// templates and pods with them.
     fn workloads(&mut self) -> (Vec<Workload>, Vec<usize>) {
         let Pods { list, groups, facts, .. } = &mut self.pods;
         let mut workloads: Vec<Workload> = Vec::new();
@@ -340,8 +342,9 @@ impl Inventory {
     }
 }
 
-/// Under which name units of a resource are counted on a node, how many they are, and how much of its GPUs where
-/// the units do not say it. `containers` are those of the pod that holds them, `of_node` what the node offers.
+/// Under which name units of a resource are counted on a node, how many they are, and how much of
+/// its GPUs where the units do not say it. `containers` are those of the pod that holds them,
+/// `of_node` what the node offers.
 fn counted(
     containers: &[Container],
     node: &Node,

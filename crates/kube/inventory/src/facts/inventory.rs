@@ -30,8 +30,8 @@ const MOST_SKIPPED: usize = 1000;
 pub struct Inventory {
     pub(super) now_ms: u64,
     pub(super) nodes: BTreeMap<String, Node>,
-    /// Places of nodes in the order in which they came. Where two are alike it decides, not their names, so that an
-    /// anonymised collection says what the objects say.
+    /// Places of nodes in the order in which they came. Where two are alike it decides, not their
+    /// names, so that an anonymised collection says what the objects say.
     pub(super) places: BTreeMap<String, usize>,
     /// What the audit reads of each node.
     pub(super) read_nodes: BTreeMap<String, ReadNode>,
@@ -154,7 +154,8 @@ impl Inventory {
     }
 }
 
-/// What can be read of an object whatever was read before: that of nodes and pods, which are most of all.
+/// What can be read of an object whatever was read before: that of nodes and pods, which are most
+/// of all.
 enum ByItself {
     Node(Box<(Node, ReadNode)>),
     Pod(Box<ReadPod>),
@@ -230,7 +231,8 @@ pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, 
     })
 }
 
-/// Kinds that decide where, or with which others, a waiting pod can go, besides nodes, pods and namespaces.
+/// Kinds that decide where, or with which others, a waiting pod can go, besides nodes, pods and
+/// namespaces.
 fn watched(name: &str, api_version: &str) -> Option<Kind> {
     let known = [Kind::Node, Kind::Pod, Kind::Namespace];
     let is_it = |kind: &Kind| match kind {

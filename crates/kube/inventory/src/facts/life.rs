@@ -1,5 +1,5 @@
-//! When pods with GPUs were made, got their node and ended: what queue waits and attempts are told by. Pods that are
-//! over are here too, for as long as the API server keeps them.
+//! When pods with GPUs were made, got their node and ended: what queue waits and attempts are told
+//! by. Pods that are over are here too, for as long as the API server keeps them.
 
 use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,8 +62,9 @@ pub(super) struct LifeRecord {
 /// By namespace and name.
 pub(super) type Lives = BTreeMap<(Box<str>, Box<str>), LifeRecord>;
 
-/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by claims alone, or by a
-/// resource that a device class may serve, of which nobody knows yet, is noted beside the others.
+/// Notes a pod, if it asks for GPUs: with what controls it, and when it ended. One that asks by
+/// claims alone, or by a resource that a device class may serve, of which nobody knows yet, is
+/// noted beside the others.
 pub(super) fn note(
     (lives, by_claims): (&mut Lives, &mut Lives),
     pod: &Arc<Pod>,

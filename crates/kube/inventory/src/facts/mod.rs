@@ -1,8 +1,8 @@
 //! Objects of a cluster as facts that checks can be run on.
 //!
-//! An [`Inventory`] takes objects one at a time and keeps what the audit needs of them; [`Inventory::facts`]
-//! turns that into a [`Gathered`]: facts, the GPUs of each node with what holds them, what waits, and what
-//! could not be seen. Neither knows where the objects come from.
+//! An [`Inventory`] takes objects one at a time and keeps what the audit needs of them;
+//! [`Inventory::facts`] turns that into a [`Gathered`]: facts, the GPUs of each node with what
+//! holds them, what waits, and what could not be seen. Neither knows where the objects come from.
 
 mod advice;
 mod autoscaler;

@@ -1,5 +1,5 @@
-//! What the words of a container's command say of the model that it serves: how many weights, at how many bits. Nothing
-//! else of them is kept.
+//! What the words of a container's command say of the model that it serves: how many weights, at
+//! how many bits. Nothing else of them is kept.
 
 use dovetail_audit::ServedModel;
 

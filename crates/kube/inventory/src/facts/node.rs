@@ -140,8 +140,8 @@ fn clamped(object: &Object) -> Vec<Clamped> {
     clamped.collect()
 }
 
-/// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy `single` its label
-/// counts slices.
+/// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy
+/// `single` its label counts slices.
 pub(super) fn labelled(labels: &Labels) -> i64 {
     if labels.get(MODEL_LABELS[0]).and_then(single_mig).is_some() {
         return 0;
@@ -150,8 +150,8 @@ pub(super) fn labelled(labels: &Labels) -> i64 {
     number.filter(|gpus| (1..=MOST_GPUS).contains(gpus)).unwrap_or(0)
 }
 
-/// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of each is not
-/// missing.
+/// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of
+/// each is not missing.
 fn uncounted(gpus: &BTreeMap<String, Gpus>, read: Option<&NodeGpus>, labelled: i64) -> i64 {
     let is_cut = gpus.keys().any(|resource| resource.starts_with(labels::NVIDIA_MIG));
     let counted: i64 = read.into_iter().flat_map(|read| &read.units).fold(0, |sum, units| {
@@ -182,8 +182,8 @@ fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition
     }
 }
 
-/// The physical GPUs of a node, and the units in which pods ask for them. `shared` are the physical GPUs that HAMi
-/// shares out, if it does.
+/// The physical GPUs of a node, and the units in which pods ask for them. `shared` are the physical
+/// GPUs that HAMi shares out, if it does.
 fn node_gpus(
     object: &Object,
     offered: &BTreeMap<String, Gpus>,
@@ -220,8 +220,8 @@ fn node_gpus(
     }
     let built_in = (built_in_milli + 999) / 1000;
     let gpus = labelled.max(built_in).max(cut_from).min(MOST_GPUS);
-    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin does. What no
-    // slice is cut from is neither.
+    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin
+    // does. What no slice is cut from is neither.
     let missing_milli = match built_in_milli {
         0 => gpus * 1000,
         _ if cut_from > 0 => 0,

@@ -31,8 +31,8 @@ struct Owner {
 }
 
 impl Owners {
-    /// Takes an object that may own others. One that is controlled by nothing and wants no pods is one
-    /// too: somebody may name it. Answers whether nothing controls it.
+    /// Takes an object that may own others. One that is controlled by nothing and wants no pods is
+    /// one too: somebody may name it. Answers whether nothing controls it.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<bool, Skipped> {
         let detail: OwnerDetail<'_> = lenient(raw)?;
         let controller = detail.metadata.controller();
@@ -116,7 +116,8 @@ pub(super) fn ignores(annotation: Option<&str>) -> BTreeSet<String> {
     words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_uppercase).collect()
 }
 
-/// The Deployment of a ReplicaSet that was not handed over: its pods carry the hash that its name ends in.
+/// The Deployment of a ReplicaSet that was not handed over: its pods carry the hash that its name
+/// ends in.
 fn deployment_of(owner: &ObjectRef, template_hash: Option<&str>) -> Option<ObjectRef> {
     if owner.kind != "ReplicaSet" {
         return None;

@@ -1,4 +1,5 @@
-//! Pods that have not ended, in groups of the same owner and template; of those with GPUs also when they were what.
+//! Pods that have not ended, in groups of the same owner and template; of those with GPUs also when
+//! they were what.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub(super) struct Pods {
     pub(super) groups: Vec<Group>,
     /// All that ask for GPUs, those that are over too.
     pub(super) lives: Lives,
-    /// All that refer to resource claims or ask for other extended resources instead, which need not be about GPUs.
+    /// All that refer to resource claims or ask for other extended resources instead, which need
+    /// not be about GPUs.
     pub(super) lives_by_claims: Lives,
     /// When the last of those that are over ended, by node, if it held GPUs.
     pub(super) ended_ms: BTreeMap<Box<str>, u64>,

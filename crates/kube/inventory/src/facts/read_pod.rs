@@ -1,4 +1,5 @@
-//! What is read of one pod, by itself: nothing here depends on other objects, so that many pods can be read at a time.
+//! What is read of one pod, by itself: nothing here depends on other objects, so that many pods can
+//! be read at a time.
 
 use dovetail_objects::labels;
 use std::collections::BTreeSet;

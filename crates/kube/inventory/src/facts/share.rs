@@ -1,5 +1,5 @@
-//! What one unit of a resource is of a GPU: MIG slices under their own name and under that of whole GPUs, replicas,
-//! and devices that a plugin offers under several names.
+//! What one unit of a resource is of a GPU: MIG slices under their own name and under that of whole
+//! GPUs, replicas, and devices that a plugin offers under several names.
 
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ const NVIDIA_GPU: &str = labels::NVIDIA_GPU;
 /// Percent of a GPU's compute that each GPU of a container gets (HAMi).
 const GPU_CORES: &str = labels::HAMI_CORES;
 
-/// Where HAMi writes the GPUs of a node: `ID,replicas,MiB,cores,model,NUMA node,healthy:` for each, later as JSON.
+/// Where HAMi writes the GPUs of a node: `ID,replicas,MiB,cores,model,NUMA node,healthy:` for each,
+/// later as JSON.
 pub(super) const HAMI_GPUS: &str = labels::HAMI_GPUS;
 
 /// Names of AWS Neuron chips; where a node has several, the first counts.
@@ -23,15 +24,16 @@ const NEURON_CORES: &str = "aws.amazon.com/neuroncore";
 /// Between the model and the profile in the product label of a node with the MIG strategy `single`.
 const MIG: &str = "-MIG-";
 
-/// The model and the MIG profile of each `nvidia.com/gpu`, where GPU discovery names both: strategy `single`.
+/// The model and the MIG profile of each `nvidia.com/gpu`, where GPU discovery names both: strategy
+/// `single`.
 pub(super) fn single_mig(product: &str) -> Option<(&str, &str)> {
     let (model, profile) = product.split_once(MIG)?;
     let profile = profile.strip_suffix("-SHARED").unwrap_or(profile);
     compute_slices(profile).map(|_| (model, profile))
 }
 
-/// Physical GPUs that so many slices of one profile are cut from: as many of each GPU as its compute and its memory
-/// give, since with the strategy `single` all GPUs of a node are cut alike.
+/// Physical GPUs that so many slices of one profile are cut from: as many of each GPU as its
+/// compute and its memory give, since with the strategy `single` all GPUs of a node are cut alike.
 pub(super) fn gpus_of_slices(model: &str, profile: &str, slices: i64) -> i64 {
     let Slice { part, of } = mig_slice(model, profile);
     let by_compute = of / part.max(1);
@@ -57,8 +59,8 @@ pub(super) fn slice_of(resource: &str, replicas: i64, product: Option<&str>) -> 
     Slice { of: slice.of.saturating_mul(replicas.max(1)), ..slice }
 }
 
-/// Whether a resource counts shares of devices by its name: replicas that a plugin renames, and devices that pods share
-/// by claims.
+/// Whether a resource counts shares of devices by its name: replicas that a plugin renames, and
+/// devices that pods share by claims.
 pub(super) fn is_of_shares(resource: &str) -> bool {
     resource.ends_with(".shared")
 }
@@ -80,7 +82,8 @@ fn gigabytes(name: &str) -> Option<i64> {
     name[end - digits..end].parse().ok().filter(|gigabytes| *gigabytes < 10_000)
 }
 
-/// Physical GPUs of a node that HAMi shares out; `None` where it does not, 0 where its annotation does not say.
+/// Physical GPUs of a node that HAMi shares out; `None` where it does not, 0 where its annotation
+/// does not say.
 pub(super) fn hami_gpus(annotation: Option<&str>) -> Option<i64> {
     let text = annotation?.trim();
     let count = match text.starts_with('[') {
@@ -90,8 +93,8 @@ pub(super) fn hami_gpus(annotation: Option<&str>) -> Option<i64> {
     Some(i64::try_from(count).unwrap_or(0))
 }
 
-/// Where the units of a resource are counted under another name on a node: that name, and what one unit is of one
-/// of its units.
+/// Where the units of a resource are counted under another name on a node: that name, and what one
+/// unit is of one of its units.
 pub(super) fn counted_as(
     offered: &BTreeMap<String, Gpus>,
     resource: &str,
@@ -107,8 +110,8 @@ pub(super) fn counted_as(
     Some((chips, slice))
 }
 
-/// How much of GPUs the containers of a pod hold, in milli-GPU, where they say it in percent of compute; what says
-/// nothing holds its part of the replicas.
+/// How much of GPUs the containers of a pod hold, in milli-GPU, where they say it in percent of
+/// compute; what says nothing holds its part of the replicas.
 pub(super) fn by_cores(containers: &[Container], resource: &str, slice: Slice) -> Option<i64> {
     let amount = |container: &Container, name: &str| container.limits.get(name).copied();
     let says = |container: &Container| amount(container, GPU_CORES).is_some_and(|cores| cores > 0);

@@ -27,8 +27,8 @@ impl fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Takes an object, if it could be one that is edited: pods are made from it, or it is of a kind that stands
-    /// for itself.
+    /// Takes an object, if it could be one that is edited: pods are made from it, or it is of a
+    /// kind that stands for itself.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) {
         if OTHERS.contains(&raw.kind) || raw.json.contains("\"containers\"") {
             let object = ObjectRef::new(raw.kind, raw.namespace, raw.name);
@@ -62,7 +62,8 @@ impl Sources {
 /// What a collection keeps: the same for every object.
 static KEEPER: LazyLock<Keeper> = LazyLock::new(Keeper::default);
 
-/// As a tree of whole numbers and texts; `None` if something else is in it, which no field of interest is.
+/// As a tree of whole numbers and texts; `None` if something else is in it, which no field of
+/// interest is.
 fn json(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Null => Json::Null,
@@ -79,8 +80,9 @@ fn json(value: &Value) -> Option<Json> {
 
 /// Who writes the object: what it says of itself first, then who was seen to write it.
 ///
-/// Labels and annotations are those of the tools' own documentation: Helm (`meta.helm.sh/release-name`), Argo CD
-/// (resource tracking), Flux (kustomize-controller and helm-controller, `<name>.toolkit.fluxcd.io/name`).
+/// Labels and annotations are those of the tools' own documentation: Helm
+/// (`meta.helm.sh/release-name`), Argo CD (resource tracking), Flux (kustomize-controller and
+/// helm-controller, `<name>.toolkit.fluxcd.io/name`).
 fn manager(metadata: &Value) -> Option<Manager> {
     let label = |key: &str| metadata["labels"][key].as_str();
     let annotation = |key: &str| metadata["annotations"][key].as_str();

@@ -60,8 +60,8 @@ const KINDS: [(&[&str], &str, &str, &str); 10] = [
     ),
 ];
 
-/// Kinds that matter where GPUs are given by claims: told only where pods refer to some, or where a server was asked
-/// and did not let them be listed.
+/// Kinds that matter where GPUs are given by claims: told only where pods refer to some, or where a
+/// server was asked and did not let them be listed.
 const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
     (
         "ResourceSlice",

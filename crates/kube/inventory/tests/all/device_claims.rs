@@ -1,4 +1,5 @@
-//! GPUs that drivers offer by resource slices and claims give away: as facts, beside device plugins, and in collections.
+//! GPUs that drivers offer by resource slices and claims give away: as facts, beside device
+//! plugins, and in collections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,8 @@ pub(crate) fn node(name: &str) -> Value {
     node
 }
 
-/// A pod with claims: `name=claim`, or `name=template>claim` where the claim was made from a template.
+/// A pod with claims: `name=claim`, or `name=template>claim` where the claim was made from a
+/// template.
 pub(crate) fn pod(name: &str, node: &str, claims: &[&str]) -> Value {
     let mut pod = plugin_pod(name, &format!("Job/{name}-job"), 0, node);
     pod["spec"]["containers"][0]["resources"] =
@@ -73,7 +75,8 @@ pub(crate) fn slice(node: &str, generation: u32, devices: &[Value]) -> Value {
             "pool": {"name": node, "generation": generation, "resourceSliceCount": 1}}})
 }
 
-/// A claim for so many devices of a class; with what it was given as `node/device`, and the pods that it is for.
+/// A claim for so many devices of a class; with what it was given as `node/device`, and the pods
+/// that it is for.
 pub(crate) fn claim(
     name: &str,
     (class, count): (&str, u32),
@@ -96,8 +99,8 @@ pub(crate) fn claim(
     claim
 }
 
-/// Two nodes of four GPUs: on the first a job has two and two pods share one; on the second one is cut in two, of which
-/// a pod has one. Somebody looks on, and a pod waits for two.
+/// Two nodes of four GPUs: on the first a job has two and two pods share one; on the second one is
+/// cut in two, of which a pod has one. Somebody looks on, and a pod waits for two.
 fn world() -> Vec<Value> {
     let cut =
         [whole("gpu-0"), whole("gpu-1"), whole("gpu-2"), mig("mig-0", "x"), mig("mig-1", "x")];
@@ -146,8 +149,9 @@ pub(crate) fn held(found: &Gathered) -> Vec<(&str, &str, i64, Option<i64>)> {
     held.map(|held| (&*held.pod, &*held.resource, held.units, held.gpu_milli)).collect()
 }
 
-/// Held are 2 + 1 + 3/7 GPUs, cut off at 428 thousandths; the other part has 429 up to 857, what is left of that GPU
-/// 143, of which nobody knows. Three whole ones are free on the second node and one on the first: two are kept.
+/// Held are 2 + 1 + 3/7 GPUs, cut off at 428 thousandths; the other part has 429 up to 857, what is
+/// left of that GPU 143, of which nobody knows. Three whole ones are free on the second node and
+/// one on the first: two are kept.
 #[test]
 fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
     let mut found = gathered(&world());
@@ -198,8 +202,8 @@ fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
     assert_eq!(states(&mut found), expected);
 }
 
-/// Of a GPU that is offered whole and in parts, one of the two is there: a part that is held makes the rest of it no
-/// device. Each physical GPU counts once.
+/// Of a GPU that is offered whole and in parts, one of the two is there: a part that is held makes
+/// the rest of it no device. Each physical GPU counts once.
 #[test]
 fn a_gpu_that_can_be_cut_counts_once_however_it_is_offered() {
     let devices =
@@ -251,7 +255,8 @@ fn a_plugin_and_slices_that_offer_the_same_gpus_count_them_once_and_it_is_told()
     let node = &found.moment.nodes[0];
     assert_eq!((node.gpus, node.unavailable_milli, node.units[0].count), (8, 0, 8));
     assert_eq!(found.device_doubts, Vec::<String>::new());
-    // What the label counts and nobody offers is missing; what a taint of the driver keeps back is, too.
+    // What the label counts and nobody offers is missing; what a taint of the driver keeps back is,
+    // too.
     let mut devices = devices.clone();
     devices[3]["taints"] = json!([{"key": "gpu.nvidia.com/unhealthy", "effect": "NoSchedule"}]);
     let mut labelled = node_with_label("n1", "5");
@@ -326,7 +331,8 @@ fn what_slices_and_claims_leave_open_is_told() {
     assert_eq!(inventory.facts(BTreeSet::new()).device_doubts, [hidden]);
 }
 
-/// Pods that ask for an extended resource which a device class offers hold what their claim was given, once.
+/// Pods that ask for an extended resource which a device class offers hold what their claim was
+/// given, once.
 #[test]
 fn an_extended_resource_that_a_claim_serves_counts_once() {
     let mut made = claim("p-0-extended", (DRIVER, 2), &["n1/gpu-0", "n1/gpu-1"], &["p-0"]);
@@ -381,7 +387,8 @@ fn the_shape_of_the_first_beta_says_the_same() {
     assert_eq!(states(&mut gathered(&kept)), expected);
 }
 
-/// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could divide by.
+/// A claim for no device, or for fewer, is no demand: no workload has a count that somebody could
+/// divide by.
 #[test]
 fn a_claim_for_no_device_is_for_no_gpu() {
     for count in [0, -1, i64::MIN] {
@@ -396,7 +403,8 @@ fn a_claim_for_no_device_is_for_no_gpu() {
     }
 }
 
-/// Names of devices are those of their pool: two pools of two are four, where nothing else tells them apart.
+/// Names of devices are those of their pool: two pools of two are four, where nothing else tells
+/// them apart.
 #[test]
 fn devices_of_two_pools_with_the_same_names_are_not_the_same() {
     let mut bare = [whole("gpu-0"), whole("gpu-1")];
@@ -411,7 +419,8 @@ fn devices_of_two_pools_with_the_same_names_are_not_the_same() {
     assert_eq!((node.gpus, node.units[0].count), (4, 4));
 }
 
-/// A pod on n1 with a claim of a device of n2, and one with a device in no single node: neither takes a GPU of n1.
+/// A pod on n1 with a claim of a device of n2, and one with a device in no single node: neither
+/// takes a GPU of n1.
 #[test]
 fn a_pod_holds_no_device_of_another_node() {
     let mut network = slice("n1", 1, &[whole("far-0")]);
@@ -444,7 +453,8 @@ fn a_pod_holds_no_device_of_another_node() {
     }
 }
 
-/// An AMD GPU in eight partitions, of which two pods share one: 125 thousandths of a GPU, 62 and 63 of them each.
+/// An AMD GPU in eight partitions, of which two pods share one: 125 thousandths of a GPU, 62 and 63
+/// of them each.
 #[test]
 fn a_shared_partition_is_a_part_of_its_gpu() {
     let partition = |place: usize| {
@@ -469,7 +479,8 @@ fn a_shared_partition_is_a_part_of_its_gpu() {
     assert_eq!(held(&found), [("a-0", shared, 1, Some(62)), ("b-0", shared, 1, Some(63))]);
 }
 
-/// Four GPUs: one was given for a pod that has no node yet, one for a pod that nobody read. Two are free.
+/// Four GPUs: one was given for a pod that has no node yet, one for a pod that nobody read. Two are
+/// free.
 #[test]
 fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
     let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
@@ -493,8 +504,8 @@ fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
     assert_eq!(states(&mut found), expected);
 }
 
-/// A plugin counts the same four GPUs: of one two pods have a half each, of one cut in two a pod has three sevenths (428
-/// thousandths, cut off); two are left whole.
+/// A plugin counts the same four GPUs: of one two pods have a half each, of one cut in two a pod
+/// has three sevenths (428 thousandths, cut off); two are left whole.
 #[test]
 fn a_plugin_beside_slices_hides_no_shared_gpu_and_no_part() {
     let cut = [mig("a", "gpu-3"), mig("b", "gpu-3")];

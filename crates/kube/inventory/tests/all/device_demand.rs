@@ -1,5 +1,5 @@
-//! What waits for GPUs in ways that nobody can hold against nodes, or asks for them by the name of a device class: no GPU
-//! is free for lack of such demand.
+//! What waits for GPUs in ways that nobody can hold against nodes, or asks for them by the name of
+//! a device class: no GPU is free for lack of such demand.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,8 @@ fn what_is_not_known_of_a_waiting_pod_comes_with_what_shows_it() {
     }
 }
 
-/// Three GPUs for sure, and devices of which nobody knows how many or which: it starts with all or not at all.
+/// Three GPUs for sure, and devices of which nobody knows how many or which: it starts with all or
+/// not at all.
 #[test]
 fn what_is_sure_of_demand_counts_beside_what_nobody_can_tell() {
     let request = |class: &str, mode: &str, count: u32| json!({"name": class, "exactly": {"deviceClassName": class, "allocationMode": mode, "count": count}});
@@ -121,8 +122,8 @@ fn what_is_sure_of_demand_counts_beside_what_nobody_can_tell() {
     assert_eq!(states(&mut gathered(&objects)), expected(&[("free_of_unknown_cause", 4000)]));
 }
 
-/// Of four whole GPUs one could be cut for the part that is wanted; and where a plugin counts four, a pod asks for one in
-/// a way that nobody judges.
+/// Of four whole GPUs one could be cut for the part that is wanted; and where a plugin counts four,
+/// a pod asks for one in a way that nobody judges.
 #[test]
 fn demand_whose_size_is_known_leaves_no_more_open_than_that() {
     let mut devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
@@ -152,8 +153,8 @@ fn asking(name: &str, resource: &str, count: u32, node: &str) -> Value {
     pod
 }
 
-/// Of four GPUs two are held, one of them by a claim that was read; of the two that are free a pod would get one, and
-/// three others are wanted together.
+/// Of four GPUs two are held, one of them by a claim that was read; of the two that are free a pod
+/// would get one, and three others are wanted together.
 #[test]
 fn what_classes_serve_is_held_and_waited_for_under_the_name_of_their_gpus() {
     let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
@@ -208,7 +209,8 @@ fn what_a_plugin_offers_is_no_device_of_a_class() {
     assert_eq!(states(&mut found), expected(&[("free_of_unknown_cause", 1000)]));
 }
 
-/// Two classes of the same second serve one resource, the first with GPUs, the other with what is none.
+/// Two classes of the same second serve one resource, the first with GPUs, the other with what is
+/// none.
 #[test]
 fn what_decides_between_classes_of_the_same_age_outlives_their_names() {
     let serving = |first: &str, second: &str| {
@@ -249,7 +251,8 @@ fn pods_of_suspended_jobs_want_what_their_claims_say() {
     assert_eq!(states(&mut found), expected);
 }
 
-/// Two claims that nobody can tell, and one for a GPU that a pod which goes shares with one that stays.
+/// Two claims that nobody can tell, and one for a GPU that a pod which goes shares with one that
+/// stays.
 #[test]
 fn what_is_being_deleted_waits_for_nothing() {
     let devices: Vec<Value> = (0..4).map(|place| whole(&format!("gpu-{place}"))).collect();
@@ -283,7 +286,8 @@ fn waiting_pods_that_nobody_can_judge_are_all_listed() {
     assert_eq!(gathered(&objects).unjudged.len(), 150);
 }
 
-/// Of two pods that wait since the same second one fits where four GPUs are free, and then the other does not.
+/// Of two pods that wait since the same second one fits where four GPUs are free, and then the
+/// other does not.
 #[test]
 fn what_decides_between_pods_of_the_same_age_outlives_their_names() {
     let waiting = |first: &str, second: &str| {
@@ -300,7 +304,8 @@ fn what_decides_between_pods_of_the_same_age_outlives_their_names() {
     assert_eq!(waiting("w-a", "w-b"), waiting("w-b", "w-a"));
 }
 
-/// The same GPUs of two nodes, of which one has another model: the one that came first is free for an unknown cause.
+/// The same GPUs of two nodes, of which one has another model: the one that came first is free for
+/// an unknown cause.
 #[test]
 fn the_order_of_nodes_outlives_their_names() {
     let free = |first: &str, second: &str| {

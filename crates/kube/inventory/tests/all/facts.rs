@@ -1,4 +1,5 @@
-//! Objects as facts: owners, pools, GPUs and what holds them, and objects that nobody wrote in good faith.
+//! Objects as facts: owners, pools, GPUs and what holds them, and objects that nobody wrote in good
+//! faith.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -255,8 +256,8 @@ fn free_gpus_have_the_cause_that_the_engine_names() {
     let mut gated = pod("gated", "", 8, "");
     gated["spec"]["schedulingGates"] = json!([{"name": "wait"}]);
     gated["spec"]["tolerations"] = json!([]);
-    // Five free beside three held; a suspended job finds too little CPU for both of its pods, a gated pod
-    // tolerates no taint.
+    // Five free beside three held; a suspended job finds too little CPU for both of its pods, a
+    // gated pod tolerates no taint.
     let found = gathered(&[node("g1", 8), pod("p", "", 3, "g1"), suspended, gated]);
     expect(&states(found), &[("unknown", 3000), ("free_stranded_by_cpu", 5000)]);
     let found = gathered(&[node("g1", 8), pod("p", "", 3, "g1")]);
@@ -268,8 +269,9 @@ fn free_gpus_have_the_cause_that_the_engine_names() {
     expect(&states(found), &expected);
 }
 
-/// Of eight GPUs a pod that waits would take five, another of the same size would not fit on what is left. Where the
-/// scheduler of the first says that it fits nowhere, nobody reserved anything: nobody knows why the five are free.
+/// Of eight GPUs a pod that waits would take five, another of the same size would not fit on what
+/// is left. Where the scheduler of the first says that it fits nowhere, nobody reserved anything:
+/// nobody knows why the five are free.
 #[test]
 fn what_would_start_now_is_kept_for_it_unless_its_own_scheduler_says_otherwise() {
     let waits = |name: &str, reason: &str| {

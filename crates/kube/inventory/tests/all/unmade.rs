@@ -1,4 +1,5 @@
-//! What waits although no pod of it is there: replicas that a quota refuses, workloads of Kueue, suspended sets.
+//! What waits although no pod of it is there: replicas that a quota refuses, workloads of Kueue,
+//! suspended sets.
 
 use dovetail_inventory::facts::Gathered;
 use serde_json::{Value, json};
@@ -66,7 +67,8 @@ fn replicas_that_a_quota_refuses_wait_for_quota() {
     let of = |objects: &[Value]| states(on_a_node(objects));
     // The object says it.
     expect(&of(&[replicas("ReplicaSet", 2, 2, refused(exceeded))]), &waits);
-    // The quota says it: of four that are left one pod of two gets its GPUs, as soon as its controller asks.
+    // The quota says it: of four that are left one pod of two gets its GPUs, as soon as its
+    // controller asks.
     let short = json!({"replicas": 1});
     expect(&of(&[replicas("StatefulSet", 3, 2, short.clone()), quota(2, 2)]), &waits);
     let room_for_one = [HELD, ("free_quota", 2000), ("free_no_demand", 4000)];
@@ -135,7 +137,8 @@ fn jobs_wait_for_quota_with_the_pods_that_are_left_to_run() {
     expect(&job(suspended, json!({"succeeded": 3})), &expected);
 }
 
-/// What refuses the pods is nothing that nodes know of: why as many GPUs are free is unknown, and said.
+/// What refuses the pods is nothing that nodes know of: why as many GPUs are free is unknown, and
+/// said.
 #[test]
 fn what_is_refused_for_something_else_is_unknown() {
     // Names are no reason.

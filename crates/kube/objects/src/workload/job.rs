@@ -1,6 +1,6 @@
-//! Jobs. Their pods start together if all of them run at once and each has a number: completion mode `Indexed`, as
-//! many completions as parallel pods, more than one. That is the rule by which Kubernetes' own Job controller makes a
-//! gang of a Job (KEP-5547).
+//! Jobs. Their pods start together if all of them run at once and each has a number: completion
+//! mode `Indexed`, as many completions as parallel pods, more than one. That is the rule by which
+//! Kubernetes' own Job controller makes a gang of a Job (KEP-5547).
 
 use serde::Deserialize;
 

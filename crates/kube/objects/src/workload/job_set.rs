@@ -1,8 +1,9 @@
-//! JobSets (`jobset.x-k8s.io/v1alpha2`): every replicated Job with all its pods starts together, unless the JobSet says
-//! that they follow each other.
+//! JobSets (`jobset.x-k8s.io/v1alpha2`): every replicated Job with all its pods starts together,
+//! unless the JobSet says that they follow each other.
 //!
-//! With exclusive placement JobSet lets the other pods of a Job be created only when its first pod has a node, and ties
-//! them to that pod's domain: the first pods are a role of their own then, and go first.
+//! With exclusive placement JobSet lets the other pods of a Job be created only when its first pod
+//! has a node, and ties them to that pod's domain: the first pods are a role of their own then, and
+//! go first.
 
 use serde::Deserialize;
 

@@ -1,9 +1,10 @@
-//! Training jobs of Kubeflow: the kinds of the training operator (`kubeflow.org/v1`) and the MPIJob of the MPI operator
-//! (`kubeflow.org/v2beta1`). TrainJobs of Kubeflow Trainer make JobSets and are known by those.
+//! Training jobs of Kubeflow: the kinds of the training operator (`kubeflow.org/v1`) and the MPIJob
+//! of the MPI operator (`kubeflow.org/v2beta1`). TrainJobs of Kubeflow Trainer make JobSets and are
+//! known by those.
 //!
-//! All replicas start together; `runPolicy.schedulingPolicy.minAvailable` says if fewer will do, and so does
-//! `elasticPolicy.minReplicas` for the workers of a PyTorchJob. With `launcherCreationPolicy: WaitForWorkersReady` the
-//! launcher follows.
+//! All replicas start together; `runPolicy.schedulingPolicy.minAvailable` says if fewer will do,
+//! and so does `elasticPolicy.minReplicas` for the workers of a PyTorchJob. With
+//! `launcherCreationPolicy: WaitForWorkersReady` the launcher follows.
 
 use std::collections::BTreeMap;
 

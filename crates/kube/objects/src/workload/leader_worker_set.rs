@@ -1,7 +1,8 @@
-//! LeaderWorkerSets (`leaderworkerset.x-k8s.io/v1`): each group, a leader and its workers, starts together.
+//! LeaderWorkerSets (`leaderworkerset.x-k8s.io/v1`): each group, a leader and its workers, starts
+//! together.
 //!
-//! With start-up policy `LeaderReady`, and with an exclusive topology, workers are created only when their leader is
-//! ready or has a node: the leader goes first then.
+//! With start-up policy `LeaderReady`, and with an exclusive topology, workers are created only
+//! when their leader is ready or has a node: the leader goes first then.
 
 use serde::Deserialize;
 

@@ -1,5 +1,6 @@
-//! Workloads: objects whose controllers make pods that start together. Their pods carry labels that say to which one
-//! they belong and in what role; kept is what no label says: how many pods of each role there will be.
+//! Workloads: objects whose controllers make pods that start together. Their pods carry labels that
+//! say to which one they belong and in what role; kept is what no label says: how many pods of each
+//! role there will be.
 
 mod job;
 mod job_set;
@@ -23,11 +24,13 @@ pub struct Workload {
     pub meta: Meta,
     /// Its kinds of pods. None: its pods do not start together.
     pub roles: Box<[WorkloadRole]>,
-    /// By which of its settings its pods do not start together; empty if they do, or if it has none.
+    /// By which of its settings its pods do not start together; empty if they do, or if it has
+    /// none.
     pub apart: Box<str>,
     /// Fewest pods of all roles together, where that is said beside them.
     pub min: Option<u32>,
-    /// Whether its controller makes the pods of some roles only when those of others have a node or run.
+    /// Whether its controller makes the pods of some roles only when those of others have a node or
+    /// run.
     pub in_stages: bool,
     /// Whether it is suspended: its pods are not to run.
     pub suspended: bool,

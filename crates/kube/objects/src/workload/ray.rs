@@ -1,5 +1,6 @@
-//! Ray clusters (`ray.io/v1`): the head and the workers start together. With the autoscaler of Ray only the smallest
-//! number of workers is needed, as in the gangs that KubeRay makes for other schedulers.
+//! Ray clusters (`ray.io/v1`): the head and the workers start together. With the autoscaler of Ray
+//! only the smallest number of workers is needed, as in the gangs that KubeRay makes for other
+//! schedulers.
 
 use serde::Deserialize;
 

@@ -1,9 +1,10 @@
-//! GPUs that pods get by resource claims: the same findings, and no change of what containers ask for.
+//! GPUs that pods get by resource claims: the same findings, and no change of what containers ask
+//! for.
 
 use super::*;
 
-/// The healthy cluster with its GPUs offered by slices and given by claims, and pods that tolerate the nodes' taint, since
-/// Kubernetes adds no toleration for what no container asks for.
+/// The healthy cluster with its GPUs offered by slices and given by claims, and pods that tolerate
+/// the nodes' taint, since Kubernetes adds no toleration for what no container asks for.
 fn by_claims() -> Facts {
     let mut facts = healthy();
     for workload in &mut facts.workloads {

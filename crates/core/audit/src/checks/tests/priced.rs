@@ -8,8 +8,8 @@ use crate::attribution::{DeviceWaste, settle};
 use crate::checks::audit;
 use crate::facts::{ContainerKind, Facts, Pod};
 
-/// Device-hours that the finding of a check claims, where the first two devices of the node stood free for a day,
-/// one for this cause.
+/// Device-hours that the finding of a check claims, where the first two devices of the node stood
+/// free for a day, one for this cause.
 fn claimed_hours(facts: &Facts, id: &str, cause: FreeCause) -> i128 {
     let waste = |device, cause| {
         let state = DeviceState::Free(Some(cause));

@@ -23,7 +23,8 @@ pub(super) fn throttled(facts: &mut Facts, active_ms: u64, limit_milli: i64) {
     advised(facts, "cpu", 6_000, 8_000);
 }
 
-/// Servers that are busy, measured by a signal, and whose signals contradict each other for so long.
+/// Servers that are busy, measured by a signal, and whose signals contradict each other for so
+/// long.
 pub(super) fn seen_by(facts: &mut Facts, signal: Signal, contradicted_ms: u64) {
     used(facts, SERVE, &[23 * HOUR_MS]);
     for pod in &mut facts.workloads[SERVE].pods {

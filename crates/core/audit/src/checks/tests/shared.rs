@@ -29,7 +29,8 @@ fn found(checks: &[&str], change: impl Fn(&mut Facts)) -> Vec<(Finding, Vec<Stri
     told.collect()
 }
 
-/// Each of the GPUs computed for 12 of the 24 hours, or for one minute of them, for one of its pods.
+/// Each of the GPUs computed for 12 of the 24 hours, or for one minute of them, for one of its
+/// pods.
 #[test]
 fn what_computed_for_one_of_several_pods_was_not_shown_to_stand_still() {
     for active_ms in [12 * HOUR_MS, HOUR_MS / 60] {
@@ -96,7 +97,8 @@ fn the_idle_part_is_of_all_the_time_that_was_looked_at() {
     assert_eq!(of(50), []);
 }
 
-/// GPUs that computed for an hour and may have for five more: a quarter of the day at most, and for eleven: a half.
+/// GPUs that computed for an hour and may have for five more: a quarter of the day at most, and for
+/// eleven: a half.
 #[test]
 fn gpus_that_may_have_been_busy_neither_wait_for_cpu_nor_are_too_large() {
     let partly = |f: &mut Facts, unknown_ms: u64| {

@@ -17,8 +17,8 @@ use crate::thresholds::{THRESHOLDS, threshold};
 
 const MINUTE_MS: u64 = 60_000;
 
-/// A threshold, a check, a world, a value under which the world has the finding, and the next one, under which it
-/// has none.
+/// A threshold, a check, a world, a value under which the world has the finding, and the next one,
+/// under which it has none.
 type Moved = (&'static str, &'static str, fn(&mut Facts), u64, u64);
 
 const OF_PODS: [Moved; 13] = [

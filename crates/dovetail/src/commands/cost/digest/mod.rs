@@ -34,20 +34,20 @@ pub(crate) struct DigestFlags {
     /// Which team; can be given several times [default: all that had GPUs]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
-    /// The seven days end with the day (UTC) before this day or time, such as 2026-11-20 or 2026-11-20T12:00:00Z
-    /// [default: now]
+    /// The seven days end with the day (UTC) before this day or time, such as 2026-11-20 or
+    /// 2026-11-20T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<jiff::Timestamp>,
-    /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default: residual where CPU and
-    /// memory have list prices, else all-in]
+    /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default:
+    /// residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     method: Option<SplitMethod>,
     /// Label that names the team, first the namespace's, then the pod's; can be given several times
     /// [default: team, cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
-    /// Hand each team's digest to its address of [notices.webhooks] in dovetail.toml, as {"text": MARKDOWN},
-    /// instead of printing it; teams without one are named
+    /// Hand each team's digest to its address of [notices.webhooks] in dovetail.toml, as {"text":
+    /// MARKDOWN}, instead of printing it; teams without one are named
     #[arg(long)]
     send: bool,
 }

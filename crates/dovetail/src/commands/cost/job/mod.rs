@@ -23,9 +23,9 @@ use dovetail_settings::form::Output;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct JobFlags {
-    /// Name of the job, such as train, vision/train, Job/train, or one of its pods. With --example also one of
-    /// balanced, straggler, episodes, starved, epochs, failing, hanging, notebook, single, lingering: a generated
-    /// job of which every signal is known
+    /// Name of the job, such as train, vision/train, Job/train, or one of its pods. With --example
+    /// also one of balanced, straggler, episodes, starved, epochs, failing, hanging, notebook,
+    /// single, lingering: a generated job of which every signal is known
     #[arg(value_name = "JOB")]
     name: String,
     /// Namespace of the job

@@ -1,4 +1,5 @@
-//! `dovetail cost questions`: what people ask first, each with how it is answered and how sure that is.
+//! `dovetail cost questions`: what people ask first, each with how it is answered and how sure that
+//! is.
 //!
 //! | module | what |
 //! |---|---|

@@ -71,8 +71,8 @@ fn a_gap_ends_what_was_known_and_a_blank_is_no_reading() {
     assert_eq!(sum.of(DeviceState::Free(None)), 0);
 }
 
-/// An exporter is silent from minute 2 until minute 12. Whoever is named on both sides held the device; what is free on
-/// both sides was free; of everything else nobody knows.
+/// An exporter is silent from minute 2 until minute 12. Whoever is named on both sides held the
+/// device; what is free on both sides was free; of everything else nobody knows.
 #[test]
 fn while_an_exporter_is_silent_nobody_knows_what_a_device_did() {
     let labels = |pod: &'static str| match pod {

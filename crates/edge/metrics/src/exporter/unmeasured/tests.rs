@@ -24,7 +24,8 @@ fn series(pairs: &[(&str, &str)], hours: std::ops::Range<u64>, value: f64) -> Ve
     vec![Series { labels: labels(pairs), samples: minutes.map(sample).collect() }]
 }
 
-/// What a world has: the exporter's devices with their holders and hours, what nodes have, and what pods ask for.
+/// What a world has: the exporter's devices with their holders and hours, what nodes have, and what
+/// pods ask for.
 struct World {
     seen: ObservedTime,
     amounts: DeviceAmounts,
@@ -95,7 +96,8 @@ fn of_labels(pairs: &[(&str, &str)]) -> KubeNode {
     KubeNode { labels: labels(pairs), ..KubeNode::default() }
 }
 
-/// Eight GPUs for ten hours are 4,800 minutes; a pod has three of them for four hours, another one for two.
+/// Eight GPUs for ten hours are 4,800 minutes; a pod has three of them for four hours, another one
+/// for two.
 #[test]
 fn a_node_without_an_exporter_is_there_and_held_by_who_asked() {
     let world = || {
@@ -110,12 +112,14 @@ fn a_node_without_an_exporter_is_there_and_held_by_who_asked() {
     assert_eq!(blind, told(&[("", "unknown", 4800)]));
 }
 
-/// An exporter speaks of one of two GPUs for six hours. Pod `a` asked for both: it has one that is not measured, too.
+/// An exporter speaks of one of two GPUs for six hours. Pod `a` asked for both: it has one that is
+/// not measured, too.
 #[test]
 fn what_an_exporter_leaves_out_is_added_and_nothing_twice() {
     let world = World::new(&[("x", Some("a"), 0..6)]).has(GPU, 2.0, 0..10);
     let found = world.asks("a", GPU, 2.0, 0..8).minutes(&KubeNode::default(), true);
-    // Two GPUs of which one is measured might be one that is shared, and nobody says that it is not.
+    // Two GPUs of which one is measured might be one that is shared, and nobody says that it is
+    // not.
     assert_eq!(found, told(&[("a", ACTIVE, 360), ("a", "unknown", 120), ("", FREE, 120)]));
     let whole = of_labels(&[("label_nvidia_com_gpu_replicas", "1")]);
     let world = World::new(&[("x", Some("a"), 0..6)]).has(GPU, 2.0, 0..10);
@@ -129,7 +133,8 @@ fn what_an_exporter_leaves_out_is_added_and_nothing_twice() {
     assert_eq!(found, told(&[("a", ACTIVE, 600), ("b", "unknown", 600), ("", FREE, 600)]));
 }
 
-/// Samples of two servers begin and end some minutes apart: that is no GPU beside those that are measured.
+/// Samples of two servers begin and end some minutes apart: that is no GPU beside those that are
+/// measured.
 #[test]
 fn what_samples_bridge_is_no_device() {
     let mut world = World::new(&[("x", Some("a"), 1..9)]);
@@ -142,7 +147,8 @@ fn what_samples_bridge_is_no_device() {
     assert_eq!(world.minutes(&KubeNode::default(), true), told(&[("a", ACTIVE, 480)]));
 }
 
-/// Seven slices are one GPU, of which pods have three and one; two replicas are one, of which a pod has one.
+/// Seven slices are one GPU, of which pods have three and one; two replicas are one, of which a pod
+/// has one.
 #[test]
 fn slices_and_replicas_are_parts_of_a_device() {
     let (small, large) = ("nvidia_com_mig_1g_10gb", "nvidia_com_mig_3g_40gb");

@@ -84,7 +84,8 @@ impl Inventory {
         of_each.collect()
     }
 
-    /// Puts devices into the nodes that they are in. Answers with the nodes whose GPUs a device plugin counts.
+    /// Puts devices into the nodes that they are in. Answers with the nodes whose GPUs a device
+    /// plugin counts.
     fn offer(
         &mut self,
         devices: &BTreeMap<DeviceKey, Device>,
@@ -147,7 +148,8 @@ fn label_of(object: &Node) -> Option<String> {
     Some(model.to_owned())
 }
 
-/// Whom each device was given to: the pods that its claim is reserved for, else those that refer to the claim.
+/// Whom each device was given to: the pods that its claim is reserved for, else those that refer to
+/// the claim.
 fn users<'c>(
     objects: &'c DeviceObjects,
     pods: &Pods,
@@ -203,7 +205,8 @@ fn users<'c>(
     users
 }
 
-/// Why nobody is seen with devices that were given to a claim: its pod waits, or the one that it is reserved for is gone.
+/// Why nobody is seen with devices that were given to a claim: its pod waits, or the one that it is
+/// reserved for is gone.
 fn why_unseen(waiting: Option<&str>, reserved: Option<&str>) -> String {
     match (waiting, reserved) {
         (Some(pod), _) => {
@@ -281,8 +284,8 @@ fn note(record: &mut PodRecord, resource: &str, holding: &Holding, is_also_asked
     }
 }
 
-/// How many GPUs a device plugin counts on a node, where these are the same that slices offer: unless its label says
-/// that there are as many as both together.
+/// How many GPUs a device plugin counts on a node, where these are the same that slices offer:
+/// unless its label says that there are as many as both together.
 fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
     let counted = read.gpus.iter().flat_map(|gpus| &gpus.units);
     let counted = counted.filter(|units| {
@@ -298,8 +301,8 @@ fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
     (by_plugin > 0 && !are_apart).then_some(by_plugin)
 }
 
-/// Takes GPUs that pods share or hold parts of from those that a device plugin counts as whole ones, and counts them as
-/// what they are. `name` is the plugin's for whole ones.
+/// Takes GPUs that pods share or hold parts of from those that a device plugin counts as whole
+/// ones, and counts them as what they are. `name` is the plugin's for whole ones.
 fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) {
     let Some(gpus) = &mut read.gpus else { return };
     let whole = gpus.units.iter_mut().find(|units| units.resource == name);

@@ -1,6 +1,7 @@
-//! Pods that ask for devices of a class as for an extended resource (KEP-5004): by the name that the class gives itself
-//! (`spec.extendedResourceName`), or by the one that every class has. What they ask for is put under the name of the
-//! class's GPUs. On a node that offers the resource by device plugin, the plugin serves it.
+//! Pods that ask for devices of a class as for an extended resource (KEP-5004): by the name that
+//! the class gives itself (`spec.extendedResourceName`), or by the one that every class has. What
+//! they ask for is put under the name of the class's GPUs. On a node that offers the resource by
+//! device plugin, the plugin serves it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ struct Served {
 }
 
 impl Inventory {
-    /// Puts what pods ask of classes under the names of GPUs. Of those that wait and ask for what nobody can tell, that
-    /// is noted.
+    /// Puts what pods ask of classes under the names of GPUs. Of those that wait and ask for what
+    /// nobody can tell, that is noted.
     pub(super) fn rename_what_classes_serve(
         &mut self,
         objects: &DeviceObjects,

@@ -1,4 +1,5 @@
-//! Classes of devices: which devices they select, and the extended resources by which pods may ask for one of them.
+//! Classes of devices: which devices they select, and the extended resources by which pods may ask
+//! for one of them.
 
 use dovetail_objects::labels;
 use std::cmp::Reverse;
@@ -51,9 +52,10 @@ impl Classes {
         self.by_name.get(name)
     }
 
-    /// The class whose devices serve an extended resource, read or not: the one that it names, else the one that names
-    /// it. Of several the last that was made, else the first by name (`DeviceClassSpec.extendedResourceName`). Servers list by
-    /// name, so that is the one that came first, also where names were made unreadable.
+    /// The class whose devices serve an extended resource, read or not: the one that it names, else
+    /// the one that names it. Of several the last that was made, else the first by name
+    /// (`DeviceClassSpec.extendedResourceName`). Servers list by name, so that is the one that came
+    /// first, also where names were made unreadable.
     pub(super) fn serving<'n>(&'n self, resource: &'n str) -> Option<&'n str> {
         if let Some(name) = resource.strip_prefix(BY_NAME) {
             return Some(name);

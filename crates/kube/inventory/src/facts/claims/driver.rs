@@ -7,14 +7,15 @@ use dovetail_objects::labels;
 pub(crate) struct GpuDriver {
     /// Its name in slices and allocations.
     pub(crate) name: &'static str,
-    /// What the vendor's device plugin calls a whole device: under this name devices are counted, so that a cluster
-    /// reads the same whichever way its GPUs are offered.
+    /// What the vendor's device plugin calls a whole device: under this name devices are counted,
+    /// so that a cluster reads the same whichever way its GPUs are offered.
     pub(super) resource: &'static str,
     /// The attribute that names the model.
     pub(super) model: &'static str,
     /// Values of the attribute `type` of devices that are parts of a GPU.
     part_types: &'static [&'static str],
-    /// The attribute that says which part of a GPU it is, and what stands before its value in the plugin's name for it.
+    /// The attribute that says which part of a GPU it is, and what stands before its value in the
+    /// plugin's name for it.
     pub(super) profile: &'static str,
     part_prefix: &'static str,
     /// Device classes that come with the driver.
@@ -23,8 +24,9 @@ pub(crate) struct GpuDriver {
     part_classes: &'static [&'static str],
 }
 
-/// NVIDIA's attributes and classes are those of kubernetes-sigs/dra-driver-nvidia-gpu, AMD's of ROCm/k8s-gpu-dra-driver
-/// (`docs/driver-attributes.md`), Intel's of intel/intel-resource-drivers-for-kubernetes.
+/// NVIDIA's attributes and classes are those of kubernetes-sigs/dra-driver-nvidia-gpu, AMD's of
+/// ROCm/k8s-gpu-dra-driver (`docs/driver-attributes.md`), Intel's of
+/// intel/intel-resource-drivers-for-kubernetes.
 pub(super) const DRIVERS: [GpuDriver; 3] = [
     GpuDriver {
         name: "gpu.nvidia.com",
@@ -91,7 +93,8 @@ impl GpuDriver {
         resource == self.resource || is_part
     }
 
-    /// Devices that several pods share are counted apart: what is free of one is no device that others could ask for.
+    /// Devices that several pods share are counted apart: what is free of one is no device that
+    /// others could ask for.
     pub(super) fn shared(&self) -> String {
         format!("{}.shared", self.resource)
     }

@@ -1,8 +1,8 @@
 //! GPUs that drivers offer and claims give away (dynamic resource allocation).
 //!
-//! Nodes and pods say nothing of them. What slices offer and claims hold is put into what was read of nodes and pods, under
-//! the names that the vendors' device plugins have for the same devices: from there on a GPU is a GPU, whichever
-//! way it is offered.
+//! Nodes and pods say nothing of them. What slices offer and claims hold is put into what was read
+//! of nodes and pods, under the names that the vendors' device plugins have for the same devices:
+//! from there on a GPU is a GPU, whichever way it is offered.
 
 mod apply;
 mod by_class;
@@ -30,8 +30,8 @@ pub(super) use untold::UntoldPod;
 /// Kinds that are about devices.
 const KINDS: [&str; 4] = ["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"];
 
-/// Their API group, and the versions of it that are read. `v1beta1` has what a device is in `basic`, and what is asked for
-/// in the request itself.
+/// Their API group, and the versions of it that are read. `v1beta1` has what a device is in
+/// `basic`, and what is asked for in the request itself.
 const GROUP: &str = "resource.k8s.io/";
 const VERSIONS: [&str; 3] =
     [labels::RESOURCE_V1, "resource.k8s.io/v1beta2", labels::RESOURCE_V1BETA1];

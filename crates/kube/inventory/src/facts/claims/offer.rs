@@ -1,4 +1,5 @@
-//! The GPUs of a node by what its drivers offer: each physical one counts once, however many parts of it are offered.
+//! The GPUs of a node by what its drivers offer: each physical one counts once, however many parts
+//! of it are offered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ pub(super) struct Offer {
     pub(super) has_other_models: bool,
     /// Units by the resource they are counted as.
     pub(super) units: BTreeMap<String, Offered>,
-    /// Whole GPUs that are shared, cut or given unseen, by the resource that they would be counted as.
+    /// Whole GPUs that are shared, cut or given unseen, by the resource that they would be counted
+    /// as.
     pub(super) set_apart: BTreeMap<String, i64>,
 }
 
@@ -39,8 +41,8 @@ pub(super) enum Hold {
     Alone,
     /// By so many pods together, or as far as they take it.
     Shared(i64),
-    /// By a claim whose pods have no node yet, are over or were not read: nobody can be given it, and what it does is
-    /// unknown.
+    /// By a claim whose pods have no node yet, are over or were not read: nobody can be given it,
+    /// and what it does is unknown.
     Unseen,
 }
 
@@ -93,7 +95,8 @@ impl Offer {
         offered.usable += i64::from(is_usable);
     }
 
-    /// Counts a device once for each pod that has a share of it; together these units are the devices.
+    /// Counts a device once for each pod that has a share of it; together these units are the
+    /// devices.
     fn share(
         &mut self,
         device: &Device,
@@ -126,8 +129,8 @@ impl Offer {
         (resource, slice)
     }
 
-    /// What is not counted among whole GPUs by a device plugin that counts `counted`: of GPUs of one node that pods share,
-    /// hold parts of, or were given unseen. `None` if there are none.
+    /// What is not counted among whole GPUs by a device plugin that counts `counted`: of GPUs of
+    /// one node that pods share, hold parts of, or were given unseen. `None` if there are none.
     pub(super) fn beside_plugin(
         devices: &[(&DeviceKey, &Device)],
         held: &BTreeMap<&DeviceKey, Hold>,
@@ -151,7 +154,8 @@ impl Offer {
         (!apart.is_empty()).then(|| Self::of(&apart, held, label))
     }
 
-    /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model by the node's label.
+    /// How much of a GPU each of these devices of one node is, in milli-GPU. `label` is the model
+    /// by the node's label.
     pub(super) fn milli_of_each<'d>(
         devices: &[(&'d DeviceKey, &'d Device)],
         label: Option<&str>,
@@ -166,7 +170,8 @@ impl Offer {
         milli
     }
 
-    /// Parts that GPUs among these devices of one node can be cut into, by resource, with that of the whole ones.
+    /// Parts that GPUs among these devices of one node can be cut into, by resource, with that of
+    /// the whole ones.
     pub(super) fn cuttable(
         devices: &[(&DeviceKey, &Device)],
     ) -> impl Iterator<Item = (String, &'static str)> + use<> {
@@ -206,8 +211,8 @@ impl Offer {
 }
 
 impl<'d> Gpu<'d> {
-    /// The devices that it stands for: all of it as one, or its parts. Where both are offered, it is cut as soon as a
-    /// part is held; what could still be cut from it is no device yet.
+    /// The devices that it stands for: all of it as one, or its parts. Where both are offered, it
+    /// is cut as soon as a part is held; what could still be cut from it is no device yet.
     fn counted(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Vec<(&'d DeviceKey, &'d Device)> {
         let is_held = |(key, _): &&(&DeviceKey, &Device)| held.contains_key(*key);
         if self.wholes.is_empty() {
@@ -240,8 +245,8 @@ impl<'d> Gpu<'d> {
     }
 }
 
-/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else the name, which is
-/// of a device in its pool.
+/// The physical GPUs among devices, by what tells them apart: the bus address, else the UUID, else
+/// the name, which is of a device in its pool.
 fn physical<'d>(
     devices: &[(&'d DeviceKey, &'d Device)],
 ) -> BTreeMap<(&'static str, Box<str>), Gpu<'d>> {

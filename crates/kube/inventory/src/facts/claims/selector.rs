@@ -1,5 +1,6 @@
-//! What the selectors of devices say, as far as it is understood. They are CEL expressions, which nobody evaluates here:
-//! of each comparison that is known it is clear which drivers' devices it can be true for, all others leave that open.
+//! What the selectors of devices say, as far as it is understood. They are CEL expressions, which
+//! nobody evaluates here: of each comparison that is known it is clear which drivers' devices it
+//! can be true for, all others leave that open.
 
 use super::driver::{DRIVERS, GpuDriver};
 use super::whose::Whose;
@@ -49,7 +50,8 @@ impl Selected {
         if let [(0, '('), (last, ')')] = *outside {
             return Self::of(&text[1..last], is_true, depth);
         }
-        // Which of two values it has, nobody knows. A field that may be missing is written with the same letter.
+        // Which of two values it has, nobody knows. A field that may be missing is written with the
+        // same letter.
         let asks = |at: usize| text[at..].starts_with('?') && !text[..at].ends_with('.');
         if outside.iter().any(|(at, _)| asks(*at)) {
             return Self::default();
@@ -192,7 +194,8 @@ fn whose(pieces: &[Piece<'_>], is_true: bool) -> Whose {
     }
 }
 
-/// The letters of a text that are in no brackets and in no quotation marks, and the outermost brackets.
+/// The letters of a text that are in no brackets and in no quotation marks, and the outermost
+/// brackets.
 fn outside_brackets(text: &str) -> Vec<(usize, char)> {
     let (mut depth, mut quote) = (0_u32, None);
     let is_outside = |(_, letter): &(usize, char)| {
@@ -239,7 +242,8 @@ fn is_profile(text: &str) -> bool {
     memory && compute && text.len() <= 32 && text.chars().all(shape)
 }
 
-/// Of a selector that which is understood, as one that says only this; anything else in it may be somebody's name.
+/// Of a selector that which is understood, as one that says only this; anything else in it may be
+/// somebody's name.
 pub(crate) fn reduced(expression: &str) -> String {
     let Selected { whose, profile, is_part } = Selected::by(expression);
     let profile = profile.map(|profile| format!("profile == '{profile}'"));

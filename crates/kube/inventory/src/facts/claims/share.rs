@@ -1,6 +1,6 @@
-//! Who has which device, and how much of it: pods that share a claim have equal parts of what it was given; claims that
-//! share a device have what they consume of its capacity, by the counter of which they take the largest share, else
-//! equal parts.
+//! Who has which device, and how much of it: pods that share a claim have equal parts of what it
+//! was given; claims that share a device have what they consume of its capacity, by the counter of
+//! which they take the largest share, else equal parts.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,8 @@ pub(super) fn shares(device: &Device, users: &[Users<'_>]) -> Option<Shares> {
     Some(Shares { hold, of_pods })
 }
 
-/// Whoever has less than a thousandth has one; where the device is full, those who have most give it.
+/// Whoever has less than a thousandth has one; where the device is full, those who have most give
+/// it.
 fn give_each_a_thousandth(of_pods: &mut [(usize, i64)]) {
     // More pods than there are thousandths have none to give.
     if of_pods.len() > 1000 {
@@ -88,8 +89,8 @@ fn claim_shares(device: &Device, users: &[Users<'_>]) -> Vec<i64> {
     stated.into_iter().map(&mut share).collect()
 }
 
-/// The largest share of any capacity that a claim consumes, in thousandths and at least one; `None` if it consumes none
-/// that is known.
+/// The largest share of any capacity that a claim consumes, in thousandths and at least one; `None`
+/// if it consumes none that is known.
 fn stated_milli(device: &Device, given: &Given) -> Option<i64> {
     let shares = given.consumed.iter().filter(|(_, consumed)| **consumed > 0);
     let shares = shares.filter_map(|(name, consumed)| {

@@ -1,4 +1,5 @@
-//! Waiting pods that want devices nobody can hold against nodes: which GPUs these may be, and how many at most.
+//! Waiting pods that want devices nobody can hold against nodes: which GPUs these may be, and how
+//! many at most.
 
 use std::collections::BTreeMap;
 

@@ -19,8 +19,8 @@ use crate::facts::unmade::{Fate, UnmadePod};
 pub(super) type Cuttable = BTreeMap<String, &'static str>;
 
 impl Inventory {
-    /// Puts into pods without a node what their claims want and were not given. A claim that several pods wait for is
-    /// wanted once. A pod that is being deleted waits for nothing.
+    /// Puts into pods without a node what their claims want and were not given. A claim that
+    /// several pods wait for is wanted once. A pod that is being deleted waits for nothing.
     pub(super) fn want_claimed(
         &mut self,
         objects: &DeviceObjects,
@@ -84,7 +84,8 @@ fn want(pod: &mut Pod, resource: &str, count: i64) {
     *asked = asked.saturating_add(count);
 }
 
-/// Of the parts that a pod waits for those that whole GPUs could be cut into: these are not free for lack of demand.
+/// Of the parts that a pod waits for those that whole GPUs could be cut into: these are not free
+/// for lack of demand.
 fn that_could_be_cut<'c>(
     pod: &'c Pod,
     cuttable: &'c Cuttable,

@@ -1,4 +1,5 @@
-//! Whose devices are meant, as far as that is known: those of some drivers of GPUs, and whether they may be others'.
+//! Whose devices are meant, as far as that is known: those of some drivers of GPUs, and whether
+//! they may be others'.
 
 use super::driver::{DRIVERS, GpuDriver};
 

@@ -1,5 +1,5 @@
-//! Workloads of Kueue (`kueue.x-k8s.io`, v1beta1 and v1beta2): what waits until it is admitted, and whether it is quota
-//! that it waits for.
+//! Workloads of Kueue (`kueue.x-k8s.io`, v1beta1 and v1beta2): what waits until it is admitted, and
+//! whether it is quota that it waits for.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,8 @@ use crate::facts::inventory::lenient;
 
 const GROUP: &str = "kueue.x-k8s.io/";
 
-/// What Kueue says of what it will not look at until somebody mends it: its queue is missing or stopped.
+/// What Kueue says of what it will not look at until somebody mends it: its queue is missing or
+/// stopped.
 const INADMISSIBLE: &str = "Inadmissible";
 
 /// Whether an object is one of Kueue's workloads.
@@ -96,8 +97,8 @@ pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<KueueWorkload>, Skipped
     }))
 }
 
-/// Whether quota is not reserved because there is too little of it. Kueue writes the same condition where it finds no
-/// node of the topology, or no queue.
+/// Whether quota is not reserved because there is too little of it. Kueue writes the same condition
+/// where it finds no node of the topology, or no queue.
 fn for_lack_of_quota(condition: &OwnerConditionDetail<'_>) -> bool {
     match (&*condition.about, &*condition.message) {
         ("", "") => condition.reason != INADMISSIBLE,

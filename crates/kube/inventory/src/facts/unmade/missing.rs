@@ -3,8 +3,8 @@
 use super::quota::{QuotaRoom, room};
 use super::{Fate, PodSet, Says};
 
-/// How many pods are not there for which reason. `there` is how many are there. What the quotas would let in, and nobody
-/// says is refused, is about to be made, or follows when others are ready.
+/// How many pods are not there for which reason. `there` is how many are there. What the quotas
+/// would let in, and nobody says is refused, is about to be made, or follows when others are ready.
 pub(super) fn missing(
     set: &PodSet,
     there: u64,

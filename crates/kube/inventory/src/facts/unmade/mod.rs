@@ -1,9 +1,9 @@
-//! Pods that somebody waits for and that nobody has made: of what is suspended, of what a quota keeps from being made,
-//! and of Kueue's workloads that are not admitted.
+//! Pods that somebody waits for and that nobody has made: of what is suspended, of what a quota
+//! keeps from being made, and of Kueue's workloads that are not admitted.
 //!
-//! They are worked out when all objects are read, since each may stand for the same pods as another one: a JobSet for
-//! those of its Jobs, a workload of Kueue for those of the Job that it is about. The nearest object that makes pods
-//! counts; what is there counts itself.
+//! They are worked out when all objects are read, since each may stand for the same pods as another
+//! one: a JobSet for those of its Jobs, a workload of Kueue for those of the Job that it is about.
+//! The nearest object that makes pods counts; what is there counts itself.
 
 mod children;
 mod kueue;

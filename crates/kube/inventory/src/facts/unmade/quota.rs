@@ -20,11 +20,13 @@ pub(crate) const QUOTA_RESERVED: &str = "QuotaReserved";
 /// How the API server says that a quota is used up; names have no blank in them.
 const USED_UP: &str = "exceeded quota";
 
-/// Words by which Kueue says that there is none left, or that others hold it: `insufficient unused quota for ...`,
-/// `Pending the preemption of ...`, `Preempted to accommodate ...`.
+/// Words by which Kueue says that there is none left, or that others hold it:
+/// `insufficient unused quota for ...`, `Pending the preemption of ...`,
+/// `Preempted to accommodate ...`.
 const OF_KUEUE: [&str; 3] = ["quota", "preempted", "preemption"];
 
-/// The same in several words: `borrowing limit for ... exceeded`, `Workload no longer fits after ...`.
+/// The same in several words: `borrowing limit for ... exceeded`,
+/// `Workload no longer fits after ...`.
 const PHRASES_OF_KUEUE: [&str; 2] = ["borrowing limit for ", "no longer fits"];
 
 /// Whether the message of a condition says that there is too little quota: names in it do not.
@@ -109,7 +111,8 @@ impl QuotaRoom {
         self.scopes.iter().all(|scope| scope.holds(pod))
     }
 
-    /// How many more pods it lets in that ask for so much each; `None` if it limits nothing of that.
+    /// How many more pods it lets in that ask for so much each; `None` if it limits nothing of
+    /// that.
     fn pods(&self, requests: &Resources) -> Option<u64> {
         let asked = |name: &str| match name {
             "count/pods" | "pods" => 1,
@@ -134,7 +137,8 @@ fn counted(name: &str) -> &str {
     name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name)
 }
 
-/// How many more pods all quotas of a namespace let in; `None` if none of them limits what they ask for.
+/// How many more pods all quotas of a namespace let in; `None` if none of them limits what they ask
+/// for.
 pub(super) fn room(quotas: &[QuotaRoom], requests: &Resources, pod: &ScopedPod) -> Option<u64> {
     quotas.iter().filter(|quota| quota.is_for(pod)).filter_map(|quota| quota.pods(requests)).min()
 }

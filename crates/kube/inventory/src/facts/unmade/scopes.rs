@@ -1,4 +1,5 @@
-//! Which pods a quota is for (`spec.scopes`, `spec.scopeSelector`): those that are in all of its scopes.
+//! Which pods a quota is for (`spec.scopes`, `spec.scopeSelector`): those that are in all of its
+//! scopes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

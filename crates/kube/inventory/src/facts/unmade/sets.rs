@@ -1,4 +1,5 @@
-//! The kinds of pods that an object makes, with how many of each: Jobs, JobSets, the jobs of training operators, Ray.
+//! The kinds of pods that an object makes, with how many of each: Jobs, JobSets, the jobs of
+//! training operators, Ray.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

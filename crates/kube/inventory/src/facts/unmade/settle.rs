@@ -81,7 +81,8 @@ impl Inventory {
         self.waiting = Waiting { pods, kept_for_quota: kept.pods, names_a_queue };
     }
 
-    /// Which workloads of Kueue are about what is counted by itself: objects that are suspended, and pods that are there.
+    /// Which workloads of Kueue are about what is counted by itself: objects that are suspended,
+    /// and pods that are there.
     fn kept_by_kueue(&self) -> Kept {
         let workloads = &self.owners.unmade.workloads;
         let mut kept = Kept::default();
