@@ -67,8 +67,8 @@ pub use storage_class::StorageClass;
 pub use sub_group::{SubGroup, SubGroupPolicy, TopologyConstraint};
 pub use topology_labels::TopologyLabels;
 pub use workload::{
-    HEAD_GROUP, LEADER, WORKERS, Workload, WorkloadKind, WorkloadRole, has_exclusive_domains,
-    leaders_of,
+    HEAD_GROUP, JobSetSpec, JobSpec, LEADER, PodsMade, RaySpec, TrainingSpec, WORKERS, Workload,
+    WorkloadKind, WorkloadRole, has_exclusive_domains, leaders_of,
 };
 
 /// A kind of object that is watched.

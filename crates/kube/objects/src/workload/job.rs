@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use super::pods_made::{PodsMade, Unread};
 use super::{Workload, WorkloadRole};
 use crate::json::nullable;
 use crate::meta::Meta;
@@ -13,21 +14,29 @@ use crate::meta::Meta;
 pub(super) struct JobJson {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
+    spec: JobSpec<Unread>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct SpecJson {
+/// What a Job, also as part of a JobSet, says of its pods; `T` is their template.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct JobSpec<T> {
     parallelism: Option<u32>,
     completions: Option<u32>,
     #[serde(deserialize_with = "nullable")]
     completion_mode: Box<str>,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
+    #[serde(deserialize_with = "nullable")]
+    template: T,
 }
 
-impl SpecJson {
+impl<T> JobSpec<T> {
+    /// The pods that it makes: no more at a time than are to complete.
+    pub fn pods_made(&self) -> PodsMade<'_, T> {
+        PodsMade { name: "", parts: 1, pods_each: self.pods(), template: &self.template }
+    }
+
     /// How many pods there are at a time.
     pub(super) fn pods(&self) -> u32 {
         let parallelism = self.parallelism.unwrap_or(1);

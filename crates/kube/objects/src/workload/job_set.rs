@@ -7,7 +7,8 @@
 
 use serde::Deserialize;
 
-use super::job::SpecJson as JobSpecJson;
+use super::job::JobSpec;
+use super::pods_made::{PodsMade, Unread};
 use super::{Workload, WorkloadRole};
 use crate::json::nullable;
 use crate::labels::{JOB_SET_BY_NODE_SELECTOR, JOB_SET_EXCLUSIVE_TOPOLOGY};
@@ -18,49 +19,61 @@ use crate::meta::Meta;
 pub(super) struct JobSetJson {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
+    spec: JobSetSpec<Unread>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SpecJson {
+/// What a JobSet says of its pods; `T` is their template.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct JobSetSpec<T> {
     #[serde(deserialize_with = "nullable")]
-    replicated_jobs: Vec<ReplicatedJobJson>,
+    replicated_jobs: Vec<ReplicatedJobJson<T>>,
     #[serde(deserialize_with = "nullable")]
     startup_policy: StartupPolicyJson,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReplicatedJobJson {
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+struct ReplicatedJobJson<T> {
     #[serde(deserialize_with = "nullable")]
     name: Box<str>,
     replicas: Option<u32>,
     #[serde(deserialize_with = "nullable")]
     depends_on: Vec<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "nullable")]
-    template: TemplateJson,
+    template: TemplateJson<T>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TemplateJson {
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "T: Deserialize<'de> + Default"))]
+struct TemplateJson<T> {
     #[serde(deserialize_with = "nullable")]
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    spec: JobSpecJson,
+    spec: JobSpec<T>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct StartupPolicyJson {
     #[serde(deserialize_with = "nullable")]
     startup_policy_order: Box<str>,
 }
 
-impl ReplicatedJobJson {
+impl<T> JobSetSpec<T> {
+    /// The pods that it makes, by replicated Job.
+    pub fn pods_made(&self) -> impl Iterator<Item = PodsMade<'_, T>> {
+        self.replicated_jobs.iter().map(|job| PodsMade {
+            name: &job.name,
+            parts: job.replicas.unwrap_or(1),
+            ..job.template.spec.pods_made()
+        })
+    }
+}
+
+impl<T> ReplicatedJobJson<T> {
     /// Its roles: one, or two with exclusive domains.
     fn roles(&self, set: &Meta) -> Vec<WorkloadRole> {
         let jobs = self.replicas.unwrap_or(1);

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::pods_made::{PodsMade, Unread};
 use super::{Workload, WorkloadRole};
 use crate::json::nullable;
 use crate::meta::Meta;
@@ -19,26 +20,27 @@ use crate::meta::Meta;
 pub(super) struct JobJson {
     metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
+    spec: TrainingSpec<Unread>,
 }
 
-type Replicas = BTreeMap<Box<str>, ReplicaJson>;
+type Replicas<T> = BTreeMap<Box<str>, ReplicaJson<T>>;
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SpecJson {
+/// What a training job says of its pods; `T` is their template.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de> + Default"))]
+pub struct TrainingSpec<T> {
     #[serde(deserialize_with = "nullable")]
-    pytorch_replica_specs: Replicas,
+    pytorch_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
-    tf_replica_specs: Replicas,
+    tf_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
-    mpi_replica_specs: Replicas,
+    mpi_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
-    xgb_replica_specs: Replicas,
+    xgb_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
-    paddle_replica_specs: Replicas,
+    paddle_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
-    jax_replica_specs: Replicas,
+    jax_replica_specs: Replicas<T>,
     #[serde(deserialize_with = "nullable")]
     elastic_policy: ElasticPolicyJson,
     #[serde(deserialize_with = "nullable")]
@@ -47,19 +49,21 @@ struct SpecJson {
     launcher_creation_policy: Box<str>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ReplicaJson {
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "T: Deserialize<'de> + Default"))]
+struct ReplicaJson<T> {
     replicas: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    template: T,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ElasticPolicyJson {
     min_replicas: Option<u32>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct RunPolicyJson {
     #[serde(deserialize_with = "nullable")]
@@ -68,32 +72,44 @@ struct RunPolicyJson {
     suspend: bool,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SchedulingPolicyJson {
     min_available: Option<u32>,
 }
 
+impl<T> TrainingSpec<T> {
+    /// The pods that it makes, by role.
+    pub fn pods_made(&self) -> impl Iterator<Item = PodsMade<'_, T>> {
+        let all = [
+            &self.jax_replica_specs,
+            &self.mpi_replica_specs,
+            &self.paddle_replica_specs,
+            &self.pytorch_replica_specs,
+            &self.tf_replica_specs,
+            &self.xgb_replica_specs,
+        ];
+        all.into_iter().flatten().map(|(name, replica)| PodsMade {
+            name,
+            parts: replica.replicas.unwrap_or(1),
+            pods_each: 1,
+            template: &replica.template,
+        })
+    }
+}
+
 impl From<JobJson> for Workload {
     fn from(JobJson { metadata, spec }: JobJson) -> Self {
-        let SpecJson { elastic_policy, run_policy, .. } = &spec;
-        let all = [
-            &spec.pytorch_replica_specs,
-            &spec.tf_replica_specs,
-            &spec.mpi_replica_specs,
-            &spec.xgb_replica_specs,
-            &spec.paddle_replica_specs,
-            &spec.jax_replica_specs,
-        ];
-        let role = |name: &str, replica: &ReplicaJson| {
+        let TrainingSpec { elastic_policy, run_policy, .. } = &spec;
+        let role = |made: PodsMade<'_, Unread>| {
             // The label of its pods is in small letters.
-            let name = name.to_ascii_lowercase();
-            let pods = replica.replicas.unwrap_or(1);
+            let name = made.name.to_ascii_lowercase();
+            let pods = made.parts;
             let elastic = elastic_policy.min_replicas.filter(|_| name == "worker");
             let min = elastic.map_or(pods, |min| min.min(pods));
             WorkloadRole { name: name.into(), pods, min }
         };
-        let roles = all.into_iter().flatten().map(|(name, replica)| role(name, replica));
+        let roles = spec.pods_made().map(role);
         Self {
             roles: roles.filter(|role| role.pods > 0).collect(),
             min: run_policy.scheduling_policy.min_available,

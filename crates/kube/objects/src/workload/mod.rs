@@ -7,12 +7,16 @@ mod job_set;
 mod kind;
 mod kubeflow;
 mod leader_worker_set;
+mod pods_made;
 mod ray;
 
-pub use job_set::{has_exclusive_domains, leaders_of};
+pub use job::JobSpec;
+pub use job_set::{JobSetSpec, has_exclusive_domains, leaders_of};
 pub use kind::WorkloadKind;
+pub use kubeflow::TrainingSpec;
 pub use leader_worker_set::{LEADER, WORKERS};
-pub use ray::HEAD_GROUP;
+pub use pods_made::PodsMade;
+pub use ray::{HEAD_GROUP, RaySpec};
 
 use super::meta::Meta;
 use super::read::{Strange, read as read_as};

@@ -1,11 +1,10 @@
 //! The kinds of pods that an object makes, with how many of each: Jobs, JobSets, the jobs of
 //! training operators, Ray.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use dovetail_objects::json::nullable;
-use dovetail_objects::{Pod, owner_kind, read};
+use dovetail_objects::{
+    JobSetSpec, JobSpec, Pod, PodsMade, RaySpec, TrainingSpec, owner_kind, read,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,9 +15,19 @@ use crate::facts::detail::PodDetail;
 use crate::facts::inventory::lenient;
 use crate::facts::read_pod::claims;
 
+/// A template as it is written.
+type Template<'a> = Option<&'a RawValue>;
+
 #[derive(Deserialize)]
 struct Whole<S> {
     spec: S,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RayJobSpec<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    ray_cluster_spec: RaySpec<Template<'a>>,
 }
 
 /// The sets of a suspended object whose pods may need GPUs; none for kinds that nobody knows.
@@ -28,27 +37,56 @@ struct Whole<S> {
 pub(super) fn of(raw: &RawObject<'_>) -> Result<Vec<PodSet>, Skipped> {
     match raw.kind {
         "Job" => {
-            let Whole::<JobSpec<'_>> { spec } = lenient(raw)?;
-            Ok(spec.set(raw, ("", "spec"), 1)?.into_iter().collect())
+            let Whole::<JobSpec<Template<'_>>> { spec } = lenient(raw)?;
+            sets(raw, |_| "spec.template".to_owned(), [spec.pods_made()].into_iter())
         }
         "JobSet" => {
-            let Whole::<JobSetSpec<'_>> { spec } = lenient(raw)?;
-            spec.sets(raw)
+            let Whole::<JobSetSpec<Template<'_>>> { spec } = lenient(raw)?;
+            let field = "spec.replicatedJobs.template.spec.template";
+            sets(raw, |_| field.to_owned(), spec.pods_made())
         }
         "RayCluster" => {
-            let Whole::<RaySpec<'_>> { spec } = lenient(raw)?;
-            spec.sets(raw)
+            let Whole::<RaySpec<Template<'_>>> { spec } = lenient(raw)?;
+            ray(raw, &spec)
         }
         "RayJob" => {
             let Whole::<RayJobSpec<'_>> { spec } = lenient(raw)?;
-            spec.ray_cluster_spec.sets(raw)
+            ray(raw, &spec.ray_cluster_spec)
         }
         kind if owner_kind(kind).has_replica_roles => {
-            let Whole::<TrainingSpec<'_>> { spec } = lenient(raw)?;
-            spec.sets(raw)
+            let Whole::<TrainingSpec<Template<'_>>> { spec } = lenient(raw)?;
+            sets(raw, |role| format!("spec.replicas of {role}.template"), spec.pods_made())
         }
         _ => Ok(Vec::new()),
     }
+}
+
+fn ray(raw: &RawObject<'_>, spec: &RaySpec<Template<'_>>) -> Result<Vec<PodSet>, Skipped> {
+    let field = |group: &str| match group {
+        HEAD => "spec.headGroupSpec.template".to_owned(),
+        _ => "spec.workerGroupSpecs.template".to_owned(),
+    };
+    let made = spec.pods_made().enumerate();
+    // The first is the head.
+    let made = made
+        .map(|(place, made)| PodsMade { name: if place == 0 { HEAD } else { made.name }, ..made });
+    sets(raw, field, made)
+}
+
+/// The head of a Ray cluster, as it is told.
+const HEAD: &str = "head";
+
+/// Sets of what a workload makes; `field` says where the template of a name stands.
+fn sets<'s, 'a: 's>(
+    raw: &RawObject<'_>,
+    field: impl Fn(&str) -> String,
+    made: impl Iterator<Item = PodsMade<'s, Template<'a>>>,
+) -> Result<Vec<PodSet>, Skipped> {
+    let of_one = |made: PodsMade<'s, Template<'a>>| {
+        let count = (made.name, made.parts.into(), made.pods_each.into());
+        set(raw, &field(made.name), count, *made.template).transpose()
+    };
+    made.filter_map(of_one).collect()
 }
 
 /// A set of one template, unless nothing that its pods need can be of a GPU.
@@ -80,154 +118,4 @@ pub(super) fn set(
         claims: claims(&detail),
         scoped,
     }))
-}
-
-/// A Job, also as part of a JobSet.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobSpec<'a> {
-    parallelism: Option<u64>,
-    completions: Option<u64>,
-    #[serde(borrow)]
-    template: Option<&'a RawValue>,
-}
-
-impl JobSpec<'_> {
-    /// Its pods: no more at a time than are to complete.
-    fn set(
-        &self,
-        raw: &RawObject<'_>,
-        (name, field): (&str, &str),
-        jobs: u64,
-    ) -> Result<Option<PodSet>, Skipped> {
-        let parallel = self.parallelism.unwrap_or(1);
-        let pods = self.completions.map_or(parallel, |all| all.min(parallel));
-        set(raw, &format!("{field}.template"), (name, jobs, pods), self.template)
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct JobSetSpec<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    replicated_jobs: Vec<ReplicatedJob<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ReplicatedJob<'a> {
-    #[serde(deserialize_with = "nullable")]
-    name: String,
-    replicas: Option<u64>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    template: JobTemplate<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobTemplate<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    spec: JobSpec<'a>,
-}
-
-impl JobSetSpec<'_> {
-    fn sets(&self, raw: &RawObject<'_>) -> Result<Vec<PodSet>, Skipped> {
-        let of_job = |job: &ReplicatedJob<'_>| {
-            let field = "spec.replicatedJobs.template.spec";
-            job.template.spec.set(raw, (&job.name, field), job.replicas.unwrap_or(1)).transpose()
-        };
-        self.replicated_jobs.iter().filter_map(of_job).collect()
-    }
-}
-
-type Replicas<'a> = BTreeMap<Cow<'a, str>, Replica<'a>>;
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct TrainingSpec<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    jax_replica_specs: Replicas<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    mpi_replica_specs: Replicas<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    paddle_replica_specs: Replicas<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    pytorch_replica_specs: Replicas<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    tf_replica_specs: Replicas<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    xgb_replica_specs: Replicas<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Replica<'a> {
-    replicas: Option<u64>,
-    #[serde(borrow)]
-    template: Option<&'a RawValue>,
-}
-
-impl TrainingSpec<'_> {
-    fn sets(&self, raw: &RawObject<'_>) -> Result<Vec<PodSet>, Skipped> {
-        let all = [
-            &self.jax_replica_specs,
-            &self.mpi_replica_specs,
-            &self.paddle_replica_specs,
-            &self.pytorch_replica_specs,
-            &self.tf_replica_specs,
-            &self.xgb_replica_specs,
-        ];
-        let of_role = |(role, replica): (&Cow<'_, str>, &Replica<'_>)| {
-            let count = (&**role, replica.replicas.unwrap_or(1), 1);
-            set(raw, &format!("spec.replicas of {role}.template"), count, replica.template)
-                .transpose()
-        };
-        all.into_iter().flatten().filter_map(of_role).collect()
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RayJobSpec<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    ray_cluster_spec: RaySpec<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RaySpec<'a> {
-    #[serde(borrow, deserialize_with = "nullable")]
-    head_group_spec: RayGroup<'a>,
-    #[serde(borrow, deserialize_with = "nullable")]
-    worker_group_specs: Vec<RayGroup<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RayGroup<'a> {
-    #[serde(deserialize_with = "nullable")]
-    group_name: String,
-    #[serde(deserialize_with = "nullable")]
-    replicas: u64,
-    #[serde(deserialize_with = "nullable")]
-    min_replicas: u64,
-    num_of_hosts: Option<u64>,
-    #[serde(deserialize_with = "nullable")]
-    suspend: bool,
-    #[serde(borrow)]
-    template: Option<&'a RawValue>,
-}
-
-impl RaySpec<'_> {
-    fn sets(&self, raw: &RawObject<'_>) -> Result<Vec<PodSet>, Skipped> {
-        let head = self.head_group_spec.template;
-        let head = set(raw, "spec.headGroupSpec.template", ("head", 1, 1), head)?;
-        let of_group = |group: &RayGroup<'_>| {
-            let replicas = group.replicas.max(group.min_replicas);
-            let count = (&*group.group_name, replicas, group.num_of_hosts.unwrap_or(1));
-            set(raw, "spec.workerGroupSpecs.template", count, group.template).transpose()
-        };
-        let groups = self.worker_group_specs.iter().filter(|group| !group.suspend);
-        head.map(Ok).into_iter().chain(groups.filter_map(of_group)).collect()
-    }
 }
