@@ -146,7 +146,7 @@ pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 /// Application of Argo CD that an object belongs to.
 pub const ARGO_CD_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 /// HAMi's list of a node's GPUs.
-pub const HAMI_GPUS: &str = "hami.io/node-nvidia-register";
+pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
 /// HAMi's resource: percent of a GPU's compute.
 pub const HAMI_CORES: &str = "nvidia.com/gpucores";
 /// Model that a pod serves, with llm-d.

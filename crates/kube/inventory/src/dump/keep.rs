@@ -37,7 +37,7 @@ const ANNOTATIONS: [&str; 17] = [
     labels::IGNORE,
     "gpu-fraction",
     "gpu-memory",
-    labels::HAMI_GPUS,
+    labels::HAMI_REGISTER,
     labels::KARPENTER_DO_NOT_CONSOLIDATE,
     labels::KARPENTER_DO_NOT_DISRUPT,
     labels::KARPENTER_DO_NOT_EVICT,

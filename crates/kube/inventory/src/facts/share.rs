@@ -14,7 +14,7 @@ const GPU_CORES: &str = labels::HAMI_CORES;
 
 /// Where HAMi writes the GPUs of a node: `ID,replicas,MiB,cores,model,NUMA node,healthy:` for each,
 /// later as JSON.
-pub(super) const HAMI_GPUS: &str = labels::HAMI_GPUS;
+pub(super) const HAMI_GPUS: &str = labels::HAMI_REGISTER;
 
 /// Names of AWS Neuron chips; where a node has several, the first counts.
 const NEURON_CHIPS: [&str; 2] = [labels::AWS_NEURON, "aws.amazon.com/neurondevice"];
