@@ -1,6 +1,6 @@
 //! How the devices of a node are cut into what it offers: as whole ones, replicas, or MIG slices.
 
-use dovetail_objects::labels;
+use dovetail_objects::{GpuLabels, mig_of_product};
 use std::collections::BTreeMap;
 
 use dovetail_account::signal::mig_compute_slices;
@@ -45,21 +45,18 @@ impl NodeCut {
     ) -> Self {
         let offered = NVIDIA.iter().filter_map(|name| offered.get(name)).flatten();
         let offered = offered.map(|amount| amount.count).max().unwrap_or(0);
-        let text = |key: &str| label(&node?.labels, key);
-        let number = |key: &str| text(key)?.parse::<u32>().ok().filter(|number| *number > 0);
-        let product = text(labels::NVIDIA_PRODUCT);
-        let profile = product.as_deref().and_then(|text| text.split_once("-MIG-"));
+        let labels = GpuLabels::read(|key| label(&node?.labels, key));
+        let profile = labels.product.as_deref().and_then(mig_of_product);
         let slices = profile.and_then(|(_, profile)| mig_compute_slices(profile));
         let is_guess = measured > 0 && offered > measured && offered.is_multiple_of(measured);
         let guessed = if is_guess { offered / measured } else { 1 };
-        let replicas = number(labels::NVIDIA_REPLICAS).filter(|replicas| *replicas <= 1000);
-        let cut = match (slices, replicas) {
+        let cut = match (slices, labels.replicas) {
             (Some(slices), _) => Cut::Slice(slices),
             (None, Some(replicas)) => Cut::Replicas(replicas),
             (None, None) => Cut::Guessed(guessed),
         };
         // With one strategy of MIG the label counts slices.
-        let devices = number(labels::NVIDIA_COUNT).filter(|_| slices.is_none());
+        let devices = labels.count.filter(|_| slices.is_none());
         Self { cut, devices }
     }
 

@@ -2,14 +2,7 @@
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Device, DeviceAmount, HeldDevices};
-use dovetail_objects::labels;
-
-use dovetail_objects::Node;
-
-/// Labels of NVIDIA's GPU feature discovery.
-const PRODUCT: &str = labels::NVIDIA_PRODUCT;
-const MEMORY: &str = labels::NVIDIA_MEMORY;
-const REPLICAS: &str = labels::NVIDIA_REPLICAS;
+use dovetail_objects::{GpuLabels, Node};
 
 const MIB: i64 = 1 << 20;
 
@@ -20,11 +13,10 @@ pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
     let amount = |of: &dovetail_model::Resources| of.extended.get(resource).copied().unwrap_or(0);
     let usable = amount(&node.allocatable).clamp(0, MOST_DEVICES);
     let built_in = amount(&node.capacity).clamp(usable, MOST_DEVICES);
-    let labels = &node.meta.labels;
-    let model = labels.get(PRODUCT).unwrap_or_default();
-    let shared = labels.get(REPLICAS).is_some_and(|replicas| replicas != "0" && replicas != "1");
-    let mib = labels.get(MEMORY).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-    let memory_bytes = if shared { 0 } else { mib.clamp(0, i64::MAX / MIB) * MIB };
+    let labels = GpuLabels::read(|key| node.meta.labels.get(key));
+    let model = labels.product.unwrap_or_default();
+    let mib = labels.memory_mib.filter(|_| !labels.is_replicated()).unwrap_or(0);
+    let memory_bytes = mib.clamp(0, i64::MAX / MIB) * MIB;
     let device = |place| Device { healthy: place < usable, ..Device::plain(model, memory_bytes) };
     (0..built_in).map(device).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Slice, Units, is_gpu_resource};
 use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
 use dovetail_model::Condition;
-use dovetail_objects::{Labels, Node as Object};
+use dovetail_objects::{GpuLabels, Labels, Node as Object};
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
@@ -143,11 +143,11 @@ fn clamped(object: &Object) -> Vec<Clamped> {
 /// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy
 /// `single` its label counts slices.
 pub(super) fn labelled(labels: &Labels) -> i64 {
-    if labels.get(MODEL_LABELS[0]).and_then(single_mig).is_some() {
-        return 0;
+    let labels = GpuLabels::read(|key| labels.get(key));
+    match labels.product.and_then(single_mig) {
+        Some(_) => 0,
+        None => labels.count.map_or(0, i64::from),
     }
-    let number = labels.get(labels::NVIDIA_COUNT).and_then(|text| text.parse().ok());
-    number.filter(|gpus| (1..=MOST_GPUS).contains(gpus)).unwrap_or(0)
 }
 
 /// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of
@@ -191,9 +191,7 @@ fn node_gpus(
     shared: Option<i64>,
 ) -> Option<NodeGpus> {
     let labels = &object.meta.labels;
-    let replicas: Option<i64> =
-        labels.get(labels::NVIDIA_REPLICAS).and_then(|text| text.parse().ok());
-    let replicas = replicas.filter(|count| (1..=MOST_GPUS).contains(count)).unwrap_or(1);
+    let replicas = GpuLabels::read(|key| labels.get(key)).replicas.map_or(1, i64::from);
     let labelled = labelled(labels);
     let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });
     let mut units = Vec::new();

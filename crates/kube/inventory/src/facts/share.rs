@@ -1,7 +1,7 @@
 //! What one unit of a resource is of a GPU: MIG slices under their own name and under that of whole
 //! GPUs, replicas, and devices that a plugin offers under several names.
 
-use dovetail_objects::labels;
+use dovetail_objects::{labels, mig_of_product};
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Container, ContainerKind, Gpus, Slice};
@@ -21,15 +21,10 @@ const NEURON_CHIPS: [&str; 2] = [labels::AWS_NEURON, "aws.amazon.com/neurondevic
 /// Cores of these chips.
 const NEURON_CORES: &str = "aws.amazon.com/neuroncore";
 
-/// Between the model and the profile in the product label of a node with the MIG strategy `single`.
-const MIG: &str = "-MIG-";
-
 /// The model and the MIG profile of each `nvidia.com/gpu`, where GPU discovery names both: strategy
 /// `single`.
 pub(super) fn single_mig(product: &str) -> Option<(&str, &str)> {
-    let (model, profile) = product.split_once(MIG)?;
-    let profile = profile.strip_suffix("-SHARED").unwrap_or(profile);
-    compute_slices(profile).map(|_| (model, profile))
+    mig_of_product(product).filter(|(_, profile)| compute_slices(profile).is_some())
 }
 
 /// Physical GPUs that so many slices of one profile are cut from: as many of each GPU as its
