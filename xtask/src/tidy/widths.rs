@@ -107,7 +107,7 @@ mod tests {
         let wide = "word ".repeat(21);
         let long = "x".repeat(110);
         let lines = |text: &str| too_wide(text.lines().enumerate()).len();
-        for prose in [format!("{wide}"), format!("/// {wide}"), format!("  - {wide}")] {
+        for prose in [wide.clone(), format!("/// {wide}"), format!("  - {wide}")] {
             assert_eq!(lines(&prose), 1, "{prose}");
         }
         for other in [
